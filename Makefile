@@ -1,0 +1,38 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+OLD := .venv-duckdb-1.5
+PIP := -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test check bench clean
+
+demo: $(VENV)/ready            ## generate a population, assess it, release it, say where the result is
+	@mkdir -p build/demo
+	@$(VENV)/bin/duckanon run examples/population.sql --db build/demo/clinic.duckdb
+	@$(VENV)/bin/duckanon run examples/demo.sql --db build/demo/clinic.duckdb
+	@echo "The release: build/demo/swapped.csv; the population it came from: build/demo/clinic.duckdb (table patients)."
+
+test: check $(OLD)/ready       ## all checks, all tests, on the newest DuckDB and on the oldest supported series
+	$(VENV)/bin/python -m pytest
+	$(OLD)/bin/python -m pytest
+
+check: $(VENV)/ready           ## style, types, and that algorithm modules do not import duckdb
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+
+bench: $(VENV)/ready           ## ratios against floors and peers; only some: make bench ONLY=swap LARGEST=1e6
+	$(VENV)/bin/python -m tests.bench $(if $(ONLY),--only "$(ONLY)") $(if $(LARGEST),--largest $(LARGEST))
+
+clean:
+	rm -rf $(VENV) $(OLD) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/python $(PIP) --editable '.[test,check]' 'duckdb>=2'
+	@touch $@
+
+$(OLD)/ready: pyproject.toml
+	$(PYTHON) -m venv --clear $(OLD)
+	$(OLD)/bin/python $(PIP) --editable '.[test]' 'duckdb==1.5.*'
+	@touch $@

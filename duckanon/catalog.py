@@ -1,0 +1,181 @@
+"""The catalog ``anon``: finds the files of ``sql/``, puts them in order, registers everything in a DuckDB database."""
+
+from __future__ import annotations
+
+import functools
+import graphlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from duckanon import bridge, swapping
+
+STAGES = ("catalog", "assess", "generalize", "release", "measure")
+"""The folders of ``sql/`` that hold public functions, in the order in which they are listed."""
+
+ALGORITHMS: dict[str, bridge.Algorithm] = {
+    "_identity": lambda table: table,
+    "swap": swapping.swap,
+}
+"""The Python algorithms behind macros: ``anon.swap`` calls ``_anon_swap``, that is `swapping.swap` behind the bridge."""
+
+_KEPT: list[object] = []
+"""The functions of every database that was registered. DuckDB calls them for as long as the database is open, but only
+the connection that created them holds on to them, and that one is closed once the work of registering is done."""
+
+ATTACH = "ATTACH IF NOT EXISTS ':memory:' AS anon (READ_WRITE);"
+
+
+@dataclass(frozen=True)
+class MacroFile:
+    """One file of ``sql/``: a macro, its comment, and what it needs."""
+
+    name: str
+    stage: str
+    parameters: str
+    needs_python: bool
+    sql: str
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the macro is meant for users: helpers begin with an underscore."""
+        return not self.name.startswith("_")
+
+    @property
+    def calls(self) -> set[str]:
+        """The macros that this one calls and that must therefore exist before it."""
+        code = re.sub(r"--[^\n]*", "", self.sql)
+        return set(re.findall(r"\banon\.(\w+)\(", code)) - {self.name}
+
+
+def sql_folder() -> Path:
+    """Find the folder of macros: inside the installed package, or beside it in a source tree."""
+    package = Path(__file__).parent
+    for folder in (package / "sql", package.parent / "sql"):
+        if folder.is_dir():
+            return folder
+    raise FileNotFoundError("duckanon: the folder sql/ with its macros is missing; install the package again.")
+
+
+@functools.cache
+def macro_files() -> tuple[MacroFile, ...]:
+    """Read all macros, each after those that it calls (CREATE MACRO binds its body)."""
+    files = {path.stem: _read(path) for path in sorted(sql_folder().glob("*/*.sql"))}
+    order = graphlib.TopologicalSorter({file.name: sorted(file.calls & files.keys()) for file in files.values()})
+    return tuple(files[name] for name in order.static_order())
+
+
+def _read(path: Path) -> MacroFile:
+    sql = path.read_text(encoding="utf-8")
+    signature = re.search(rf"^CREATE OR REPLACE MACRO anon\.{path.stem}\((.*?)\) AS\b", sql, re.MULTILINE | re.DOTALL)
+    if signature is None:
+        raise ValueError(f"duckanon: {path.name} does not define the macro anon.{path.stem} that it is named after.")
+    return MacroFile(
+        name=path.stem,
+        stage=path.parent.name,
+        parameters=" ".join(signature[1].split()),
+        needs_python="\n-- needs: python\n" in sql,
+        sql=sql,
+    )
+
+
+def script(with_python: bool = False) -> str:
+    """Return the macros as one SQL script: the pure-SQL ones for the stock shell, or all of them."""
+    files = [file for file in macro_files() if with_python or not file.needs_python]
+    return "\n".join([ATTACH, _signatures(files), *(file.sql for file in files)])
+
+
+def _signatures(files: list[MacroFile]) -> str:
+    rows = ",\n    ".join(
+        f"('{file.name}', '{file.stage}', {STAGES.index(file.stage)}, $${file.parameters}$$)"
+        for file in files
+        if file.is_public
+    )
+    return (
+        "CREATE OR REPLACE TABLE anon._signatures AS\n"
+        f"FROM (VALUES\n    {rows}\n) AS _(function_name, stage, stage_place, parameters);\n"
+    )
+
+
+def connect(path: str | Path = ":memory:", read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """Open a database with everything registered.
+
+    Parameters
+    ----------
+    path
+        The database file, or ``:memory:``.
+    read_only
+        Open the file read-only; the functions work all the same.
+
+    Examples
+    --------
+    >>> import duckanon
+    >>> con = duckanon.connect()
+    >>> con.sql("SELECT count(*) > 0 AS found FROM anon.functions()").fetchall()
+    [(True,)]
+    """
+    con = duckdb.connect(str(path), read_only=read_only)
+    try:
+        return register(con)
+    except BaseException:
+        con.close()
+        raise
+
+
+def register(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
+    """Load every macro and function into the database of a connection; doing it again is harmless.
+
+    Parameters
+    ----------
+    con
+        Any connection to the database; None means DuckDB's default connection, which notebook SQL cells use.
+
+    Returns
+    -------
+    duckdb.DuckDBPyConnection
+        The same connection. Every other connection, cursor and thread of its database sees the functions too.
+
+    Notes
+    -----
+    All goes into an attached in-memory catalog called ``anon``: nothing is written to the user's database file. A
+    cursor of its own does the work, so that a result which the connection has not finished reading stays as it is.
+    """
+    con = duckdb.default_connection() if con is None else con
+    cursor = con.cursor()
+    try:
+        _refuse_foreign_catalog(cursor)
+        cursor.execute(ATTACH)
+        known = cursor.execute(
+            "SELECT function_name FROM duckdb_functions() WHERE function_name LIKE '\\_anon\\_%' ESCAPE '\\'"
+        )
+        if "_anon_park" not in {name for (name,) in known.fetchall()}:
+            _create_functions(cursor)
+        cursor.execute(script(with_python=True)).fetchall()
+    finally:
+        cursor.close()
+    return con
+
+
+def _refuse_foreign_catalog(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Refuse to write into a user's own database that happens to be called anon."""
+    found = cursor.execute("SELECT path FROM duckdb_databases() WHERE database_name = 'anon' AND path IS NOT NULL")
+    for (path,) in found.fetchall():
+        raise ValueError(
+            f"duckanon.register: the name anon is taken by the database file {path}; "
+            f"attach that file under another name (ATTACH '{path}' AS other_name)."
+        )
+
+
+def _create_functions(cursor: duckdb.DuckDBPyConnection) -> None:
+    parcels = bridge.Parcels()
+    functions = {"_anon_park": (parcels.park, "BIGINT")} | {
+        f"_anon_{name.lstrip('_')}": (bridge.table_function(f"anon.{name}", algorithm, parcels), bridge.RELEASED_TYPE)
+        for name, algorithm in ALGORITHMS.items()
+    }
+    for name, (function, return_type) in functions.items():
+        _KEPT.append(function)
+        cursor.create_function(  # type: ignore[call-overload]
+            name, function, None, return_type, type="arrow", null_handling="special", side_effects=True
+        )

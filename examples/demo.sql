@@ -1,0 +1,21 @@
+-- `make demo`: what is in the table, and the plainest release of it. Run it on a database that population.sql made.
+
+-- the functions that are there
+SELECT name, parameters, description FROM anon.functions();
+
+-- a few of the people
+FROM patients LIMIT 3;
+
+-- who could be picked out by what? A column with as many values as rows names everybody
+FROM anon.column_profile('patients');
+
+-- the plainest release: every column keeps its values, no person keeps a row
+CREATE OR REPLACE TABLE swapped AS FROM anon.swap('patients', ['sex', 'dob', 'zip', 'age', 'bmi', 'glucose', 'smoker']);
+FROM swapped LIMIT 3;
+
+-- averages are the same to the last digit; what belonged together is gone, which is why there are better releases
+SELECT source, avg(bmi) AS mean_bmi, avg(glucose) AS mean_glucose, corr(bmi, glucose) AS correlation
+FROM (SELECT 'patients' AS source, bmi, glucose FROM patients UNION ALL SELECT 'swapped', bmi, glucose FROM swapped)
+GROUP BY source ORDER BY source;
+
+COPY swapped TO 'build/demo/swapped.csv';

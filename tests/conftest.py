@@ -1,0 +1,70 @@
+"""Collects the `.test` files: each runs on a registered connection, and in the stock shell where it is pure SQL."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckanon
+from duckanon import catalog
+from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, parse, with_data
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = duckanon.connect()
+    yield connection
+    connection.close()
+
+
+def stock_shell() -> Path | None:
+    """The unmodified DuckDB shell that the package duckdb-cli installs."""
+    beside_python = Path(sys.executable).parent / "duckdb"
+    found = str(beside_python) if beside_python.exists() else shutil.which("duckdb")
+    return Path(found) if found else None
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    return SqlTestFile.from_parent(parent, path=file_path) if file_path.suffix == ".test" else None
+
+
+class SqlTestFile(pytest.File):
+    def collect(self) -> Iterator[pytest.Item]:
+        yield SqlTest.from_parent(self, name="python")
+        _, requirements = parse(self.path)
+        if "python" not in requirements:
+            yield SqlTest.from_parent(self, name="shell")
+
+
+class SqlTest(pytest.Item):
+    def runtest(self) -> None:
+        records, requirements = parse(self.path)
+        records = with_data(records, requirements)
+        if self.name == "shell":
+            binary = stock_shell()
+            if binary is None:
+                pytest.skip("the stock DuckDB shell is not installed")
+            folder = self.config._tmp_path_factory.mktemp("shell")  # type: ignore[attr-defined]
+            init_script = folder / "duckanon.sql"
+            init_script.write_text(catalog.script(), encoding="utf-8")
+            self._check(ShellEngine(binary, init_script), records)
+        else:
+            connection = duckanon.connect()
+            try:
+                self._check(PythonEngine(connection), records)
+            finally:
+                connection.close()
+
+    def _check(self, engine: Engine, records: list) -> None:
+        check(self.path, records, engine.run(records))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> str:
+        return str(excinfo.value) if isinstance(excinfo.value, MismatchError) else str(super().repr_failure(excinfo))
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, f"{self.path.name} ({self.name})"
