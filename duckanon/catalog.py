@@ -19,7 +19,7 @@ ALGORITHMS: dict[str, bridge.Algorithm] = {
     "_identity": lambda table: table,
     "swap": swapping.swap,
 }
-"""The Python algorithms behind macros: ``anon.swap`` calls ``_anon_swap``, that is `swapping.swap` behind the bridge."""
+"""The Python algorithms behind macros: ``anon.swap`` calls ``_anon_swap``, `swapping.swap` behind the bridge."""
 
 _KEPT: list[object] = []
 """The functions of every database that was registered. DuckDB calls them for as long as the database is open, but only

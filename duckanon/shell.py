@@ -24,8 +24,42 @@ Statements end with a semicolon and may take several lines; TAB completes names.
 .quit           leave (so does Ctrl-D)
 """
 KEYWORDS = tuple(
-    "SELECT FROM WHERE GROUP BY ORDER LIMIT CREATE TABLE VIEW AS INSERT INTO VALUES UPDATE DELETE DROP COPY ATTACH USE "
-    "DESCRIBE SUMMARIZE EXPLAIN WITH JOIN USING UNION HAVING DISTINCT CASE WHEN THEN ELSE END".split()  # noqa: SIM905
+    [
+        "SELECT",
+        "FROM",
+        "WHERE",
+        "GROUP",
+        "BY",
+        "ORDER",
+        "LIMIT",
+        "CREATE",
+        "TABLE",
+        "VIEW",
+        "AS",
+        "INSERT",
+        "INTO",
+        "VALUES",
+        "UPDATE",
+        "DELETE",
+        "DROP",
+        "COPY",
+        "ATTACH",
+        "USE",
+        "DESCRIBE",
+        "SUMMARIZE",
+        "EXPLAIN",
+        "WITH",
+        "JOIN",
+        "USING",
+        "UNION",
+        "HAVING",
+        "DISTINCT",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "END",
+    ]
 )
 
 
