@@ -23,44 +23,6 @@ Statements end with a semicolon and may take several lines; TAB completes names.
 .help           this text
 .quit           leave (so does Ctrl-D)
 """
-KEYWORDS = tuple(
-    [
-        "SELECT",
-        "FROM",
-        "WHERE",
-        "GROUP",
-        "BY",
-        "ORDER",
-        "LIMIT",
-        "CREATE",
-        "TABLE",
-        "VIEW",
-        "AS",
-        "INSERT",
-        "INTO",
-        "VALUES",
-        "UPDATE",
-        "DELETE",
-        "DROP",
-        "COPY",
-        "ATTACH",
-        "USE",
-        "DESCRIBE",
-        "SUMMARIZE",
-        "EXPLAIN",
-        "WITH",
-        "JOIN",
-        "USING",
-        "UNION",
-        "HAVING",
-        "DISTINCT",
-        "CASE",
-        "WHEN",
-        "THEN",
-        "ELSE",
-        "END",
-    ]
-)
 
 
 class Completer:
@@ -88,17 +50,15 @@ class Completer:
                     UNION SELECT view_name, 2 FROM duckdb_views() WHERE NOT internal
                     UNION SELECT column_name, 3 FROM duckdb_columns() WHERE NOT internal AND database_name <> 'anon'
                     UNION SELECT function_name || '(', 4 FROM duckdb_functions()
-                          WHERE regexp_full_match(function_name, '[a-z]\\w*') AND database_name <> 'anon')
-                WHERE starts_with(lower(name), lower(?)) GROUP BY name ORDER BY min(place), name
+                          WHERE regexp_full_match(function_name, '[a-z]\\w*') AND database_name <> 'anon'
+                    UNION SELECT IF($typed = upper($typed), upper(keyword_name), keyword_name), 5 FROM duckdb_keywords())
+                WHERE starts_with(lower(name), lower($typed)) GROUP BY name ORDER BY min(place), name
                 """,
-                [text],
+                {"typed": text},
             ).fetchall()
         finally:
             cursor.close()
-        words = [word.lower() if text.islower() else word for word in KEYWORDS if word.startswith(text.upper())]
-        return [
-            name if re.fullmatch(r"[\w.]+\(?", name) else '"' + name.replace('"', '""') + '"' for (name,) in names
-        ] + words
+        return [name if re.fullmatch(r"[\w.]+\(?", name) else '"' + name.replace('"', '""') + '"' for (name,) in names]
 
 
 class Shell:
