@@ -51,7 +51,8 @@ class Completer:
                     UNION SELECT column_name, 3 FROM duckdb_columns() WHERE NOT internal AND database_name <> 'anon'
                     UNION SELECT function_name || '(', 4 FROM duckdb_functions()
                           WHERE regexp_full_match(function_name, '[a-z]\\w*') AND database_name <> 'anon'
-                    UNION SELECT IF($typed = upper($typed), upper(keyword_name), keyword_name), 5 FROM duckdb_keywords())
+                    UNION SELECT IF($typed = upper($typed), upper(keyword_name), keyword_name), 5
+                          FROM duckdb_keywords())
                 WHERE starts_with(lower(name), lower($typed)) GROUP BY name ORDER BY min(place), name
                 """,
                 {"typed": text},

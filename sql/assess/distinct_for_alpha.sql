@@ -1,0 +1,14 @@
+-- anon.distinct_for_alpha: how many distinct values a column set needs at least before a fraction `alpha` of the
+-- population can be unique in it: the inverse of anon.max_unique_fraction.
+--     e n alpha for alpha <= 1/e, n / ln(1/alpha) above      (Probabilistic Anonymity, Theorem 3, and Theorem 1 solved)
+-- test: tests/assess/distinct_for_alpha.test
+CREATE OR REPLACE MACRO anon.distinct_for_alpha(alpha, population) AS
+    CASE WHEN alpha <= 0 OR alpha >= 1
+              THEN error('anon.distinct_for_alpha: alpha must be between 0 and 1, both excluded; got '
+                         || CAST(alpha AS VARCHAR) || '.')
+         WHEN population <= 0
+              THEN error('anon.distinct_for_alpha: population must be above 0; got ' || CAST(population AS VARCHAR) || '.')
+         WHEN alpha <= exp(-1) THEN CAST(alpha AS DOUBLE) * exp(1) * population
+         ELSE CAST(population AS DOUBLE) / -ln(alpha) END;
+COMMENT ON MACRO anon.distinct_for_alpha IS
+    'Distinct values that a column set needs before a fraction alpha of the population can be unique in it.';

@@ -1,0 +1,13 @@
+-- anon.max_unique_fraction: largest expected fraction of unique rows, over all distributions, when a column set takes
+-- `distinct_values` values in a population of `population` rows.
+--     D/(e n) for D <= n, e^(-n/D) for D > n      (Probabilistic Anonymity, Theorems 1 and 2, Figure 1; the printed
+--     Theorem 2 lost the sign of the exponent)
+-- test: tests/assess/max_unique_fraction.test
+CREATE OR REPLACE MACRO anon.max_unique_fraction(distinct_values, population) AS
+    CASE WHEN population <= 0 OR distinct_values < 0
+              THEN error('anon.max_unique_fraction: population must be above 0 and distinct_values at least 0; got '
+                         || CAST(distinct_values AS VARCHAR) || ' values in ' || CAST(population AS VARCHAR) || ' rows.')
+         WHEN distinct_values <= population THEN CAST(distinct_values AS DOUBLE) / (exp(1) * population)
+         ELSE exp(-CAST(population AS DOUBLE) / distinct_values) END;
+COMMENT ON MACRO anon.max_unique_fraction IS
+    'Largest expected fraction of unique rows for D distinct values in a population of n rows.';

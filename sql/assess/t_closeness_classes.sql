@@ -1,0 +1,10 @@
+-- anon.t_closeness_classes: the distance t of every class, the farthest first; with `t`, only the classes farther than t.
+--     distance, nulls  as for anon.t_closeness
+-- test: tests/assess/t_closeness_classes.test
+CREATE OR REPLACE MACRO anon.t_closeness_classes(tbl, cols, sensitive, t := NULL, distance := 'auto', nulls := 'value') AS TABLE
+SELECT unnest(class), class_size, farness AS t
+FROM anon._closeness('anon.t_closeness_classes', tbl, cols, sensitive, distance, nulls)
+WHERE t IS NULL OR farness > t
+ORDER BY round(farness, 12) DESC, class_size DESC, class;
+COMMENT ON MACRO TABLE anon.t_closeness_classes IS
+    'The t-closeness distance of every class, or only of those farther than t, the farthest first.';

@@ -1,0 +1,6 @@
+-- anon._checked_whole: passes `result` on where the value of a parameter is a whole number of at least `least`, refuses
+-- it otherwise.
+CREATE OR REPLACE MACRO anon._checked_whole(caller, parameter, value, least, result) AS
+    CASE WHEN regexp_full_match(CAST(value AS VARCHAR), '\d+') AND TRY_CAST(value AS HUGEINT) >= least THEN result
+         ELSE error(caller || ': ' || parameter || ' must be a whole number of at least ' || CAST(least AS VARCHAR) || '; got '
+                           || coalesce(CAST(value AS VARCHAR), 'NULL') || '.') END;
