@@ -113,5 +113,6 @@ def sentence(error: BaseException) -> str:
     text = re.sub(
         r"^Invalid Input Error: (?:Python exception occurred while executing the UDF: \w+: )?(?=anon\.)", "", text
     )
+    text = re.sub(r"^Conversion Error: Could not convert string '(anon\..*)' to DOUBLE$", r"\1", text)  # anon._refuse
     text = re.sub(r'\n?Did you mean "(?:pg_\w+|pg_catalog\.\w+|_\w+)"\?', "", text)  # never what the user meant
     return " ".join(text.split())

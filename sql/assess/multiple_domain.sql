@@ -4,7 +4,7 @@
 -- test: tests/assess/multiple_domain.test
 CREATE OR REPLACE MACRO anon.multiple_domain(distinct_counts) AS
     CASE WHEN list_min(distinct_counts) < 0
-              THEN error('anon.multiple_domain: distinct_counts must be numbers of at least 0; got '
+              THEN anon._refuse('anon.multiple_domain: distinct_counts must be numbers of at least 0; got '
                          || CAST(distinct_counts AS VARCHAR) || '.')
          WHEN len(distinct_counts) = 0 THEN 1.0::DOUBLE
          WHEN isinf(list_product(CAST(distinct_counts AS DOUBLE[]))) THEN 1.7976931348623157e308

@@ -27,9 +27,9 @@ WITH _sizes AS MATERIALIZED (                          -- all that matters: how 
     FROM _risks GROUP BY attacker
 )
 SELECT attacker, maximum_risk, average_risk, rows_at_risk, rows_at_risk / row_count AS fraction_at_risk
-FROM _attackers
-UNION ALL
-SELECT 'marketer', NULL, average_risk, NULL, NULL FROM _attackers WHERE attacker = 'journalist'
-ORDER BY attacker = 'marketer', attacker DESC;
+FROM (FROM _attackers
+      UNION ALL
+      SELECT 'marketer', NULL, average_risk, NULL, row_count FROM _attackers WHERE attacker = 'journalist')
+ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker);
 COMMENT ON MACRO TABLE anon.reidentification_risk IS
     'Prosecutor, journalist and marketer risk: the largest, the average, and the rows above a threshold.';

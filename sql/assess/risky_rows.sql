@@ -9,7 +9,7 @@ WITH _small AS (
           FROM anon._classes('anon.risky_rows', anon._checked_whole('anon.risky_rows', 'k', k, 2, tbl), cols, nulls)
           WHERE _duckanon_size < k)
 ), _keyed AS (
-    SELECT *, row(UNPACK(COLUMNS(cols))) AS _duckanon_key FROM query_table(tbl)
+    SELECT *, row(UNPACK(COLUMNS(cols))) AS _duckanon_key FROM query_table(anon._checked('anon.risky_rows', tbl, cols))
 )
 SELECT _keyed.* EXCLUDE (_duckanon_key), _small.class_size FROM _keyed JOIN _small USING (_duckanon_key);
 COMMENT ON MACRO TABLE anon.risky_rows IS 'The rows whose combination of values fewer than k rows share, with their class size.';
