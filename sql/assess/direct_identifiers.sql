@@ -1,0 +1,120 @@
+-- anon.direct_identifiers: the columns of a table that look like one of the eighteen identifiers that the HIPAA
+-- safe-harbor rule, 45 CFR 164.514(b)(2)(i)(A) to (R), asks to remove: one row per column and category, by the column's
+-- name and by the values of a sample. A hint, not a proof: an identifier inside free text, or under a name that says
+-- nothing and with values that look like nothing, is not found.
+--     tbl: name of the table or view
+--     sample_rows: about this many rows are looked at; smaller tables are read in full. The rows are picked by the hash
+--     of their number, so the same table in the same order gives the same sample, without favour for its beginning
+--     min_match_fraction: share of a column's values that must have the shape for the values alone to count
+--     evidence: name, values, or name and values (a DATE or TIMESTAMP column counts as values even when it is empty)
+--     match_fraction: share of the sampled values (not NULL, not blank) that have the category's shape; for age_over_89
+--     the share of ages over 89, of which one is enough; for unique_code the share of different values; NULL where
+--     values cannot tell or there were none
+-- A value that several columns' names could claim goes to the one named: 555-0100 in fax is a fax number. Dates on the
+-- first of January at midnight are taken for years. Nested and binary columns are judged by their name only, boolean
+-- ones never.
+-- test: tests/assess/direct_identifiers.test
+CREATE OR REPLACE MACRO anon.direct_identifiers(tbl, sample_rows := 10000, min_match_fraction := 0.5) AS TABLE
+WITH _duckanon_described AS (
+    SELECT place, column_name,
+           -- FirstName, patient-SSN and Téléphone 2 as first_name, patient_ssn and telephone_2
+           trim(lower(regexp_replace(regexp_replace(regexp_replace(strip_accents(column_name),
+                '(\p{Ll}|\pN)(\p{Lu})', '\1_\2', 'g'), '(\p{Lu})(\p{Lu}\p{Ll})', '\1_\2', 'g'), '[^\pL\pN]+', '_', 'g')), '_') AS plain_name,
+           CASE WHEN regexp_matches(column_type, '^(VARCHAR|ENUM|UUID|INET'
+                                                 '|JSON)') AND NOT ends_with(column_type, ']') THEN 'text'
+                WHEN regexp_matches(column_type, '^(DATE|TIMESTAMP)') AND NOT ends_with(column_type, ']') THEN 'date'
+                WHEN regexp_full_match(column_type, 'U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|BIGNUM|VARINT') THEN 'integer'
+                WHEN column_type = 'BOOLEAN' THEN 'boolean'
+                ELSE 'other' END AS kind
+    FROM anon._columns(anon._checked_whole('anon.direct_identifiers', 'sample_rows', sample_rows, 1,
+                       anon._checked('anon.direct_identifiers', tbl, ['*'])))
+), _duckanon_table_size AS (
+    SELECT count(*) AS table_rows FROM query_table(tbl)
+), _duckanon_sample AS (
+    SELECT CASE WHEN regexp_matches(typeof(COLUMNS(_t.*)), '^(BLOB|BIT|STRUCT|MAP|UNION|GEOMETRY|VARIANT)|]$')
+                THEN CASE WHEN COLUMNS(_t.*) IS NOT NULL THEN 'nested' END
+                ELSE nullif(trim(left(CAST(COLUMNS(_t.*) AS VARCHAR), 200)), '') END
+    FROM query_table(tbl) AS _t
+    QUALIFY hash(row_number() OVER ()) <= 18446744073709551615 * least(1.0, sample_rows / greatest(1, (SELECT table_rows FROM _duckanon_table_size)))
+), _duckanon_sample_lists AS (
+    SELECT [UNPACK(COLUMNS(_duckanon_sample.*))] AS row_values
+    FROM _duckanon_sample
+), _duckanon_cells AS (
+    SELECT unnest(range(1, 1 + len(row_values))) AS place, unnest(row_values) AS value_text
+    FROM _duckanon_sample_lists
+), _duckanon_distinct_cells AS (
+    SELECT place, value_text, count(*) AS value_count
+    FROM _duckanon_cells
+    WHERE value_text IS NOT NULL
+    GROUP BY place, value_text
+), _duckanon_shaped_cells AS (
+    SELECT place, anon._value_shapes(value_text) AS value_shapes, value_count
+    FROM _duckanon_distinct_cells
+), _duckanon_shape_counts AS (
+    SELECT place, value_shapes, sum(value_count) AS values_of_shape, count(*) AS distinct_of_shape
+    FROM _duckanon_shaped_cells
+    GROUP BY place, value_shapes
+), _duckanon_column_counts AS (
+    SELECT place, CAST(sum(values_of_shape) AS BIGINT) AS sampled_values, sum(distinct_of_shape) AS distinct_values,
+           coalesce(sum(values_of_shape) FILTER (list_contains(value_shapes, 'code')), 0) AS code_values
+    FROM _duckanon_shape_counts
+    GROUP BY place
+), _duckanon_pairs AS (
+    SELECT place, column_name, kind, rule, category, hipaa_item, shapes, named_shapes, action,
+           coalesce(sampled_values, 0) AS sampled_values, code_values,
+           distinct_values / nullif(sampled_values, 0) AS distinct_fraction,
+           coalesce(regexp_matches(plain_name, '(^|_)(' || replace(except_words, '#', '(no|nr|num|numbers?|ids?'
+                                                            '|identifiers?)') || ')_?[0-9]*(_|$)'), false) AS excepted,
+           NOT excepted
+           AND NOT regexp_matches(plain_name, '^(n|is|has|had|any|count|num|number_of|mean|avg|average|median|min|max'
+                                              '|sum|total|sd|std|stddev|var|pct|percent|share|rate|len|length)_')
+           AND NOT regexp_matches(plain_name, '_(count|counts|n|flag|ind|size|type|status|rate|score|pct|percent'
+                                              '|length|verified|valid|consent|enabled|preference|confirmed|missing'
+                                              '|known'
+                                              '|model|brand|os|usage|color|colour|format|quality|mean|avg|average'
+                                              '|median|sd|std|min|max|sum|total)$')
+           AND regexp_matches(plain_name, '(^|_)(' || replace(name_words, '#', '(no|nr|num|numbers?|ids?'
+                                                            '|identifiers?)') || ')_?[0-9]*(_|$)') AS name_hit
+    FROM _duckanon_described CROSS JOIN anon._identifier_rules() LEFT JOIN _duckanon_column_counts USING (place)
+    WHERE kind <> 'boolean'
+), _duckanon_claims AS (
+    SELECT place, flatten(list(named_shapes)) AS claimed_shapes
+    FROM _duckanon_pairs
+    WHERE name_hit
+    GROUP BY place
+), _duckanon_measured AS (
+    SELECT _duckanon_pairs.place, rule,
+           sum(values_of_shape) FILTER (list_has_any(value_shapes, shapes)) / any_value(sampled_values) AS alone_fraction,
+           sum(values_of_shape) FILTER (list_has_any(value_shapes, named_shapes)) / any_value(sampled_values) AS named_fraction
+    FROM _duckanon_pairs JOIN _duckanon_shape_counts ON _duckanon_pairs.place = _duckanon_shape_counts.place
+    GROUP BY _duckanon_pairs.place, rule
+), _duckanon_judged AS (
+    SELECT _duckanon_pairs.*,
+           CASE WHEN sampled_values = 0 OR (named_shapes = [] AND category <> 'unique_code') THEN NULL
+                WHEN category = 'unique_code' THEN distinct_fraction
+                ELSE coalesce(CASE WHEN name_hit THEN named_fraction ELSE alone_fraction END, 0) END AS fraction,
+           claimed_shapes,
+           CASE WHEN category = 'date' AND kind = 'date' THEN sampled_values = 0 OR fraction >= min_match_fraction
+                -- values that differ in a sample may repeat in the table: duplicates in the sample are scaled up
+                WHEN category = 'unique_code' THEN sampled_values >= 10 AND (kind = 'integer' OR (kind = 'text' AND (name_hit OR code_values >= min_match_fraction * sampled_values)))
+                                                   AND (1 - fraction) * greatest(1, table_rows / sample_rows) <= 0.02
+                WHEN name_hit THEN fraction >= CASE WHEN category = 'age_over_89' THEN 1e-12 ELSE min_match_fraction END
+                ELSE NOT excepted AND fraction >= min_match_fraction
+                     AND (kind = 'text' OR (kind = 'integer' AND category = 'account_number'))
+                     AND NOT list_has_any(shapes, coalesce(claimed_shapes, []))
+                     AND (category <> 'zip' OR claimed_shapes IS NULL) END AS value_hit
+    FROM _duckanon_pairs LEFT JOIN _duckanon_measured ON _duckanon_pairs.place = _duckanon_measured.place AND _duckanon_pairs.rule = _duckanon_measured.rule
+               LEFT JOIN _duckanon_claims ON _duckanon_pairs.place = _duckanon_claims.place
+               CROSS JOIN _duckanon_table_size
+), _duckanon_found AS (
+    SELECT *, count(*) OVER (PARTITION BY place) AS column_hits
+    FROM _duckanon_judged
+    WHERE name_hit OR value_hit
+)
+SELECT column_name, category, '(' || hipaa_item || ')' AS hipaa_item,
+       CASE WHEN name_hit AND value_hit THEN 'name and values' WHEN name_hit THEN 'name' ELSE 'values' END AS evidence,
+       CAST(fraction AS DOUBLE) AS match_fraction, sampled_values, action
+FROM _duckanon_found
+WHERE category <> 'unique_code' OR name_hit OR column_hits = 1
+ORDER BY place, rule;
+COMMENT ON MACRO TABLE anon.direct_identifiers IS 'Columns that look like one of the eighteen direct identifiers of the HIPAA safe-harbor rule.';
