@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -140,8 +140,54 @@ class Parcels:
             self._blocks.pop(ticket, None)
 
 
+class Folds:
+    """Accumulators that rows go into while they are scanned, for functions whose memory must not grow with the table.
+
+    Parameters
+    ----------
+    make
+        Makes the accumulator of one call from the call's first block of rows and its options.
+    """
+
+    def __init__(self, make: Callable[..., Accumulator]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._open: dict[int, tuple[int, Accumulator]] = {}  # call: its owner, its accumulator
+
+    def fold(self, *arguments: pa.Array) -> pa.Array:
+        """Add a block of rows to its call's accumulator; return the call's number where it began, NULL in all others.
+
+        The arguments are the rows, their owner (as for `Parcels.park`), the call's number, and its options.
+        """
+        rows, owners, calls, *options = arguments
+        owner, call = owners[0].as_py(), calls[0].as_py()
+        with self._lock:
+            is_first = call not in self._open
+            if is_first:
+                for other, (other_owner, _) in list(self._open.items()):
+                    if other_owner >> 16 == owner >> 16 and other_owner != owner:  # the same connection's failed query
+                        del self._open[other]
+                self._open[call] = (owner, self._make(rows, *(option[0].as_py() for option in options)))
+            self._open[call][1].add(rows)
+        tickets = np.zeros(len(rows), dtype=bool)
+        tickets[0] = is_first
+        return pa.array(np.full(len(rows), call), mask=~tickets)
+
+    def redeem(self, tickets: list[int] | None) -> Accumulator | None:
+        """Take the accumulator of a call; None where no row came."""
+        with self._lock:
+            return self._open.pop(tickets[0])[1] if tickets else None
+
+
+class Accumulator(Protocol):
+    """What `Folds` adds blocks of rows to."""
+
+    def add(self, rows: pa.Array) -> None:
+        """Take in a block of rows, a struct array."""
+
+
 def table_function(caller: str, algorithm: Algorithm, parcels: Parcels) -> Callable[..., pa.Array]:
-    """Make an algorithm a function that DuckDB can call: tickets and options in, lists out.
+    """Make an algorithm that releases a table a function that DuckDB can call: tickets and options in, lists out.
 
     Parameters
     ----------
@@ -154,16 +200,38 @@ def table_function(caller: str, algorithm: Algorithm, parcels: Parcels) -> Calla
         Where the macro's scan parked the rows.
     """
 
-    def called_by_duckdb(*arguments: pa.Array) -> pa.Array:  # one star: DuckDB reads the signature
-        tickets, *options = (argument[0].as_py() for argument in arguments)
+    def release(tickets: list[int] | None, *options: Any) -> pa.Array:
         table = parcels.redeem(tickets)
+        refuse_types_that_cannot_travel(table.schema)
+        return pack(algorithm(table, *options) if table.num_columns else table)
+
+    return _called_by_duckdb(caller, release)
+
+
+def report_function(caller: str, algorithm: Algorithm, source: Parcels | Folds) -> Callable[..., pa.Array]:
+    """Make an algorithm that reports on a table a function that DuckDB can call: tickets and options in, rows out.
+
+    The rows come as one list of structs, which the macro unnests: their columns are always the same. The parameters
+    are those of `table_function`, but the algorithm may also take what a `Folds` accumulated.
+    """
+
+    def report(tickets: list[int] | None, *options: Any) -> pa.Array:
+        rows = algorithm(source.redeem(tickets), *options)
+        return _list_array(np.array([0, rows.num_rows]), pa.concat_arrays(rows.to_struct_array().chunks))
+
+    return _called_by_duckdb(caller, report)
+
+
+def _called_by_duckdb(caller: str, function: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
+    """Hand on the one value of each argument, and put the caller's name before the sentence of an error."""
+
+    def called(*arguments: pa.Array) -> pa.Array:  # one star: DuckDB reads the signature
         try:
-            refuse_types_that_cannot_travel(table.schema)
-            return pack(algorithm(table, *options) if table.num_columns else table)
+            return function(*(argument[0].as_py() for argument in arguments))
         except ValueError as error:
             raise ValueError(f"{caller}: {error}") from error
 
-    return called_by_duckdb
+    return called
 
 
 def refuse_types_that_cannot_travel(schema: pa.Schema) -> None:

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon import bridge, swapping
+from duckanon import bridge, quasi_identifiers, swapping
 
 STAGES = ("catalog", "assess", "generalize", "release", "measure")
 """The folders of ``sql/`` that hold public functions, in the order in which they are listed."""
 
-ALGORITHMS: dict[str, bridge.Algorithm] = {
+RELEASES: dict[str, bridge.Algorithm] = {
     "_identity": lambda table: table,
     "swap": swapping.swap,
 }
-"""The Python algorithms behind macros: ``anon.swap`` calls ``_anon_swap``, `swapping.swap` behind the bridge."""
+"""The algorithms that return a table like the one they take: ``anon.swap`` calls ``_anon_swap``, `swapping.swap`."""
 
 _KEPT: list[object] = []
 """The functions of every database that was registered. DuckDB calls them for as long as the database is open, but only
@@ -170,10 +170,20 @@ def _refuse_foreign_catalog(cursor: duckdb.DuckDBPyConnection) -> None:
 
 def _create_functions(cursor: duckdb.DuckDBPyConnection) -> None:
     parcels = bridge.Parcels()
-    functions = {"_anon_park": (parcels.park, "BIGINT")} | {
-        f"_anon_{name.lstrip('_')}": (bridge.table_function(f"anon.{name}", algorithm, parcels), bridge.RELEASED_TYPE)
-        for name, algorithm in ALGORITHMS.items()
+    samples = bridge.Folds(quasi_identifiers.SetSampler)
+    search, sampled_search = (
+        bridge.report_function("anon.quasi_identifiers", algorithm, source)
+        for algorithm, source in ((quasi_identifiers.exact, parcels), (quasi_identifiers.approximate, samples))
+    )
+    functions = {
+        "_anon_park": (parcels.park, "BIGINT"),
+        "_anon_sample_sets": (samples.fold, "BIGINT"),
+        "_anon_quasi_identifiers": (search, quasi_identifiers.REPORT_TYPE),
+        "_anon_sampled_quasi_identifiers": (sampled_search, quasi_identifiers.REPORT_TYPE),
     }
+    for name, algorithm in RELEASES.items():
+        release = bridge.table_function(f"anon.{name}", algorithm, parcels)
+        functions[f"_anon_{name.lstrip('_')}"] = (release, bridge.RELEASED_TYPE)
     for name, (function, return_type) in functions.items():
         _KEPT.append(function)
         cursor.create_function(  # type: ignore[call-overload]

@@ -2,21 +2,98 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+
 import duckdb
 
+import duckanon
 from tests.bench.bench_bridge import MIXED, columns_of, mixed
-from tests.bench.harness import Task
+from tests.bench.harness import ROOT, Task
+
+DATA = ROOT.parent / "shared" / "data"
+ADULT = ["age", "workclass", "education", "marital_status", "occupation"]
+ADULT += ["relationship", "race", "sex", "hours_per_week", "native_country"]
+ACS = ["STATE", "PUMA", "AGEP", "SEX", "RAC1P", "MAR", "SCHL", "OCCP", "CIT", "WKHP"]
+Connection = duckdb.DuckDBPyConnection
 
 
-def column_profile(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("FROM anon.column_profile('t')").fetchall()
+def load(file: str) -> Callable[[int], Connection]:
+    def prepare(_: int) -> Connection:
+        con = duckanon.connect()
+        con.execute(f"CREATE TABLE t AS FROM '{DATA / file}'").fetchall()
+        return con
+
+    return prepare
 
 
-def group_by_each_column(con: duckdb.DuckDBPyConnection) -> None:
+def ask(query: str) -> Callable[[Connection], object]:
+    return lambda con: con.execute(query).fetchall()
+
+
+def classes(cols: list[str]) -> str:
+    return f"(SELECT {', '.join(cols)}, count(*) AS n FROM t GROUP BY {', '.join(cols)})"
+
+
+def cells(cols: list[str], sensitive: str) -> str:
+    return f"(SELECT {', '.join(cols)}, {sensitive}, count(*) AS n FROM t GROUP BY ALL)"
+
+
+def group_by_each_column(con: Connection) -> None:
     for name in columns_of(con):
-        con.execute(
-            f"SELECT sum(n), count(*), max(n) FROM (SELECT {name}, count(*) AS n FROM t GROUP BY {name})"
-        ).fetchall()
+        grouped = f"(SELECT {name}, count(*) AS n FROM t GROUP BY {name})"
+        con.execute(f"SELECT sum(n), count(*), max(n) FROM {grouped}").fetchall()
+
+
+def group_by_each_set(cols: list[str], largest: int) -> Callable[[Connection], None]:
+    def run(con: Connection) -> None:
+        for size in range(1, largest + 1):
+            for members in itertools.combinations(cols, size):
+                grouped = classes(list(members))
+                con.execute(f"SELECT count(*), count(*) FILTER (n = 1), min(n) FROM {grouped}").fetchall()
+
+    return run
+
+
+def checks(name: str, rows: int, prepare: Callable[[int], Connection], cols: list[str], sensitive: str) -> list[Task]:
+    """The checks of one column set, each against the least that has to be computed for it, written by hand."""
+    by_hand = f"SELECT min(n), count(*), count(*) FILTER (n = 1) FROM {classes(cols)}"
+    both = f"""SELECT min(l), min(e) FROM (SELECT count(*) AS l, ln(sum(n)) - sum(n * ln(n)) / sum(n) AS e
+               FROM {cells(cols, sensitive)} GROUP BY {", ".join(cols)})"""
+    return [
+        Task(
+            f"k_anonymity, {name}",
+            [rows],
+            prepare,
+            ask(f"FROM anon.k_anonymity('t', {cols})"),
+            ask(by_hand),
+            "GROUP BY",
+        ),
+        Task(
+            f"reidentification_risk, {name}",
+            [rows],
+            prepare,
+            ask(f"FROM anon.reidentification_risk('t', {cols}, population := 3e8)"),
+            ask(by_hand),
+            "GROUP BY",
+        ),
+        Task(
+            f"class_sizes, {name}",
+            [rows],
+            prepare,
+            ask(f"FROM anon.class_sizes('t', {cols})"),
+            ask(f"SELECT n, count(*) FROM {classes(cols)} GROUP BY n ORDER BY n"),
+            "GROUP BY",
+        ),
+        Task(
+            f"l_diversity, {name}",
+            [rows],
+            prepare,
+            ask(f"FROM anon.l_diversity('t', {cols}, '{sensitive}')"),
+            ask(both),
+            "distinct and entropy by hand",
+        ),
+    ]
 
 
 TASKS = [
@@ -24,8 +101,42 @@ TASKS = [
         f"column_profile, {len(MIXED)} columns",
         (10**5, 10**6, 10**7),
         mixed,
-        column_profile,
+        ask("FROM anon.column_profile('t')"),
         group_by_each_column,
         "a GROUP BY a column",
     ),
+    Task(
+        "quasi_identifiers, approximate, up to 3 of 10",
+        (10**5, 10**6, 10**7),
+        mixed,
+        ask("FROM anon.quasi_identifiers('t', approximate := true)"),
+        ask("FROM anon.quasi_identifiers('t')"),
+        "the exact search",
+        1,
+    ),
 ]
+if (DATA / "adult.csv").exists():
+    TASKS += checks("Adult", 32_561, load("adult.csv"), ["age", "education", "sex", "race"], "occupation")
+    TASKS += [
+        Task(
+            "quasi_identifiers, all 1,023 sets, Adult",
+            [32_561],
+            load("adult.csv"),
+            ask(f"FROM anon.quasi_identifiers('t', {ADULT}, max_size := 10)"),
+            group_by_each_set(ADULT, 10),
+            "a GROUP BY a set",
+        )
+    ]
+if (DATA / "acs_pums_2024_workers.parquet").exists():
+    acs = load("acs_pums_2024_workers.parquet")
+    TASKS += checks("ACS", 1_366_293, acs, ["STATE", "AGEP", "SEX", "RAC1P", "MAR"], "SCHL")
+    TASKS += [
+        Task(
+            "quasi_identifiers, up to 3 of 10, ACS",
+            [1_366_293],
+            acs,
+            ask(f"FROM anon.quasi_identifiers('t', {ACS})"),
+            group_by_each_set(ACS, 3),
+            "a GROUP BY a set",
+        )
+    ]

@@ -1,0 +1,52 @@
+-- anon.quasi_identifiers: every set of up to `max_size` columns, and whether people can be picked out by it: the figures
+-- of anon.quasi_identifier, and the verdicts `quasi_identifier_in_table` (unique_fraction at least alpha) and
+-- `quasi_identifier_in_population` (unique_fraction_bound at least alpha). Sets that pick out most come first.
+--     cols         the columns to combine; NULL: all
+--     population   number of people that the table comes from; NULL: the table is its own universe
+--     minimal      only quasi-identifiers (in the table or in the population) none of whose subsets is one
+--     approximate  true: from hash-sampled combinations of values (Gibbons 2001), in memory that does not grow with the
+--                  table; `distinct_error` and `singletons_error` are the standard errors to expect, 0 where exact
+-- The search walks the lattice of sets over integer codes in Python: one GROUP BY a set would take many times as long.
+-- (Probabilistic Anonymity, section 2)
+-- test: tests/assess/quasi_identifiers.test
+-- needs: python
+CREATE OR REPLACE MACRO anon.quasi_identifiers(
+    tbl, cols := NULL, max_size := 3, alpha := 0.2, population := NULL, minimal := false, approximate := false
+) AS TABLE
+WITH _duckanon_call AS MATERIALIZED (
+    SELECT (random() * 9e15)::BIGINT AS call
+), _duckanon_found AS (
+    SELECT _anon_quasi_identifiers(
+               (SELECT list(ticket) FILTER (ticket IS NOT NULL)
+                FROM (SELECT _anon_park(record, NULL, anon._owner()) AS ticket
+                      FROM (SELECT struct_pack(*COLUMNS(lambda c: anon._is_asked(c, cols))) AS record
+                            FROM (SELECT *, NULL AS _duckanon_none
+                                  FROM query_table(anon._checked_search('anon.quasi_identifiers', tbl, cols, max_size, alpha)))))),
+               cols::VARCHAR[], max_size, minimal, alpha::DOUBLE, anon.distinct_for_alpha(alpha, 1), population::DOUBLE) AS sets
+    WHERE NOT approximate
+    UNION ALL
+    SELECT _anon_sampled_quasi_identifiers(
+               (SELECT list(ticket) FILTER (ticket IS NOT NULL)
+                FROM (SELECT _anon_sample_sets(record, anon._owner(), call, max_size) AS ticket
+                      FROM (SELECT struct_pack(*COLUMNS(*)) AS record
+                            FROM (SELECT hash(COLUMNS(lambda c: anon._is_asked(c, cols)))
+                                  FROM (SELECT *, NULL AS _duckanon_none
+                                        FROM query_table(anon._checked_search('anon.quasi_identifiers', tbl, cols, max_size, alpha))))),
+                           _duckanon_call)),
+               cols::VARCHAR[], max_size, minimal, alpha::DOUBLE, anon.distinct_for_alpha(alpha, 1), population::DOUBLE)
+    WHERE approximate
+), _duckanon_sets AS (
+    SELECT unnest(sets, max_depth := 2) FROM _duckanon_found
+), _duckanon_universe AS (
+    SELECT *, anon._checked_population('anon.quasi_identifiers', population, "rows") AS people FROM _duckanon_sets
+)
+SELECT columns, len(columns) AS size, "rows", distinct_observed, singletons, singletons / "rows" AS unique_fraction,
+       distinct_product, anon.max_unique_fraction(distinct_product, people) AS unique_fraction_bound,
+       greatest(people / distinct_product, 1) AS population_anonymity, smallest_class,
+       "rows" / distinct_observed AS average_class,
+       unique_fraction >= alpha AS quasi_identifier_in_table,
+       unique_fraction_bound >= alpha AS quasi_identifier_in_population, distinct_error, singletons_error
+FROM _duckanon_universe
+ORDER BY singletons DESC, size, columns;
+COMMENT ON MACRO TABLE anon.quasi_identifiers IS
+    'Every set of up to max_size columns, with its unique rows and whether it is a quasi-identifier.';
