@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon import bridge, quasi_identifiers, swapping
+from duckanon import bridge, parcels, quasi_identifiers, swapping
 
 STAGES = ("catalog", "assess", "generalize", "release", "measure")
 """The folders of ``sql/`` that hold public functions, in the order in which they are listed."""
@@ -169,20 +169,18 @@ def _refuse_foreign_catalog(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 def _create_functions(cursor: duckdb.DuckDBPyConnection) -> None:
-    parcels = bridge.Parcels()
-    samples = bridge.Folds(quasi_identifiers.SetSampler)
-    search, sampled_search = (
-        bridge.report_function("anon.quasi_identifiers", algorithm, source)
-        for algorithm, source in ((quasi_identifiers.exact, parcels), (quasi_identifiers.approximate, samples))
-    )
+    tables = parcels.Parcels(parcels.TableBuilder)
+    samples = parcels.Parcels(quasi_identifiers.SetSampler)
+    search = bridge.report_function("anon.quasi_identifiers", quasi_identifiers.exact, tables)
+    sampled_search = bridge.report_function("anon.quasi_identifiers", quasi_identifiers.approximate, samples)
     functions = {
-        "_anon_park": (parcels.park, "BIGINT"),
-        "_anon_sample_sets": (samples.fold, "BIGINT"),
+        "_anon_park": (tables.park, "BIGINT"),
+        "_anon_sample_sets": (samples.park, "BIGINT"),
         "_anon_quasi_identifiers": (search, quasi_identifiers.REPORT_TYPE),
         "_anon_sampled_quasi_identifiers": (sampled_search, quasi_identifiers.REPORT_TYPE),
     }
     for name, algorithm in RELEASES.items():
-        release = bridge.table_function(f"anon.{name}", algorithm, parcels)
+        release = bridge.table_function(f"anon.{name}", algorithm, tables)
         functions[f"_anon_{name.lstrip('_')}"] = (release, bridge.RELEASED_TYPE)
     for name, (function, return_type) in functions.items():
         _KEPT.append(function)

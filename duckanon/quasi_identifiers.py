@@ -96,18 +96,18 @@ class Search(NamedTuple):
         return singletons >= self.alpha * row_count or product >= self.product_fraction * people
 
 
-def exact(table: pa.Table, *options: Any) -> pa.Table:
+def exact(table: pa.Table | None, *options: Any) -> pa.Table:
     """Report on every set of up to `max_size` columns.
 
     Parameters
     ----------
     table
-        The columns to combine, and one called `NONE` that is left out.
+        The columns to combine, and one called `NONE` that is left out; None where the table has no rows.
     options
         The fields of a `Search`.
     """
     search = Search(*options)
-    table = table.drop_columns([NONE]) if table.num_columns else table
+    table = pa.table({}) if table is None else table.drop_columns([NONE])
     search.check(table.column_names, table.num_rows)
     columns = encoding.encode(table)
 
@@ -133,16 +133,16 @@ class SetSampler:
     rows
         The first rows: a struct array with the 64-bit hashes of the columns' values.
     max_size
-        Size of the largest sets.
+        Size of the largest sets, the same with every row.
     """
 
-    def __init__(self, rows: pa.Array, max_size: int) -> None:
+    def __init__(self, rows: pa.Array, max_size: pa.Array) -> None:
         self.names = [field.name for field in rows.type if field.name != NONE]
         sets = list(
             itertools.islice(
                 (
                     members
-                    for size in range(1, min(max_size, len(self.names)) + 1)
+                    for size in range(1, min(max_size[0].as_py(), len(self.names)) + 1)
                     for members in itertools.combinations(range(len(self.names)), size)
                 ),
                 MOST_SETS + 1,
@@ -152,12 +152,18 @@ class SetSampler:
         self.sampler = sampling.DistinctSampler(sets, capacity)
         self._waiting: list[list[sampling.Hashes]] = []
 
-    def add(self, rows: pa.Array) -> None:
+    def add(self, rows: pa.Array, *others: pa.Array) -> None:
         """Take in a block of rows; small blocks wait until there are enough to be worth the work."""
         chunks = rows.chunks if isinstance(rows, pa.ChunkedArray) else [rows]
         self._waiting += [[chunk.field(name).to_numpy() for name in self.names] for chunk in chunks]
         if len(self._waiting) >= 32:
             self.flush()
+
+    def merge(self, other: SetSampler) -> None:
+        """Take in what another thread has sampled."""
+        self.flush()
+        other.flush()
+        self.sampler.merge(other.sampler)
 
     def flush(self) -> None:
         """Sample what waits."""

@@ -14,20 +14,21 @@ CREATE OR REPLACE MACRO anon.quasi_identifiers(
     tbl, cols := NULL, max_size := 3, alpha := 0.2, population := NULL, minimal := false, approximate := false
 ) AS TABLE
 WITH _duckanon_call AS MATERIALIZED (
-    SELECT (random() * 9e15)::BIGINT AS call
+    FROM anon._call()
 ), _duckanon_found AS (
     SELECT _anon_quasi_identifiers(
                (SELECT list(ticket) FILTER (ticket IS NOT NULL)
-                FROM (SELECT _anon_park(record, NULL, anon._owner()) AS ticket
+                FROM (SELECT _anon_park(record, call) AS ticket
                       FROM (SELECT struct_pack(*COLUMNS(lambda c: anon._is_asked(c, cols))) AS record
                             FROM (SELECT *, NULL AS _duckanon_none
-                                  FROM query_table(anon._checked_search('anon.quasi_identifiers', tbl, cols, max_size, alpha)))))),
+                                  FROM query_table(anon._checked_search('anon.quasi_identifiers', tbl, cols, max_size, alpha)))),
+                           _duckanon_call)),
                cols::VARCHAR[], max_size, minimal, alpha::DOUBLE, anon.distinct_for_alpha(alpha, 1), population::DOUBLE) AS sets
     WHERE NOT approximate
     UNION ALL
     SELECT _anon_sampled_quasi_identifiers(
                (SELECT list(ticket) FILTER (ticket IS NOT NULL)
-                FROM (SELECT _anon_sample_sets(record, anon._owner(), call, max_size) AS ticket
+                FROM (SELECT _anon_sample_sets(record, call, max_size) AS ticket
                       FROM (SELECT struct_pack(*COLUMNS(*)) AS record
                             FROM (SELECT hash(COLUMNS(lambda c: anon._is_asked(c, cols)))
                                   FROM (SELECT *, NULL AS _duckanon_none

@@ -11,5 +11,6 @@ CREATE OR REPLACE MACRO anon._slot(type_name) AS
          WHEN type_name = 'TIMESTAMP' THEN 't'
          WHEN type_name = 'TIMESTAMP WITH TIME ZONE' THEN 'z'
          WHEN type_name = 'TIME WITH TIME ZONE'     -- Arrow has no such type: the zone would be lost on the way
-              THEN error('anon: a column of type TIME WITH TIME ZONE cannot be released; cast it to VARCHAR first.')
+              THEN CAST(anon._refuse('anon: a column of type TIME WITH TIME ZONE cannot be released; cast it to VARCHAR first.')
+                        AS VARCHAR)
          ELSE 's' END;

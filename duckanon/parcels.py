@@ -1,0 +1,222 @@
+"""Parcels: rows on their way from a query's scan to the Python function that will be called with them.
+
+A scan hands its rows over in blocks of at most 2,048, from several threads. Each call of a macro collects its blocks in
+accumulators of its own, one a thread; what travels on through the query is the call's number, its ticket.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+class Accumulator(Protocol):
+    """What blocks of rows are added to."""
+
+    def add(self, rows: pa.Array, *others: pa.Array) -> None:
+        """Take in a block: a struct array with the rows, and whatever else the macro passes along."""
+
+    def merge(self, other: Any) -> None:
+        """Take in what another accumulator of the same call has collected."""
+
+
+Collected = TypeVar("Collected", bound=Accumulator)
+
+
+class Parcels(Generic[Collected]):
+    """The accumulators that wait for their function; one instance per database.
+
+    Parameters
+    ----------
+    make
+        Makes an accumulator from the arguments of its first block.
+
+    Notes
+    -----
+    A query that fails before its function is called leaves its accumulators behind. A connection runs one query at a
+    time, so whatever it collected for an earlier one is dropped when it begins to collect again.
+    """
+
+    def __init__(self, make: Callable[..., Collected]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._waiting: dict[int, dict[int, Collected]] = {}  # by call and thread
+
+    def park(self, *arguments: pa.Array) -> pa.Array:
+        """Add a block to an accumulator of its call; return the call's number where that began, NULL everywhere else.
+
+        The arguments are the rows, the call's number (``anon._call``), and what else the accumulator wants.
+        """
+        rows, calls, *others = arguments
+        call, thread = calls[0].as_py(), threading.get_ident()
+        with self._lock:
+            if call not in self._waiting:
+                self._drop_failed(call)
+            accumulators = self._waiting.setdefault(call, {})
+            is_first = thread not in accumulators
+            if is_first:
+                accumulators[thread] = self._make(rows, *others)
+        accumulators[thread].add(rows, *others)  # nobody else touches this one, so the threads need not wait here
+        return _in_first_place(call, len(rows)) if is_first else pa.nulls(len(rows), pa.int64())
+
+    def redeem(self, tickets: list[int] | None) -> Collected | None:
+        """Take what a call has collected; None where no row came."""
+        if not tickets:
+            return None
+        with self._lock:
+            first, *rest = self._waiting.pop(tickets[0]).values()
+        for other in rest:
+            first.merge(other)
+        return first
+
+    def __len__(self) -> int:
+        """Count the calls that wait."""
+        return len(self._waiting)
+
+    def _drop_failed(self, call: int) -> None:
+        for other in list(self._waiting):
+            same_connection, same_query = (other >> bits == call >> bits for bits in (47, 31))
+            if same_connection and not same_query:
+                del self._waiting[other]
+
+
+class TableBuilder:
+    """Puts blocks of rows together to an Arrow table of few, large chunks, so that the small blocks can go at once."""
+
+    def __init__(self, rows: pa.Array, keys: pa.Array | None = None) -> None:
+        self._names = [field.name for field in rows.type]
+        self._columns = [_column_builder(field.type) for field in rows.type]
+        self._keys = None if keys is None else _column_builder(keys.type)
+        self._blocks: list[pa.Array] = []
+
+    def add(self, rows: pa.Array, *others: pa.Array) -> None:
+        """Take in a block, and the keys to order its rows by where their order matters."""
+        self._blocks += _chunks(rows)
+        if len(self._blocks) >= 16:
+            self._sort_into_columns()
+        if self._keys is not None:
+            for chunk in _chunks(others[0]):
+                self._keys.append(chunk)
+
+    def merge(self, other: TableBuilder) -> None:
+        """Put the rows that another thread has collected behind these."""
+        other._sort_into_columns()
+        self._sort_into_columns()
+        mine, theirs = ([*builder._columns, builder._keys] for builder in (self, other))
+        for column, more in zip(mine, theirs, strict=True):
+            if column is not None and more is not None:
+                for chunk in more.finish().chunks:
+                    column.append_whole(chunk)
+
+    def table(self) -> pa.Table:
+        """Return the table, in the order of the keys where there are any; afterwards the builder is empty."""
+        self._sort_into_columns()
+        table = pa.table([column.finish() for column in self._columns], names=self._names)
+        if self._keys is None:
+            return table
+        return table.take(pa.array(np.argsort(self._keys.finish().to_numpy(), kind="stable")))
+
+    def _sort_into_columns(self) -> None:
+        """Hand several blocks at once to the columns: one by one, the calls would cost more than the copying."""
+        if self._blocks:
+            rows = pa.concat_arrays(self._blocks)
+            self._blocks = []
+            for place, column in enumerate(self._columns):
+                column.append(rows.field(place))
+
+
+def _chunks(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    return array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+
+
+def _column_builder(arrow_type: pa.DataType) -> _FixedWidthColumn | _OtherColumn:
+    width = _RAW.get(arrow_type.bit_width) if _is_fixed_width(arrow_type) else None
+    return _OtherColumn(arrow_type) if width is None else _FixedWidthColumn(arrow_type, np.dtype(width))
+
+
+def _is_fixed_width(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_primitive(arrow_type) or pa.types.is_decimal(arrow_type))
+
+
+_RAW = {8: "u1", 16: "u2", 32: "u4", 64: "u8", 128: "c16"}
+"""By bits: a numpy type whose values are copied as they are, whatever they mean."""
+
+
+class _FixedWidthColumn:
+    """Values of one width, copied into ever larger pieces of memory, at most a million values each."""
+
+    def __init__(self, arrow_type: pa.DataType, raw: np.dtype[Any]) -> None:
+        self._type, self._raw = arrow_type, raw
+        self._full: list[pa.Array] = []
+        self._length = self._used = 0
+        self._values = np.empty(0, raw)
+        self._valid: NDArray[np.bool_] | None = None
+
+    def append(self, array: pa.Array) -> None:
+        start, length = array.offset, len(array)
+        if self._used + length > len(self._values):
+            self._begin_anew(max(length, min(self._length, 1 << 20)))
+        here = slice(self._used, self._used + length)
+        self._values[here] = np.frombuffer(array.buffers()[1], self._raw, start + length)[start:]
+        if array.null_count:
+            if self._valid is None:
+                self._valid = np.ones(len(self._values), bool)
+            self._valid[here] = array.is_valid().to_numpy(zero_copy_only=False)
+        self._used += length
+        self._length += length
+
+    def append_whole(self, array: pa.Array) -> None:
+        self._begin_anew(0)
+        self._full.append(array)
+        self._length += len(array)
+
+    def finish(self) -> pa.ChunkedArray:
+        self._begin_anew(0)
+        pieces, self._full, self._length = self._full, [], 0
+        return pa.chunked_array(pieces, self._type)
+
+    def _begin_anew(self, size: int) -> None:
+        if self._used:
+            valid = self._valid
+            bitmap = None if valid is None else pa.py_buffer(np.packbits(valid[: self._used], bitorder="little"))
+            values = pa.py_buffer(self._values[: self._used])
+            self._full.append(pa.Array.from_buffers(self._type, self._used, [bitmap, values]))
+        self._values, self._valid, self._used = np.empty(size, self._raw), None, 0
+
+
+class _OtherColumn:
+    """Text and whatever else has no fixed width: small arrays put together by Arrow, many at a time."""
+
+    def __init__(self, arrow_type: pa.DataType) -> None:
+        self._type = arrow_type
+        self._small: list[pa.Array] = []
+        self._large: list[pa.Array] = []
+
+    def append(self, array: pa.Array) -> None:
+        self._small.append(array)
+        if len(self._small) >= 16:
+            self._join()
+
+    def append_whole(self, array: pa.Array) -> None:
+        self._join()
+        self._large.append(array)
+
+    def finish(self) -> pa.ChunkedArray:
+        self._join()
+        pieces, self._large = self._large, []
+        return pa.chunked_array(pieces, self._type)
+
+    def _join(self) -> None:
+        if self._small:
+            self._large.append(pa.concat_arrays(self._small))
+            self._small = []
+
+
+def _in_first_place(number: int, length: int) -> pa.Array:
+    """Return an array with a number in its first place and NULL in all others."""
+    return pa.array([number] + [None] * (length - 1), pa.int64())
