@@ -44,7 +44,7 @@ _EXACT_DECIMAL_DIGITS = 15  # a double holds every decimal number of so many dig
 
 
 def slot_of(arrow_type: pa.DataType) -> str | None:
-    """Tell which slot carries values of an Arrow type (``anon._slot`` is the same rule on SQL types).
+    """Tell which slot carries values of an Arrow type (``anon._unpack`` has the same rule on SQL types).
 
     Returns
     -------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import threading
+from collections import Counter
 
 import duckdb
 import hypothesis.strategies as st
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import duckanon
-from duckanon import bridge
+from duckanon import bridge, parcels
 
 WHOLE = {
     "TINYINT": (-(2**7), 2**7 - 1),
@@ -214,36 +215,58 @@ def test_a_function_runs_once_per_call(con: duckdb.DuckDBPyConnection) -> None:
         calls.append(table.num_rows)
         return table
 
-    parcels = bridge.Parcels()
+    tables = parcels.Parcels(parcels.TableBuilder)
     for name, function, returns in (
-        ("_test_park", parcels.park, "BIGINT"),
-        ("_test_noted", bridge.table_function("anon.noted", noted, parcels), bridge.RELEASED_TYPE),
+        ("_test_park", tables.park, "BIGINT"),
+        ("_test_noted", bridge.table_function("anon.noted", noted, tables), bridge.RELEASED_TYPE),
     ):
         con.create_function(name, function, None, returns, type="arrow", null_handling="special", side_effects=True)
     con.execute("CREATE TABLE t AS SELECT i, i AS j, i AS k FROM range(5000) AS t(i)").fetchall()
-    tickets = """(SELECT list(x) FILTER (x IS NOT NULL) FROM (SELECT _test_park(r, NULL, 65537) AS x
+    tickets = """(SELECT list(x) FILTER (x IS NOT NULL) FROM (SELECT _test_park(r, 7) AS x
                   FROM (SELECT struct_pack(*COLUMNS(*)) AS r FROM t)))"""
     con.execute(f"CREATE TABLE o AS FROM anon._unpack(_test_noted({tickets}), 't', ['i', 'j', 'k'])").fetchall()
     assert calls == [5000]
     assert con.execute("SELECT count(*) FROM o WHERE i = j AND j = k").fetchall() == [(5000,)]
-    assert len(parcels) == 0
+    assert len(tables) == 0
 
 
-def test_blocks_of_a_failed_query_are_dropped() -> None:
-    parcels = bridge.Parcels()
+def test_what_a_failed_query_collected_is_dropped() -> None:
+    tables = parcels.Parcels(parcels.TableBuilder)
 
-    def park(connection: int, query: int) -> int:
+    def park(connection: int, query: int, call: int) -> int | None:
         rows = pa.array([{"a": 1}, {"a": 2}])
-        return parcels.park(rows, pa.nulls(2), pa.array([(connection << 16) + query] * 2))[0].as_py()
+        number = (((connection << 16) + query) << 31) + call
+        tickets = tables.park(rows, pa.array([number] * 2)).to_pylist()
+        assert tickets[1] is None
+        return tickets[0]
 
-    park(1, 10)  # this query fails before it comes to its function
-    other = park(2, 11)
-    assert len(parcels) == 2
-    mine = park(1, 12)
-    assert len(parcels) == 2
-    assert parcels.redeem([mine]).to_pydict() == {"a": [1, 2]}
-    assert parcels.redeem([other]).num_rows == 2
-    assert len(parcels) == 0
+    park(1, 10, 5)  # this query fails before it comes to its function
+    other = park(2, 11, 5)
+    mine, again, second = park(1, 12, 5), park(1, 12, 5), park(1, 12, 6)
+    assert again is None  # the ticket was given before
+    assert len(tables) == 3
+    assert tables.redeem([mine]).table().to_pydict() == {"a": [1, 2, 1, 2]}
+    assert tables.redeem([second]).table().num_rows == tables.redeem([other]).table().num_rows == 2
+    assert tables.redeem(None) is None
+    assert len(tables) == 0
+
+
+@given(
+    blocks=st.lists(st.lists(st.tuples(st.none() | st.integers(-5, 5), st.none() | TEXT), min_size=1), min_size=1),
+    threads=st.integers(1, 3),
+)
+@settings(max_examples=50, deadline=None)
+def test_builders_keep_every_row(blocks: list[list[tuple]], threads: int) -> None:
+    """Blocks added to several builders that are merged: the rows are all there, each with its own values."""
+    kind = pa.struct([("n", pa.int16()), ("s", pa.string())])
+    arrays = [pa.array([{"n": n, "s": s} for n, s in block], kind) for block in blocks]
+    builders = [parcels.TableBuilder(arrays[0]) for _ in range(threads)]
+    for number, array in enumerate(arrays):
+        builders[number % threads].add(array)
+    for other in builders[1:]:
+        builders[0].merge(other)
+    rows = builders[0].table().to_pylist()
+    assert Counter((row["n"], row["s"]) for row in rows) == Counter(row for block in blocks for row in block)
 
 
 def test_types_that_cannot_travel_are_refused_by_name() -> None:
