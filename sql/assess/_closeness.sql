@@ -8,6 +8,7 @@
 -- (Li, Li and Venkatasubramanian 2007)
 CREATE OR REPLACE MACRO anon._closeness(caller, tbl, cols, sensitive, distance, nulls) AS TABLE
 WITH _cells AS MATERIALIZED (
+    SELECT struct_pack(*COLUMNS(cols)) AS class, _duckanon_value AS value, _duckanon_size AS size
     FROM anon._sensitive_cells(caller, anon._checked_choice(caller, 'distance', distance, ['auto', 'ordered', 'equal'], tbl),
                                cols, sensitive, nulls)
 ), _sizes AS (
