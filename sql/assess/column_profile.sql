@@ -8,23 +8,23 @@
 --     largest_class    rows that share the most frequent value, NULL not counted
 -- test: tests/assess/column_profile.test
 CREATE OR REPLACE MACRO anon.column_profile(tbl) AS TABLE
-WITH _codes AS (                                      -- a NULL stays NULL, everything else becomes its hash
+WITH _duckanon_codes AS (                                      -- a NULL stays NULL, everything else becomes its hash
     SELECT CASE WHEN COLUMNS(*) IS NOT NULL THEN hash(COLUMNS(*)) END
     FROM query_table(tbl)
-), _cells AS (                                        -- one row a cell: the column's place and the value's code
+), _duckanon_cells AS (                                        -- one row a cell: the column's place and the value's code
     SELECT unnest(range(1, 1 + len(row_codes))) AS place, unnest(row_codes) AS code
-    FROM (SELECT [UNPACK(COLUMNS(*))] AS row_codes FROM _codes)
-), _classes AS (
-    SELECT place, code, count(*) AS size FROM _cells GROUP BY ALL
-), _profile AS (
+    FROM (SELECT [UNPACK(COLUMNS(*))] AS row_codes FROM _duckanon_codes)
+), _duckanon_classes AS (
+    SELECT place, code, count(*) AS size FROM _duckanon_cells GROUP BY ALL
+), _duckanon_profile AS (
     SELECT place, sum(size) AS row_count, sum(size) FILTER (code IS NULL) AS nulls, count(code) AS distinct_values,
            max(size) FILTER (code IS NOT NULL) AS largest_class
-    FROM _classes GROUP BY place
+    FROM _duckanon_classes GROUP BY place
 )
 SELECT column_name, column_type, anon._kind(column_type) AS kind,
        coalesce(row_count, 0)::BIGINT AS "rows", coalesce(nulls, 0)::BIGINT AS nulls,
        coalesce(distinct_values, 0) AS distinct_values, coalesce(largest_class, 0) AS largest_class
-FROM anon._columns(anon._checked('anon.column_profile', tbl, ['*'])) LEFT JOIN _profile USING (place)
+FROM anon._columns(anon._checked('anon.column_profile', tbl, ['*'])) LEFT JOIN _duckanon_profile USING (place)
 ORDER BY place;
 COMMENT ON MACRO TABLE anon.column_profile IS
     'One row per column: type, kind, rows, NULLs, distinct values and the size of the largest class.';
