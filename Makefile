@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
 VENV := .venv
-OLD := .venv-duckdb-1.5
+OLD := .venv-oldest
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test check bench clean
@@ -12,7 +12,7 @@ demo: $(VENV)/ready            ## generate a population, assess it, release it, 
 	@$(VENV)/bin/duckanon run examples/demo.sql --db build/demo/clinic.duckdb
 	@echo "The release: build/demo/swapped.csv; the population it came from: build/demo/clinic.duckdb (table patients)."
 
-test: check $(OLD)/ready       ## all checks, all tests, on the newest DuckDB and on the oldest supported series
+test: check $(OLD)/ready       ## all checks; all tests on the newest DuckDB and on the oldest versions of everything
 	$(VENV)/bin/python -m pytest
 	$(OLD)/bin/python -m pytest
 
@@ -32,7 +32,7 @@ $(VENV)/ready: pyproject.toml
 	$(VENV)/bin/python $(PIP) --editable '.[test,check]' 'duckdb>=2'
 	@touch $@
 
-$(OLD)/ready: pyproject.toml
+$(OLD)/ready: pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv --clear $(OLD)
-	$(OLD)/bin/python $(PIP) --editable '.[test]' 'duckdb==1.5.*'
+	$(OLD)/bin/python $(PIP) --constraint tests/oldest.txt --editable '.[test]'
 	@touch $@

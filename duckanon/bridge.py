@@ -166,7 +166,10 @@ def pack(table: list[pa.Table]) -> pa.Array:
 def _joined(columns: list[pa.ChunkedArray], arrow_type: pa.DataType) -> pa.Array:
     """Put columns behind each other as one array of a type; the list is emptied, so that they can go meanwhile."""
     if arrow_type == pa.string():
-        chunks = [chunk for column in columns for chunk in _as(column, arrow_type).chunks]
+        texts = [_as(column, arrow_type) for column in columns]
+        if sum(column.nbytes for column in texts) >= 2**31:  # more than 32-bit offsets can tell
+            arrow_type = pa.large_string()
+        chunks = [chunk for column in texts for chunk in _as(column, arrow_type).chunks]
         return pa.concat_arrays(chunks) if chunks else pa.array([], arrow_type)
     length, start = sum(map(len, columns)), 0
     raw = np.dtype(f"u{arrow_type.bit_width // 8}")

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+import duckdb
+
 import duckanon
 from duckanon import catalog, shell, statements
 
@@ -100,7 +102,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "run":
         script = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
     elif options.command == "functions":
-        script = "SELECT name, parameters, description FROM anon.functions();"
+        script = "FROM anon.functions();"
     else:
         script = options.sql or ""
     con = catalog.connect(getattr(options, "db", ":memory:"), getattr(options, "read_only", False))
@@ -110,12 +112,21 @@ def _run(options: argparse.Namespace) -> int:
         if options.command == "shell":
             shell.interactive(con, options.format)
             return 0
+        if options.command == "functions" and options.format == "table":
+            sys.stdout.write(_listing(con))
+            return 0
         for statement in statements.split(script):
             sys.stdout.write(statements.run(con, statement, options.format))
             sys.stdout.flush()
     finally:
         con.close()
     return 0
+
+
+def _listing(con: duckdb.DuckDBPyConnection) -> str:
+    """List the functions to be read by people: the call on a line, what it does on the next."""
+    rows = con.execute("SELECT name, parameters, description FROM anon.functions()").fetchall()
+    return "\n".join(f"{name}({parameters})\n    {description}" for name, parameters, description in rows) + "\n"
 
 
 if __name__ == "__main__":

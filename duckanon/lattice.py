@@ -201,7 +201,7 @@ def _views(table: _Table, depth: int) -> list[_Table]:
                 table = table._replace(least=0.9 * share * rows)
         views.append(table)
         if key is not None:
-            key -= table.tail[0][0] * np.int64(cells // count)
+            key -= np.multiply(table.tail[0][0], cells // count, dtype=np.int64)
         table = table._replace(tail=table.tail[1:], least=table.least / max(count, 1))
     return views
 

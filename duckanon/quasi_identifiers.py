@@ -19,6 +19,7 @@ import pyarrow as pa
 from duckanon import encoding, lattice, sampling
 
 MOST_SETS = 1_000_000
+MOST_SAMPLED_SETS = 20_000
 NONE = "_duckanon_none"
 """The column that comes with those asked for, so that there is always one (``anon._is_asked``)."""
 
@@ -83,17 +84,22 @@ class Search(NamedTuple):
             raise ValueError(
                 f"population must be NULL or at least the number of rows, {row_count}; got {self.population:.0f}."
             )
-        sets = sum(math.comb(len(names), size) for size in range(1, min(self.max_size, len(names)) + 1))
-        if sets > MOST_SETS:
-            raise ValueError(
-                f"up to {self.max_size} of {len(names)} columns make {sets:,} sets, more than {MOST_SETS:,}; "
-                "lower max_size, or name fewer columns in cols."
-            )
+        refuse_too_many_sets(len(names), self.max_size, MOST_SETS)
 
     def qualifies(self, singletons: float, product: float, row_count: int) -> bool:
         """Tell whether a set is a quasi-identifier, in the table or in the population."""
         people = row_count if self.population is None else self.population
         return singletons >= self.alpha * row_count or product >= self.product_fraction * people
+
+
+def refuse_too_many_sets(columns: int, max_size: int, most: int) -> None:
+    """Raise a ValueError where so many columns make more sets than can be looked at."""
+    sets = sum(math.comb(columns, size) for size in range(1, min(max_size, columns) + 1))
+    if sets > most:
+        raise ValueError(
+            f"up to {max_size} of {columns} columns make {sets:,} sets, more than {most:,}; "
+            "lower max_size, or name fewer columns in cols."
+        )
 
 
 def exact(table: pa.Table | None, *options: Any) -> pa.Table:
@@ -138,16 +144,13 @@ class SetSampler:
 
     def __init__(self, rows: pa.Array, max_size: pa.Array) -> None:
         self.names = [field.name for field in rows.type if field.name != NONE]
-        sets = list(
-            itertools.islice(
-                (
-                    members
-                    for size in range(1, min(max_size[0].as_py(), len(self.names)) + 1)
-                    for members in itertools.combinations(range(len(self.names)), size)
-                ),
-                MOST_SETS + 1,
-            )
-        )
+        largest = min(max_size[0].as_py(), len(self.names))
+        refuse_too_many_sets(len(self.names), largest, MOST_SAMPLED_SETS)
+        sets = [
+            members
+            for size in range(1, largest + 1)
+            for members in itertools.combinations(range(len(self.names)), size)
+        ]
         capacity = min(8192, max(256, SAMPLE_BYTES // (48 * max(len(sets), 1))))
         self.sampler = sampling.DistinctSampler(sets, capacity)
         self._waiting: list[list[sampling.Hashes]] = []

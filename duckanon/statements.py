@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import re
+import shutil
+import sys
 from collections.abc import Iterator
 
 import duckdb
@@ -59,10 +62,19 @@ def run(con: duckdb.DuckDBPyConnection, statement: str, output_format: str = "ta
     if relation is None or (relation.columns in (["Count"], ["Success"]) and not _is_query(con, statement)):
         return ""
     if output_format == "table":
-        return str(relation).rstrip("\n") + "\n"
+        return _as_table(relation)
     if output_format == "json":
         return _as_json(relation)
     return _as_csv(relation) if output_format == "csv" else _as_markdown(relation)
+
+
+def _as_table(relation: duckdb.DuckDBPyRelation) -> str:
+    """Return DuckDB's own table, as wide as the terminal where there is one."""
+    if not sys.stdout.isatty():
+        return str(relation).rstrip("\n") + "\n"
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        relation.show(max_width=shutil.get_terminal_size().columns)
+    return shown.getvalue().rstrip("\n") + "\n"
 
 
 def _is_query(con: duckdb.DuckDBPyConnection, statement: str) -> bool:

@@ -1,7 +1,7 @@
 -- `make demo`: what is in the table, and the plainest release of it. Run it on a database that population.sql made.
 
 -- the functions that are there
-SELECT name, parameters, description FROM anon.functions();
+SELECT stage, string_agg(name, ', ') AS functions FROM anon.functions() GROUP BY stage ORDER BY min(name) DESC;
 
 -- a few of the people
 FROM patients LIMIT 3;

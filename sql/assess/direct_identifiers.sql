@@ -27,7 +27,8 @@ WITH _duckanon_described AS (
                 WHEN column_type = 'BOOLEAN' THEN 'boolean'
                 ELSE 'other' END AS kind
     FROM anon._columns(anon._checked_whole('anon.direct_identifiers', 'sample_rows', sample_rows, 1,
-                       anon._checked('anon.direct_identifiers', tbl, ['*'])))
+                       anon._checked_fraction('anon.direct_identifiers', 'min_match_fraction', min_match_fraction,
+                           anon._checked('anon.direct_identifiers', tbl, ['*']))))
 ), _duckanon_table_size AS (
     SELECT count(*) AS table_rows FROM query_table(tbl)
 ), _duckanon_sample AS (

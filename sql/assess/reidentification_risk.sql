@@ -13,7 +13,9 @@
 CREATE OR REPLACE MACRO anon.reidentification_risk(tbl, cols, population := NULL, threshold := 0.2, nulls := 'value') AS TABLE
 WITH _sizes AS MATERIALIZED (                          -- all that matters: how many classes have which size
     SELECT _duckanon_size AS size, count(*) AS classes
-    FROM anon._classes('anon.reidentification_risk', tbl, cols, nulls) GROUP BY size
+    FROM anon._classes('anon.reidentification_risk',
+                       anon._checked_fraction('anon.reidentification_risk', 'threshold', threshold, tbl), cols, nulls)
+    GROUP BY size
 ), _universe AS (
     SELECT row_count, row_count / anon._checked_population('anon.reidentification_risk', population, row_count) AS sampled
     FROM (SELECT coalesce(sum(size * classes), 0)::BIGINT AS row_count FROM _sizes)

@@ -3,7 +3,9 @@
 -- test: tests/assess/t_closeness_classes.test
 CREATE OR REPLACE MACRO anon.t_closeness_classes(tbl, cols, sensitive, t := NULL, distance := 'auto', nulls := 'value') AS TABLE
 SELECT unnest(class), class_size, farness AS t
-FROM anon._closeness('anon.t_closeness_classes', tbl, cols, sensitive, distance, nulls)
+FROM anon._closeness('anon.t_closeness_classes',
+                     anon._checked_fraction('anon.t_closeness_classes', 't', coalesce(t, 0), tbl),
+                     cols, sensitive, distance, nulls)
 WHERE t IS NULL OR farness > t
 ORDER BY round(farness, 12) DESC, class_size DESC, class;
 COMMENT ON MACRO TABLE anon.t_closeness_classes IS
