@@ -12,12 +12,21 @@ import pytest
 
 import duckanon
 from duckanon import catalog
-from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, parse, with_data
+from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, parse, with_data
 
 
 @pytest.fixture
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     connection = duckanon.connect()
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="session")
+def adult() -> Iterator[duckdb.DuckDBPyConnection]:
+    """UCI Adult as the table adult."""
+    connection = duckanon.connect()
+    connection.execute(f"CREATE TABLE adult AS FROM read_csv('{data_file('adult.csv')}')").fetchall()
     yield connection
     connection.close()
 

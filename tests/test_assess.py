@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from scipy.stats import wasserstein_distance
 
 import duckanon
-from tests.sqltest import data_file
 
 QUASI = ["q", "R s", "flag"]
 TYPES = {"q": pa.string(), "R s": pa.int32(), "flag": pa.bool_(), "num": pa.int64(), "txt": pa.string()}
@@ -305,14 +304,6 @@ FIGURE_3 = [  # columns, S, F1, D, F2, k-Anon, as printed
     ("A1 A2 A5 A9 A10", 10402, "0.32", "5.4e6", "6.7e-3", "55"),
     ("A1 A2 A3 A4 A5 A6 A7 A8 A9 A10", 24802, "0.76", "33e9", "0.99", "1"),
 ]
-
-
-@pytest.fixture(scope="module")
-def adult() -> duckdb.DuckDBPyConnection:
-    path = data_file("adult.csv")
-    con = duckanon.connect()
-    con.execute(f"CREATE TABLE adult AS FROM read_csv('{path}')").fetchall()
-    return con
 
 
 def agrees(value: float, printed: str) -> bool:

@@ -17,7 +17,6 @@ import pytest
 
 import duckanon
 from duckanon import encoding, lattice, sampling
-from tests.sqltest import data_file
 
 Rows = list[tuple[Any, ...]]
 
@@ -207,14 +206,6 @@ def test_the_stated_error_is_the_real_one() -> None:
 
 
 COLUMNS = ["age", "workclass", "education", "marital_status", "occupation", "race", "sex", "hours_per_week"]
-
-
-@pytest.fixture(scope="module")
-def adult() -> duckdb.DuckDBPyConnection:
-    path = data_file("adult.csv")
-    con = duckanon.connect()
-    con.execute(f"CREATE TABLE adult AS FROM read_csv('{path}')").fetchall()
-    return con
 
 
 def test_every_set_equals_quasi_identifier(adult: duckdb.DuckDBPyConnection) -> None:

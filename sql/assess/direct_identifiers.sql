@@ -16,12 +16,8 @@
 -- test: tests/assess/direct_identifiers.test
 CREATE OR REPLACE MACRO anon.direct_identifiers(tbl, sample_rows := 10000, min_match_fraction := 0.5) AS TABLE
 WITH _duckanon_described AS (
-    SELECT place, column_name,
-           -- FirstName, patient-SSN and Téléphone 2 as first_name, patient_ssn and telephone_2
-           trim(lower(regexp_replace(regexp_replace(regexp_replace(strip_accents(column_name),
-                '(\p{Ll}|\pN)(\p{Lu})', '\1_\2', 'g'), '(\p{Lu})(\p{Lu}\p{Ll})', '\1_\2', 'g'), '[^\pL\pN]+', '_', 'g')), '_') AS plain_name,
-           CASE WHEN regexp_matches(column_type, '^(VARCHAR|ENUM|UUID|INET'
-                                                 '|JSON)') AND NOT ends_with(column_type, ']') THEN 'text'
+    SELECT place, column_name, anon._plain_name(column_name) AS plain_name,
+           CASE WHEN regexp_matches(column_type, '^(VARCHAR|ENUM|UUID|INET|JSON)') AND NOT ends_with(column_type, ']') THEN 'text'
                 WHEN regexp_matches(column_type, '^(DATE|TIMESTAMP)') AND NOT ends_with(column_type, ']') THEN 'date'
                 WHEN regexp_full_match(column_type, 'U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|BIGNUM|VARINT') THEN 'integer'
                 WHEN column_type = 'BOOLEAN' THEN 'boolean'
@@ -36,7 +32,8 @@ WITH _duckanon_described AS (
                 THEN CASE WHEN COLUMNS(_t.*) IS NOT NULL THEN 'nested' END
                 ELSE nullif(trim(left(CAST(COLUMNS(_t.*) AS VARCHAR), 200)), '') END
     FROM query_table(tbl) AS _t
-    QUALIFY hash(row_number() OVER ()) <= 18446744073709551615 * least(1.0, sample_rows / greatest(1, (SELECT table_rows FROM _duckanon_table_size)))
+    QUALIFY hash(row_number() OVER ())
+            <= 18446744073709551615 * least(1.0, sample_rows / greatest(1, (SELECT table_rows FROM _duckanon_table_size)))
 ), _duckanon_sample_lists AS (
     SELECT [UNPACK(COLUMNS(_duckanon_sample.*))] AS row_values
     FROM _duckanon_sample
@@ -97,16 +94,19 @@ WITH _duckanon_described AS (
            claimed_shapes,
            CASE WHEN category = 'date' AND kind = 'date' THEN sampled_values = 0 OR fraction >= min_match_fraction
                 -- values that differ in a sample may repeat in the table: duplicates in the sample are scaled up
-                WHEN category = 'unique_code' THEN sampled_values >= 10 AND (kind = 'integer' OR (kind = 'text' AND (name_hit OR code_values >= min_match_fraction * sampled_values)))
-                                                   AND (1 - fraction) * greatest(1, table_rows / sample_rows) <= 0.02
+                WHEN category = 'unique_code'
+                     THEN sampled_values >= 10 AND (1 - fraction) * greatest(1, table_rows / sample_rows) <= 0.02
+                          AND (kind = 'integer'
+                               OR (kind = 'text' AND (name_hit OR code_values >= min_match_fraction * sampled_values)))
                 WHEN name_hit THEN fraction >= CASE WHEN category = 'age_over_89' THEN 1e-12 ELSE min_match_fraction END
                 ELSE NOT excepted AND fraction >= min_match_fraction
                      AND (kind = 'text' OR (kind = 'integer' AND category = 'account_number'))
                      AND NOT list_has_any(shapes, coalesce(claimed_shapes, []))
                      AND (category <> 'zip' OR claimed_shapes IS NULL) END AS value_hit
-    FROM _duckanon_pairs LEFT JOIN _duckanon_measured ON _duckanon_pairs.place = _duckanon_measured.place AND _duckanon_pairs.rule = _duckanon_measured.rule
-               LEFT JOIN _duckanon_claims ON _duckanon_pairs.place = _duckanon_claims.place
-               CROSS JOIN _duckanon_table_size
+    FROM _duckanon_pairs
+    LEFT JOIN _duckanon_measured USING (place, rule)
+    LEFT JOIN _duckanon_claims USING (place)
+    CROSS JOIN _duckanon_table_size
 ), _duckanon_found AS (
     SELECT *, count(*) OVER (PARTITION BY place) AS column_hits
     FROM _duckanon_judged
@@ -118,4 +118,5 @@ SELECT column_name, category, '(' || hipaa_item || ')' AS hipaa_item,
 FROM _duckanon_found
 WHERE category <> 'unique_code' OR name_hit OR column_hits = 1
 ORDER BY place, rule;
-COMMENT ON MACRO TABLE anon.direct_identifiers IS 'Columns that look like one of the eighteen direct identifiers of the HIPAA safe-harbor rule.';
+COMMENT ON MACRO TABLE anon.direct_identifiers IS
+    'Columns that look like one of the eighteen direct identifiers of the HIPAA safe-harbor rule.';

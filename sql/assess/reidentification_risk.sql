@@ -10,7 +10,9 @@
 --     nulls       'value': NULL is a value; 'drop': rows with a NULL in cols are left out
 -- The classes at risk: anon.small_classes, with the k that 1 / k does not exceed the threshold.
 -- test: tests/assess/reidentification_risk.test
-CREATE OR REPLACE MACRO anon.reidentification_risk(tbl, cols, population := NULL, threshold := 0.2, nulls := 'value') AS TABLE
+CREATE OR REPLACE MACRO anon.reidentification_risk(
+    tbl, cols, population := NULL, threshold := 0.2, nulls := 'value'
+) AS TABLE
 WITH _sizes AS MATERIALIZED (                          -- all that matters: how many classes have which size
     SELECT _duckanon_size AS size, count(*) AS classes
     FROM anon._classes('anon.reidentification_risk',

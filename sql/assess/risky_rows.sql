@@ -13,4 +13,5 @@ WITH _duckanon_small AS (
 )
 SELECT _duckanon_keyed.* EXCLUDE (_duckanon_key), _duckanon_small.class_size
 FROM _duckanon_keyed JOIN _duckanon_small USING (_duckanon_key);
-COMMENT ON MACRO TABLE anon.risky_rows IS 'The rows whose combination of values fewer than k rows share, with their class size.';
+COMMENT ON MACRO TABLE anon.risky_rows IS
+    'The rows whose combination of values fewer than k rows share, with their class size.';

@@ -1,7 +1,9 @@
 -- anon.t_closeness_classes: the distance t of every class, the farthest first; with `t`, only the classes farther than t.
 --     distance, nulls  as for anon.t_closeness
 -- test: tests/assess/t_closeness_classes.test
-CREATE OR REPLACE MACRO anon.t_closeness_classes(tbl, cols, sensitive, t := NULL, distance := 'auto', nulls := 'value') AS TABLE
+CREATE OR REPLACE MACRO anon.t_closeness_classes(
+    tbl, cols, sensitive, t := NULL, distance := 'auto', nulls := 'value'
+) AS TABLE
 SELECT unnest(class), class_size, farness AS t
 FROM anon._closeness('anon.t_closeness_classes',
                      anon._checked_fraction('anon.t_closeness_classes', 't', coalesce(t, 0), tbl),

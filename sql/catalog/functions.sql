@@ -7,4 +7,5 @@ SELECT 'anon.' || function_name AS name, stage, parameters, comment AS descripti
 FROM anon._signatures
 JOIN (SELECT DISTINCT function_name, comment FROM duckdb_functions() WHERE database_name = 'anon') USING (function_name)
 ORDER BY stage_place, function_name;
-COMMENT ON MACRO TABLE anon.functions IS 'The functions of duckanon: name, stage, parameters with their defaults, description.';
+COMMENT ON MACRO TABLE anon.functions IS
+    'The functions of duckanon: name, stage, parameters with their defaults, description.';
