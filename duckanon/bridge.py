@@ -110,17 +110,23 @@ def report_function(caller: str, algorithm: Algorithm, parcels: Parcels[Any]) ->
     def report(tickets: list[int] | None, *options: Any) -> pa.Array:
         collected = parcels.redeem(tickets)
         rows = algorithm(collected.table() if isinstance(collected, TableBuilder) else collected, *options)
-        return _list_array(np.array([0, rows.num_rows]), pa.concat_arrays(rows.to_struct_array().chunks))
+        structs = rows.to_struct_array().chunks or [pa.array([], pa.struct(rows.schema))]
+        return _list_array(np.array([0, rows.num_rows]), pa.concat_arrays(structs))
 
     return _called_by_duckdb(caller, report)
 
 
 def _called_by_duckdb(caller: str, function: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
-    """Hand on the one value of each argument, and put the caller's name before the sentence of an error."""
+    """Hand on the one value of each argument."""
+    return naming_errors(caller, lambda *arguments: function(*(argument[0].as_py() for argument in arguments)))
+
+
+def naming_errors(caller: str, function: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
+    """Put the caller's name before the sentence of an error."""
 
     def called(*arguments: pa.Array) -> pa.Array:  # one star: DuckDB reads the signature
         try:
-            return function(*(argument[0].as_py() for argument in arguments))
+            return function(*arguments)
         except ValueError as error:
             raise ValueError(f"{caller}: {error}") from error
 

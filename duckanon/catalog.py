@@ -147,10 +147,8 @@ def register(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyCon
     try:
         _refuse_foreign_catalog(cursor)
         cursor.execute(ATTACH)
-        known = cursor.execute(
-            "SELECT function_name FROM duckdb_functions() WHERE function_name LIKE '\\_anon\\_%' ESCAPE '\\'"
-        )
-        if "_anon_park" not in {name for (name,) in known.fetchall()}:
+        known = cursor.execute("SELECT 1 FROM duckdb_functions() WHERE function_name = '_anon_park'")
+        if not known.fetchall():
             _create_functions(cursor)
         cursor.execute(script(with_python=True)).fetchall()
     finally:
@@ -175,7 +173,7 @@ def _create_functions(cursor: duckdb.DuckDBPyConnection) -> None:
     sampled_search = bridge.report_function("anon.quasi_identifiers", quasi_identifiers.approximate, samples)
     functions = {
         "_anon_park": (tables.park, "BIGINT"),
-        "_anon_sample_sets": (samples.park, "BIGINT"),
+        "_anon_sample_sets": (bridge.naming_errors("anon.quasi_identifiers", samples.park), "BIGINT"),
         "_anon_quasi_identifiers": (search, quasi_identifiers.REPORT_TYPE),
         "_anon_sampled_quasi_identifiers": (sampled_search, quasi_identifiers.REPORT_TYPE),
     }

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-import duckdb
-
 import duckanon
 from duckanon import catalog, shell, statements
 
@@ -113,7 +111,7 @@ def _run(options: argparse.Namespace) -> int:
             shell.interactive(con, options.format)
             return 0
         if options.command == "functions" and options.format == "table":
-            sys.stdout.write(_listing(con))
+            sys.stdout.write(statements.listing(con))
             return 0
         for statement in statements.split(script):
             sys.stdout.write(statements.run(con, statement, options.format))
@@ -121,12 +119,6 @@ def _run(options: argparse.Namespace) -> int:
     finally:
         con.close()
     return 0
-
-
-def _listing(con: duckdb.DuckDBPyConnection) -> str:
-    """List the functions to be read by people: the call on a line, what it does on the next."""
-    rows = con.execute("SELECT name, parameters, description FROM anon.functions()").fetchall()
-    return "\n".join(f"{name}({parameters})\n    {description}" for name, parameters, description in rows) + "\n"
 
 
 if __name__ == "__main__":

@@ -79,8 +79,9 @@ class Parcels(Generic[Collected]):
         return len(self._waiting)
 
     def _drop_failed(self, call: int) -> None:
+        """Drop what the call's connection collected for other queries; the bits are those of ``anon._call``."""
         for other in list(self._waiting):
-            same_connection, same_query = (other >> bits == call >> bits for bits in (47, 31))
+            same_connection, same_query = (other >> bits == call >> bits for bits in (39, 31))
             if same_connection and not same_query:
                 del self._waiting[other]
 

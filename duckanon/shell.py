@@ -122,7 +122,7 @@ class Shell:
         if name == ".help":
             self._write(HELP)
         elif name == ".functions":
-            self._run("SELECT name, parameters, description FROM anon.functions();")
+            self._write(statements.listing(self._con))
         elif name == ".tables":
             self._run("SHOW TABLES;")
         elif name == ".timing" and arguments in (("on",), ("off",)):

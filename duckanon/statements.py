@@ -116,6 +116,12 @@ def _is_number(type_name: str) -> bool:
     return re.match(r"U?(TINY|SMALL|BIG|HUGE)?INT|FLOAT|DOUBLE|DECIMAL", type_name) is not None
 
 
+def listing(con: duckdb.DuckDBPyConnection) -> str:
+    """List the functions to be read by people: the call on a line, what it does on the next."""
+    rows = con.execute("SELECT name, parameters, description FROM anon.functions()").fetchall()
+    return "".join(f"{name}({parameters})\n    {description}\n" for name, parameters, description in rows)
+
+
 def sentence(error: BaseException) -> str:
     """Boil an error down to one line: no traceback, no echo of the query, no Python wrapping of our own sentences."""
     if isinstance(error, OSError) and error.filename and error.strerror:
@@ -123,8 +129,8 @@ def sentence(error: BaseException) -> str:
     text = str(error).strip() or type(error).__name__
     text = re.split(r"\n\s*(?:LINE \d+:|At:)|\n\s*Candidate (?:functions|bindings)|\n\s*For more info", text)[0]
     text = re.sub(
-        r"^Invalid Input Error: (?:Python exception occurred while executing the UDF: \w+: )?(?=anon\.)", "", text
+        r"^Invalid Input Error: (?:Python exception occurred while executing the UDF: \w+: )?(?=anon[.:])", "", text
     )
-    text = re.sub(r"^Conversion Error: Could not convert string '(anon\..*)' to DOUBLE$", r"\1", text)  # anon._refuse
+    text = re.sub(r"^Conversion Error: Could not convert string '(anon[.:].*)' to DOUBLE$", r"\1", text)  # anon._refuse
     text = re.sub(r'\n?Did you mean "(?:pg_\w+|pg_catalog\.\w+|_\w+)"\?', "", text)  # never what the user meant
     return " ".join(text.split())

@@ -12,7 +12,7 @@ import pytest
 
 import duckanon
 from duckanon import catalog
-from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, parse, with_data
+from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, parse
 
 
 @pytest.fixture
@@ -52,8 +52,7 @@ class SqlTestFile(pytest.File):
 
 class SqlTest(pytest.Item):
     def runtest(self) -> None:
-        records, requirements = parse(self.path)
-        records = with_data(records, requirements)
+        records, _ = parse(self.path)
         if self.name == "shell":
             binary = stock_shell()
             if binary is None:

@@ -17,8 +17,7 @@ A file is a list of records separated by blank lines; lines that begin with ``#`
 
 One letter a column: I whole number, R real number (compared to six digits), T text and everything else. Expected values
 are separated by tabs; NULL is NULL. After the letters may follow ``rowsort``: the order of the rows does not count.
-``require python`` on a line of its own keeps a file out of the stock shell; ``require data NAME`` skips it where a file
-of the data folder is missing, and stands for its path as ``{NAME}`` in the SQL.
+``require python`` on a line of its own keeps a file out of the stock shell.
 """
 
 from __future__ import annotations
@@ -37,13 +36,16 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
+def find_data(name: str) -> Path | None:
+    """Find a file of real data, in $DUCKANON_DATA or beside the project; None where it is not there."""
+    folders = [os.environ.get("DUCKANON_DATA"), ROOT.parent / "shared" / "data"]
+    found = (Path(folder) / name for folder in folders if folder)
+    return next((path for path in found if path.exists()), None)
+
+
 def data_file(name: str) -> Path:
     """Find a file of real data, or skip the test that asks for it."""
-    folders = [os.environ.get("DUCKANON_DATA"), ROOT.parent / "shared" / "data"]
-    for folder in folders:
-        if folder and (Path(folder) / name).exists():
-            return Path(folder) / name
-    pytest.skip(f"the data file {name} is not there")
+    return find_data(name) or pytest.skip(f"the data file {name} is not there")
 
 
 @dataclass(frozen=True)
@@ -100,18 +102,6 @@ def parse(path: Path) -> tuple[list[Record], set[str]]:
             case _:
                 raise MismatchError(f"{path.name}:{number}: not a record: {head}")
     return records, requirements
-
-
-def with_data(records: list[Record], requirements: set[str]) -> list[Record]:
-    names = [what.removeprefix("data ") for what in requirements if what.startswith("data ")]
-    found = {name: str(data_file(name)) for name in names}
-    replaced = []
-    for record in records:
-        sql = record.sql
-        for name, path in found.items():
-            sql = sql.replace("{" + name + "}", path)
-        replaced.append(Record(record.line, record.kind, sql, record.types, record.rowsort, record.expected))
-    return replaced
 
 
 def check(path: Path, records: Sequence[Record], outcomes: Sequence[Outcome]) -> None:

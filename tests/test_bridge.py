@@ -235,7 +235,7 @@ def test_what_a_failed_query_collected_is_dropped() -> None:
 
     def park(connection: int, query: int, call: int) -> int | None:
         rows = pa.array([{"a": 1}, {"a": 2}])
-        number = (((connection << 16) + query) << 31) + call
+        number = (((connection << 8) + query) << 31) + call
         tickets = tables.park(rows, pa.array([number] * 2)).to_pylist()
         assert tickets[1] is None
         return tickets[0]

@@ -130,6 +130,8 @@ WRONG = {
     "FROM anon.swap('t', ['a'], sed := 1)": "swap(tbl, cols, seed := NULL)",
     "FROM anon.swap('t', ['l'])": 'column "l" holds values of a type that cannot be released',
     "FROM anon.swap(t2, ['a'])": "t2",
+    "FROM anon.swap('t', ['z'])": "anon: a column of type TIME WITH TIME ZONE cannot be released",
+    "SELECT anon.distinct_for_alpha(2, 100)": "anon.distinct_for_alpha: alpha must be between 0 and 1",
     "FROM anon.swapp('t', ['a'])": "swapp does not exist",
     "FROM anon.column_profile('')": "",
     "FROM anon.column_profile(NULL)": "anon.column_profile: tbl must be the name of a table",
@@ -141,7 +143,9 @@ WRONG = {
 
 @pytest.mark.parametrize("query", WRONG)
 def test_wrong_calls_answer_with_one_sentence(capsys: pytest.CaptureFixture[str], query: str) -> None:
-    code, _, err = output(capsys, "-c", f"CREATE TABLE t AS SELECT 1 AS a, [1] AS l; {query}")
+    code, _, err = output(
+        capsys, "-c", f"CREATE TABLE t AS SELECT 1 AS a, [1] AS l, '10:00:00+01'::TIMETZ AS z; {query}"
+    )
     assert code == 1
     assert WRONG[query] in err
     assert err.endswith("\n")
@@ -149,6 +153,7 @@ def test_wrong_calls_answer_with_one_sentence(capsys: pytest.CaptureFixture[str]
     assert len(err) < 250
     assert "Traceback" not in err
     assert "Python exception" not in err
+    assert "Could not convert string 'anon" not in err
     assert "LINE 1" not in err
 
 

@@ -8,10 +8,10 @@
 --     largest_class    rows that share the most frequent value, NULL not counted
 -- test: tests/assess/column_profile.test
 CREATE OR REPLACE MACRO anon.column_profile(tbl) AS TABLE
-WITH _duckanon_codes AS (                                      -- a NULL stays NULL, everything else becomes its hash
+WITH _duckanon_codes AS (        -- a NULL stays NULL, everything else becomes its hash
     SELECT CASE WHEN COLUMNS(*) IS NOT NULL THEN hash(COLUMNS(*)) END
     FROM query_table(tbl)
-), _duckanon_cells AS (                                        -- one row a cell: the column's place and the value's code
+), _duckanon_cells AS (           -- one row a cell: the column's place and the value's code
     SELECT unnest(range(1, 1 + len(row_codes))) AS place, unnest(row_codes) AS code
     FROM (SELECT [UNPACK(COLUMNS(*))] AS row_codes FROM _duckanon_codes)
 ), _duckanon_classes AS (

@@ -17,11 +17,10 @@
 CREATE OR REPLACE MACRO anon.direct_identifiers(tbl, sample_rows := 10000, min_match_fraction := 0.5) AS TABLE
 WITH _duckanon_described AS (
     SELECT place, column_name, anon._plain_name(column_name) AS plain_name,
-           CASE WHEN regexp_matches(column_type, '^(VARCHAR|ENUM|UUID|INET|JSON)') AND NOT ends_with(column_type, ']') THEN 'text'
-                WHEN regexp_matches(column_type, '^(DATE|TIMESTAMP)') AND NOT ends_with(column_type, ']') THEN 'date'
-                WHEN regexp_full_match(column_type, 'U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|BIGNUM|VARINT') THEN 'integer'
-                WHEN column_type = 'BOOLEAN' THEN 'boolean'
-                ELSE 'other' END AS kind
+           CASE WHEN regexp_full_match(column_type, 'U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|BIGNUM|VARINT') THEN 'integer'
+                WHEN column_type IN ('INET', 'JSON') THEN 'text'
+                WHEN anon._kind(column_type) = 'numeric' THEN 'other'
+                ELSE anon._kind(column_type) END AS kind
     FROM anon._columns(anon._checked_whole('anon.direct_identifiers', 'sample_rows', sample_rows, 1,
                        anon._checked_fraction('anon.direct_identifiers', 'min_match_fraction', min_match_fraction,
                            anon._checked('anon.direct_identifiers', tbl, ['*']))))
@@ -61,8 +60,7 @@ WITH _duckanon_described AS (
     SELECT place, column_name, kind, rule, category, hipaa_item, shapes, named_shapes, action,
            coalesce(sampled_values, 0) AS sampled_values, code_values,
            distinct_values / nullif(sampled_values, 0) AS distinct_fraction,
-           coalesce(regexp_matches(plain_name, '(^|_)(' || replace(except_words, '#', '(no|nr|num|numbers?|ids?'
-                                                            '|identifiers?)') || ')_?[0-9]*(_|$)'), false) AS excepted,
+           anon._has_word(plain_name, except_words) AS excepted,
            NOT excepted
            AND NOT regexp_matches(plain_name, '^(n|is|has|had|any|count|num|number_of|mean|avg|average|median|min|max'
                                               '|sum|total|sd|std|stddev|var|pct|percent|share|rate|len|length)_')
@@ -71,8 +69,7 @@ WITH _duckanon_described AS (
                                               '|known'
                                               '|model|brand|os|usage|color|colour|format|quality|mean|avg|average'
                                               '|median|sd|std|min|max|sum|total)$')
-           AND regexp_matches(plain_name, '(^|_)(' || replace(name_words, '#', '(no|nr|num|numbers?|ids?'
-                                                            '|identifiers?)') || ')_?[0-9]*(_|$)') AS name_hit
+           AND anon._has_word(plain_name, name_words) AS name_hit
     FROM _duckanon_described CROSS JOIN anon._identifier_rules() LEFT JOIN _duckanon_column_counts USING (place)
     WHERE kind <> 'boolean'
 ), _duckanon_claims AS (

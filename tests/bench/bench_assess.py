@@ -9,9 +9,9 @@ import duckdb
 
 import duckanon
 from tests.bench.bench_bridge import MIXED, columns_of, mixed
-from tests.bench.harness import ROOT, Task
+from tests.bench.harness import Task
+from tests.sqltest import find_data
 
-DATA = ROOT.parent / "shared" / "data"
 ADULT = ["age", "workclass", "education", "marital_status", "occupation"]
 ADULT += ["relationship", "race", "sex", "hours_per_week", "native_country"]
 ACS = ["STATE", "PUMA", "AGEP", "SEX", "RAC1P", "MAR", "SCHL", "OCCP", "CIT", "WKHP"]
@@ -21,7 +21,7 @@ Connection = duckdb.DuckDBPyConnection
 def load(file: str) -> Callable[[int], Connection]:
     def prepare(_: int) -> Connection:
         con = duckanon.connect()
-        con.execute(f"CREATE TABLE t AS FROM '{DATA / file}'").fetchall()
+        con.execute(f"CREATE TABLE t AS FROM '{find_data(file)}'").fetchall()
         return con
 
     return prepare
@@ -125,7 +125,7 @@ TASKS = [
         1,
     ),
 ]
-if (DATA / "adult.csv").exists():
+if find_data("adult.csv"):
     TASKS += checks("Adult", 32_561, load("adult.csv"), ["age", "education", "sex", "race"], "occupation")
     TASKS += [
         Task(
@@ -137,7 +137,7 @@ if (DATA / "adult.csv").exists():
             "a GROUP BY a set",
         )
     ]
-if (DATA / "acs_pums_2024_workers.parquet").exists():
+if find_data("acs_pums_2024_workers.parquet"):
     acs = load("acs_pums_2024_workers.parquet")
     TASKS += checks("ACS", 1_366_293, acs, ["STATE", "AGEP", "SEX", "RAC1P", "MAR"], "SCHL")
     TASKS += [
