@@ -110,8 +110,8 @@ def report_function(caller: str, algorithm: Algorithm, parcels: Parcels[Any]) ->
     def report(tickets: list[int] | None, *options: Any) -> pa.Array:
         collected = parcels.redeem(tickets)
         rows = algorithm(collected.table() if isinstance(collected, TableBuilder) else collected, *options)
-        structs = rows.to_struct_array().chunks or [pa.array([], pa.struct(rows.schema))]
-        return _list_array(np.array([0, rows.num_rows]), pa.concat_arrays(structs))
+        columns = [column.combine_chunks() for column in rows.columns]
+        return _list_array(np.array([0, rows.num_rows]), pa.StructArray.from_arrays(columns, fields=list(rows.schema)))
 
     return _called_by_duckdb(caller, report)
 
