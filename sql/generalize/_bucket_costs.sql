@@ -1,0 +1,64 @@
+-- anon._bucket_costs: how far the values of a column of numbers or dates are from what their buckets say.
+--     rank_difference  sum of |rank of the bucket's median - rank of the value| (Probabilistic Anonymity, Definition 8);
+--                      equal values have consecutive ranks, so that a bucket of m neighbours costs floor(m^2 / 4)
+--     error_ratio      sum of (x' - x)^2 over the same sum with x' the mean of all (section 5.2); x' is the released number
+--                      where there is one, else the mean of the bucket's values
+-- A value's bucket is the label that holds it; one that no label holds counts as '*', all values in one bucket. Where
+-- every label is a single number, and no row is missing, values and labels are matched by their ranks: what a release of
+-- medians or means keeps. Both are NULL where labels overlap, since a value has no one bucket then.
+--     value_counts, spans, losses  names of steps; losses: anon._label_losses
+CREATE OR REPLACE MACRO anon._bucket_costs(value_counts, spans, losses) AS TABLE
+WITH _duckanon_held AS (
+    SELECT place, held_from, held_to, size,
+           held_from <= max(held_to) OVER (PARTITION BY place ORDER BY held_from, held_to
+                                           ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS is_crossed,
+           sum(size) OVER (PARTITION BY place ORDER BY held_from, held_to ROWS UNBOUNDED PRECEDING)::BIGINT - size + 1
+               AS first_rank
+    FROM query_table(losses) WHERE is_held
+), _duckanon_shapes AS MATERIALIZED (
+    SELECT place, coalesce(bool_or(is_crossed), false) AS has_overlap, any_value(placed) AS placed,
+           coalesce(bool_and(held_from = held_to) AND sum(size) = any_value(placed), false) AS is_ranked
+    FROM query_table(spans) LEFT JOIN _duckanon_held USING (place)
+    WHERE is_ordered AND placed > 0 GROUP BY place
+), _duckanon_runs AS MATERIALIZED (                    -- equal values, and their ranks
+    SELECT place, number, size,
+           sum(size) OVER (PARTITION BY place ORDER BY number ROWS UNBOUNDED PRECEDING)::BIGINT - size + 1 AS first_rank
+    FROM query_table(value_counts) JOIN _duckanon_shapes USING (place) WHERE number IS NOT NULL AND NOT has_overlap
+), _duckanon_starts AS (                               -- matched by ranks: cut where either side goes on to the next value
+    SELECT place, first_rank FROM _duckanon_runs JOIN _duckanon_shapes USING (place) WHERE is_ranked
+    UNION
+    SELECT place, first_rank FROM _duckanon_held JOIN _duckanon_shapes USING (place) WHERE is_ranked
+), _duckanon_ranked AS (
+    SELECT s.place, r.number, s.first_rank,
+           lead(s.first_rank, 1, placed + 1) OVER (PARTITION BY s.place ORDER BY s.first_rank) - s.first_rank AS size,
+           h.held_from AS bucket, h.held_from AS spoken
+    FROM _duckanon_starts AS s
+    ASOF JOIN _duckanon_runs AS r ON s.place = r.place AND s.first_rank >= r.first_rank
+    ASOF JOIN _duckanon_held AS h ON s.place = h.place AND s.first_rank >= h.first_rank
+    JOIN _duckanon_shapes AS c ON s.place = c.place
+), _duckanon_pieces AS MATERIALIZED (
+    FROM _duckanon_ranked
+    UNION ALL
+    SELECT r.place, r.number, r.first_rank, r.size, CASE WHEN r.number <= h.held_to THEN h.held_from END, NULL
+    FROM (FROM _duckanon_runs SEMI JOIN (FROM _duckanon_shapes WHERE NOT is_ranked) USING (place)) AS r
+    ASOF LEFT JOIN _duckanon_held AS h ON r.place = h.place AND r.number >= h.held_from
+), _duckanon_wholes AS MATERIALIZED (
+    SELECT place, (sum(size) + 1)::BIGINT // 2 AS median_rank, sum(size * number) / sum(size) AS mean
+    FROM _duckanon_pieces GROUP BY place
+), _duckanon_buckets AS (
+    SELECT place, bucket, sum(size)::BIGINT AS members, sum(size * number) / sum(size) AS bucket_mean
+    FROM _duckanon_pieces WHERE bucket IS NOT NULL GROUP BY place, bucket
+), _duckanon_ranks AS (                                -- a bucket's values are neighbours: it holds a range of ranks
+    SELECT place, sum(members * members // 4) AS rank_difference FROM _duckanon_buckets GROUP BY place
+    UNION ALL
+    SELECT place, sum(anon._rank_sum(first_rank + size - 1 - median_rank) - anon._rank_sum(first_rank - 1 - median_rank))
+    FROM _duckanon_pieces JOIN _duckanon_wholes USING (place) WHERE bucket IS NULL GROUP BY place
+), _duckanon_errors AS (
+    SELECT place, sum(size * power(number - coalesce(spoken, bucket_mean, mean), 2)) AS error,
+           sum(size * power(number - mean, 2)) AS largest_error
+    FROM _duckanon_pieces JOIN _duckanon_wholes USING (place) LEFT JOIN _duckanon_buckets USING (place, bucket)
+    GROUP BY place
+)
+SELECT place, sum(rank_difference)::BIGINT AS rank_difference,
+       any_value(coalesce(error / nullif(largest_error, 0), 0)) AS error_ratio
+FROM _duckanon_ranks JOIN _duckanon_errors USING (place) GROUP BY place;

@@ -1,0 +1,41 @@
+-- anon.hierarchy_level: the lowest level of a hierarchy at which the values of a column have at most `max_distinct`
+-- different labels, as a table to join with: one row per value (Probabilistic Anonymity, section 4.2).
+--     value, label, level (0 is the value itself), "rows" that have the value
+--     covered    whether the hierarchy has the value; those that it lacks get the label *, as do empty cells
+--     hierarchy  name of a table: first column the value, then its label of level 1, of level 2, ...
+-- NULL stays NULL, and counts as a label.
+-- test: tests/generalize/hierarchy_level.test
+CREATE OR REPLACE MACRO anon.hierarchy_level(tbl, col, hierarchy, max_distinct) AS TABLE
+WITH _duckanon_values AS MATERIALIZED (
+    SELECT COLUMNS([col]) AS value, count(*) AS size
+    FROM query_table(anon._checked_name('anon.hierarchy_level', 'col', 'one column', col,
+             anon._checked_name('anon.hierarchy_level', 'hierarchy', 'a table, a view or a CTE', hierarchy,
+                 anon._checked_whole('anon.hierarchy_level', 'max_distinct', max_distinct, 1,
+                     anon._checked('anon.hierarchy_level', tbl, ['*'])))))
+    GROUP BY ALL
+), _duckanon_tree AS MATERIALIZED (
+    SELECT labels[1] AS leaf, any_value(labels) AS labels, count(DISTINCT labels) AS places
+    FROM anon._hierarchy('', hierarchy) WHERE labels[1] IS NOT NULL GROUP BY leaf
+), _duckanon_paths AS MATERIALIZED (                   -- each value and its label of every level
+    SELECT value, size, leaf IS NOT NULL OR value IS NULL AS covered, level,
+           CASE WHEN places > 1
+                     THEN error('anon.hierarchy_level: hierarchy must name each value once; got ' || leaf || ' twice.')
+                WHEN value IS NOT NULL THEN coalesce(labels[level + 1], '*') END AS label
+    FROM _duckanon_values LEFT JOIN _duckanon_tree ON leaf = CAST(value AS VARCHAR),
+         (SELECT unnest(range(max(len(labels)))) AS level FROM _duckanon_tree)
+), _duckanon_levels AS (
+    SELECT level, count(DISTINCT label) + max((label IS NULL)::INTEGER) AS distinct_labels
+    FROM _duckanon_paths GROUP BY level
+), _duckanon_chosen AS (
+    SELECT coalesce(min(level) FILTER (distinct_labels <= max_distinct),
+                    CASE WHEN count(*) > 0
+                         THEN error('anon.hierarchy_level: max_distinct must be at least '
+                                    || arg_max(distinct_labels, level) || ', the labels of the top level; got '
+                                    || CAST(max_distinct AS VARCHAR) || '.') END) AS level
+    FROM _duckanon_levels
+)
+SELECT value, label, level, size AS "rows", covered
+FROM _duckanon_paths JOIN _duckanon_chosen USING (level)
+ORDER BY label NULLS LAST, value;
+COMMENT ON MACRO TABLE anon.hierarchy_level IS
+    'The lowest level of a hierarchy with at most so many labels for a column, as a mapping from value to label.';
