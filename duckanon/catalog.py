@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon import bridge, parcels, quasi_identifiers, swapping
+from duckanon import bridge, parcels, partition_reports, plans, quasi_identifiers, swapping
 
 STAGES = ("catalog", "assess", "generalize", "release", "measure")
 """The folders of ``sql/`` that hold public functions, in the order in which they are listed."""
@@ -20,6 +20,17 @@ RELEASES: dict[str, bridge.Algorithm] = {
     "swap": swapping.swap,
 }
 """The algorithms that return a table like the one they take: ``anon.swap`` calls ``_anon_swap``, `swapping.swap`."""
+
+REPORTS: dict[str, tuple[bridge.Algorithm, str]] = {
+    "quasi_identifiers": (quasi_identifiers.exact, quasi_identifiers.REPORT_TYPE),
+}
+"""The algorithms that report on a table, with the type of their report; called like those of `RELEASES`."""
+
+COLUMN_REPORTS: dict[str, tuple[bridge.Algorithm, str]] = {
+    "quantile_partition": (partition_reports.quantile, partition_reports.REPORT_TYPE),
+    "optimal_partition": (partition_reports.optimal, partition_reports.REPORT_TYPE),
+}
+"""The same for those that look at one column."""
 
 _KEPT: list[object] = []
 """The functions of every database that was registered. DuckDB calls them for as long as the database is open, but only
@@ -169,14 +180,17 @@ def _refuse_foreign_catalog(cursor: duckdb.DuckDBPyConnection) -> None:
 def _create_functions(cursor: duckdb.DuckDBPyConnection) -> None:
     tables = parcels.Parcels(parcels.TableBuilder)
     samples = parcels.Parcels(quasi_identifiers.SetSampler)
-    search = bridge.report_function("anon.quasi_identifiers", quasi_identifiers.exact, tables)
     sampled_search = bridge.report_function("anon.quasi_identifiers", quasi_identifiers.approximate, samples)
     functions = {
         "_anon_park": (tables.park, "BIGINT"),
         "_anon_sample_sets": (bridge.naming_errors("anon.quasi_identifiers", samples.park), "BIGINT"),
-        "_anon_quasi_identifiers": (search, quasi_identifiers.REPORT_TYPE),
         "_anon_sampled_quasi_identifiers": (sampled_search, quasi_identifiers.REPORT_TYPE),
     }
+    for name, (algorithm, report_type) in REPORTS.items():
+        functions[f"_anon_{name}"] = (bridge.report_function(f"anon.{name}", algorithm, tables), report_type)
+    for name, (algorithm, report_type) in COLUMN_REPORTS.items():
+        functions[f"_anon_{name}"] = (bridge.column_report_function(f"anon.{name}", algorithm), report_type)
+    functions["_anon_plan"] = (bridge.report_function(None, plans.plan, tables), plans.REPORT_TYPE)
     for name, algorithm in RELEASES.items():
         release = bridge.table_function(f"anon.{name}", algorithm, tables)
         functions[f"_anon_{name.lstrip('_')}"] = (release, bridge.RELEASED_TYPE)

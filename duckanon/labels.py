@@ -1,0 +1,179 @@
+"""What coarser values are called: ``[20, 30)``, ``<20``, ``2024-Q1``, ``1980s``; and round numbers to cut at."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+CALENDAR = ("day", "month", "quarter", "half-year", "year", "5 years", "decade")
+"""The periods that lie in one another, finest first. (Weeks do not lie in months.)"""
+
+_MONTHS = {"month": 1, "quarter": 3, "half-year": 6, "year": 12, "5 years": 60, "decade": 120}
+_DAY = 86_400_000_000  # microseconds
+
+
+class Scale(ABC):
+    """Numbers and how they are written. ``covers`` is what a plan calls such buckets."""
+
+    covers: str
+    is_whole = False
+    """Whether only whole numbers occur."""
+
+    @abstractmethod
+    def text(self, number: float) -> str:
+        """Write a number in full, so that DuckDB reads it back."""
+
+    @abstractmethod
+    def readable(self, low: float, high: float) -> float:
+        """Find the roundest number above ``low`` and at most ``high``: a cut there parts the same values."""
+
+    def is_one_value(self, start: float, end: float) -> bool:
+        """Tell whether only one value of this scale lies from ``start`` up to but without ``end``."""
+        return False
+
+
+class Numbers(Scale):
+    """Plain numbers, whole or not."""
+
+    covers = "number"
+
+    def __init__(self, is_whole: bool) -> None:
+        self.is_whole = is_whole
+
+    def text(self, number: float) -> str:
+        """Write a number: whole ones without a point."""
+        number = float(number)
+        return str(int(number)) if number == int(number) and abs(number) < 1e16 else repr(number)
+
+    def readable(self, low: float, high: float) -> float:
+        """Find the number with the fewest digits."""
+        low, high = float(low), float(high)
+        if low < 0 <= high:
+            return 0.0
+        for exponent in range(math.frexp(max(abs(low), abs(high)))[1] // 3 + 1, -320, -1):
+            # powers below one are divided by: 10.0 ** -3 is not exactly a thousandth
+            cut = math.floor(high / 10.0**exponent) * 10.0**exponent if exponent >= 0 else _floor_to(high, -exponent)
+            if low < cut <= high:
+                return cut
+            if self.is_whole and exponent <= 0:
+                break
+        return high
+
+    def is_one_value(self, start: float, end: float) -> bool:
+        """Tell whether it is one whole number."""
+        return self.is_whole and end - start == 1
+
+
+def _floor_to(number: float, digits: int) -> float:
+    if digits > 300 or abs(number) * 10.0**digits > 2**53:
+        return number
+    return math.floor(number * 10.0**digits) / 10.0**digits
+
+
+class Times(Scale):
+    """Microseconds since 1970, written as dates, with the time of day where a column has it."""
+
+    covers = "time"
+
+    def __init__(self, is_date: bool) -> None:
+        self.is_date = is_date
+
+    def text(self, number: float) -> str:
+        """Write a moment: a date where it is midnight."""
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=int(number))
+        return moment.date().isoformat() if int(number) % _DAY == 0 else moment.isoformat(" ")
+
+    def readable(self, low: float, high: float) -> float:
+        """Find the first moment of the longest period: a decade, a year, ..., a second."""
+        day = int(high) // _DAY
+        for level in CALENDAR[::-1]:
+            start = period_starts(np.array([day]), level)[0] * _DAY
+            if low < start:
+                return float(start)
+        for unit in (3_600_000_000, 60_000_000, 1_000_000):
+            if low < int(high) // unit * unit:
+                return float(int(high) // unit * unit)
+        return float(high)
+
+    def is_one_value(self, start: float, end: float) -> bool:
+        """Tell whether it is one day."""
+        return self.is_date and end - start == _DAY
+
+
+def of_span(scale: Scale, start: float, end: float) -> str:
+    """Name what lies from ``start`` up to but without ``end``."""
+    if start == end or scale.is_one_value(start, end):
+        return scale.text(start)
+    return f"[{scale.text(start)}, {scale.text(end)})"
+
+
+def below(scale: Scale, end: float) -> str:
+    """Name what lies below ``end``."""
+    return f"<{scale.text(end)}"
+
+
+def from_on(scale: Scale, start: float) -> str:
+    """Name what lies at ``start`` or above."""
+    return f">={scale.text(start)}"
+
+
+def of_runs(scale: Scale, cuts: Sequence[float]) -> list[str]:
+    """Name the runs that the cuts leave. The outer ones are open: they publish no extreme, and new extremes fit in."""
+    if not cuts:
+        return ["*"]
+    inner = [of_span(scale, start, end) for start, end in itertools.pairwise(cuts)]
+    return [below(scale, cuts[0]), *inner, from_on(scale, cuts[-1])]
+
+
+def round_steps(positions: npt.NDArray[np.float64]) -> list[float]:
+    """List the steps 1, 2, 5 times a power of ten that are wider than the least distance of two values."""
+    span = float(positions[-1] - positions[0])
+    if span == 0:
+        return []
+    least = max(float(np.diff(positions).min()), span / 1e6)
+    exponents = range(math.floor(math.log10(least)), math.ceil(math.log10(span)) + 1)
+    steps = [tidy(digit * 10.0**exponent) for exponent in exponents for digit in (1, 2, 5)]
+    return [step for step in steps if step > least]
+
+
+def tidy(number: float) -> float:
+    """Take the noise of floating point out of a number."""
+    return float(f"{number:.12g}")
+
+
+def period_starts(days: npt.NDArray[np.int64], level: str) -> npt.NDArray[np.int64]:
+    """Return the first day of each day's period; days are counted from 1970."""
+    if level == "day":
+        return days
+    months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) + 12 * 1970
+    first = months // _MONTHS[level] * _MONTHS[level] - 12 * 1970
+    return first.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+def period(day: int, level: str) -> tuple[int, int]:
+    """Return the first day of a day's period, and the first day after it."""
+    start = int(period_starts(np.array([day]), level)[0])
+    if level == "day":
+        return start, start + 1
+    month = np.datetime64(start, "D").astype("datetime64[M]") + _MONTHS[level]
+    return start, int(month.astype("datetime64[D]").astype(np.int64))
+
+
+def of_period(start: int, level: str) -> str:
+    """Name a period by its first day, as ``anon.generalize_date`` does."""
+    day = datetime.date(1970, 1, 1) + datetime.timedelta(days=start)
+    return {
+        "day": day.isoformat(),
+        "month": f"{day.year:04}-{day.month:02}",
+        "quarter": f"{day.year:04}-Q{(day.month + 2) // 3}",
+        "half-year": f"{day.year:04}-H{(day.month + 5) // 6}",
+        "year": f"{day.year:04}",
+        "5 years": f"{day.year:04}-{day.year + 4:04}",
+        "decade": f"{day.year:04}s",
+    }[level]

@@ -1,0 +1,5 @@
+-- anon._plan_number: a value as the number by which a plan finds its bucket: times in microseconds since 1970, numbers as
+-- doubles. What is neither has none. A type's name is known when the query is bound: of the two casts one is left.
+CREATE OR REPLACE MACRO anon._plan_number(value) AS
+    CASE WHEN anon._kind(typeof(value)) = 'date' THEN CAST(epoch_us(TRY_CAST(value AS TIMESTAMP)) AS DOUBLE)
+         ELSE TRY_CAST(value AS DOUBLE) END;
