@@ -30,10 +30,14 @@ WITH _duckanon_original AS MATERIALIZED (
     SELECT place AS table_place, column_name,
            list_position(list_transform(cols, lambda name: lower(name)), lower(column_name)) AS place
     FROM anon._columns('_duckanon_original')
-), _duckanon_values AS MATERIALIZED (
-    FROM anon._value_counts('_duckanon_original', cols)
 ), _duckanon_labels AS MATERIALIZED (
     SELECT place, value AS label, size FROM anon._value_counts('_duckanon_released', cols)
+), _duckanon_codes AS (                                 -- numbers that were released as codes: frequent ones, prefixes
+    SELECT DISTINCT place, true AS is_code FROM _duckanon_labels WHERE label = 'other' OR regexp_matches(label, '^-?[\w.]+\*+$')
+), _duckanon_values AS MATERIALIZED (
+    SELECT place, CASE WHEN is_code AND kind = 'numeric' THEN 'text' ELSE kind END AS kind, value,
+           CASE WHEN is_code AND kind = 'numeric' THEN NULL ELSE number END AS number, size
+    FROM anon._value_counts('_duckanon_original', cols) LEFT JOIN _duckanon_codes USING (place)
 ), _duckanon_spans AS MATERIALIZED (
     FROM anon._column_spans('_duckanon_values')
 ), _duckanon_leaves AS (
