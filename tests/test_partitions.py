@@ -307,17 +307,17 @@ def test_the_center_cost_still_makes_many_buckets():
     [
         (
             lambda: optimal_partition([1.0, 2.0], [1, 2], 4),
-            "A column of 3 rows cannot be cut into buckets of at least 4",
+            "k must be at most the number of rows, 3; got 4.",
         ),
-        (lambda: quantile_partition([1, 2], 4), "A column of 3 rows cannot be cut into buckets of at least 4 rows."),
-        (lambda: quantile_partition([], 1), "A column of 0 rows"),
-        (lambda: optimal_partition([1.0], [1], 0), "k must be at least 1, not 0."),
-        (lambda: quantile_buckets([1], 0), "The number of buckets must be at least 1, not 0."),
-        (lambda: optimal_partition([2.0, 1.0], [1, 1], 1), "The values must be finite and strictly increasing."),
-        (lambda: optimal_partition([1.0, np.nan], [1, 1], 1), "The values must be finite and strictly increasing."),
-        (lambda: optimal_partition([1.0], [1, 1], 1), "There are 1 values but 2 counts."),
-        (lambda: optimal_partition([1.0], [0], 1), "The counts must be a list of positive numbers."),
-        (lambda: optimal_partition([1.0], [1], 1, "cubes"), "Unknown cost 'cubes': use one of squares, median"),
+        (lambda: quantile_partition([1, 2], 4), "k must be at most the number of rows, 3; got 4."),
+        (lambda: quantile_partition([], 1), "k must be at most the number of rows, 0; got 1."),
+        (lambda: optimal_partition([1.0], [1], 0), "k must be at least 1; got 0."),
+        (lambda: quantile_buckets([1], 0), "buckets must be at least 1; got 0."),
+        (lambda: optimal_partition([2.0, 1.0], [1, 1], 1), "the values must be finite and strictly increasing."),
+        (lambda: optimal_partition([1.0, np.nan], [1, 1], 1), "the values must be finite and strictly increasing."),
+        (lambda: optimal_partition([1.0], [1, 1], 1), "there are 1 values but 2 counts."),
+        (lambda: optimal_partition([1.0], [0], 1), "the counts must be a list of positive numbers."),
+        (lambda: optimal_partition([1.0], [1], 1, "cubes"), "unknown cost 'cubes': use one of squares, median"),
     ],
 )
 def test_wrong_arguments(call, message):
