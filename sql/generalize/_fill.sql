@@ -2,8 +2,8 @@
 -- value more lowers w / d' most first, gets one more if that fits, and at last all that still fits.
 CREATE OR REPLACE MACRO anon._fill(budget, distinct_counts, weights, level) AS (
     WITH _duckanon_shares AS (
-        SELECT place, c[2] AS weight, floor(least(greatest(c[2] * exp(level), 1), c[1]) * (1 + 1e-12)) AS kept
-        FROM (SELECT unnest(list_zip(distinct_counts, weights)) AS c, unnest(range(1, 1 + len(distinct_counts))) AS place)
+        SELECT place, weight, floor(least(greatest(weight * exp(level), 1), d) * (1 + 1e-12)) AS kept
+        FROM (SELECT unnest(distinct_counts) AS d, unnest(weights) AS weight, unnest(range(1, 1 + len(distinct_counts))) AS place)
     ), _duckanon_turns AS (
         SELECT list(kept ORDER BY place) AS kept,
                list(CAST(place AS DOUBLE) ORDER BY weight / (kept * (kept + 1)) DESC, place) AS turns

@@ -4,9 +4,9 @@
 -- (greatest: DuckDB 1.5 computes this before anon.allocate refuses its arguments.)
 CREATE OR REPLACE MACRO anon._shares_level(log_budget, distinct_counts, weights) AS (
     WITH _duckanon_columns AS (
-        SELECT -ln(greatest(c[2], 1e-300)) AS low, ln(greatest(c[1], 1)) - ln(greatest(c[2], 1e-300)) AS high
-        FROM (SELECT unnest(list_zip(distinct_counts, weights)) AS c)
-        WHERE c[2] > 0
+        SELECT -ln(greatest(weight, 1e-300)) AS low, ln(greatest(d, 1)) - ln(greatest(weight, 1e-300)) AS high
+        FROM (SELECT unnest(distinct_counts) AS d, unnest(weights) AS weight)
+        WHERE weight > 0
     ), _duckanon_corners AS (
         SELECT corner, sum(least(greatest(corner, low), high) - low) AS reached,
                count(*) FILTER (low <= corner AND corner < high) AS slope
