@@ -13,8 +13,8 @@ demo: $(VENV)/ready            ## generate a population, assess it, release it, 
 	@echo "The release: build/demo/swapped.csv; the population it came from: build/demo/clinic.duckdb (table patients)."
 
 test: check $(OLD)/ready       ## all checks; all tests on the newest DuckDB and on the oldest versions of everything
-	$(VENV)/bin/python -m pytest
-	$(OLD)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest -n auto
+	$(OLD)/bin/python -m pytest -n auto
 
 check: $(VENV)/ready           ## style, types, and that algorithm modules do not import duckdb
 	$(VENV)/bin/ruff format --check .
