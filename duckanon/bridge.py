@@ -134,6 +134,16 @@ def column_report_function(caller: str, algorithm: Algorithm) -> Callable[..., p
     return naming_errors(caller, report)
 
 
+def scalar_function(caller: str, algorithm: Callable[..., Any], arrow_type: pa.DataType) -> Callable[..., pa.Array]:
+    """Make a function of single values one that DuckDB can call on columns; NULL where any required value is NULL."""
+
+    def column(*arguments: pa.Array) -> pa.Array:
+        rows = zip(*(argument.to_pylist() for argument in arguments), strict=True)
+        return pa.array([algorithm(*(_option(value) for value in row)) for row in rows], arrow_type)
+
+    return naming_errors(caller, column)
+
+
 def _rows_as_list(rows: pa.Table) -> pa.Array:
     columns = [column.combine_chunks() for column in rows.columns]
     return _list_array(np.array([0, rows.num_rows]), pa.StructArray.from_arrays(columns, fields=list(rows.schema)))

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
-from duckanon import bridge, parcels, partition_reports, plans, quasi_identifiers, swapping
+from duckanon import box_release, box_reports, bridge, parcels, partition_reports, plans, quasi_identifiers, swapping
 
 STAGES = ("catalog", "assess", "generalize", "release", "measure")
 """The folders of ``sql/`` that hold public functions, in the order in which they are listed."""
@@ -18,11 +19,17 @@ STAGES = ("catalog", "assess", "generalize", "release", "measure")
 RELEASES: dict[str, bridge.Algorithm] = {
     "_identity": lambda table: table,
     "swap": swapping.swap,
+    "boxes": box_release.boxes,
 }
 """The algorithms that return a table like the one they take: ``anon.swap`` calls ``_anon_swap``, `swapping.swap`."""
 
 REPORTS: dict[str, tuple[bridge.Algorithm, str]] = {
     "quasi_identifiers": (quasi_identifiers.exact, quasi_identifiers.REPORT_TYPE),
+    "optimal_uncertainty": (box_release.optimum, box_release.OPTIMUM_TYPE),
+    "interval_statistics": (box_reports.statistics, box_reports.STATISTICS_TYPE),
+    "interval_regression": (box_reports.regression, box_reports.REGRESSION_TYPE),
+    "dismissal": (box_reports.left_out, box_reports.DISMISSAL_TYPE),
+    "box_weights": (box_reports.weighted, box_reports.WEIGHTS_TYPE),
 }
 """The algorithms that report on a table, with the type of their report; called like those of `RELEASES`."""
 
@@ -190,6 +197,8 @@ def _create_functions(cursor: duckdb.DuckDBPyConnection) -> None:
         functions[f"_anon_{name}"] = (bridge.report_function(f"anon.{name}", algorithm, tables), report_type)
     for name, (algorithm, report_type) in COLUMN_REPORTS.items():
         functions[f"_anon_{name}"] = (bridge.column_report_function(f"anon.{name}", algorithm), report_type)
+    halfwidths = bridge.scalar_function("anon.box_halfwidths", box_release.halfwidths, pa.list_(pa.float64()))
+    functions["_anon_box_halfwidths"] = (halfwidths, "DOUBLE[]")
     functions["_anon_plan"] = (bridge.report_function(None, plans.plan, tables), plans.REPORT_TYPE)
     for name, algorithm in RELEASES.items():
         release = bridge.table_function(f"anon.{name}", algorithm, tables)

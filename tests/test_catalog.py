@@ -143,6 +143,9 @@ ARGUMENTS = {  # of the functions that take more than a table and columns
     "apply_plan": ", 'plan'",
     "plan_coverage": ", 'plan'",
     "generalize": ", ['a', 'b'], 2",
+    "boxes": ", ['a', 'b'], 5",
+    "label_boxes": ", 'boxes', ['a', 'b']",
+    "optimal_uncertainty": ", ['a', 'b'], 5",
     "swap": ", ['a', 'b'], seed := 1",
 }
 
@@ -155,6 +158,7 @@ def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
         con.execute(f"CREATE TABLE {name} AS SELECT i % 7 AS a, i % 3 AS b FROM range(20) AS t(i)").fetchall()
     con.execute("CREATE TABLE plan AS FROM anon.plan('plain', ['a', 'b'], 2)").fetchall()
     con.execute("CREATE TABLE partition AS FROM anon.sampled_partition('plain', 'a', 2)").fetchall()
+    con.execute("CREATE TABLE boxes AS SELECT 1 AS box, {'lo': 0, 'hi': 9} AS a, {'lo': 0, 'hi': 9} AS b").fetchall()
     con.execute("CREATE TABLE tree AS SELECT i AS leaf, '*' AS root FROM range(7) AS t(i)").fetchall()
     for file in catalog.macro_files():
         if file.is_public and file.parameters.startswith("tbl"):

@@ -1,0 +1,25 @@
+-- Intervals that ten records share, and statistics over them that tell the truth. Run it on a database that population.sql made:
+--     duckanon run examples/population.sql --db clinic.duckdb && duckanon run examples/boxes.sql --db clinic.duckdb
+
+-- the theory: how wide must a box be around a point, and how near do the boxes that are made come to the optimum?
+SELECT anon.box_halfwidths([1, 2], 50, 8) AS halfwidths;
+FROM anon.optimal_uncertainty('patients', ['age', 'bmi', 'glucose'], 10);
+
+-- boxes for the correlation of age and glucose
+CREATE OR REPLACE TABLE boxed AS
+FROM anon.boxes('patients', ['age', 'bmi', 'glucose'], 10, statistics := [{'statistic': 'correlation', 'columns': ['age', 'glucose']}]);
+FROM boxed LIMIT 3;
+
+-- what an analyst can say about it for certain, and what is true
+SELECT statistic, columns, estimate, lower, upper FROM anon.interval_statistics('boxed', ['age', 'glucose']);
+SELECT avg(age), avg(glucose), var_pop(age), covar_pop(age, glucose), corr(age, glucose) FROM patients;
+FROM anon.interval_regression('boxed', 'glucose', ['age']);
+
+-- should wide boxes be left out, or count less? See the shift before you do
+SELECT * EXCLUDE (dismissed) FROM anon.dismissal('boxed', 'variance', ['glucose']);
+SELECT * EXCLUDE (weights) FROM anon.box_weights('boxed', 'variance', ['glucose']);
+
+-- boxes are data too: new people into known boxes
+CREATE OR REPLACE TABLE boxes AS FROM anon.box_table('boxed', ['age', 'glucose']);
+WITH newcomers AS (SELECT age, glucose FROM patients LIMIT 100)
+SELECT count(box) AS in_a_box, count(*) AS people FROM anon.label_boxes('newcomers', 'boxes', ['age', 'glucose']);

@@ -1,0 +1,18 @@
+-- anon.box_table: the boxes of a boxed table (anon.boxes), one row each: number, records, intervals.
+--     cols  the columns of intervals; NULL: all columns, of which those that are no intervals come back empty
+-- test: tests/release/box_table.test
+CREATE OR REPLACE MACRO anon.box_table(boxed, cols := NULL) AS TABLE
+WITH _duckanon_asked AS (
+    SELECT box AS _duckanon_box, COLUMNS(lambda c: anon._is_interval(c, cols))
+    FROM query_table(anon._checked('anon.box_table', boxed, coalesce(cols, ['*'])))
+), _duckanon_boxes AS (
+    SELECT _duckanon_box, count(*) AS _duckanon_records, any_value(COLUMNS(* EXCLUDE (_duckanon_box)))
+    FROM _duckanon_asked GROUP BY _duckanon_box
+)
+SELECT _duckanon_box AS box, _duckanon_records AS records,
+       CASE WHEN starts_with(typeof(COLUMNS(* EXCLUDE (_duckanon_box, _duckanon_records))), 'STRUCT(lo ')
+                 THEN COLUMNS(* EXCLUDE (_duckanon_box, _duckanon_records)) END
+FROM _duckanon_boxes
+ORDER BY box;
+COMMENT ON MACRO TABLE anon.box_table IS
+    'The boxes of a boxed table, one row each: number, records, intervals.';

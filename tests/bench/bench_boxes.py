@@ -1,0 +1,92 @@
+"""Boxes: making them against sorting every column, statistics over them against the sums that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import duckdb
+import numpy as np
+
+import duckanon
+from duckanon.boxes import make_boxes
+from tests.bench.harness import Task
+
+Connection = duckdb.DuckDBPyConnection
+COLS = ["a", "b", "c", "d"]
+VARIANCES = "[" + ", ".join(f"{{'statistic': 'variance', 'columns': ['{name}']}}" for name in COLS) + "]"
+
+
+def arrays(rows: int) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(1)
+    return {name: generator.normal(size=rows) for name in COLS}
+
+
+def table(rows: int) -> Connection:
+    con = duckanon.connect()
+    con.register("source", arrays(rows))
+    con.execute("CREATE TABLE t AS FROM source").fetchall()
+    return con
+
+
+def boxed(rows: int) -> Connection:
+    con = table(rows)
+    con.execute(f"CREATE TABLE boxed AS FROM anon.boxes('t', {COLS}, 10)").fetchall()
+    return con
+
+
+def ask(query: str) -> Callable[[Connection], object]:
+    return lambda con: con.execute(query).fetchall()
+
+
+def sort_every_column(con: Connection) -> None:
+    for values in con.sql("FROM t").fetchnumpy().values():
+        np.argsort(values)
+
+
+def argsorts(columns: dict[str, np.ndarray]) -> None:
+    for values in columns.values():
+        np.argsort(values)
+
+
+MIDPOINTS = (
+    "SELECT " + ", ".join(f"avg(({a}.lo + {a}.hi) / 2), var_pop(({a}.lo + {a}.hi) / 2)" for a in COLS) + " FROM boxed"
+)
+
+TASKS = [
+    Task(
+        "make_boxes in Python, 4 columns, k = 10",
+        [10**5, 10**6, 10**7],
+        arrays,
+        lambda columns: make_boxes(columns, 10),
+        argsorts,
+        "an argsort a column",
+        2,
+    ),
+    Task(
+        "boxes, 4 columns, k = 10",
+        [10**5, 10**6],
+        table,
+        ask(f"CREATE OR REPLACE TABLE o AS FROM anon.boxes('t', {COLS}, 10)"),
+        sort_every_column,
+        "fetch, argsort a column",
+        2,
+    ),
+    Task(
+        "boxes for variances, 4 columns, k = 10",
+        [10**6],
+        table,
+        ask(f"CREATE OR REPLACE TABLE o AS FROM anon.boxes('t', {COLS}, 10, statistics := {VARIANCES})"),
+        sort_every_column,
+        "fetch, argsort a column",
+        2,
+    ),
+    Task(
+        "interval_statistics, 4 columns",
+        [10**5, 10**6],
+        boxed,
+        ask(f"FROM anon.interval_statistics('boxed', {COLS})"),
+        ask(MIDPOINTS),
+        "of midpoints",
+        2,
+    ),
+]

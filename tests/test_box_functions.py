@@ -1,0 +1,120 @@
+"""anon.boxes and the statistics over it, end to end: promises, enclosures, real data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.sqltest import data_file
+
+Connection = duckdb.DuckDBPyConnection
+slow = settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+
+
+def rows(con: Connection, query: str) -> list[tuple[Any, ...]]:
+    return con.execute(query).fetchall()
+
+
+TRUTH = """
+    SELECT 'mean', ['{0}'], avg({0}) FROM t UNION ALL SELECT 'variance', ['{0}'], var_pop({0}) FROM t
+    UNION ALL SELECT 'standard_deviation', ['{0}'], stddev_pop({0}) FROM t"""
+PAIRS = """
+    UNION ALL SELECT 'covariance', ['{0}', '{1}'], covar_pop({0}, {1}) FROM t
+    UNION ALL SELECT 'correlation', ['{0}', '{1}'], corr({0}, {1}) FROM t"""
+
+
+@slow
+@given(
+    values=st.lists(st.tuples(st.integers(-50, 50), st.floats(-1e3, 1e3)), min_size=10, max_size=80),
+    k=st.integers(2, 10),
+    box=st.sampled_from(["cell", "bounds", "rounded"]),
+)
+def test_boxes_hold_k_records_and_statistics_hold_the_truth(
+    con: Connection, values: list[tuple[int, float]], k: int, box: str
+) -> None:
+    table = pa.table({"a": [a for a, _ in values], "b": [b for _, b in values], "id": range(len(values))})
+    con.register("source", table)
+    con.execute("CREATE OR REPLACE TABLE t AS FROM source").fetchall()
+    con.execute(f"CREATE OR REPLACE TABLE boxed AS FROM anon.boxes('t', ['a', 'b'], {k}, box := '{box}')").fetchall()
+    assert min(n for (n,) in rows(con, "SELECT count(*) FROM boxed GROUP BY box")) >= k
+    outside = """
+        SELECT count(*) FROM boxed AS b JOIN t USING (id)
+        WHERE t.a NOT BETWEEN b.a.lo AND b.a.hi OR t.b NOT BETWEEN b.b.lo AND b.b.hi"""
+    assert rows(con, outside) == [(0,)]
+    truth = {
+        (s, tuple(c)): v
+        for s, c, v in rows(con, TRUTH.format("a") + " UNION ALL " + TRUTH.format("b") + PAIRS.format("a", "b"))
+    }
+    for name, columns, _, lower, upper, *_ in rows(con, "FROM anon.interval_statistics('boxed', ['a', 'b'])"):
+        value = truth[name, tuple(columns)]
+        if value is not None and np.isfinite(value):
+            slack = 1e-9 * max(1.0, abs(value))
+            assert lower - slack <= value <= upper + slack
+
+
+def test_labelled_records_find_a_box_that_holds_them(con: Connection) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT i AS id, hash(i) % 1000 / 10 AS x, hash(-i) % 997 AS y FROM range(3000) AS r(i)"
+    ).fetchall()
+    con.execute("CREATE TABLE boxed AS FROM anon.boxes('t', ['x', 'y'], 10)").fetchall()
+    con.execute("CREATE TABLE boxes AS FROM anon.box_table('boxed', ['x', 'y'])").fetchall()
+    found = rows(
+        con,
+        """
+        SELECT count(*), count(*) FILTER (l.x BETWEEN b.x.lo AND b.x.hi AND l.y BETWEEN b.y.lo AND b.y.hi)
+        FROM anon.label_boxes('t', 'boxes', ['x', 'y']) AS l JOIN boxes AS b USING (box)""",
+    )
+    assert found == [(3000, 3000)]
+    same = rows(
+        con,
+        """SELECT avg((l.box = b.box)::INT)
+           FROM anon.label_boxes('t', 'boxes', ['x', 'y']) AS l JOIN boxed AS b USING (id)""",
+    )
+    assert same[0][0] > 0.99  # but for those on a border
+
+
+def test_asking_for_one_covariance_of_four_columns_makes_it_four_times_sharper(con: Connection) -> None:
+    con.execute("""
+        CREATE TABLE t AS SELECT sqrt(-2 * ln(u)) * cos(2 * pi() * v) AS a, sqrt(-2 * ln(u)) * sin(2 * pi() * v) AS b,
+               sqrt(-2 * ln(w)) * cos(2 * pi() * z) AS c, sqrt(-2 * ln(w)) * sin(2 * pi() * z) AS d
+        FROM (SELECT ((hash(i) >> 11) + 1) / 9007199254740993 AS u, (hash(i + 10**6) >> 11) / 9007199254740992 AS v,
+                     ((hash(-i - 1) >> 11) + 1) / 9007199254740993 AS w,
+                     (hash(-i - 10**6) >> 11) / 9007199254740992 AS z
+              FROM range(20_000) AS r(i))""").fetchall()
+    widths = []
+    for statistics in ("NULL", "[{'statistic': 'covariance', 'columns': ['a', 'b']}]"):
+        con.execute(f"""
+            CREATE OR REPLACE TABLE boxed AS
+            FROM anon.boxes('t', ['a', 'b', 'c', 'd'], 10, statistics := {statistics}, box := 'bounds')""").fetchall()
+        ((width,),) = rows(
+            con,
+            "SELECT upper - lower FROM anon.interval_statistics('boxed', ['a', 'b']) WHERE statistic = 'covariance'",
+        )
+        widths.append(width)
+    assert widths[0] > 4 * widths[1]
+
+
+@pytest.mark.parametrize("k", [5, 50])
+def test_nhanes_lies_in_its_intervals(con: Connection, k: int) -> None:
+    con.execute(f"CREATE TABLE t AS FROM '{data_file('nhanes.parquet')}'").fetchall()
+    cols = [name for name, kind, *_ in rows(con, "DESCRIBE t") if kind == "DOUBLE"][:3]
+    con.execute(f"CREATE TABLE boxed AS FROM anon.boxes('t', {cols}, {k})").fetchall()
+    found = rows(con, f"FROM anon.interval_statistics('boxed', {cols})")
+    for name, columns, _, lower, upper, *_ in found:
+        if name == "mean":
+            ((value,),) = rows(con, f'SELECT avg("{columns[0]}") FROM t')
+            assert lower <= value <= upper
+        if name == "correlation":
+            ((value,),) = rows(con, f'SELECT corr("{columns[0]}", "{columns[1]}") FROM t')
+            assert lower <= value <= upper
