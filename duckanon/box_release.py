@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from duckanon import box_theory, labels, leaves
+from duckanon import box_theory, labels, leaves, progress
 from duckanon.boxes import Boxes, make_boxes
 from duckanon.randomness import generator
 from duckanon.statistics_sensitivity import Statistic
@@ -98,7 +98,8 @@ def _made(
         if name in own.values() and leaves.is_time(table.schema.field(name).type):
             apart[name] *= DAY
     asked = _statistics(statistics, names)
-    return make_boxes(_numbers(table, names), k, asked, l, apart or None, effort, seconds)
+    tell = progress.shown("anon.boxes") if effort == "thorough" else None
+    return make_boxes(_numbers(table, names), k, asked, l, apart or None, effort, seconds, tell)
 
 
 def _own_names(table: pa.Table, cols: Sequence[str]) -> list[str]:
