@@ -141,7 +141,7 @@ def _balance(fixed: float, reach: Floats, counts: np.ndarray) -> tuple[float, bo
         return fixed, True
     step = 2 * reach / counts  # one record going from its lower to its upper end
     start = fixed - float(reach.sum())
-    if float(np.prod(counts + 1.0)) <= _SUBSETS:
+    if float(np.log1p(counts).sum()) <= math.log(_SUBSETS) + 1e-9:  # their product may overflow
         sums = np.array([start])
         for one, count in zip(step, counts, strict=True):
             sums = np.add.outer(sums, one * np.arange(count + 1)).ravel()

@@ -1,7 +1,8 @@
 -- `make demo`: what is in the table, and the plainest release of it. Run it on a database that population.sql made.
 
 -- the functions that are there
-SELECT stage, string_agg(name, ', ') AS functions FROM anon.functions() GROUP BY stage ORDER BY min(name) DESC;
+SELECT stage, string_agg(name, ', ') AS functions
+FROM (SELECT *, row_number() OVER () AS place FROM anon.functions()) GROUP BY stage ORDER BY min(place);
 
 -- a few of the people
 FROM patients LIMIT 3;
