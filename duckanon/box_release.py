@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from duckanon import box_theory, labels, leaves, progress
+from duckanon.box_rounding import rounded_outward
 from duckanon.boxes import Boxes, make_boxes
 from duckanon.randomness import generator
 from duckanon.statistics_sensitivity import Statistic
@@ -36,6 +39,9 @@ def boxes(
     seconds: float | None,
 ) -> pa.Table:
     """Put the records of a table into boxes (`duckanon.boxes`) and return it with intervals, in a random order."""
+    for name in table.column_names:
+        if name.lower() == "box" or name.lower().startswith("_duckanon_"):
+            raise ValueError(f'the table has a column "{name}", a name that is needed for the boxes; rename it first.')
     names = _own_names(table, cols)
     made = _made(table, names, k, statistics, l, epsilon, effort, seconds)
     lower, upper = made.intervals(box)
@@ -43,8 +49,7 @@ def boxes(
     shuffled = table.take(pa.array(order))
     number = made.box[order]
     for place, name in enumerate(names):
-        kind = table.schema.field(name).type
-        low, high = _typed(kind, lower[:, place], upper[:, place], box)
+        low, high = _ends(table.column(name), made.box, lower[:, place], upper[:, place], box)
         shuffled = shuffled.set_column(shuffled.column_names.index(name), name, low.take(pa.array(number)))
         shuffled = shuffled.append_column(HIGH + name, high.take(pa.array(number)))
     return shuffled.append_column("_duckanon_box", pa.array(number + 1))
@@ -92,8 +97,13 @@ def _made(
     seconds: float | None,
 ) -> Boxes:
     own = {name.lower(): name for name in names}
-    pairs = epsilon.items() if isinstance(epsilon, dict) else epsilon or []
-    apart = {own.get(str(name).lower(), str(name)): float(value) for name, value in pairs}
+    try:
+        pairs = epsilon.items() if isinstance(epsilon, dict) else epsilon or []
+        apart = {own.get(str(name).lower(), str(name)): float(value) for name, value in pairs}
+    except (TypeError, ValueError):
+        raise ValueError(f"epsilon must be a map such as MAP {{'age': 2}}; got {epsilon}.") from None
+    if seconds is not None and not isinstance(seconds, int | float):
+        raise ValueError(f"seconds must be a number; got {seconds}.")
     for name in apart:
         if name in own.values() and leaves.is_time(table.schema.field(name).type):
             apart[name] *= DAY
@@ -115,7 +125,31 @@ def _numbers(table: pa.Table, names: Sequence[str]) -> dict[str, Floats]:
         if column.null_count:
             raise ValueError(f'column "{name}" has {column.null_count} NULLs, which no interval holds; leave them out.')
         found[name] = leaves.numbers(name, column)[0]
+        is_far = (
+            len(found[name]) and np.abs(found[name]).max() / _unit(column.type) > _LARGEST_EXACT[_is_day(column.type)]
+        )
+        if is_far and not pa.types.is_floating(column.type):
+            raise ValueError(f'column "{name}" has values too far away to be computed with exactly; leave them out.')
     return found
+
+
+_LARGEST_EXACT = {False: 2.0**53, True: 3_700_000}
+"""How many units a value may be away from 0: what a double tells apart, and for days the year 12,000 or so."""
+
+
+def _is_day(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind))
+
+
+def _unit(kind: pa.DataType) -> float:
+    """Return the least distance of two values of a type, in the numbers that are computed with."""
+    if _is_day(kind):
+        return DAY
+    if pa.types.is_timestamp(kind):
+        return {"s": 1e6, "ms": 1e3}.get(kind.unit, 1.0)
+    if pa.types.is_decimal(kind):
+        return float(10.0**-kind.scale)
+    return 1.0
 
 
 def _statistics(given: Sequence[Mapping[str, Any]] | None, names: Sequence[str]) -> list[Statistic] | None:
@@ -130,37 +164,65 @@ def _statistics(given: Sequence[Mapping[str, Any]] | None, names: Sequence[str])
                 "statistics must be a list such as [{'statistic': 'variance', 'columns': ['age']}], with probability "
                 f"and accuracy where they matter; got {one}."
             )
-        columns = tuple(own.get(str(name).lower(), str(name)) for name in one["columns"])
+        if unknown := one.keys() - {"statistic", "columns", "probability", "accuracy"}:
+            raise ValueError(f"a statistic has statistic, columns, probability and accuracy; got {min(unknown)}.")
+        listed = one["columns"] if isinstance(one["columns"], list) else [one["columns"]]
+        columns = tuple(own.get(str(name).lower(), str(name)) for name in listed)
         kind = str(_KINDS.get(one["statistic"], one["statistic"]))
         more = {key: float(one[key]) for key in ("probability", "accuracy") if one.get(key) is not None}
         found.append(Statistic(kind, columns, **more))
     return found
 
 
-def _typed(kind: pa.DataType, lower: Floats, upper: Floats, box: str) -> tuple[pa.Array, pa.Array]:
+def _ends(
+    column: pa.ChunkedArray, box_of: npt.NDArray[np.int64], lower: Floats, upper: Floats, box: str
+) -> tuple[pa.Array, pa.Array]:
+    """Return the ends of each box in a column, in its own type, and never inside its records.
+
+    The outermost cells would end at the smallest and the largest value of all, which are real people's: they are grown
+    outward to round numbers.
+    """
+    kind = column.type
+    grouped = pa.table({"box": pa.array(box_of), "x": column}).group_by("box").aggregate([("x", "min"), ("x", "max")])
+    grouped = grouped.sort_by("box")
+    least, largest = grouped.column("x_min").combine_chunks(), grouped.column("x_max").combine_chunks()
+    if box == "bounds":
+        return least, largest
+    if box == "cell":
+        first, last = lower.min(), upper.max()
+        ends = rounded_outward(np.array([[first]]), np.array([[last]]))
+        if _is_day(kind):
+            ends = _month(np.array([first / DAY]), False) * DAY, _month(np.array([last / DAY]), True) * DAY
+        lower = np.where(lower == first, float(ends[0].ravel()[0]), lower)
+        upper = np.where(upper == last, float(ends[1].ravel()[0]), upper)
+    elif _is_day(kind):
+        lower, upper = _month(lower / DAY, False) * DAY, _month(upper / DAY, True) * DAY
+    low, high = _typed(kind, lower, upper)
+    return pc.min_element_wise(low, least), pc.max_element_wise(high, largest)
+
+
+def _typed(kind: pa.DataType, lower: Floats, upper: Floats) -> tuple[pa.Array, pa.Array]:
     """Write ends in a column's own type.
 
-    A cell ends midway between values. Where a type has only whole numbers, days or so many decimals, no
-    other value lies between that and the next value inside: cells are rounded inward, and lose nothing.
+    A cell ends midway between values. Where a type has only whole numbers, days or so many decimals, no other value
+    lies between that and the next value inside: ends are rounded inward, and lose nothing.
     """
-    if pa.types.is_date(kind):
-        days = (lower / DAY, upper / DAY)
-        if box == "rounded":
-            days = (_month(days[0], False), _month(days[1], True))
-        low, high = np.ceil(days[0]), np.floor(days[1])
+    unit = _unit(kind)
+    if pa.types.is_floating(kind):
+        return pa.array(lower).cast(kind, safe=False), pa.array(upper).cast(kind, safe=False)
+    low, high = np.ceil(lower / unit - 1e-6), np.floor(upper / unit + 1e-6)
+    if _is_day(kind):
         return tuple(pa.array(end.astype(np.int32)).cast(pa.date32()) for end in (low, high))
     if pa.types.is_timestamp(kind):
-        return tuple(
-            pa.array(end.astype(np.int64)).cast(pa.timestamp("us", kind.tz)).cast(kind)
-            for end in (np.ceil(lower), np.floor(upper))
-        )
+        moments = (pa.array((end * unit).astype(np.int64)).cast(pa.timestamp("us", kind.tz)) for end in (low, high))
+        return tuple(moment.cast(kind) for moment in moments)
     if pa.types.is_decimal(kind):
-        unit = 10.0**kind.scale
-        low, high = np.ceil(lower * unit - 1e-6) / unit, np.floor(upper * unit + 1e-6) / unit
-        return tuple(pa.array(np.round(end, kind.scale)).cast(kind) for end in (low, high))
-    if pa.types.is_integer(kind):
-        return tuple(pa.array(end.astype(np.int64)).cast(kind) for end in (np.ceil(lower), np.floor(upper)))
-    return pa.array(lower), pa.array(upper)
+        most = float(10.0**kind.precision - 1)
+        whole = (np.clip(end, -most, most).astype(np.int64).tolist() for end in (low, high))
+        return tuple(pa.array([decimal.Decimal(n).scaleb(-kind.scale) for n in end], kind) for end in whole)
+    dtype = np.dtype(f"{'u' if pa.types.is_unsigned_integer(kind) else ''}int{kind.bit_width}")
+    bounds = np.iinfo(dtype)
+    return tuple(pa.array(np.clip(end, bounds.min, bounds.max).astype(dtype)) for end in (low, high))
 
 
 def _month(days: Floats, is_end: bool) -> Floats:

@@ -92,6 +92,8 @@ def _boxes(
     if weights is not None:
         own = next(name for name in names if name.lower() == weights.lower())
         names.remove(own)
+        if table.column(own).null_count:
+            raise ValueError(f'column "{own}" has NULLs, which are no weights; leave them out.')
         weight = leaves.numbers(own, table.column(own))[0]
     ends = [_ends(name, table.column(name)) for name in names]
     return names, np.column_stack([low for low, _ in ends]), np.column_stack([high for _, high in ends]), counts, weight
@@ -103,6 +105,8 @@ def _numbered(
     """Return the numbers, ends and records of the boxes, the columns in the order of ``cols``."""
     if table is None:
         raise ValueError("the table has no rows to look at.")
+    if table.column("_duckanon_box").null_count:
+        raise ValueError('column "box" has NULLs; leave out what is in no box.')
     own = {name.lower(): name for name in table.column_names}
     ends = [_ends(name, table.column(own[name.lower()])) for name in cols]
     numbers, counts = (table.column(name).to_numpy().astype(np.int64) for name in ("_duckanon_box", "_duckanon_size"))

@@ -16,6 +16,8 @@ CALENDAR = ("day", "month", "quarter", "half-year", "year", "5 years", "decade")
 
 _MONTHS = {"month": 1, "quarter": 3, "half-year": 6, "year": 12, "5 years": 60, "decade": 120}
 _DAY = 86_400_000_000  # microseconds
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896
+"""The years 1 to 9999, in days from 1970: what can be written."""
 
 
 class Scale(ABC):
@@ -81,12 +83,14 @@ class Times(Scale):
 
     covers = "time"
 
-    def __init__(self, is_date: bool) -> None:
-        self.is_date = is_date
+    def __init__(self, is_date: bool, is_zoned: bool = False) -> None:
+        self.is_date, self.is_zoned = is_date, is_zoned
 
     def text(self, number: float) -> str:
-        """Write a moment: a date where it is midnight."""
+        """Write a moment: a date where it is midnight; with its zone, UTC, where the column has zones."""
         moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=int(number))
+        if self.is_zoned:
+            return moment.isoformat(" ") + "+00"
         return moment.date().isoformat() if int(number) % _DAY == 0 else moment.isoformat(" ")
 
     def readable(self, low: float, high: float) -> float:
@@ -162,7 +166,7 @@ def period(day: int, level: str) -> tuple[int, int]:
     if level == "day":
         return start, start + 1
     month = np.datetime64(start, "D").astype("datetime64[M]") + _MONTHS[level]
-    return start, int(month.astype("datetime64[D]").astype(np.int64))
+    return start, min(int(month.astype("datetime64[D]").astype(np.int64)), LAST_DAY)
 
 
 def of_period(start: int, level: str) -> str:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon.labels import Numbers, Scale, Times
+from duckanon.labels import FIRST_DAY, LAST_DAY, Numbers, Scale, Times
 from duckanon.recoding_columns import IntArray
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -93,6 +93,14 @@ class Days(Times):
         return super().text(number * _DAY)
 
 
+_LARGEST = 1e150
+
+
+def is_time_scale(scale: Scale) -> bool:
+    """Tell whether numbers are moments."""
+    return scale.covers == "time"
+
+
 def is_number(kind: pa.DataType) -> bool:
     """Tell whether an Arrow type holds numbers."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
@@ -116,7 +124,7 @@ def numbers(
     valid = np.asarray(column.is_valid()) if column.null_count else np.ones(len(column), bool)
     scale: Scale
     if is_time(column.type):
-        scale = Times(pa.types.is_date(column.type))
+        scale = Times(pa.types.is_date(column.type), pa.types.is_timestamp(column.type) and column.type.tz is not None)
         column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     elif is_number(column.type):
         scale = Numbers(_is_whole(column.type))
@@ -128,6 +136,14 @@ def numbers(
         found = np.round(found, column.type.scale)
     if not np.isfinite(found).all():
         raise ValueError(f'column "{name}" holds NaN or infinity; replace them by NULL or a number first.')
+    if (
+        len(found)
+        and is_time_scale(scale)
+        and not FIRST_DAY * _DAY <= found.min() <= found.max() < (LAST_DAY + 1) * _DAY
+    ):
+        raise ValueError(f'column "{name}" holds dates before the year 1 or after 9999; replace them by NULL first.')
+    if len(found) and np.abs(found).max() > _LARGEST:
+        raise ValueError(f'column "{name}" holds numbers beyond {_LARGEST:g}, whose squares cannot be computed.')
     return found, valid, scale
 
 

@@ -58,6 +58,7 @@ def plan(
     methods: Any,
     max_suppressed_fraction: float,
     identifiers: Sequence[str] | None,
+    unfit: Sequence[str] | None,
 ) -> pa.Table:
     """Fit a plan to a table.
 
@@ -73,6 +74,8 @@ def plan(
         By column: pairs or a dictionary; weights also a list.
     identifiers
         Columns that look like direct identifiers and must not be released: any of them is refused.
+    unfit
+        Columns whose type cannot become text of labels, with the type.
 
     Returns
     -------
@@ -84,9 +87,13 @@ def plan(
     counts = table.column(table.num_columns - 1).to_numpy().astype(np.int64)
     names = table.column_names[:-1]
     trees = _hierarchy_tables(hierarchies or [])
+    for name in trees.keys() - {own.lower() for own in names}:
+        raise ValueError(f'hierarchies must name columns of cols; got "{name}".')
     chosen = _by_column("methods", methods, names)
     _refuse_methods(chosen, trees)
     weight = _weights(weights, names, cols)
+    if unfit:
+        raise ValueError(f"column {unfit[0]} has a type that cannot be made coarser; cast it to VARCHAR first.")
     if identifiers:
         raise ValueError(
             f'column "{identifiers[0]}" looks like a direct identifier; leave it out of the table, or name it in keep.'
@@ -95,7 +102,12 @@ def plan(
     if population is None:
         found, suppressed = _searched(counts, coarsenings, weight, k, max_suppressed_fraction)
         return _report(names, coarsenings, found, [None] * len(names), suppressed)
-    groups, allowed = groups_within(coarsenings, distinct_budget(population, k, beta), weight)
+    budget = distinct_budget(population, k, beta)
+    if budget < 1:
+        raise ValueError(
+            f"a population of {population:g} is too small for k = {k} and beta = {beta}: not one class fits."
+        )
+    groups, allowed = groups_within(coarsenings, budget, weight)
     return _report(names, coarsenings, groups, allowed, 0)
 
 
@@ -194,9 +206,11 @@ def _weights(weights: Any, names: Sequence[str], cols: Sequence[str]) -> list[fl
         if len(weights) != len(cols):
             raise ValueError(f"weights must have one number for each of the {len(cols)} columns; got {len(weights)}.")
         weights = dict(zip(cols, weights, strict=True))
+    if weights is not None and not isinstance(weights, list | dict):
+        raise ValueError(f"weights must be a list of numbers or a map such as MAP {{'age': 2}}; got {weights}.")
     by_name = _by_column("weights", weights, names)
     found = [by_name.get(name.lower(), 1.0) for name in names]
-    if any(weight is None or not weight >= 0 for weight in found) or not sum(found) > 0:
+    if any(weight is None or not 0 <= weight < float("inf") for weight in found) or not sum(found) > 0:
         raise ValueError("weights must be numbers of at least 0, not all of them 0.")
     return [float(weight) for weight in found]
 

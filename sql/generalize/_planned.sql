@@ -10,7 +10,7 @@ SELECT _p.*, released
 FROM (SELECT unnest(_anon_plan(
           caller, anon._pack(caller, '_duckanon_grouped', list_append(cols, '_duckanon_size'), NULL), cols, k, beta, population,
           weights, (SELECT list(_h) FROM anon._hierarchies(caller, hierarchies) AS _h), methods, max_suppressed_fraction,
-          identifiers),
+          identifiers, (FROM anon._unfit(tbl, cols))),
           max_depth := 2)) AS _p
      LEFT JOIN (SELECT struct_pack(*COLUMNS(*)) AS released
                 FROM (SELECT CAST(COLUMNS(cols) AS VARCHAR) FROM query_table(tbl)) LIMIT 0) ON true;

@@ -5,7 +5,7 @@
 --                 correlation, regression (the target first); NULL: the means of all columns. Columns that no statistic uses
 --                 do not shape the boxes, and reach over all their values
 --     l, epsilon  at least l values in each column of a box that are at least epsilon apart: MAP {'age': 2} (dates: in days)
---     box         'cell': boxes tile the space; 'bounds': the smallest and largest value of the records, which are real people's;
+--     box         'cell': boxes tile the space, the outermost end at round numbers; 'bounds': the smallest and largest value of the records, which are real people's;
 --                 'rounded': bounds grown outward to round numbers, for dates to whole months
 --     effort      'thorough' searches on, never to a worse end, for `seconds` if they are given
 -- Cells of whole numbers, days and decimals are rounded inward, which loses nothing. The promise is counted before the rows are
