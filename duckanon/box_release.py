@@ -183,11 +183,8 @@ def _ends(
     outward to round numbers.
     """
     kind = column.type
-    grouped = pa.table({"box": pa.array(box_of), "x": column}).group_by("box").aggregate([("x", "min"), ("x", "max")])
-    grouped = grouped.sort_by("box")
-    least, largest = grouped.column("x_min").combine_chunks(), grouped.column("x_max").combine_chunks()
     if box == "bounds":
-        return least, largest
+        return _extremes(column, box_of)
     if box == "cell":
         first, last = lower.min(), upper.max()
         ends = rounded_outward(np.array([[first]]), np.array([[last]]))
@@ -198,7 +195,18 @@ def _ends(
     elif _is_day(kind):
         lower, upper = _month(lower / DAY, False) * DAY, _month(upper / DAY, True) * DAY
     low, high = _typed(kind, lower, upper)
+    if pa.types.is_float64(kind):  # what was computed with is what the column holds: nothing to make good
+        return low, high
+    least, largest = _extremes(column, box_of)
     return pc.min_element_wise(low, least), pc.max_element_wise(high, largest)
+
+
+def _extremes(column: pa.ChunkedArray, box_of: npt.NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
+    """Return the smallest and the largest value of each box, as the column holds them."""
+    grouped = pa.table({"box": pa.array(box_of), "x": column}).group_by("box").aggregate([("x", "min"), ("x", "max")])
+    grouped = grouped.sort_by("box")
+    least, largest = grouped.column("x_min").combine_chunks(), grouped.column("x_max").combine_chunks()
+    return least, largest
 
 
 def _typed(kind: pa.DataType, lower: Floats, upper: Floats) -> tuple[pa.Array, pa.Array]:
