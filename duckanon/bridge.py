@@ -75,7 +75,9 @@ def _is_text(arrow_type: pa.DataType) -> bool:
     return bool(is_.is_string(arrow_type) or is_.is_large_string(arrow_type) or is_.is_string_view(arrow_type))
 
 
-def table_function(caller: str, algorithm: Algorithm, tables: Parcels[TableBuilder]) -> Callable[..., pa.Array]:
+def table_function(
+    caller: str, algorithm: Algorithm, tables: Parcels[TableBuilder], others: int = 0
+) -> Callable[..., pa.Array]:
     """Make an algorithm that releases a table a function that DuckDB can call: tickets and options in, lists out.
 
     Parameters
@@ -87,33 +89,36 @@ def table_function(caller: str, algorithm: Algorithm, tables: Parcels[TableBuild
         one sentence about the argument that was wrong.
     tables
         Where the macro's scan parked the rows.
+    others
+        How many more tables the algorithm takes after the first, each None where no row of it came.
     """
 
-    def release(tickets: list[int] | None, *options: Any) -> pa.Array:
+    def release(tickets: list[int] | None, *arguments: Any) -> pa.Array:
         collected = tables.redeem(tickets)
+        more = [_redeemed(tables, one) for one in arguments[:others]]
         if collected is None:
             return pack([pa.table({})])
         tables_on_the_way = [collected.table()]
         refuse_types_that_cannot_travel(tables_on_the_way[0].schema)
-        return pack([algorithm(tables_on_the_way.pop(), *options)])
+        return pack([algorithm(tables_on_the_way.pop(), *more, *arguments[others:])])
 
     return _called_by_duckdb(caller, release)
 
 
-def report_function(caller: str | None, algorithm: Algorithm, parcels: Parcels[Any]) -> Callable[..., pa.Array]:
+def report_function(
+    caller: str | None, algorithm: Algorithm, parcels: Parcels[Any], tables: int = 1
+) -> Callable[..., pa.Array]:
     """Make an algorithm that reports on a table a function that DuckDB can call: tickets and options in, rows out.
 
     The rows come as one list of structs, which the macro unnests: their columns are always the same. The parameters
     are those of `table_function`, but the algorithm takes whatever was collected, None where no row came; a table if
-    that was a `TableBuilder`. Where several macros share an algorithm, ``caller`` is None and the first argument names
-    it.
+    that was a `TableBuilder`. The first ``tables`` arguments are tickets. Where several macros share an algorithm,
+    ``caller`` is None and the first argument names it.
     """
 
-    def report(tickets: list[int] | None, *options: Any) -> pa.Array:
-        collected = parcels.redeem(tickets)
-        return _rows_as_list(
-            algorithm(collected.table() if isinstance(collected, TableBuilder) else collected, *options)
-        )
+    def report(*arguments: Any) -> pa.Array:
+        collected = [_redeemed(parcels, tickets) for tickets in arguments[:tables]]
+        return _rows_as_list(algorithm(*collected, *arguments[tables:]))
 
     if caller is not None:
         return _called_by_duckdb(caller, report)
@@ -142,6 +147,12 @@ def scalar_function(caller: str, algorithm: Callable[..., Any], arrow_type: pa.D
         return pa.array([algorithm(*(_option(value) for value in row)) for row in rows], arrow_type)
 
     return naming_errors(caller, column)
+
+
+def _redeemed(parcels: Parcels[Any], tickets: list[int] | None) -> Any:
+    """Take what a call has collected, as a table where it is one."""
+    collected = parcels.redeem(tickets)
+    return collected.table() if isinstance(collected, TableBuilder) else collected
 
 
 def _rows_as_list(rows: pa.Table) -> pa.Array:

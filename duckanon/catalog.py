@@ -11,7 +11,26 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from duckanon import box_release, box_reports, bridge, parcels, partition_reports, plans, quasi_identifiers, swapping
+from duckanon import (
+    box_release,
+    box_reports,
+    bridge,
+    classifier_utility,
+    inference_attacks,
+    kernel_utility,
+    matching,
+    parcels,
+    partition_reports,
+    plans,
+    privacy_functions,
+    quasi_identifiers,
+    query_utility,
+    singling_out,
+    spectral_functions,
+    swapping,
+    utility,
+    utility_functions,
+)
 
 STAGES = ("catalog", "assess", "generalize", "release", "measure")
 """The folders of ``sql/`` that hold public functions, in the order in which they are listed."""
@@ -20,6 +39,12 @@ RELEASES: dict[str, bridge.Algorithm] = {
     "_identity": lambda table: table,
     "swap": swapping.swap,
     "boxes": box_release.boxes,
+    "svd_swap": spectral_functions.svd_swap,
+    "spectral_rhs": spectral_functions.spectral_rhs,
+    "rhs": spectral_functions.rhs,
+    "additive_noise": spectral_functions.additive_noise,
+    "data_shuffle": spectral_functions.data_shuffle,
+    "copula_synthesize": spectral_functions.copula_synthesize,
 }
 """The algorithms that return a table like the one they take: ``anon.swap`` calls ``_anon_swap``, `swapping.swap`."""
 
@@ -32,6 +57,26 @@ REPORTS: dict[str, tuple[bridge.Algorithm, str]] = {
     "box_weights": (box_reports.weighted, box_reports.WEIGHTS_TYPE),
 }
 """The algorithms that report on a table, with the type of their report; called like those of `RELEASES`."""
+
+RELEASES_OF_TWO: dict[str, bridge.Algorithm] = {
+    "pica": spectral_functions.pica,
+    "prediction_risk": privacy_functions.prediction_risk,
+}
+"""Those that take a second table after the one that they return the like of."""
+
+REPORTS_OF_SEVERAL: dict[str, tuple[bridge.Algorithm, int, str]] = {
+    "pica_report": (spectral_functions.pica_report, 2, spectral_functions.REPORT_TYPE),
+    "privacy_test": (privacy_functions.privacy_test, 4, privacy_functions.PRIVACY_TYPE),
+    "matching_attack": (privacy_functions.matching_attack, 2, matching.REPORT_TYPE),
+    "linkage_risk": (privacy_functions.linkage_risk, 3, inference_attacks.REPORT_TYPE),
+    "singling_out_risk": (privacy_functions.singling_out_risk, 3, singling_out.REPORT_TYPE),
+    "utility": (utility_functions.utility, 2, utility.UTILITY_TYPE),
+    "kernel_utility": (utility_functions.kernel_utility, 3, kernel_utility.KERNEL_UTILITY_TYPE),
+    "classifier_utility": (utility_functions.classifier_utility, 3, classifier_utility.CLASSIFIER_UTILITY_TYPE),
+    "detectability": (utility_functions.detectability, 2, classifier_utility.DETECTABILITY_TYPE),
+    "query_utility": (utility_functions.query_utility, 2, query_utility.QUERY_UTILITY_TYPE),
+}
+"""The algorithms that report on several tables, with their number and the type of the report."""
 
 COLUMN_REPORTS: dict[str, tuple[bridge.Algorithm, str]] = {
     "quantile_partition": (partition_reports.quantile, partition_reports.REPORT_TYPE),
@@ -195,6 +240,8 @@ def _create_functions(cursor: duckdb.DuckDBPyConnection) -> None:
     }
     for name, (algorithm, report_type) in REPORTS.items():
         functions[f"_anon_{name}"] = (bridge.report_function(f"anon.{name}", algorithm, tables), report_type)
+    for name, (algorithm, count, report_type) in REPORTS_OF_SEVERAL.items():
+        functions[f"_anon_{name}"] = (bridge.report_function(f"anon.{name}", algorithm, tables, count), report_type)
     for name, (algorithm, report_type) in COLUMN_REPORTS.items():
         functions[f"_anon_{name}"] = (bridge.column_report_function(f"anon.{name}", algorithm), report_type)
     halfwidths = bridge.scalar_function("anon.box_halfwidths", box_release.halfwidths, pa.list_(pa.float64()))
@@ -203,6 +250,9 @@ def _create_functions(cursor: duckdb.DuckDBPyConnection) -> None:
     for name, algorithm in RELEASES.items():
         release = bridge.table_function(f"anon.{name}", algorithm, tables)
         functions[f"_anon_{name.lstrip('_')}"] = (release, bridge.RELEASED_TYPE)
+    for name, algorithm in RELEASES_OF_TWO.items():
+        release = bridge.table_function(f"anon.{name}", algorithm, tables, others=1)
+        functions[f"_anon_{name}"] = (release, bridge.RELEASED_TYPE)
     for name, (function, return_type) in functions.items():
         _KEPT.append(function)
         cursor.create_function(  # type: ignore[call-overload]

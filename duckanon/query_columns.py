@@ -1,0 +1,221 @@
+"""One column of both tables, with the predicates asked of it: which part of each cell a predicate covers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon.measure_columns import CategoryPair, Floats, Integers, NumberPair, kind_of, numbers_of, pair, step_of
+
+Booleans: TypeAlias = npt.NDArray[np.bool_]
+
+
+class Cells(Protocol):
+    """The cells of a column in one of the tables."""
+
+    def share(self, number: int, rows: slice) -> npt.NDArray[Any]:
+        """Return for each of the rows which part of its cell the predicate covers, as booleans where all or nothing."""
+
+
+@dataclass(frozen=True)
+class RangeCells:
+    """Values and ranges, both as places among the ends of all ranges: few different codes, quick to compare."""
+
+    codes: npt.NDArray[np.unsignedinteger[Any]]
+    low: Integers
+    high: Integers
+
+    def share(self, number: int, rows: slice) -> Booleans:
+        """Tell which values lie in the range."""
+        kind = self.codes.dtype.type
+        above = self.codes[rows] - kind(self.low[number])  # what is below becomes huge
+        return np.asarray(above <= kind(self.high[number] - self.low[number]))
+
+
+@dataclass(frozen=True)
+class TableCells:
+    """Codes, and for every predicate the part of each code's cell that it covers."""
+
+    codes: Integers
+    shares: npt.NDArray[Any]
+
+    def share(self, number: int, rows: slice) -> npt.NDArray[Any]:
+        """Look the parts up."""
+        return np.take(self.shares[number], self.codes[rows])
+
+
+class IntervalCells:
+    """Intervals with both ends inside; NaN where there is none.
+
+    Parameters
+    ----------
+    low, high
+        The ends in every row.
+    step
+        1 where values are whole numbers, 0 where any number may occur.
+    ranges
+        The predicates, lower and upper end.
+    """
+
+    def __init__(self, low: Floats, high: Floats, step: float, ranges: Floats) -> None:
+        self._low, self._high, self._ranges = low, high + step, ranges
+        length = self._high - low
+        self._points = length == 0
+        self._any_point = bool(self._points.any())
+        with np.errstate(divide="ignore"):
+            self._density = np.where(self._points, 0.0, 1 / length)
+        self._step = step
+
+    def share(self, number: int, rows: slice) -> Floats:
+        """Return the part of each interval that lies in the range."""
+        start, end = self._ranges[number]
+        low = self._low[rows]
+        found = np.minimum(self._high[rows], end + self._step)
+        found -= np.maximum(low, start)
+        with np.errstate(invalid="ignore"):
+            found *= self._density[rows]
+        np.fmax(found, 0.0, out=found)  # NULL is in no range
+        if self._any_point:
+            found += self._points[rows] & (start <= low) & (low <= end)
+        return np.asarray(found)
+
+
+@dataclass(frozen=True)
+class QueryColumn:
+    """A column in both tables."""
+
+    original: Cells
+    released: Cells
+
+
+def query_column(
+    name: str,
+    original: pa.ChunkedArray,
+    released: pa.ChunkedArray,
+    predicates: int,
+    labels: Mapping[str, Sequence[str]] | None,
+    random: np.random.Generator,
+) -> QueryColumn:
+    """Draw predicates on a column, and make both tables' cells ready for them.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    original, released
+        The column in both tables; released cells may be intervals ``STRUCT(lo, hi)`` or lists of categories.
+    predicates
+        How many predicates to draw.
+    labels
+        The categories that a released label stands for; other labels stand for themselves.
+    random
+        Draws the predicates.
+    """
+    if kind_of(original.type) in ("number", "time"):
+        if pa.types.is_struct(released.type):
+            return _intervals(name, original, released, predicates, random)
+        numbers = pair(name, original, released)
+        assert isinstance(numbers, NumberPair)
+        ranges = _ranges(numbers.original, predicates, random)
+        return QueryColumn(_range_cells(numbers.original, ranges), _range_cells(numbers.released, ranges))
+    if pa.types.is_list(released.type) or pa.types.is_large_list(released.type):
+        return _sets(name, original, released, predicates, random)
+    both = pair(name, original, released)
+    assert isinstance(both, CategoryPair)
+    chosen = _chosen_sets(both, predicates, random)
+    shares: npt.NDArray[Any] = chosen
+    if labels:
+        place = {text: code for code, text in enumerate(both.texts)}
+        shares = chosen.astype(np.float64)
+        for code, text in enumerate(both.texts):
+            members = labels.get(text) if text is not None else None
+            if members:
+                # a member that occurs in neither table is one that no query asks for
+                inside = [chosen[:, place[member]] for member in members if member in place]
+                shares[:, code] = np.sum(inside, axis=0) / len(members) if inside else 0.0
+    return QueryColumn(TableCells(both.original, chosen), TableCells(both.released, shares))
+
+
+def _ranges(values: Floats, predicates: int, random: np.random.Generator) -> Floats:
+    """Draw pairs of known values, each pair in order; beyond all numbers where none is known."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return np.full((predicates, 2), np.inf)
+    return np.sort(known[random.integers(0, len(known), (predicates, 2))], axis=1)
+
+
+def _range_cells(values: npt.NDArray[Any], ranges: Floats) -> RangeCells:
+    ends, places = np.unique(ranges, return_inverse=True)
+    places = places.reshape(ranges.shape)
+    codes = np.searchsorted(ends, values)  # NULL is beyond all
+    equal = ends[np.minimum(codes, len(ends) - 1)] == values
+    kind = np.uint16 if 2 * len(ends) < 2**16 else np.uint32
+    return RangeCells((2 * codes + equal).astype(kind), 2 * places[:, 0] + 1, 2 * places[:, 1] + 1)
+
+
+def _intervals(
+    name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, predicates: int, random: np.random.Generator
+) -> QueryColumn:
+    fields = {field.name: field.type for field in released.type}
+    kind = kind_of(original.type)
+    if set(fields) != {"lo", "hi"} or any(kind_of(end) not in (kind, "null") for end in fields.values()):
+        raise ValueError(
+            f'column "{name}" holds {original.type} in the original, so that its intervals must be STRUCT(lo, hi) of '
+            f"the same type; got {released.type}."
+        )
+    values = numbers_of(name, original)
+    ranges = _ranges(values, predicates, random)
+    known = values[~np.isnan(values)]
+    ends = []
+    for side, least in (("lo", True), ("hi", False)):
+        end_type = original.type if kind_of(fields[side]) == "null" else fields[side]
+        end = numbers_of(name, pc.struct_field(released, side).cast(end_type))
+        limit = np.nan if not len(known) else known.min() if least else known.max()
+        absent = np.isnan(end) & np.asarray(released.is_valid())
+        ends.append(np.where(absent, limit, end))
+    if (ends[0] > ends[1]).any():
+        row = int(np.argmax(ends[0] > ends[1]))
+        raise ValueError(f'column "{name}" holds an interval that ends before it starts; got row {row + 1}.')
+    step = step_of(original.type)
+    return QueryColumn(_range_cells(values, ranges), IntervalCells(ends[0], ends[1], step, ranges))
+
+
+def _chosen_sets(column: CategoryPair, predicates: int, random: np.random.Generator) -> Booleans:
+    """Draw sets of the original's categories: not all of them unless there is but one."""
+    present = np.flatnonzero(np.bincount(column.original, minlength=len(column.texts)))
+    chosen = np.zeros((predicates, len(column.texts)), bool)
+    for row in chosen:
+        size = int(random.integers(1, max(len(present), 2)))
+        row[random.choice(present, size, replace=False)] = True
+    return chosen
+
+
+def _sets(
+    name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, predicates: int, random: np.random.Generator
+) -> QueryColumn:
+    """Take released cells as sets of categories; a NULL or empty set is the set of NULL."""
+    lists = pa.concat_arrays(released.chunks)
+    sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    members = pair(name, original, pa.chunked_array([lists.flatten(), pa.nulls(1, lists.type.value_type)]))
+    assert isinstance(members, CategoryPair)
+    chosen = _chosen_sets(members, predicates, random)
+    codes, null = members.released[:-1], int(members.released[-1])
+    # Equal sets get equal sums of one random number per member: two different ones never do in practice.
+    numbers = random.integers(0, 2**63, len(members.texts), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    sums = np.full(len(sizes), numbers[null])
+    starts = np.cumsum(sizes) - sizes
+    filled = sizes > 0
+    if filled.any():
+        sums[filled] = np.add.reduceat(numbers[codes], starts[filled])
+    _, first, cells = np.unique(sums, return_index=True, return_inverse=True)
+    shares = np.empty((predicates, len(first)))
+    for cell, row in enumerate(first):
+        inside = codes[starts[row] : starts[row] + sizes[row]] if sizes[row] else np.array([null])
+        shares[:, cell] = chosen[:, inside].mean(axis=1)
+    return QueryColumn(TableCells(members.original, chosen), TableCells(cells.reshape(-1), shares))

@@ -1,0 +1,46 @@
+"""How far apart two samples of one variable are: Kolmogorov-Smirnov distances with their tests, total variation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+
+def ks_distance(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> float:
+    """Return the largest difference between the distribution functions of two sorted samples.
+
+    Notes
+    -----
+    F1 - F2 is largest at a value of the first sample, F2 - F1 just below one of them (or nowhere above 0).
+    """
+    at = np.searchsorted(second, first, side="right") / len(second)
+    below = np.searchsorted(second, first, side="left") / len(second)
+    steps = np.arange(len(first) + 1) / len(first)
+    return float(max((steps[1:] - at).max(), (below - steps[:-1]).max(), 0.0))
+
+
+def ks_p_value(distance: float, first_rows: int, second_rows: int) -> float:
+    """Return the two-sided p-value of a Kolmogorov-Smirnov distance between samples of the given sizes.
+
+    Notes
+    -----
+    As `scipy.stats.ks_2samp` with ``method="asymp"``: the distribution of the one-sample distance at the effective
+    number of rows.
+    """
+    effective = first_rows * (second_rows / (first_rows + second_rows))
+    return float(np.clip(stats.kstwo.sf(distance, max(np.round(effective), 1.0)), 0.0, 1.0))
+
+
+def ks_test(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> tuple[float, float]:
+    """Return the distance of two sorted samples and its two-sided p-value."""
+    distance = ks_distance(first, second)
+    return distance, ks_p_value(distance, len(first), len(second))
+
+
+def total_variation(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64], categories: int) -> float:
+    """Return half the sum of the differences between the shares of the categories 0 .. categories - 1."""
+    shares = [np.bincount(codes, minlength=categories) / len(codes) for codes in (first, second)]
+    return float(np.abs(shares[0] - shares[1]).sum() / 2)

@@ -1,0 +1,82 @@
+-- anon.containment_risk: how likely an attacker who knows the columns of a person finds the right row of a generalized
+-- release, whose cells hold the values of more than one, for the three attackers of anon.reidentification_risk:
+--     prosecutor  knows that the person is in the table: 1 / released rows that hold the person (anon.containment_candidates)
+--     journalist  does not know it. With a population table: takes a released row, 1 / people of the population whom it holds;
+--                 with the number of people in the population: expected from the candidates, as there
+--     marketer    wants as many as possible: only the average counts
+--     maximum_risk, average_risk, rows_at_risk and fraction_at_risk (risk above `threshold`), over the original's rows, for a
+--     population table over the released ones; rows_without_candidate   nobody is found: suppressed or not covered, risk 0
+--     population  NULL, the number of people that the original is a sample of, or a table of all of them with the columns
+--     original, released, hierarchies  as in anon.containment_candidates
+-- test: tests/measure/containment_risk.test
+CREATE OR REPLACE MACRO anon.containment_risk(
+    original, released, cols, population := NULL, hierarchies := NULL, threshold := 0.2
+) AS TABLE
+WITH _duckanon_shown_lists AS MATERIALIZED (
+    FROM anon._cell_lists(anon._checked_name('anon.containment_risk', 'released', 'a table, a view or a CTE', released,
+                                             anon._checked('anon.containment_risk', released, cols)), cols)
+), _duckanon_shown AS MATERIALIZED (
+    SELECT DISTINCT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label FROM _duckanon_shown_lists
+), _duckanon_everyone AS MATERIALIZED (
+    SELECT COLUMNS(cols), true AS _duckanon_is_original
+    FROM query_table(anon._checked_name('anon.containment_risk', 'original', 'a table, a view or a CTE', original,
+             anon._checked_fraction('anon.containment_risk', 'threshold', threshold,
+                 anon._checked('anon.containment_risk', original, cols))))
+    UNION ALL BY NAME
+    SELECT COLUMNS(cols), false AS _duckanon_is_original
+    FROM query_table(CASE WHEN typeof(population) = 'VARCHAR' THEN CAST(population AS VARCHAR) ELSE original END)
+    WHERE typeof(population) = 'VARCHAR'
+), _duckanon_original AS (
+    SELECT COLUMNS(cols) FROM _duckanon_everyone WHERE _duckanon_is_original
+), _duckanon_population AS (
+    SELECT COLUMNS(cols) FROM _duckanon_everyone WHERE NOT _duckanon_is_original
+), _duckanon_lists AS MATERIALIZED (                   -- both together: each combination is looked for once
+    SELECT cells, sum(inside)::BIGINT AS size, sum(outside)::BIGINT AS outside
+    FROM (SELECT cells, size AS inside, 0 AS outside FROM anon._cell_lists('_duckanon_original', cols)
+          UNION ALL
+          SELECT cells, 0, size FROM anon._cell_lists('_duckanon_population', cols))
+    GROUP BY cells
+), _duckanon_rules AS MATERIALIZED (
+    FROM anon._label_rules('anon.containment_risk', '_duckanon_everyone', '_duckanon_shown', cols, hierarchies)
+), _duckanon_classes AS MATERIALIZED (
+    FROM anon._release_classes('_duckanon_shown_lists', '_duckanon_rules')
+), _duckanon_found AS MATERIALIZED (
+    FROM anon._containment('_duckanon_lists', '_duckanon_rules', '_duckanon_classes')
+), _duckanon_sizes AS MATERIALIZED (                   -- all that matters: how many rows have how many candidates
+    SELECT candidates, sum(people)::BIGINT AS size_rows
+    FROM anon._candidate_counts('_duckanon_found', '_duckanon_classes') WHERE people > 0 GROUP BY candidates
+), _duckanon_held AS (                                 -- the same bits need to be looked at once
+    SELECT block, bits, sum(outside) AS people FROM _duckanon_found WHERE block IS NOT NULL GROUP BY block, bits
+), _duckanon_sizes_outside AS (
+    SELECT people, sum(size)::BIGINT AS size_rows
+    FROM (SELECT any_value(c.size) AS size, coalesce(sum(h.people) FILTER (get_bit(h.bits, c.class::INTEGER) = 1), 0) AS people
+          FROM _duckanon_classes AS c LEFT JOIN _duckanon_held AS h ON h.block = c.block GROUP BY c.block, c.class)
+    GROUP BY people
+), _duckanon_universe AS MATERIALIZED (
+    SELECT row_count, row_count / anon._checked_population('anon.containment_risk',
+                          CASE WHEN typeof(population) = 'VARCHAR' THEN NULL ELSE population END, row_count) AS sampled
+    FROM (SELECT coalesce(sum(size_rows), 0)::BIGINT AS row_count FROM _duckanon_sizes)
+), _duckanon_risks AS (
+    SELECT 'prosecutor' AS attacker, size_rows, candidates = 0 AS is_nobody,
+           CASE WHEN candidates = 0 THEN 0.0::DOUBLE ELSE 1 / candidates END AS risk
+    FROM _duckanon_sizes
+    UNION ALL
+    SELECT 'journalist', size_rows, candidates = 0,
+           CASE WHEN candidates = 0 THEN 0.0::DOUBLE ELSE anon._expected_risk(candidates, sampled) END
+    FROM _duckanon_sizes, _duckanon_universe WHERE typeof(population) <> 'VARCHAR'
+    UNION ALL
+    SELECT 'journalist', size_rows, people = 0, CASE WHEN people = 0 THEN 0.0::DOUBLE ELSE 1 / people END
+    FROM _duckanon_sizes_outside WHERE typeof(population) = 'VARCHAR'
+), _duckanon_attackers AS (
+    SELECT attacker, max(risk) AS maximum_risk, sum(risk * size_rows) / sum(size_rows) AS average_risk,
+           coalesce(sum(size_rows) FILTER (risk > threshold), 0)::BIGINT AS rows_at_risk,
+           coalesce(sum(size_rows) FILTER (risk > threshold), 0) / sum(size_rows) AS fraction_at_risk,
+           coalesce(sum(size_rows) FILTER (is_nobody), 0)::BIGINT AS rows_without_candidate
+    FROM _duckanon_risks, _duckanon_universe WHERE sampled IS NOT NULL GROUP BY attacker
+)
+FROM (FROM _duckanon_attackers
+      UNION ALL
+      SELECT 'marketer', NULL, average_risk, NULL, NULL, rows_without_candidate FROM _duckanon_attackers WHERE attacker = 'journalist')
+ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker);
+COMMENT ON MACRO TABLE anon.containment_risk IS
+    'Prosecutor, journalist and marketer risk of a generalized release, whose cells hold the values of several people.';
