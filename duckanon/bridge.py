@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon.parcels import Parcels, TableBuilder
+from duckanon.threads import for_cells
 
 Algorithm = Callable[..., pa.Table]
 """A function that takes an Arrow table, then its options, and returns the table to release."""
@@ -100,7 +101,9 @@ def table_function(
             return pack([pa.table({})])
         tables_on_the_way = [collected.table()]
         refuse_types_that_cannot_travel(tables_on_the_way[0].schema)
-        return pack([algorithm(tables_on_the_way.pop(), *more, *arguments[others:])])
+        with for_cells(_cells(tables_on_the_way + more)):
+            released = [algorithm(tables_on_the_way.pop(), *more, *arguments[others:])]
+        return pack(released)
 
     return _called_by_duckdb(caller, release)
 
@@ -118,7 +121,8 @@ def report_function(
 
     def report(*arguments: Any) -> pa.Array:
         collected = [_redeemed(parcels, tickets) for tickets in arguments[:tables]]
-        return _rows_as_list(algorithm(*collected, *arguments[tables:]))
+        with for_cells(_cells(collected)):
+            return _rows_as_list(algorithm(*collected, *arguments[tables:]))
 
     if caller is not None:
         return _called_by_duckdb(caller, report)
@@ -147,6 +151,10 @@ def scalar_function(caller: str, algorithm: Callable[..., Any], arrow_type: pa.D
         return pa.array([algorithm(*(_option(value) for value in row)) for row in rows], arrow_type)
 
     return naming_errors(caller, column)
+
+
+def _cells(tables: list[Any]) -> int:
+    return sum(table.num_rows * table.num_columns for table in tables if isinstance(table, pa.Table))
 
 
 def _redeemed(parcels: Parcels[Any], tickets: list[int] | None) -> Any:

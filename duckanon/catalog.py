@@ -16,6 +16,7 @@ from duckanon import (
     box_reports,
     bridge,
     classifier_utility,
+    comparison,
     inference_attacks,
     kernel_utility,
     matching,
@@ -74,6 +75,7 @@ REPORTS_OF_SEVERAL: dict[str, tuple[bridge.Algorithm, int, str]] = {
     "kernel_utility": (utility_functions.kernel_utility, 3, kernel_utility.KERNEL_UTILITY_TYPE),
     "classifier_utility": (utility_functions.classifier_utility, 3, classifier_utility.CLASSIFIER_UTILITY_TYPE),
     "detectability": (utility_functions.detectability, 2, classifier_utility.DETECTABILITY_TYPE),
+    "compare_releases": (comparison.compare_releases, 3, comparison.COMPARISON_TYPE),
     "query_utility": (utility_functions.query_utility, 2, query_utility.QUERY_UTILITY_TYPE),
 }
 """The algorithms that report on several tables, with their number and the type of the report."""

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from sklearn.model_selection import StratifiedKFold
 
 from duckanon.learners import MODELS, Features, area, features, predictions, probabilities, with_decimals
 from duckanon.measure_columns import CategoryPair, Floats, Integers, NumberPair, Pair, paired, report
@@ -152,6 +151,7 @@ def detectability(
     random: np.random.Generator,
     max_rows: int = 20_000,
     folds: int = 5,
+    halves: bool = True,
 ) -> pa.Table:
     """Measure how well boosted trees tell released rows from original ones.
 
@@ -165,6 +165,8 @@ def detectability(
         Largest number of rows of each table.
     folds
         Number of parts of the cross-validation.
+    halves
+        Whether to compare the halves of the original with each other too.
 
     Returns
     -------
@@ -194,7 +196,7 @@ def detectability(
     sides = [with_decimals(pairs, side.trees) for side in (first, second)]
     rows = [("released", *_told_apart(sides[0], sides[1], first.categorical, folds, random), size)]
     half = min(size, original.num_rows // 2)
-    if half >= folds:
+    if halves and half >= folds:
         whole, _ = features(pairs, order[: 2 * half], np.arange(1))
         rest = with_decimals(pairs, whole.trees)
         rows.append(("reference", *_told_apart(rest[:half], rest[half:], whole.categorical, folds, random), half))
@@ -206,6 +208,8 @@ def _told_apart(
     first: Floats, second: Floats, categorical: list[int], folds: int, random: np.random.Generator
 ) -> tuple[float, float]:
     """Return the mean area under the ROC curve over the folds, and its standard error."""
+    from sklearn.model_selection import StratifiedKFold
+
     rows = np.concatenate([first, second])
     label = np.repeat(np.array([0, 1]), [len(first), len(second)])
     everything = Features(rows, np.empty((len(rows), 0)), categorical)

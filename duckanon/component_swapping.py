@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
+
+from duckanon.threads import one_thread
 
 Matrix: TypeAlias = npt.NDArray[np.floating[Any]]
 Doubles: TypeAlias = npt.NDArray[np.float64]
@@ -89,7 +90,7 @@ def swap_in_clusters(
     parcels = np.unique(np.append(np.flatnonzero(np.diff(ends // _PARCEL_ROWS, prepend=-1)), len(ends)))
     done = 0
     # Matrices this small gain nothing from threads inside of the linear algebra, which would get into each other's way.
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+    with one_thread(), ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         jobs = [pool.submit(work, int(a), int(b)) for a, b in pairwise(parcels)]
         for job in as_completed(jobs):
             done += job.result()

@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from duckanon.neighbours import IntArray, Matrix, nearest, row_hashes
 
@@ -59,6 +58,8 @@ def rate(
     Few events: those of the reference, as a Poisson count whose rate has Jeffreys' prior, predict those of an honest
     release by a negative binomial distribution. Many: two shares with the variances of binomial ones.
     """
+    from scipy import stats
+
     if min(trials, reference_trials) <= 0:
         return Rate(0.0, 0.0, 0.0, 0)
     events = reference_hits / clump

@@ -9,12 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import roc_auc_score
-from threadpoolctl import threadpool_limits
 
 from duckanon.measure_columns import CategoryPair, Floats, Integers, Pair, indicators
+from duckanon.threads import one_thread
 
 MODELS = ("boosted_trees", "linear", "constant")
 _MOST_CODES = 254  # the trees' limit is 255; the last code is for all other categories
@@ -84,6 +81,9 @@ def probabilities(
 
     A class that the training rows do not have gets the probability 0; where they have one class only, it is certain.
     """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
+
     found = np.zeros((len(test.trees), classes))
     present, counts = np.unique(target, return_counts=True)
     if len(present) == 1 or model == "constant":
@@ -96,7 +96,7 @@ def probabilities(
     grown = HistGradientBoostingClassifier(
         categorical_features=train.categorical or None, early_stopping=False, random_state=int(random.integers(2**31))
     )
-    with threadpool_limits(1, "openmp"):
+    with one_thread():
         grown.fit(train.trees, target)
         found[:, grown.classes_] = grown.predict_proba(test.trees)
     return found
@@ -104,6 +104,9 @@ def probabilities(
 
 def predictions(model: str, train: Features, target: Floats, test: Features, random: np.random.Generator) -> Floats:
     """Train a regression and return its predictions for the test rows."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.linear_model import Ridge
+
     if model == "constant" or np.ptp(target) == 0:
         return np.full(len(test.trees), target.mean())
     if model == "linear":
@@ -111,10 +114,12 @@ def predictions(model: str, train: Features, target: Floats, test: Features, ran
     grown = HistGradientBoostingRegressor(
         categorical_features=train.categorical or None, early_stopping=False, random_state=int(random.integers(2**31))
     )
-    with threadpool_limits(1, "openmp"):
+    with one_thread():
         return np.asarray(grown.fit(train.trees, target).predict(test.trees))
 
 
 def area(positive: Integers, score: Floats) -> float:
     """Return the area under the ROC curve, NaN where the test rows are all of one class."""
+    from sklearn.metrics import roc_auc_score
+
     return float(roc_auc_score(positive, score)) if 0 < positive.sum() < len(positive) else np.nan

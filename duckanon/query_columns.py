@@ -2,88 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon.measure_columns import CategoryPair, Floats, Integers, NumberPair, kind_of, numbers_of, pair, step_of
-
-Booleans: TypeAlias = npt.NDArray[np.bool_]
-
-
-class Cells(Protocol):
-    """The cells of a column in one of the tables."""
-
-    def share(self, number: int, rows: slice) -> npt.NDArray[Any]:
-        """Return for each of the rows which part of its cell the predicate covers, as booleans where all or nothing."""
-
-
-@dataclass(frozen=True)
-class RangeCells:
-    """Values and ranges, both as places among the ends of all ranges: few different codes, quick to compare."""
-
-    codes: npt.NDArray[np.unsignedinteger[Any]]
-    low: Integers
-    high: Integers
-
-    def share(self, number: int, rows: slice) -> Booleans:
-        """Tell which values lie in the range."""
-        kind = self.codes.dtype.type
-        above = self.codes[rows] - kind(self.low[number])  # what is below becomes huge
-        return np.asarray(above <= kind(self.high[number] - self.low[number]))
-
-
-@dataclass(frozen=True)
-class TableCells:
-    """Codes, and for every predicate the part of each code's cell that it covers."""
-
-    codes: Integers
-    shares: npt.NDArray[Any]
-
-    def share(self, number: int, rows: slice) -> npt.NDArray[Any]:
-        """Look the parts up."""
-        return np.take(self.shares[number], self.codes[rows])
-
-
-class IntervalCells:
-    """Intervals with both ends inside; NaN where there is none.
-
-    Parameters
-    ----------
-    low, high
-        The ends in every row.
-    step
-        1 where values are whole numbers, 0 where any number may occur.
-    ranges
-        The predicates, lower and upper end.
-    """
-
-    def __init__(self, low: Floats, high: Floats, step: float, ranges: Floats) -> None:
-        self._low, self._high, self._ranges = low, high + step, ranges
-        length = self._high - low
-        self._points = length == 0
-        self._any_point = bool(self._points.any())
-        with np.errstate(divide="ignore"):
-            self._density = np.where(self._points, 0.0, 1 / length)
-        self._step = step
-
-    def share(self, number: int, rows: slice) -> Floats:
-        """Return the part of each interval that lies in the range."""
-        start, end = self._ranges[number]
-        low = self._low[rows]
-        found = np.minimum(self._high[rows], end + self._step)
-        found -= np.maximum(low, start)
-        with np.errstate(invalid="ignore"):
-            found *= self._density[rows]
-        np.fmax(found, 0.0, out=found)  # NULL is in no range
-        if self._any_point:
-            found += self._points[rows] & (start <= low) & (low <= end)
-        return np.asarray(found)
+from duckanon.measure_columns import CategoryPair, Floats, NumberPair, kind_of, numbers_of, pair, step_of
+from duckanon.query_cells import Booleans, Cells, IntervalCells, RangeCells, TableCells
+from duckanon.query_labels import (
+    LabelCells,
+    Meanings,
+    chosen_shares,
+    different_labels,
+    intervals_of,
+    is_text,
+    listed_shares,
+    time_scale,
+)
 
 
 @dataclass(frozen=True)
@@ -99,7 +37,7 @@ def query_column(
     original: pa.ChunkedArray,
     released: pa.ChunkedArray,
     predicates: int,
-    labels: Mapping[str, Sequence[str]] | None,
+    labels: Meanings,
     random: np.random.Generator,
 ) -> QueryColumn:
     """Draw predicates on a column, and make both tables' cells ready for them.
@@ -113,33 +51,32 @@ def query_column(
     predicates
         How many predicates to draw.
     labels
-        The categories that a released label stands for; other labels stand for themselves.
+        What released texts hold that are not simply values of the original.
     random
         Draws the predicates.
     """
     if kind_of(original.type) in ("number", "time"):
         if pa.types.is_struct(released.type):
             return _intervals(name, original, released, predicates, random)
+        if is_text(released.type):
+            return _labelled_numbers(name, original, released, predicates, labels, random)
         numbers = pair(name, original, released)
         assert isinstance(numbers, NumberPair)
         ranges = _ranges(numbers.original, predicates, random)
         return QueryColumn(_range_cells(numbers.original, ranges), _range_cells(numbers.released, ranges))
     if pa.types.is_list(released.type) or pa.types.is_large_list(released.type):
         return _sets(name, original, released, predicates, random)
+    if pa.types.is_boolean(original.type) and is_text(released.type):
+        original = original.cast(pa.string())
     both = pair(name, original, released)
     assert isinstance(both, CategoryPair)
     chosen = _chosen_sets(both, predicates, random)
-    shares: npt.NDArray[Any] = chosen
+    cells: Cells = TableCells(both.released, chosen)
     if labels:
-        place = {text: code for code, text in enumerate(both.texts)}
-        shares = chosen.astype(np.float64)
-        for code, text in enumerate(both.texts):
-            members = labels.get(text) if text is not None else None
-            if members:
-                # a member that occurs in neither table is one that no query asks for
-                inside = [chosen[:, place[member]] for member in members if member in place]
-                shares[:, code] = np.sum(inside, axis=0) / len(members) if inside else 0.0
-    return QueryColumn(TableCells(both.original, chosen), TableCells(both.released, shares))
+        present = np.flatnonzero(np.bincount(both.original, minlength=len(both.texts)))
+        codes, shares = chosen_shares(both.texts, labels, chosen, present)
+        cells = LabelCells(cells, codes[both.released], shares)
+    return QueryColumn(TableCells(both.original, chosen), cells)
 
 
 def _ranges(values: Floats, predicates: int, random: np.random.Generator) -> Floats:
@@ -184,6 +121,32 @@ def _intervals(
         raise ValueError(f'column "{name}" holds an interval that ends before it starts; got row {row + 1}.')
     step = step_of(original.type)
     return QueryColumn(_range_cells(values, ranges), IntervalCells(ends[0], ends[1], step, ranges))
+
+
+def _labelled_numbers(
+    name: str,
+    original: pa.ChunkedArray,
+    released: pa.ChunkedArray,
+    predicates: int,
+    labels: Meanings,
+    random: np.random.Generator,
+) -> QueryColumn:
+    """Take released cells as labels of numbers or dates."""
+    if pa.types.is_timestamp(original.type) and original.type.tz is not None:
+        original = pc.local_timestamp(original)  # labels tell the time of the session's zone
+    values = numbers_of(name, original)
+    ranges = _ranges(values, predicates, random)
+    known = values[~np.isnan(values)]
+    limits = (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
+    scale = time_scale(kind_of(original.type) == "time")
+    step = float(np.array_equal(known, np.floor(known)))  # what a label's ends are rounded by
+    codes, texts = different_labels(released)
+    low, high = intervals_of(name, texts, labels, limits, scale)
+    cells: Cells = IntervalCells(low[codes], high[codes], step, ranges)
+    listed, shares = listed_shares(texts, labels, ranges, scale)
+    if shares.shape[1]:
+        cells = LabelCells(cells, listed[codes], shares)
+    return QueryColumn(_range_cells(values, ranges), cells)
 
 
 def _chosen_sets(column: CategoryPair, predicates: int, random: np.random.Generator) -> Booleans:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from duckanon.measure_columns import Floats, check_rows, report
 from duckanon.query_columns import QueryColumn, query_column
+from duckanon.query_labels import Meanings
 
 QUERY_UTILITY_TYPE = (
     "STRUCT(predicates BIGINT, queries BIGINT, median_relative_error DOUBLE, mean_relative_error DOUBLE, "
@@ -29,7 +30,7 @@ def query_utility(
     queries: int = 1000,
     max_predicates: int = 3,
     sanity_fraction: float = 0.001,
-    labels: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+    labels: Mapping[str, Meanings] | None = None,
 ) -> pa.Table:
     """Compare random range counts on a release with those on its original.
 
@@ -38,8 +39,8 @@ def query_utility(
     original
         The rows before the release.
     released
-        As many columns of the same names. A cell may be a value, an interval ``STRUCT(lo, hi)`` with both ends inside,
-        a list of categories, or a label that stands for some.
+        Columns of the same names. A cell may be a value, an interval ``STRUCT(lo, hi)`` with both ends inside, a list
+        of categories, or the label of an interval or of some values.
     random
         Draws the queries.
     queries
@@ -49,7 +50,8 @@ def query_utility(
     sanity_fraction
         Errors are relative to the count, or to this part of the original's rows where the count is smaller.
     labels
-        For columns of categories, what the released labels stand for: ``{"city": {"north": ["Kiel", "Emden"]}}``.
+        For columns that are released as texts, what they hold (`query_labels.Meaning`) where that is not simply a value
+        of the original: ``{"age": {"[20, 30)": Meaning("interval", 20, 29)}}``.
 
     Returns
     -------
@@ -64,7 +66,8 @@ def query_utility(
     numbers of rows, so that suppressed rows are taken to be like the others. A row whose cell is an interval or a set
     counts with the part of the cell that the query covers, as if values were spread evenly in the cell and
     independently across columns: the usual rule. Whole numbers and dates are spread over the whole numbers of their
-    interval. An interval without an end reaches to the original's smallest or largest value; a NULL is in no range.
+    interval. An interval without an end reaches to the original's smallest or largest value, a label for everything
+    from one to the other, or over all categories of the original; a NULL is in no range.
     """
     for name, value in (("queries", queries), ("max_predicates", max_predicates)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
@@ -78,7 +81,7 @@ def query_utility(
     uses = np.bincount(np.concatenate(asked), minlength=original.num_columns)
     columns = [
         query_column(
-            name, original.column(name), released.column(name), int(uses[at]), (labels or {}).get(name), random
+            name, original.column(name), released.column(name), int(uses[at]), (labels or {}).get(name, {}), random
         )
         if uses[at]
         else None

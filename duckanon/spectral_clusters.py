@@ -11,8 +11,8 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, eigsh
 from scipy.spatial.distance import pdist, squareform
-from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
+
+from duckanon.threads import one_thread
 
 Matrix: TypeAlias = npt.NDArray[np.floating[Any]]
 Labels: TypeAlias = npt.NDArray[np.int32]
@@ -98,7 +98,7 @@ def clusters(matrix: Matrix, size: float, method: str, random: np.random.Generat
     if rows <= most:
         return np.zeros(rows, dtype=np.int32)
     # One thread each: the order in which threads add up would decide near ties, and the same seed must give the same.
-    with threadpool_limits(1):
+    with one_thread():
         if method == "spectral" or (method == "auto" and rows <= _AUTO_ROWS):
             return _spectral(matrix, size, least, most, random)
         return _numbered(_bisected(matrix, least, most, random), rows)
@@ -114,6 +114,8 @@ def _numbered(parts: list[Rows], rows: int) -> Labels:
 def _spectral(matrix: Matrix, size: float, least: int, most: int, random: np.random.Generator) -> Labels:
     count = max(2, round(len(matrix) / size))
     coordinates = spectral_coordinates(matrix, count, random)
+    from sklearn.cluster import KMeans
+
     means = KMeans(count, n_init=3, random_state=int(random.integers(2**31))).fit(coordinates)
     parts: list[Rows] = []
     for part in _merged(coordinates, means.labels_, least):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,6 +13,7 @@ from duckanon import query_utility as queries_utility
 from duckanon import utility as statistics
 from duckanon.measure_columns import kind_of
 from duckanon.measured_tables import aligned, both_there, encoded, own_names, unscaled
+from duckanon.query_labels import meanings_of
 from duckanon.randomness import generator
 
 
@@ -62,11 +65,19 @@ def detectability(original: pa.Table | None, released: pa.Table | None, seed: in
     return classifiers.detectability(original, released, random=random)
 
 
-def query_utility(original: pa.Table | None, released: pa.Table | None, queries: int, seed: int | None) -> pa.Table:
+def query_utility(
+    original: pa.Table | None,
+    released: pa.Table | None,
+    meanings: list[dict[str, Any]] | None,
+    queries: int,
+    seed: int | None,
+) -> pa.Table:
     """Compare random counts."""
     random = generator(seed)
     original, release = both_there(original, released)
-    return queries_utility.query_utility(original, release, random=random, queries=queries)
+    of_columns = meanings_of(meanings)
+    labels = {name: of_columns.get(name.lower(), {}) for name in original.column_names}
+    return queries_utility.query_utility(original, release, random=random, queries=queries, labels=labels)
 
 
 def _logged(table: pa.Table, names: list[str]) -> pa.Table:

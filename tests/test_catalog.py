@@ -147,6 +147,15 @@ ARGUMENTS = {  # of the functions that take more than a table and columns
     "label_boxes": ", 'boxes', ['a', 'b']",
     "optimal_uncertainty": ", ['a', 'b'], 5",
     "swap": ", ['a', 'b'], seed := 1",
+    "svd_swap": ", ['a', 'b'], checks := 'off', seed := 1",
+    "pica": ", ['a', 'b'], cluster_size := 100, checks := 'off', seed := 1",
+    "pica_report": ", ['a', 'b'], basis := 'pca', clustering := 'bisect', seed := 1",
+    "spectral_rhs": ", ['a', 'b'], 2, seed := 1",
+    "rhs": ", ['a', 'b'], 2, checks := 'off', seed := 1",
+    "additive_noise": ", ['a', 'b'], seed := 1",
+    "data_shuffle": ", ['a', 'b'], seed := 1",
+    "copula_synthesize": ", ['a', 'b'], seed := 1",
+    "split_reference": ", seed := 1",
 }
 
 
@@ -155,7 +164,7 @@ def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
     steps = {step for file in catalog.macro_files() for step in re.findall(r"(?:WITH|\),) (\w+) AS ", file.sql)}
     names = sorted(step for step in steps if not step.startswith("_duckanon"))
     for name in ["plain", *names]:
-        con.execute(f"CREATE TABLE {name} AS SELECT i % 7 AS a, i % 3 AS b FROM range(20) AS t(i)").fetchall()
+        con.execute(f"CREATE TABLE {name} AS SELECT i % 7 AS a, i % 3 AS b FROM range(210) AS t(i)").fetchall()
     con.execute("CREATE TABLE plan AS FROM anon.plan('plain', ['a', 'b'], 2)").fetchall()
     con.execute("CREATE TABLE partition AS FROM anon.sampled_partition('plain', 'a', 2)").fetchall()
     con.execute("CREATE TABLE boxes AS SELECT 1 AS box, {'lo': 0, 'hi': 9} AS a, {'lo': 0, 'hi': 9} AS b").fetchall()

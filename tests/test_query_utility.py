@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from duckanon import query_utility as module
 from duckanon.query_columns import query_column
+from duckanon.query_labels import Meaning
 from duckanon.query_utility import query_utility
 
 
@@ -40,8 +41,8 @@ cells = st.lists(
 def test_ranges(original, released, intervals, whole, seed):
     kind = pa.int64() if whole else pa.float64()
     struct = pa.struct([("lo", kind), ("hi", kind)])
-    found = query_column("c", column(original, kind), column(released, kind), 5, None, np.random.default_rng(seed))
-    boxed = query_column("c", column(original, kind), column(intervals, struct), 5, None, np.random.default_rng(seed))
+    found = query_column("c", column(original, kind), column(released, kind), 5, {}, np.random.default_rng(seed))
+    boxed = query_column("c", column(original, kind), column(intervals, struct), 5, {}, np.random.default_rng(seed))
     known = np.array([value for value in original if value is not None], float)
     ends = np.full((5, 2), np.inf)
     if len(known):
@@ -58,10 +59,14 @@ def test_sets_and_labels_cover_parts():
     original = column(["a", "b", "c", None, "a"])
     sets = column([["a"], ["b", "a"], ["c", "b", "a"], None, []])
     random = np.random.default_rng(3)
-    found = query_column("c", original, sets, 20, None, random)
-    labelled = query_column(
-        "c", original, column(["a", "ab", "*", None]), 20, {"ab": ["a", "b"], "*": ["a", "c", "z"]}, random
-    )
+    found = query_column("c", original, sets, 20, {}, random)
+    labels = {
+        "ab": Meaning("listed", values=[("a", None), ("b", None)]),
+        "*": Meaning("everything"),
+        "or": Meaning("listed", values=[("c", None), (None, None)]),
+        "-": Meaning("nothing"),
+    }
+    labelled = query_column("c", original, column(["a", "ab", "*", None, "or", "-"]), 20, labels, random)
     for number in range(20):
         a, b, c, null, again = found.original.share(number, slice(None)).astype(float).tolist()
         assert a == again
@@ -69,7 +74,7 @@ def test_sets_and_labels_cover_parts():
         expected = [a, (a + b) / 2, (a + b + c) / 3, null, null]
         assert found.released.share(number, slice(None)).tolist() == pytest.approx(expected)
         a, b, c, null, _ = labelled.original.share(number, slice(None)).astype(float).tolist()
-        expected = [a, (a + b) / 2, (a + c) / 3, null]
+        expected = [a, (a + b) / 2, (a + b + c + null) / 4, null, (c + null) / 2, 0]
         assert labelled.released.share(number, slice(None)).tolist() == pytest.approx(expected)
 
 
@@ -78,7 +83,7 @@ def test_open_ends_reach_to_the_originals():
         [{"lo": None, "hi": 4.0}, {"lo": 4.0, "hi": None}, None],
         pa.struct([("lo", pa.float64()), ("hi", pa.float64())]),
     )
-    found = query_column("c", column([0.0, 8.0]), cells, 30, None, np.random.default_rng(1))
+    found = query_column("c", column([0.0, 8.0]), cells, 30, {}, np.random.default_rng(1))
     shares = np.array([found.released.share(number, slice(None)) for number in range(30)])
     assert {tuple(row) for row in shares.tolist()} == {(0, 0, 0), (1, 1, 0)}
 
@@ -150,7 +155,8 @@ def test_errors_tell_releases_apart():
         ({"a": [1]}, {"max_predicates": True}, "max_predicates must be an integer"),
         ({"a": [1]}, {"sanity_fraction": 0}, "sanity_fraction must lie above 0"),
         ({"b": [1]}, {}, 'the released table has no column "a"'),
-        ({"a": ["1-2"]}, {}, 'column "a" holds int64 in the original and string in the release'),
+        ({"a": ["1-2"]}, {}, 'column "a" has the label 1-2, which is not understood'),
+        ({"a": [True]}, {}, 'column "a" holds int64 in the original and bool in the release'),
         ({"a": [{"from": 1}]}, {}, r"its intervals must be STRUCT\(lo, hi\)"),
         ({"a": [{"lo": 2, "hi": 1}]}, {}, "ends before it starts; got row 1"),
     ],

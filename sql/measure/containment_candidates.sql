@@ -1,9 +1,10 @@
 -- anon.containment_candidates: the original, and for every record in `candidates` how many released rows may be its own:
--- all their cells hold its values. 0: it was suppressed, or its values are not covered.
+-- all their cells hold its values. 0: it was suppressed, or its values are not covered. A suppressed record may have some all
+-- the same: those of another class that hold its values, and a value that only suppressed rows had may be any 'other'.
 --     original, released, hierarchies  as in anon.generalization_loss; a released cell may also be an interval STRUCT(lo, hi),
 --                                      as anon.boxes makes them, whose ends belong to it
 -- What is looked at are different values, labels and classes: where no value has two labels it is a join on the labels,
--- where they overlap (boxes, suppressed cells) the classes of each label are a bit string.
+-- where they overlap (boxes) values are cut into buckets, and the classes of a label in its buckets are bit strings.
 -- test: tests/measure/containment_candidates.test
 CREATE OR REPLACE MACRO anon.containment_candidates(original, released, cols, hierarchies := NULL) AS TABLE
 WITH _duckanon_shown_lists AS MATERIALIZED (
@@ -12,22 +13,23 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
 ), _duckanon_shown AS MATERIALIZED (
     SELECT DISTINCT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label FROM _duckanon_shown_lists
 ), _duckanon_everyone AS (
-    SELECT COLUMNS(cols)
-    FROM query_table(anon._checked_name('anon.containment_candidates', 'original', 'a table, a view or a CTE', original,
-                                        anon._checked('anon.containment_candidates', original, cols)))
+    SELECT COLUMNS(cols) FROM query_table(original)
 ), _duckanon_original_lists AS MATERIALIZED (
     FROM anon._cell_lists('_duckanon_everyone', cols)
 ), _duckanon_rules AS MATERIALIZED (
     FROM anon._label_rules('anon.containment_candidates', '_duckanon_everyone', '_duckanon_shown', cols, hierarchies)
+), _duckanon_parts AS MATERIALIZED (
+    FROM anon._label_parts('_duckanon_original_lists', '_duckanon_rules')
 ), _duckanon_classes AS MATERIALIZED (
-    FROM anon._release_classes('_duckanon_shown_lists', '_duckanon_rules')
+    FROM anon._release_classes('_duckanon_shown_lists', '_duckanon_rules', '_duckanon_parts')
 ), _duckanon_found AS MATERIALIZED (
-    FROM anon._containment('_duckanon_original_lists', '_duckanon_rules', '_duckanon_classes')
+    FROM anon._containment('_duckanon_original_lists', '_duckanon_rules', '_duckanon_parts', '_duckanon_classes')
 ), _duckanon_counts AS MATERIALIZED (
     FROM anon._candidate_counts('_duckanon_found', '_duckanon_classes')
 ), _duckanon_rows AS (
     SELECT *, [UNPACK(anon._cell_text(COLUMNS(cols)))] AS _duckanon_own_cells, [UNPACK(lower(alias(COLUMNS(cols))))] AS _duckanon_own_names
-    FROM query_table(original)
+    FROM query_table(anon._checked_name('anon.containment_candidates', 'original', 'a table, a view or a CTE', original,
+                                        anon._checked('anon.containment_candidates', original, cols)))
 )
 SELECT r.* EXCLUDE (_duckanon_own_cells, _duckanon_own_names), c.candidates
 FROM _duckanon_rows AS r

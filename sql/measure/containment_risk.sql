@@ -18,12 +18,12 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
 ), _duckanon_shown AS MATERIALIZED (
     SELECT DISTINCT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label FROM _duckanon_shown_lists
 ), _duckanon_everyone AS MATERIALIZED (
-    SELECT COLUMNS(cols), true AS _duckanon_is_original
+    SELECT true AS _duckanon_is_original, COLUMNS(cols)
     FROM query_table(anon._checked_name('anon.containment_risk', 'original', 'a table, a view or a CTE', original,
              anon._checked_fraction('anon.containment_risk', 'threshold', threshold,
                  anon._checked('anon.containment_risk', original, cols))))
     UNION ALL BY NAME
-    SELECT COLUMNS(cols), false AS _duckanon_is_original
+    SELECT false AS _duckanon_is_original, COLUMNS(cols)
     FROM query_table(CASE WHEN typeof(population) = 'VARCHAR' THEN CAST(population AS VARCHAR) ELSE original END)
     WHERE typeof(population) = 'VARCHAR'
 ), _duckanon_original AS (
@@ -38,10 +38,12 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
     GROUP BY cells
 ), _duckanon_rules AS MATERIALIZED (
     FROM anon._label_rules('anon.containment_risk', '_duckanon_everyone', '_duckanon_shown', cols, hierarchies)
+), _duckanon_parts AS MATERIALIZED (
+    FROM anon._label_parts('_duckanon_lists', '_duckanon_rules')
 ), _duckanon_classes AS MATERIALIZED (
-    FROM anon._release_classes('_duckanon_shown_lists', '_duckanon_rules')
+    FROM anon._release_classes('_duckanon_shown_lists', '_duckanon_rules', '_duckanon_parts')
 ), _duckanon_found AS MATERIALIZED (
-    FROM anon._containment('_duckanon_lists', '_duckanon_rules', '_duckanon_classes')
+    FROM anon._containment('_duckanon_lists', '_duckanon_rules', '_duckanon_parts', '_duckanon_classes')
 ), _duckanon_sizes AS MATERIALIZED (                   -- all that matters: how many rows have how many candidates
     SELECT candidates, sum(people)::BIGINT AS size_rows
     FROM anon._candidate_counts('_duckanon_found', '_duckanon_classes') WHERE people > 0 GROUP BY candidates
@@ -50,7 +52,7 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
 ), _duckanon_sizes_outside AS (
     SELECT people, sum(size)::BIGINT AS size_rows
     FROM (SELECT any_value(c.size) AS size, coalesce(sum(h.people) FILTER (get_bit(h.bits, c.class::INTEGER) = 1), 0) AS people
-          FROM _duckanon_classes AS c LEFT JOIN _duckanon_held AS h ON h.block = c.block GROUP BY c.block, c.class)
+          FROM _duckanon_classes AS c LEFT JOIN _duckanon_held AS h ON h.block = c.block GROUP BY c.shown_class)
     GROUP BY people
 ), _duckanon_universe AS MATERIALIZED (
     SELECT row_count, row_count / anon._checked_population('anon.containment_risk',

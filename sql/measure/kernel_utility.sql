@@ -21,4 +21,4 @@ SELECT unnest(_anon_kernel_utility(anon._pack('anon.kernel_utility', original, c
                                    anon._pack_other('anon.kernel_utility', reference, original, cols, seed),
                                    degree, components, standardize, kernel, points, log, seed), max_depth := 2);
 COMMENT ON MACRO TABLE anon.kernel_utility IS
-    'Compares a release with the original along kernel principal components: is the nonlinear structure kept?';
+    'Compares a release with the original along kernel principal components, for structure that is not linear.';

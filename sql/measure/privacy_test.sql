@@ -1,7 +1,7 @@
 -- anon.privacy_test: whether a release is as safe for the people in `original` as not taking part would have been: the measures of
 -- anon.prediction_risk against those of a sample that none of them is in, and what such distributions cannot see.
 --     measure      distance, ambiguity, uncertainty: their distributions over the records
---                  exact_copies, exact_copies_of_unique: the share of (unique) records of which the release has a copy
+--                  exact_copies, unique_copies: the share of the records, of those that nobody shares, that the release has a copy of
 --                  near_copies: the share of the most isolated 5 % of the records to which a released row comes nearer than half
 --                  the distance that the reference leaves
 --                  membership: with `holdout`, the AUC of telling members by their distance

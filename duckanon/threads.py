@@ -1,0 +1,73 @@
+"""How many threads the linear algebra may use.
+
+The libraries behind numpy, scipy and scikit-learn start a thread per processor for every product. On small matrices
+these threads cost more than they do, and where other work keeps the processors busy they wait for each other: the same
+search took 6 seconds with one thread and 100 with two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import threadpoolctl
+
+SMALL_CELLS = 2_000_000
+"""Tables of fewer values are worked on by one thread."""
+
+
+class _Limit:
+    """A limit that several threads may ask for at the same time; the first one sets it, the last one lifts it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._limiter: Any = None
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                _take_control()
+                self._limiter = _controller().limit(limits=1, user_api="blas")
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    _take_control()
+                    self._limiter.restore_original_limits()
+
+
+_ONE = _Limit()
+
+
+@functools.cache
+def _controller() -> Any:
+    import scipy.linalg  # noqa: F401  what is loaded later would not be found
+
+    return threadpoolctl.ThreadpoolController()
+
+
+def _take_control() -> None:
+    """Let this thread set the limit: since version 3.7 only the first that ever did is allowed to, and is not told."""
+    clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Let the linear algebra, and scikit-learn's trees and clusters, use one thread as long as the context lasts."""
+    with _ONE.held(), threadpoolctl.threadpool_limits(1, user_api="openmp"):  # the latter holds for this thread only
+        yield
+
+
+def for_cells(cells: int) -> contextlib.AbstractContextManager[None]:
+    """Let the linear algebra use one thread if the table is small."""
+    return _ONE.held() if cells < SMALL_CELLS else contextlib.nullcontext()

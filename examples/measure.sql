@@ -1,0 +1,35 @@
+-- Releases to compare with, and every measure once. Run it on a database that population.sql made:
+--     duckanon run examples/population.sql --db clinic.duckdb && duckanon run examples/measure.sql --db clinic.duckdb
+CREATE OR REPLACE TABLE members AS
+SELECT patient_id, sex, age, bmi, glucose, occupation FROM patients WHERE patient_id <= 'P001000';
+CREATE OR REPLACE TABLE others AS
+SELECT patient_id, sex, age, bmi, glucose, occupation FROM patients WHERE patient_id BETWEEN 'P001001' AND 'P002000';
+
+-- how small may clusters be?
+FROM anon.pica_report('members', ['sex', 'age', 'bmi', 'glucose'], basis := 'pca', clustering := 'bisect', reference := 'others');
+
+-- what the thesis compares with: noise, shuffling, microaggregation in all columns at once, draws from a copula
+CREATE OR REPLACE TABLE noisy AS
+FROM anon.additive_noise('members', ['patient_id', 'sex', 'age', 'bmi', 'glucose', 'occupation'], key := 'patient_id');
+CREATE OR REPLACE TABLE shuffled AS FROM anon.data_shuffle('members', ['sex', 'age', 'bmi', 'glucose', 'occupation']);
+CREATE OR REPLACE TABLE drawn AS FROM anon.copula_synthesize('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], rows := 2000);
+CREATE OR REPLACE TABLE split AS FROM anon.rhs('members', ['age', 'bmi', 'glucose'], 5, checks := 'off');
+
+-- an attacker who knows everything about a person, or some of it
+SELECT record.age, record.bmi, distance, ambiguity, uncertainty
+FROM anon.prediction_risk('members', 'noisy', ['sex', 'age', 'bmi', 'glucose', 'occupation']) ORDER BY distance LIMIT 3;
+FROM anon.matching_attack('members', 'noisy', ['sex', 'age', 'bmi', 'glucose', 'occupation'], key := 'patient_id');
+FROM anon.linkage_risk('members', 'noisy', ['sex', 'age', 'bmi'], ['glucose', 'occupation'], control := 'others');
+FROM anon.singling_out_risk('members', 'shuffled', ['sex', 'age', 'bmi', 'glucose', 'occupation'], control := 'others', attacks := 500);
+
+-- a generalized release: how many rows may be mine?
+CREATE OR REPLACE TABLE coarse AS FROM anon.generalize('members', ['sex', 'age', 'occupation'], k := 10, keep := ['patient_id']);
+SELECT candidates, count(*) AS people FROM anon.containment_candidates('members', 'coarse', ['sex', 'age', 'occupation'])
+GROUP BY candidates ORDER BY candidates LIMIT 5;
+
+-- an analyst
+SELECT DISTINCT statistic, median_difference FROM anon.utility('members', 'drawn', ['sex', 'age', 'bmi', 'glucose', 'occupation']);
+FROM anon.kernel_utility('members', 'drawn', ['sex', 'age', 'bmi', 'glucose'], components := 5, reference := 'others');
+FROM anon.classifier_utility('members', 'drawn', ['sex', 'age', 'bmi'], 'glucose', holdout := 'others');
+FROM anon.detectability('members', 'drawn', ['sex', 'age', 'bmi', 'glucose']);
+FROM anon.query_utility('members', 'coarse', ['sex', 'occupation']);

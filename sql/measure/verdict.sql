@@ -1,0 +1,24 @@
+-- anon.verdict: whether a release keeps its promises, one row each, for jobs that must stop when one is broken.
+--     promise    the measures of anon.privacy_test; with `min_k` k_anonymity (of `cols`); with `max_correlation_difference`
+--                correlation (the median difference of anon.utility); with `max_detectability_auc` detectability
+--     measured, "limit", pass
+--     reference, holdout, log, seed  as in anon.privacy_test
+-- test: tests/measure/verdict.test
+-- needs: python
+CREATE OR REPLACE MACRO anon.verdict(original, released, cols, reference := NULL, holdout := NULL, min_k := NULL,
+                                     max_correlation_difference := NULL, max_detectability_auc := NULL, log := NULL,
+                                     seed := NULL) AS TABLE
+SELECT measure AS promise, coalesce(shift_bound, value) AS measured, "limit", pass
+FROM anon.privacy_test(original, released, cols, reference := reference, holdout := holdout, log := log, seed := seed)
+UNION ALL
+SELECT 'k_anonymity', k, min_k, k >= min_k FROM anon.k_anonymity(released, cols) WHERE min_k IS NOT NULL
+UNION ALL
+SELECT 'correlation', any_value(median_difference), max_correlation_difference, any_value(median_difference) <= max_correlation_difference
+FROM anon.utility(original, released, cols) WHERE statistic = 'correlation' AND max_correlation_difference IS NOT NULL
+HAVING max_correlation_difference IS NOT NULL
+UNION ALL
+SELECT 'detectability', auc, max_detectability_auc, auc <= max_detectability_auc
+FROM anon.detectability(original, released, cols, seed := seed)
+WHERE comparison = 'released' AND max_detectability_auc IS NOT NULL;
+COMMENT ON MACRO TABLE anon.verdict IS
+    'Whether a release keeps its promises of privacy, k-anonymity and utility: one row each, pass or fail.';
