@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betainc, ndtri
 
 from duckanon.neighbours import IntArray, Matrix, nearest, row_hashes
 
@@ -58,19 +59,29 @@ def rate(
     Few events: those of the reference, as a Poisson count whose rate has Jeffreys' prior, predict those of an honest
     release by a negative binomial distribution. Many: two shares with the variances of binomial ones.
     """
-    from scipy import stats
-
     if min(trials, reference_trials) <= 0:
         return Rate(0.0, 0.0, 0.0, 0)
     events = reference_hits / clump
     if events <= _FEW:
         ratio = reference_trials / (reference_trials + trials)
-        limit = float(stats.nbinom.ppf(confidence, events + 0.5, ratio)) * clump / trials
+        limit = _negative_binomial_quantile(confidence, events + 0.5, ratio) * clump / trials
     else:
         share = min(1.0, reference_hits / reference_trials)
         noise = share * (1 - share) * clump * (1 / trials + 1 / reference_trials)
-        limit = share + float(stats.norm.ppf(confidence)) * math.sqrt(noise)
+        limit = share + float(ndtri(confidence)) * math.sqrt(noise)
     return Rate(hits / trials, reference_hits / reference_trials, min(1.0, limit), round(hits))
+
+
+def _negative_binomial_quantile(share: float, failures: float, probability: float) -> int:
+    """Return the smallest count whose distribution function reaches a share; ``failures`` need not be whole."""
+    high = 1
+    while betainc(failures, high + 1, probability) < share:
+        high *= 2
+    low = -1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if betainc(failures, middle + 1, probability) >= share else (middle, high)
+    return high
 
 
 def row_codes(*matrices: Matrix) -> list[IntArray]:

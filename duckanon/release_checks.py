@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
 from duckanon.copy_rates import (
     Flags,
@@ -270,9 +271,7 @@ def _row_order(rows: Matrix, release: Matrix, random: np.random.Generator, confi
         wins += ((own < rival) + 0.5 * (own == rival)) / _RIVALS
     # Without a link the row in place is one more rival: its rank is uniform, and wins vary by 1/12 and what rivals add.
     noise = np.sqrt((1 / 12 + 1 / (6 * _RIVALS)) / len(here))
-    from scipy import stats
-
-    limit = min(1.0, 0.5 + float(stats.norm.ppf(confidence) * noise))
+    limit = min(1.0, 0.5 + float(ndtri(confidence) * noise))
     area = float(wins.mean())
     return Finding("row_order", round(float((area - 0.5) * 2 * len(here))), area, 0.5, limit)
 

@@ -26,7 +26,7 @@ from duckanon.spectral_types import Floats
 Tell = Callable[[float], None]
 
 WATCHED_ROWS = 20_000
-_WATCHED_PAIRS = 5 * 10**7  # of rows whose distance is looked at: components permuted over many rows give nobody away
+_WATCHED_PAIRS = 2 * 10**7  # of rows whose distance is looked at: components permuted over many rows give nobody away
 _FITTED, _SCORED, _PERMUTED = 0.3, 0.6, 0.75  # the share of the work done after each step, about as measured
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from duckanon import copy_rates
 from duckanon.copy_rates import exact_copies, isolated, near_copies, parts, rate, row_codes, unique_copies
 from duckanon.prediction import measures
 from duckanon.privacy_tests import privacy_tests, shift
@@ -265,3 +266,11 @@ def test_large_table_is_looked_at_in_part():
     assert keep[:40].sum() <= 4  # the farthest of all are not the most isolated ones every time
     assert keep.mean() > 0.99
     assert check(rows, release[keep], random, budget=1).passed
+
+
+@given(st.floats(0.5, 0.9999), st.floats(0.5, 40), st.floats(0.05, 0.95))
+@settings(max_examples=30, deadline=None)
+def test_negative_binomial_quantile(share: float, failures: float, probability: float) -> None:
+    assert copy_rates._negative_binomial_quantile(share, failures, probability) == stats.nbinom.ppf(
+        share, failures, probability
+    )
