@@ -6,11 +6,12 @@ PIP := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test check bench clean
 
-demo: $(VENV)/ready            ## generate a population, assess it, release it, say where the result is
+demo: $(VENV)/ready            ## generate a population, assess, release and measure it, say where the result is
 	@mkdir -p build/demo
 	@$(VENV)/bin/duckanon run examples/population.sql --db build/demo/clinic.duckdb
 	@$(VENV)/bin/duckanon run examples/demo.sql --db build/demo/clinic.duckdb
-	@echo "The release: build/demo/swapped.csv; the population it came from: build/demo/clinic.duckdb (table patients)."
+	@$(VENV)/bin/duckanon run examples/road.sql --db build/demo/clinic.duckdb
+	@echo "The releases: build/demo/swapped.csv and build/demo/clustered.csv; all tables: build/demo/clinic.duckdb."
 
 test: check $(OLD)/ready       ## all checks; all tests on the newest DuckDB and on the oldest versions of everything
 	$(VENV)/bin/python -m pytest -n auto

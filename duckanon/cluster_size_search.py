@@ -56,7 +56,7 @@ class Search:
     Attributes
     ----------
     cluster_size
-        The smallest size that passed, and passed three fresh draws more; None where none did.
+        The smallest size that passed, and (but for all rows) three fresh draws more; None where none did.
     steps
         Every release tried, in order.
     """
@@ -97,7 +97,8 @@ def search(passes: Callable[[float], Verdict], rows: int, rank: int) -> Search:
     does not drop below the reference. Privacy grows with the size of clusters up to chance, so the logarithm of the
     size is bisected until the bracket is within a factor of 1.25, and the smallest size that passed is confirmed with
     three fresh draws; where one fails, the next size is 1.25 times as large. Clusters of two thirds of the rows and
-    more are all of them.
+    more are all of them: a release of all rows as one cluster is the safest there is, and one of three draws has to
+    pass, since an honest release fails now and then by chance.
 
     All rows as one cluster can fail for another reason than distance: a table with strong nonlinear structure loses it
     when it is swapped as a whole, and with it the crowd around each record, its ambiguity. Small clusters would pass
@@ -113,7 +114,7 @@ def search(passes: Callable[[float], Verdict], rows: int, rank: int) -> Search:
         return steps[-1].verdict.passed
 
     size, low, high = float(rows), 2.0 * rank, rows / 1.5
-    if not tried("whole", size):
+    if not any(tried("whole", size) for _ in range(DRAWS)):
         return Search(None, tuple(steps))
     while high > STEP * low:
         middle = math.sqrt(low * high)
@@ -121,8 +122,6 @@ def search(passes: Callable[[float], Verdict], rows: int, rank: int) -> Search:
             size = high = middle
         else:
             low = middle
-    while not all(tried("confirm", size) for _ in range(DRAWS)):
-        if size == rows:
-            return Search(None, tuple(steps))
+    while size < rows and not all(tried("confirm", size) for _ in range(DRAWS)):
         size = size * STEP if 1.5 * size * STEP < rows else float(rows)
     return Search(size, tuple(steps))

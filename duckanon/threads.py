@@ -15,7 +15,7 @@ from typing import Any
 
 import threadpoolctl
 
-SMALL_CELLS = 2_000_000
+SMALL_CELLS = 10_000_000
 """Tables of fewer values are worked on by one thread."""
 
 

@@ -1,5 +1,6 @@
 -- The whole road: a table about people is assessed, generalized, boxed, spectrally released three ways, and measured.
 -- `make demo` runs it, on a database that population.sql made:
+--     mkdir -p build/demo
 --     duckanon run examples/population.sql --db clinic.duckdb && duckanon run examples/road.sql --db clinic.duckdb
 
 -- 1. two samples that share nobody: the members, whose table will leave the building, and others to compare with
@@ -37,21 +38,25 @@ FROM anon.spectral_rhs('members', ['sex', 'age', 'bmi', 'glucose', 'smoker', 'oc
 FROM clustered LIMIT 3;
 
 -- 6. measure: what would an attacker learn? Each row of the test, for each release
-SELECT 'swapped' AS release, measure, value, reference_value, shift_bound, "limit", pass
+SELECT 'swapped' AS release, measure, round(value, 3) AS value, round(reference_value, 3) AS reference, round(shift_bound, 3) AS bound,
+       round("limit", 3) AS "limit", pass
 FROM anon.privacy_test('members', 'swapped', ['sex', 'age', 'bmi', 'glucose', 'smoker', 'occupation'], reference := 'others')
 UNION ALL
-SELECT 'clustered', measure, value, reference_value, shift_bound, "limit", pass
+SELECT 'clustered', measure, round(value, 3), round(reference_value, 3), round(shift_bound, 3), round("limit", 3), pass
 FROM anon.privacy_test('members', 'clustered', ['sex', 'age', 'bmi', 'glucose', 'smoker', 'occupation'], reference := 'others');
 
 -- 7. measure: what did the analyst lose? A risk-utility map: privacy below the limits, utility beside that of another sample
 CREATE OR REPLACE TABLE compared AS
 FROM anon.compare_releases('members', MAP {'swapped': 'swapped', 'clustered': 'clustered', 'grouped': 'grouped'},
                            ['sex', 'age', 'bmi', 'glucose', 'smoker', 'occupation'], reference := 'others');
-SELECT kind, measure, max(value) FILTER (release = 'swapped') AS swapped, max(value) FILTER (release = 'clustered') AS clustered,
-       max(value) FILTER (release = 'grouped') AS grouped, any_value(reference_value) AS another_sample
+SELECT kind, measure, round(max(value) FILTER (release = 'swapped'), 3) AS swapped,
+       round(max(value) FILTER (release = 'clustered'), 3) AS clustered, round(max(value) FILTER (release = 'grouped'), 3) AS grouped,
+       round(any_value(reference_value), 3) AS another_sample
 FROM compared GROUP BY kind, measure ORDER BY kind, measure;
 
 -- 8. the decision, as a job would take it
-SELECT promise, measured, "limit", pass
+SELECT promise, round(measured, 3) AS measured, round("limit", 3) AS "limit", pass
 FROM anon.verdict('members', 'swapped', ['sex', 'age', 'bmi', 'glucose', 'smoker', 'occupation'], reference := 'others',
                   max_correlation_difference := 0.05, max_detectability_auc := 0.9);
+
+COPY clustered TO 'build/demo/clustered.csv';

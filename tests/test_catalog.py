@@ -161,9 +161,14 @@ ARGUMENTS = {  # of the functions that take more than a table and columns
 
 def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
     """A table may be called like a step of a macro: query_table() would take the step for it."""
-    steps = {step for file in catalog.macro_files() for step in re.findall(r"(?:WITH|\),) (\w+) AS ", file.sql)}
-    names = sorted(step for step in steps if not step.startswith("_duckanon"))
-    for name in ["plain", *names]:
+    files = {file.name: file for file in catalog.macro_files()}
+
+    def steps(name: str) -> set[str]:
+        own = set(re.findall(r"(?:WITH|\),) (\w+) AS ", files[name].sql))
+        return own.union(*(steps(called) for called in files[name].calls & files.keys()))
+
+    names = {name: {step for step in steps(name) if not step.startswith("_duckanon")} for name in files}
+    for name in {"plain"}.union(*names.values()):
         con.execute(f"CREATE TABLE {name} AS SELECT i % 7 AS a, i % 3 AS b FROM range(210) AS t(i)").fetchall()
     con.execute("CREATE TABLE plan AS FROM anon.plan('plain', ['a', 'b'], 2)").fetchall()
     con.execute("CREATE TABLE partition AS FROM anon.sampled_partition('plain', 'a', 2)").fetchall()
@@ -173,7 +178,7 @@ def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
         if file.is_public and file.parameters.startswith("tbl"):
             arguments = ARGUMENTS.get(file.name, ", ['a']")
             expected = sorted(map(str, con.execute(f"FROM anon.{file.name}('plain'{arguments})").fetchall()))
-            for name in names:
+            for name in names[file.name]:
                 found = con.execute(f"FROM anon.{file.name}('{name}'{arguments})").fetchall()
                 assert sorted(map(str, found)) == expected, (file.name, name)
 

@@ -358,11 +358,13 @@ def test_search_brackets_the_limit(limit):
     # Nothing lies between two thirds of the rows and all of them.
     assert found.cluster_size <= STEP * max(limit, 50) or limit > 2_000 / 1.5 / STEP
     assert sizes(found, "whole") == [2_000]
-    assert sizes(found, "confirm") == [found.cluster_size] * 3
     assert len(sizes(found, "bisect")) <= 4
-    assert [step.draw for step in found.steps if step.stage == "confirm"] == (
-        [2, 3, 4]  # the first draw of this size was made on the way
-    )
+    confirmed = [step.draw for step in found.steps if step.stage == "confirm"]
+    if found.cluster_size == 2_000:  # the safest there is needs no more
+        assert confirmed == []
+    else:
+        assert sizes(found, "confirm") == [found.cluster_size] * 3
+        assert confirmed == [2, 3, 4]  # the first draw of this size was made on the way
     assert all(step.verdict.numbers == {"shift": 1 / step.cluster_size} for step in found.steps)
 
 
@@ -376,12 +378,14 @@ def test_search_ends_with_three_passes_whatever_chance_does(rows, rank, chance, 
         return Verdict(bool(size == rows or random.random() < chance), {})
 
     found = search(passes, rows, rank)
+    assert len(found.steps) < 250
+    if found.cluster_size == rows:
+        return
     last = found.steps[-3:]
     assert all(step.stage == "confirm" and step.verdict.passed for step in last)
     assert {step.cluster_size for step in last} == {found.cluster_size}
     assert [step.draw for step in last] == list(range(last[0].draw, last[0].draw + 3))
-    assert found.cluster_size == rows or found.cluster_size < rows / 1.5
-    assert len(found.steps) < 250
+    assert found.cluster_size < rows / 1.5
 
 
 def test_search_goes_up_where_a_draw_fails():
@@ -400,15 +404,15 @@ def test_search_goes_up_where_a_draw_fails():
 
 def test_search_with_few_rows_tries_one_cluster_only():
     found = search(lambda size: Verdict(True, {}), 60, 25)
-    assert (found.cluster_size, len(found.steps)) == (60, 4)
+    assert (found.cluster_size, len(found.steps)) == (60, 1)
 
 
 def test_search_refuses_where_nothing_passes():
     failed = search(lambda size: Verdict(False, {"shift": 0.25}), 500, 5)
     assert failed.cluster_size is None
-    assert [step.stage for step in failed.steps] == ["whole"]
+    assert [step.stage for step in failed.steps] == ["whole"] * 3
     assert "not even all 500 rows as one cluster (shift = 0.25); release" in failed.refusal(500)
-    answers = iter([True] + [False] * 100)
-    assert search(lambda size: Verdict(next(answers), {}), 500, 5).cluster_size is None
+    answers = iter([False, False, True] + [False] * 100)  # by chance an honest release fails
+    assert search(lambda size: Verdict(next(answers), {}), 500, 5).cluster_size == 500
     with pytest.raises(ValueError, match=r"at least 2 rows and a rank of 1; got 1 and 0\.$"):
         search(lambda size: Verdict(True, {}), 1, 0)
