@@ -106,6 +106,7 @@ def test_spread_counts(segments, epsilon):
     assert got.tolist() == [spread(np.array(s), epsilon) for s in segments]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("l", [1, 3])
 def test_large_table_in_parts(monkeypatch, l):  # noqa: E741
     random = np.random.default_rng(3)
@@ -203,6 +204,7 @@ def test_extreme_values():
     assert disjoint(boxes)
 
 
+@pytest.mark.slow
 def test_thorough_is_never_worse_and_repeatable():
     random = np.random.default_rng(6)
     columns = table(np.exp(random.normal(size=(300, 3))))
@@ -271,6 +273,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 4])
 @pytest.mark.parametrize("kind", ["mean", "variance", "covariance", "correlation"])
 @pytest.mark.parametrize("shape", ["normal", "uniform", "lognormal"])

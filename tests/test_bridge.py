@@ -164,6 +164,7 @@ def test_a_seed_means_the_same_order_whatever_the_scan_did(con: duckdb.DuckDBPyC
     assert releases[0] == releases[1] == releases[2]
 
 
+@pytest.mark.slow
 def test_swapping_is_uniform(con: duckdb.DuckDBPyConnection) -> None:
     """Over many releases of three rows, all 36 pairs of orders come up, evenly (chi-square, 35 degrees of freedom)."""
     con.execute("CREATE TABLE three AS FROM (VALUES (1, 'a'), (2, 'b'), (3, 'c')) AS t(n, s)").fetchall()

@@ -118,6 +118,7 @@ def test_ranges(
             assert math.isclose(got["x"]["error_ratio"], error, abs_tol=1e-9)
 
 
+@pytest.mark.slow
 @given(groups=st.lists(st.lists(st.integers(-50, 50), min_size=1, max_size=6), min_size=1, max_size=5))
 @settings(max_examples=60, deadline=None)
 def test_medians(shared: duckdb.DuckDBPyConnection, groups: list[list[int]]) -> None:
@@ -138,6 +139,7 @@ def test_medians(shared: duckdb.DuckDBPyConnection, groups: list[list[int]]) -> 
     assert got["ncp"] == 0
 
 
+@pytest.mark.slow
 @given(
     words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=20),
     labels=st.lists(st.sampled_from([*LABELS, "other"]), max_size=20),

@@ -308,6 +308,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     return pa.table(columns).append_column("id", pa.array(range(size)))
 
 
+@pytest.mark.slow
 @unshrunk
 @given(table=tables(), k=st.integers(2, 8), fraction=st.sampled_from([0.0, 0.01, 0.2]))
 def test_every_class_has_k_rows_and_the_rows_add_up(con: Connection, table: pa.Table, k: int, fraction: float) -> None:
@@ -345,6 +346,7 @@ def test_every_class_has_k_rows_and_the_rows_add_up(con: Connection, table: pa.T
         assert said == dict(Counter(row[place] for row in coarse.values()))
 
 
+@pytest.mark.slow
 @unshrunk
 @given(table=tables(), k=st.integers(2, 8), people=st.sampled_from([100, 1000, 10**6]))
 def test_with_a_population_the_budget_is_kept_and_no_row_is_lost(
@@ -403,6 +405,7 @@ ADULT = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "arx"), [(10, 0.344), (5, 0.292)])
 def test_adult_loses_less_than_with_arx(con: Connection, k: int, arx: float) -> None:
     """ARX's best global recoding with the same hierarchies, 5 % of the rows suppressed at most."""

@@ -177,6 +177,7 @@ def test_reached_from_inside(seed, boxes):
             assert best >= sign * end - loose - 1e-3 * max(abs(end), 0.1), (statistic, sign, best, end, loose)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_any_boxes(data):

@@ -12,6 +12,8 @@ import pytest
 from examples import nhanes
 from tests.sqltest import data_file
 
+pytestmark = pytest.mark.slow
+
 CHAPTER_4 = ["svd_swap", "spectral_rhs", "rhs", "data_shuffle", "additive_noise"]
 EXPECTED = {  # Table 4.1 against the original; shuffling shows that the thesis compared with another sample
     "svd_swap": [0.000, 0.019, 0.021, 0.026],

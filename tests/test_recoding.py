@@ -235,6 +235,7 @@ def optimum(counts, columns, k, limit):
     return best
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**9))
 def test_results_are_allowed_feasible_and_measured_right(seed):
@@ -247,6 +248,7 @@ def test_results_are_allowed_feasible_and_measured_right(seed):
         check(counts, columns, k, limit)
 
 
+@pytest.mark.slow
 def test_close_to_the_optimum_on_tiny_tables():
     gaps = []
     for seed in range(30):
