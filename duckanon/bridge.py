@@ -158,7 +158,9 @@ def _cells(tables: list[Any]) -> int:
 
 
 def _redeemed(parcels: Parcels[Any], tickets: list[int] | None) -> Any:
-    """Take what a call has collected, as a table where it is one."""
+    """Take what a call has collected, as a table where it is one; an empty list: a table was named, and has no rows."""
+    if tickets == []:
+        raise ValueError("the table to compare with has no rows; give one that has, or leave it out.")
     collected = parcels.redeem(tickets)
     return collected.table() if isinstance(collected, TableBuilder) else collected
 
@@ -170,7 +172,13 @@ def _rows_as_list(rows: pa.Table) -> pa.Array:
 
 def _called_by_duckdb(caller: str, function: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
     """Hand on the one value of each argument."""
-    return naming_errors(caller, lambda *arguments: function(*(_option(argument[0].as_py()) for argument in arguments)))
+
+    def called(*arguments: pa.Array) -> pa.Array:
+        if any(len(argument) > 1 for argument in arguments):
+            raise ValueError("it works on whole tables and cannot be called for every row of another one.")
+        return function(*(_option(argument[0].as_py()) for argument in arguments))
+
+    return naming_errors(caller, called)
 
 
 def _option(value: Any) -> Any:
@@ -192,6 +200,8 @@ def naming_errors(caller: str, function: Callable[..., pa.Array]) -> Callable[..
             return function(*arguments)
         except ValueError as error:
             raise ValueError(f"{caller}: {error}") from error
+        except MemoryError as error:
+            raise ValueError(f"{caller}: there is not enough memory; {error}.") from error
 
     return called
 

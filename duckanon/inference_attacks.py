@@ -176,5 +176,6 @@ def _refuse(
             raise ValueError(f"the {name} must have the same columns as the original.")
     if not known:
         raise ValueError("at least one column must be known to the attacker; got none.")
-    if not 0 <= tolerance <= 1:
+    number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool)
+    if not (number and 0 <= tolerance <= 1):
         raise ValueError(f"tolerance must be a number from 0 to 1; got {tolerance}.")

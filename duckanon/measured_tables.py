@@ -114,7 +114,7 @@ def _spelled(original: pa.Table, table: pa.Table) -> pa.Table:
 
 def _refuse_other_kind(name: str, role: str, first: pa.DataType, second: pa.DataType) -> None:
     kinds = {kind_of(first), kind_of(second)} - {"null"}
-    booleans = pa.types.is_boolean(first) != pa.types.is_boolean(second)
+    booleans = any(test(first) != test(second) for test in (pa.types.is_boolean, pa.types.is_time))
     if len(kinds) > 1 or (booleans and "null" not in (kind_of(first), kind_of(second))):
         raise ValueError(
             f'column "{name}" holds {first} in the original and {second} in the {role} table; cast one of them.'

@@ -50,6 +50,8 @@ def additive_noise(
     number = isinstance(noise_fraction, int | float) and not isinstance(noise_fraction, bool)
     if not (number and math.isfinite(noise_fraction) and noise_fraction > 0):
         raise ValueError(f"noise_fraction must be a finite number above 0; got {noise_fraction}.")
+    if not isinstance(correlated, bool):
+        raise ValueError(f"correlated must be true or false; got {correlated}.")
     mean, values, vectors = spectrum(matrix)
     if correlated:
         # Not a Cholesky factor: groups of indicators add up to a constant, and the covariance is singular.

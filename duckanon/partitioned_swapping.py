@@ -183,10 +183,10 @@ def checked(
     if found.passed:
         return released
     if checks == "error":
-        raise ValueError(found.sentence())
+        raise ValueError(found.sentence("choose a larger cluster_size, or checks := 'repair' to leave such rows out"))
     kept = release_checks.repair(original, coded, random)
     if kept.sum() < len(kept) / 2:
-        raise ValueError(found.sentence())
+        raise ValueError(found.sentence("choose a larger cluster_size, since a repair would leave out most rows"))
     return released.filter(pa.array(kept))
 
 

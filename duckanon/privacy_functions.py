@@ -110,6 +110,9 @@ def linkage_risk(
     """Guess secret columns from known ones by way of the release."""
     random = generator(seed)
     _refuse_no_count("attacks", attacks, 1)
+    for parameter, names in (("known_cols", known), ("secret_cols", secret)):
+        if not isinstance(names, list) or not names:
+            raise ValueError(f"{parameter} must be a list of column names such as ['age', 'zip']; got {names}.")
     tables = encoded(*aligned(original, released, control=control), log)
     names = tables.encoding.schema.names
     groups = {name.lower(): (name, group) for name, group in zip(names, tables.encoding.groups, strict=True)}

@@ -106,10 +106,13 @@ def privacy_tests(
     other = None if reference is None else np.asarray(reference, np.float64)
     if len(rows) < _FEWEST:
         raise ValueError(f"a privacy test needs at least {_FEWEST} original rows; got {len(rows)}.")
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 2:
+        raise ValueError(f"k must be a whole number of at least 2; got {k}.")
     for name, some in (("released", release), ("reference", rows if other is None else other)):
         if len(some) <= k:
             raise ValueError(f"a privacy test with k = {k} needs more than {k} {name} rows; got {len(some)}.")
-    if sample is not None and (isinstance(sample, bool) or sample < _FEWEST):
+    whole = isinstance(sample, int | np.integer) and not isinstance(sample, bool)
+    if sample is not None and not (whole and sample >= _FEWEST):
         raise ValueError(f"sample must be an integer of at least {_FEWEST}, or NULL for all rows; got {sample}.")
     count = len(rows) if sample is None else min(len(rows), int(sample))
     looked_at = np.sort(random.permutation(len(rows))[:count])

@@ -55,6 +55,8 @@ def query_column(
     random
         Draws the predicates.
     """
+    if pa.types.is_null(original.type) and kind_of(released.type) in ("number", "time"):
+        original = original.cast(released.type)  # NULL throughout fits every type
     if kind_of(original.type) in ("number", "time"):
         if pa.types.is_struct(released.type):
             return _intervals(name, original, released, predicates, random)

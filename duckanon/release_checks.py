@@ -63,7 +63,7 @@ class Findings:
     def __getitem__(self, name: str) -> Finding:
         return next(check for check in self.checks if check.name == name)
 
-    def sentence(self) -> str:
+    def sentence(self, advice: str) -> str:
         """Say what was found, how many, and what to do; empty where every check passed."""
         failed = {check.name: check for check in self.checks if not check.passed}
         said = []
@@ -84,11 +84,6 @@ class Findings:
             )
         if not said:
             return ""
-        advice = (
-            "shuffle the released rows"
-            if list(failed) == ["row_order"]
-            else "choose a larger cluster_size, or checks := 'repair' to leave such rows out"
-        )
         return f"the release would give records away: {'; '.join(said)}; {advice}."
 
 

@@ -39,7 +39,7 @@ def pica(
     cluster_size: float | None = None,
     basis: str = "ica",
     clustering: str = "auto",
-    reference: pa.Table | None = None,
+    reference: object = None,
     log: Sequence[str] | None = None,
     nulls: str = "error",
     checks: str = "error",
@@ -60,7 +60,8 @@ def pica(
     clustering
         ``'spectral'``, ``'bisect'``, or ``'auto'`` by the number of rows.
     reference
-        Other people with the same columns, to compare with while searching; None for leaving each record out.
+        Other people with the same columns, anything that the source may be, to compare with while searching; None for
+        leaving each record out. Not looked at where a size is given.
 
     Notes
     -----
@@ -69,7 +70,8 @@ def pica(
     size = checked_size(cluster_size)
     random = generator(seed)
     table = Partitioned.of(source, _names(cols), _names(log), nulls, basis, clustering, checks, random)
-    return _reader(table.released(size, reference, tell))
+    others = None if reference is None or size is not None else _whole(reference, table.encoding.schema.names)
+    return _reader(table.released(size, others, tell))
 
 
 def spectral_rhs(
@@ -194,22 +196,26 @@ def copula_synthesize(
 
 def _read(
     source: object, cols: Sequence[str] | None, key: str | None, log: Sequence[str] | None, nulls: str
-) -> tuple[pa.Table, Encoding, pa.Table | None]:
-    """Read a source whole; the column of keys apart."""
-    opened = open_source(source, _names(cols))
-    try:
-        table = pa.Table.from_batches(list(opened.batches(_BATCH_ROWS)), opened.schema)
-    finally:
-        if opened is not source:
-            opened.close()
+) -> tuple[pa.Table, Encoding, tuple[int, pa.Table] | None]:
+    """Read a source whole; the column of keys apart, with its place."""
+    table = _whole(source, _names(cols))
     keys = None
     if key is not None:
         place = next((at for at, name in enumerate(table.column_names) if name.lower() == str(key).lower()), None)
         if place is None:
             raise ValueError(f"key must be one of cols; got {key}.")
-        keys, table = table.select([place]), table.remove_column(place)
+        keys, table = (place, table.select([place])), table.remove_column(place)
     encoding, _ = fit(table, log=_names(log), nulls=nulls)
     return table, encoding, keys
+
+
+def _whole(source: object, cols: list[str] | None) -> pa.Table:
+    opened = open_source(source, cols)
+    try:
+        return pa.Table.from_batches(list(opened.batches(_BATCH_ROWS)), opened.schema)
+    finally:
+        if opened is not source:
+            opened.close()
 
 
 def _masked(
@@ -221,19 +227,25 @@ def _masked(
 
 
 def _smallest_class(table: pa.Table) -> int:
-    counts = table.group_by(table.column_names).aggregate([([], "count_all")])["count_all"]
+    places = [str(place) for place in range(table.num_columns)]  # Arrow takes names with dots for paths
+    counts = table.rename_columns(places).group_by(places).aggregate([([], "count_all")])["count_all"]
     return int(pc.min(counts).as_py())
 
 
-def _shuffled(table: pa.Table, keys: pa.Table | None, random: np.random.Generator) -> pa.Table:
+def _shuffled(table: pa.Table, keys: tuple[int, pa.Table] | None, random: np.random.Generator) -> pa.Table:
     """Put the rows into random order, each with its key."""
     if keys is not None:
-        table = table.append_column(keys.schema.field(0), keys.column(0))
+        place, column = keys
+        table = table.add_column(place, column.schema.field(0), column.column(0))
     return table.take(pa.array(random.permutation(table.num_rows)))
 
 
 def _names(names: Sequence[str] | None) -> list[str] | None:
-    return None if names is None else list(names)
+    if names is None:
+        return None
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise ValueError(f"columns must be given as a list of names; got {names!r}.")
+    return list(names)
 
 
 def _reader(table: pa.Table) -> pa.RecordBatchReader:

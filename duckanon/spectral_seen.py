@@ -106,7 +106,7 @@ class NumberSeen:
             decimals=self.decimals,
             logged=logged,
             mean=centre,
-            deviation=used.scale * deviation,
+            deviation=1.0 if self.low == self.high else used.scale * deviation,
             nullable=self.null_slot is not None,
         )
         map_rows = [{used.slot: 1.0 / deviation}]
@@ -140,6 +140,8 @@ class NumberSeen:
         return above(numbers, zero_of(self.type)) if self.exact else numbers.astype(np.float64, copy=False)
 
     def _read_codes(self, codes: Codes, low: int, high: int) -> Floats:
+        if is_moment(self.type) and max(-low, high) >= 2 ** (31 if self.type.bit_width == 32 else 63) - 1:
+            raise ValueError(f'column "{self.name}" holds NaN or infinity; remove these rows or make them NULL.')
         if self.low is None:
             self.origin = int(codes[0])
         self.low = low if self.low is None else min(low, self.low)

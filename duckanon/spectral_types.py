@@ -171,4 +171,4 @@ def _decimal_codes(name: str, array: pa.Array) -> Codes:
 
 
 def _too_many_digits(name: str) -> str:
-    return f'column "{name}" holds decimals of more than 18 digits; cast it to DOUBLE or leave it out of cols.'
+    return f'column "{name}" holds numbers of more than 18 digits; cast it to DOUBLE or leave it out of cols.'

@@ -26,6 +26,7 @@ from duckanon.spectral_types import Floats
 Tell = Callable[[float], None]
 
 WATCHED_ROWS = 20_000
+_FRESH_DRAWS = 3  # one that fails by chance does not fail again
 _WATCHED_PAIRS = 2 * 10**7  # of rows whose distance is looked at: components permuted over many rows give nobody away
 _FITTED, _SCORED, _PERMUTED = 0.3, 0.6, 0.75  # the share of the work done after each step, about as measured
 
@@ -85,7 +86,8 @@ def svd_swap(
     left out, and every component is permuted, so that the order of the rows links nothing.
     """
     random = generator(seed)
-    if not tolerance > 0:
+    number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool)
+    if not (number and tolerance > 0):
         raise ValueError(f"tolerance must be a number above 0; got {tolerance}.")
     refuse_unknown("checks", checks, CHECKS)
     tell = tell or _silent
@@ -196,20 +198,24 @@ class _Swap:
             )
 
     def checked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the permuted scores, or those that are left after a repair."""
+        """Return the permuted scores, permuted anew where they fail by chance, or what is left after a repair."""
         if self.checks == "off":
             return scores
         places = self.watched if scores.shape[1] == self.rows else np.arange(min(len(self.watched), scores.shape[1]))
-        rows = self.encoding.batch(self.directions @ scores[:, places] + self.mean)  # as they are given away: rounded
-        released = self.encoding.features(rows, np.float32).T
-        found = release_checks.check(self.originals.T, released, self.random, budget=_WATCHED_PAIRS)
-        if found.passed:
-            return scores
-        if self.checks == "repair" and len(places) == self.rows:
-            kept = release_checks.repair(self.originals.T, released, self.random)
-            if kept.sum() >= self.rows / 2:
-                return np.ascontiguousarray(scores[:, kept])
-        raise ValueError(found.sentence())
+        for _ in range(_FRESH_DRAWS):
+            rows = self.encoding.batch(
+                self.directions @ scores[:, places] + self.mean
+            )  # as they are given away: rounded
+            released = self.encoding.features(rows, np.float32).T
+            found = release_checks.check(self.originals.T, released, self.random, budget=_WATCHED_PAIRS)
+            if found.passed:
+                return scores
+            if self.checks == "repair" and len(places) == self.rows:
+                kept = release_checks.repair(self.originals.T, released, self.random)
+                if kept.sum() >= self.rows / 2:
+                    return np.ascontiguousarray(scores[:, kept])
+            permute_components(scores, self.tolerance, self.random)
+        raise ValueError(found.sentence("release fewer columns or coarser values"))
 
     def released(self, blocks: Iterable[NDArray[np.float32]], tell: Tell) -> Iterator[pa.RecordBatch]:
         """Turn permuted scores back into records."""

@@ -38,6 +38,10 @@ def kernel_utility(
 ) -> pa.Table:
     """Compare distributions along kernel principal components."""
     random = generator(seed)
+    if not isinstance(standardize, bool):
+        raise ValueError(f"standardize must be true or false; got {standardize}.")
+    if components is None:
+        raise ValueError("components must be a whole number of at least 1; got NULL.")
     tables = encoded(*aligned(original, released, reference=reference), log)
     first, second, third = tables.original, tables.released, tables.others[0]
     if not standardize:

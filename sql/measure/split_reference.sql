@@ -9,6 +9,7 @@ SELECT * EXCLUDE (_duckanon_key),
        row_number() OVER (ORDER BY _duckanon_key) <= round(CAST(fraction AS DOUBLE) * count(*) OVER ()) AS is_reference
 FROM (SELECT *, CASE WHEN seed IS NULL THEN CAST(random() * 4611686018427387904 AS UBIGINT)
                      ELSE hash(hash(_t, seed)) END AS _duckanon_key
-      FROM query_table(anon._checked_fraction('anon.split_reference', 'fraction', fraction, tbl)) AS _t);
+      FROM query_table(anon._checked_fraction('anon.split_reference', 'fraction', fraction,
+               CASE WHEN seed IS NULL THEN tbl ELSE anon._checked_whole('anon.split_reference', 'seed', seed, 0, tbl) END)) AS _t);
 COMMENT ON MACRO TABLE anon.split_reference IS
     'Marks a random part of a table as the reference sample that releases of the rest are compared with.';

@@ -13,7 +13,7 @@ FROM anon.privacy_test(original, released, cols, reference := reference, holdout
 UNION ALL
 SELECT 'k_anonymity', k, min_k, k >= min_k FROM anon.k_anonymity(released, cols) WHERE min_k IS NOT NULL
 UNION ALL
-SELECT 'correlation', any_value(median_difference), max_correlation_difference, any_value(median_difference) <= max_correlation_difference
+SELECT 'correlation', any_value(median_difference), max_correlation_difference, coalesce(any_value(median_difference) <= max_correlation_difference, false)
 FROM anon.utility(original, released, cols) WHERE statistic = 'correlation' AND max_correlation_difference IS NOT NULL
 HAVING max_correlation_difference IS NOT NULL
 UNION ALL
