@@ -10,12 +10,12 @@ demo: $(VENV)/ready            ## generate a population, assess, release and mea
 	@mkdir -p build/demo
 	@$(VENV)/bin/duckanon run examples/population.sql --db build/demo/clinic.duckdb
 	@$(VENV)/bin/duckanon run examples/demo.sql --db build/demo/clinic.duckdb
-	@$(VENV)/bin/duckanon run examples/road.sql --db build/demo/clinic.duckdb
+	@$(VENV)/bin/duckanon run examples/road.sql --echo --db build/demo/clinic.duckdb
 	@echo "The releases: build/demo/swapped.csv and build/demo/clustered.csv; all tables: build/demo/clinic.duckdb."
 
 test: check $(OLD)/ready       ## all checks; all tests on the newest DuckDB, the quick ones on the oldest versions too
-	$(VENV)/bin/python -m pytest -n auto
-	$(OLD)/bin/python -m pytest -n auto -m "not slow"
+	$(VENV)/bin/python -m pytest -n auto --dist worksteal
+	$(OLD)/bin/python -m pytest -n auto --dist worksteal -m "not slow"
 
 check: $(VENV)/ready           ## style, types, and that algorithm modules do not import duckdb
 	$(VENV)/bin/ruff format --check .

@@ -60,6 +60,7 @@ def parser() -> Parser:
         description="Run a file of SQL; stops at the first error.",
     )
     run.add_argument("file", metavar="FILE.sql", help="the file, or - for standard input")
+    run.add_argument("--echo", action="store_true", help="print every statement before its result")
     commands.add_parser(
         "functions",
         parents=[output],
@@ -114,6 +115,9 @@ def _run(options: argparse.Namespace) -> int:
             sys.stdout.write(statements.listing(con))
             return 0
         for statement in statements.split(script):
+            if getattr(options, "echo", False):
+                sys.stdout.write(f"\n{statement.strip()};\n")
+                sys.stdout.flush()
             sys.stdout.write(statements.run(con, statement, options.format))
             sys.stdout.flush()
     finally:

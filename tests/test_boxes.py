@@ -63,7 +63,7 @@ tables = st.integers(1, 3).flatmap(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(tables, st.integers(2, 4), st.sampled_from(["mean", "variance", None]), st.randoms(use_true_random=False))
 def test_promises(rows, k, kind, random):
     columns = table(rows)
@@ -82,7 +82,7 @@ def test_promises(rows, k, kind, random):
         )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(tables, st.integers(2, 3), st.sampled_from([0.0, 0.5, 1.0, 2.0]))
 def test_diversity_by_brute_force(rows, l, epsilon):  # noqa: E741
     columns = table(rows)
@@ -97,7 +97,7 @@ def test_diversity_by_brute_force(rows, l, epsilon):  # noqa: E741
         assert spread(np.unique(values)[:14], epsilon) >= l
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(numbers, min_size=1, max_size=9), min_size=1, max_size=5), st.sampled_from([0.0, 0.25, 1, 3]))
 def test_spread_counts(segments, epsilon):
     sizes = np.array([len(s) for s in segments])
@@ -305,7 +305,7 @@ def test_one_covariance_of_four_columns():
     assert 4 * realised(boxes, columns) <= mondrian_cost(columns, 10, weights)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.floats(-1e12, 1e12), st.just(0.0) | st.floats(1e-9, 1e6)), min_size=1, max_size=5))
 def test_rounding_contains(ends):
     lower = np.array([low for low, _ in ends])

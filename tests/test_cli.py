@@ -92,6 +92,14 @@ def test_run_a_file_with_a_database(tmp_path: Path, capsys: pytest.CaptureFixtur
     )
 
 
+def test_run_with_its_statements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "job.sql"
+    script.write_text("-- one\nSELECT 1 AS a;\nSELECT 2 AS b;\n", encoding="utf-8")
+    code, out, err = output(capsys, "run", str(script), "--echo", "--format", "csv")
+    assert (code, err) == (0, "")
+    assert out == "\n-- one\nSELECT 1 AS a;\na\n1\n\nSELECT 2 AS b;\nb\n2\n"
+
+
 def test_run_from_standard_input() -> None:
     done = command("run", "-", "--format", "csv", stdin="SELECT 1 AS a;")
     assert (done.returncode, done.stdout, done.stderr) == (0, "a\n1\n", "")

@@ -63,7 +63,7 @@ def median_costs(values: list[float], bucket_of: list[Any]) -> tuple[int, float]
 
 
 @given(numbers=NUMBERS, cuts=CUTS, drop=st.integers(0, 3), whole=st.booleans())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_ranges(
     shared: duckdb.DuckDBPyConnection, numbers: list[int | None], cuts: list[int], drop: int, whole: bool
 ) -> None:
@@ -120,7 +120,7 @@ def test_ranges(
 
 @pytest.mark.slow
 @given(groups=st.lists(st.lists(st.integers(-50, 50), min_size=1, max_size=6), min_size=1, max_size=5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_medians(shared: duckdb.DuckDBPyConnection, groups: list[list[int]]) -> None:
     """Sorted numbers cut into groups, each released as its lower median: matched by rank, ties may be cut."""
     values = sorted(x for group in groups for x in group)
@@ -144,7 +144,7 @@ def test_medians(shared: duckdb.DuckDBPyConnection, groups: list[list[int]]) -> 
     words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=20),
     labels=st.lists(st.sampled_from([*LABELS, "other"]), max_size=20),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_categories(shared: duckdb.DuckDBPyConnection, words: list[str | None], labels: list[str | None]) -> None:
     present = set(words)
     usable = {label for label, meant in LABELS.items() if meant & present or label in ("*", None)}

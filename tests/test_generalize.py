@@ -24,7 +24,7 @@ quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCh
 
 
 unshrunk = settings(  # each example takes a second: a failure is shown as it was found
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

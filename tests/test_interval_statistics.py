@@ -178,7 +178,7 @@ def test_reached_from_inside(seed, boxes):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_any_boxes(data):
     columns = data.draw(st.integers(1, 3))
