@@ -29,7 +29,7 @@ ROW = st.tuples(
 TABLES = st.lists(ROW, min_size=1, max_size=40)
 COLUMNS = st.lists(st.sampled_from(QUASI), min_size=1, max_size=3, unique=True)
 NULLS = st.sampled_from(["value", "drop"])
-EXAMPLES = settings(max_examples=60, deadline=None)
+EXAMPLES = settings(max_examples=40, deadline=None)
 
 
 @pytest.fixture(scope="module")
@@ -343,7 +343,7 @@ def test_figure_1_is_continuous_and_smooth(con: duckdb.DuckDBPyConnection) -> No
 
 
 @given(alpha=st.floats(1e-6, 1 - 1e-6), population=st.floats(1, 1e10))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_distinct_for_alpha_inverts(shared: duckdb.DuckDBPyConnection, alpha: float, population: float) -> None:
     query = "SELECT anon.max_unique_fraction(anon.distinct_for_alpha($a::DOUBLE, $n::DOUBLE), $n::DOUBLE)"
     [(back,)] = shared.execute(query, {"a": alpha, "n": population}).fetchall()

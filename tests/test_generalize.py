@@ -20,7 +20,7 @@ from duckanon import budgets, labels, leaves
 from tests.sqltest import data_file
 
 Connection = duckdb.DuckDBPyConnection
-quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 unshrunk = settings(  # each example takes a second: a failure is shown as it was found

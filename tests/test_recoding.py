@@ -236,7 +236,7 @@ def optimum(counts, columns, k, limit):
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**9))
 def test_results_are_allowed_feasible_and_measured_right(seed):
     rng = np.random.default_rng(seed)
