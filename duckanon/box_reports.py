@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from duckanon import dismissal, interval_regression, interval_statistics, leaves
+from duckanon.report_tables import report_rows
 
 Floats = npt.NDArray[np.float64]
 _DAY = 86_400_000_000.0
@@ -32,7 +33,7 @@ def statistics(table: pa.Table | None, weights: str | None, unbiased: bool) -> p
     names, lower, upper, counts, weight = _boxes(table, weights)
     found = interval_statistics.interval_statistics(lower, upper, counts, weight, unbiased=unbiased)
     rows = [{**vars(one), "columns": [names[place] for place in one.columns]} for one in found]
-    return _table(rows, STATISTICS_TYPE)
+    return report_rows(rows, STATISTICS_TYPE)
 
 
 def regression(table: pa.Table | None, target: str, predictors: Sequence[str], weights: str | None) -> pa.Table:
@@ -44,7 +45,7 @@ def regression(table: pa.Table | None, target: str, predictors: Sequence[str], w
         lower, upper, counts, weight, target=place[target.lower()], predictors=wanted
     )
     rows = [{**vars(one), "predictor": None if one.predictor is None else names[one.predictor]} for one in found]
-    return _table(rows, REGRESSION_TYPE)
+    return report_rows(rows, REGRESSION_TYPE)
 
 
 def left_out(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.Table:
@@ -55,7 +56,7 @@ def left_out(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.
         {**_choice(version, choice), "dismissed": numbers[choice.weight == 0].tolist()}
         for version, choice in vars(found).items()
     ]
-    return _table(rows, DISMISSAL_TYPE)
+    return report_rows(rows, DISMISSAL_TYPE)
 
 
 def weighted(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.Table:
@@ -71,7 +72,7 @@ def weighted(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.
         }
         for version, choice in vars(found).items()
     ]
-    return _table(rows, WEIGHTS_TYPE)
+    return report_rows(rows, WEIGHTS_TYPE)
 
 
 def _choice(version: str, choice: dismissal.Choice) -> dict[str, Any]:
@@ -130,14 +131,3 @@ def _ends(name: str, column: pa.ChunkedArray) -> tuple[Floats, Floats]:
             raise ValueError(f'column "{name}" has intervals without an end; leave them out.')
         ends.append(found / _DAY if leaves.is_time(whole.field(side).type) else found)
     return ends[0], ends[1]
-
-
-def _table(rows: Sequence[dict[str, Any]], sql_type: str) -> pa.Table:
-    """Put rows into the order of the fields that DuckDB is told of."""
-    arrow = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "VARCHAR[]": pa.list_(pa.string())}
-    arrow |= {"BIGINT[]": pa.list_(pa.int64())}
-    arrow["STRUCT(box BIGINT, weight DOUBLE)[]"] = pa.list_(pa.struct([("box", pa.int64()), ("weight", pa.float64())]))
-    body = sql_type.removeprefix("STRUCT(").removesuffix(")[]").replace("box BIGINT, weight", "box BIGINT; weight")
-    fields = [field.replace(";", ",").strip().split(" ", 1) for field in body.split(",")]
-    schema = pa.schema([(name, arrow[kind]) for name, kind in fields])
-    return pa.table({name: pa.array([row[name] for row in rows], schema.field(name).type) for name, _ in fields})

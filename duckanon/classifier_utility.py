@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from duckanon.learners import MODELS, Features, area, features, predictions, probabilities, with_decimals
-from duckanon.measure_columns import CategoryPair, Floats, Integers, NumberPair, Pair, paired, report
+from duckanon.measure_columns import CategoryPair, Floats, Integers, NumberPair, Pair, paired
+from duckanon.report_tables import report
 
 CLASSIFIER_UTILITY_TYPE = (
     "STRUCT(model VARCHAR, measure VARCHAR, trained_on_original DOUBLE, trained_on_released DOUBLE, "

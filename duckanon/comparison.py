@@ -8,14 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from duckanon.arguments import refuse_no_count
 from duckanon.classifier_utility import detectability
 from duckanon.kernel_utility import kernel_utility
-from duckanon.measure_columns import report
 from duckanon.measured_tables import aligned, encoded
 from duckanon.privacy_tests import privacy_tests
 from duckanon.progress import shown
 from duckanon.query_utility import query_utility
 from duckanon.randomness import generator
+from duckanon.report_tables import report
 from duckanon.utility import utility
 
 COMPARISON_TYPE = (
@@ -53,19 +54,17 @@ def compare_releases(
         Makes the drawing repeatable.
     """
     random = generator(seed)
-    if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < _FEWEST_ROWS:
-        raise ValueError(f"max_rows must be a whole number of at least {_FEWEST_ROWS}; got {max_rows}.")
+    refuse_no_count("max_rows", max_rows, _FEWEST_ROWS)
     if stacked is None:
         raise ValueError("the released tables have no rows; give some that have.")
+    original, reference = (None if table is None else _some(table, max_rows, random) for table in (original, reference))
     names = pc.unique(stacked[_NAME]).to_pylist()
     tell = shown("anon.compare_releases")
     rows: list[tuple[str, Row]] = []
     others: dict[str, float] = {}
     for place, name in enumerate(sorted(names)):
         release = stacked.filter(pc.equal(stacked[_NAME], name)).drop_columns([_NAME])
-        first, second, (other,) = aligned(original, release, reference=reference)
-        first, second = (_some(table, max_rows, random) for table in (first, second))
-        other = None if other is None else _some(other, max_rows, random)
+        first, second, (other,) = aligned(original, _some(release, max_rows, random), reference=reference)
         if other is not None and not others:
             others = _statistics(first, other, log, random)
         own = _statistics(first, second, log, random)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from duckanon import attack_rates, ties
+from duckanon.report_tables import report_rows
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -107,18 +108,7 @@ def linkage_risk(
                 "risk_upper": risk.upper,
             }
         )
-    return pa.Table.from_pylist(rows, schema=_SCHEMA)
-
-
-_SCHEMA = pa.schema(
-    [
-        ("secret", pa.string()),
-        ("attacks", pa.int64()),
-        ("success", pa.float64()),
-        ("control_attacks", pa.int64()),
-        *((name, pa.float64()) for name in ("control_success", "naive_success", "risk", "risk_lower", "risk_upper")),
-    ]
-)
+    return report_rows(rows, REPORT_TYPE)
 
 
 class _Answers:

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon.kernels import exact_components, kernel_for, landmark_components
-from duckanon.measure_columns import Floats, report
+from duckanon.measure_columns import Floats
+from duckanon.report_tables import report
 from duckanon.two_samples import ks_test
 
 KERNEL_UTILITY_TYPE = (

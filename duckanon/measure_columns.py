@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,6 @@ MOST_INDICATORS = 50
 """How many categories of a column, the most frequent ones of the original, get an indicator of their own."""
 
 _DAY = 86_400_000_000.0  # microseconds
-_ARROW = {"VARCHAR": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "BOOLEAN": pa.bool_()}
 
 
 @dataclass(frozen=True)
@@ -191,14 +189,3 @@ def indicators(column: Pair, *, all_categories: bool = False) -> list[tuple[str,
         )
         for code in kept.tolist()
     ]
-
-
-def report(columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]], sql_type: str) -> pa.Table:
-    """Make the table that DuckDB is told of as ``STRUCT(name TYPE, ...)[]``; NaN becomes NULL."""
-    fields = [
-        field.replace('"', "").split(" ") for field in sql_type.removeprefix("STRUCT(").removesuffix(")[]").split(", ")
-    ]
-    return pa.table(
-        {name: pa.array(columns[name], _ARROW[kind], from_pandas=True) for name, kind in fields},
-        schema=pa.schema([(name, _ARROW[kind]) for name, kind in fields]),
-    )

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from duckanon.arguments import own_names
 from duckanon.measure_columns import kind_of
 from duckanon.spectral_encoding import Encoding
 from duckanon.spectral_moments import fit
@@ -84,17 +85,6 @@ def encoded(
     encoding, _ = fit(original, log=own_names(original, log), nulls="category", lenient=True)
     first, second = (encoding.matrix(table) for table in (original, released))
     return Measured(encoding, first, second, [None if table is None else encoding.matrix(table) for table in others])
-
-
-def own_names(table: pa.Table, names: Any) -> list[str] | None:
-    """Spell the names of columns as the table does: their case does not matter in SQL."""
-    if names is None:
-        return None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"log must be NULL or a list of column names; got {names}.")
-    known: dict[str, str] = {name.lower(): name for name in table.column_names}
-    spelled: list[str] = [known.get(str(name).lower(), str(name)) for name in names]
-    return spelled
 
 
 def unscaled(encoding: Encoding, matrix: Matrix) -> Matrix:

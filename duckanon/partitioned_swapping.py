@@ -12,14 +12,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from duckanon import release_checks
+from duckanon.arguments import refuse_unknown
 from duckanon.cluster_size_search import STEP, Search, Verdict, search
 from duckanon.component_permutation import principal_components
 from duckanon.component_swapping import BASES, swap_in_clusters
 from duckanon.privacy_tests import privacy_tests
-from duckanon.release_checks import CHECKS, refuse_unknown
+from duckanon.release_checks import CHECKS
 from duckanon.spectral_clusters import METHODS, clusters
 from duckanon.spectral_encoding import Encoding, refuse_too_few
-from duckanon.spectral_moments import fit
+from duckanon.spectral_moments import batch_rows, fit
 from duckanon.spectral_sources import Source, open_source
 
 Matrix = NDArray[np.floating[Any]]
@@ -28,7 +29,6 @@ Tell = Callable[[float], None]
 SEARCHED_ROWS = 20_000  # the right size hardly depends on the number of rows
 LEAST_CLUSTER_SIZE = 10
 _CHECKED_ROWS = 1_000_000
-_BATCH_ROWS = 65_536
 _MEASURED_ROWS = 4_000  # originals whose neighbours are looked for in a trial
 _FRESH_DRAWS = 3  # of a size that the search chose, before the next larger one is taken
 
@@ -179,22 +179,18 @@ def checked(
         chosen = np.sort(random.choice(len(original), _CHECKED_ROWS, replace=False))
         original, rows = original[chosen], released.take(pa.array(chosen))
     coded = encoding.matrix(rows, np.float32)
-    found = release_checks.check(original, coded, random)
-    if found.passed:
-        return released
-    if checks == "error":
-        raise ValueError(found.sentence("choose a larger cluster_size, or checks := 'repair' to leave such rows out"))
-    kept = release_checks.repair(original, coded, random)
-    if kept.sum() < len(kept) / 2:
-        raise ValueError(found.sentence("choose a larger cluster_size, since a repair would leave out most rows"))
-    return released.filter(pa.array(kept))
+    advice = "choose a larger cluster_size" + (
+        "" if checks == "repair" else ", or checks := 'repair' to leave rows out"
+    )
+    kept = release_checks.screened(original, coded, checks, random, advice)
+    return released if kept.all() else released.filter(pa.array(kept))
 
 
 def read_matrix(source: Source, encoding: Encoding, rows: int) -> NDArray[np.float32]:
     """Read a source as the rows of a float32 matrix."""
     matrix = np.empty((rows, encoding.width), np.float32)
     start = 0
-    for batch in source.batches(_BATCH_ROWS):
+    for batch in source.batches(batch_rows(encoding.width)):
         end = start + batch.num_rows
         if end > rows:
             break

@@ -9,10 +9,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from duckanon import inference_attacks, matching, prediction, privacy_tests, progress, singling_out
+from duckanon.arguments import refuse_no_count
 from duckanon.encoding import encode
-from duckanon.measure_columns import kind_of, numbers_of, plain, report
+from duckanon.measure_columns import kind_of, numbers_of, plain
 from duckanon.measured_tables import aligned, encoded
 from duckanon.randomness import generator
+from duckanon.report_tables import report
 
 PRIVACY_TYPE = (
     "STRUCT(measure VARCHAR, value DOUBLE, reference_value DOUBLE, ks DOUBLE, p_value DOUBLE, shift DOUBLE, "
@@ -36,7 +38,7 @@ def prediction_risk(
     rows = tables.original
     looked_at = np.arange(len(rows))
     if sample is not None:
-        _refuse_no_count("sample", sample, 1)
+        refuse_no_count("sample", sample, 1)
         looked_at = np.sort(random.permutation(len(rows))[:sample])
     found = prediction.measures(rows[looked_at], tables.released, k, tell=progress.shown("anon.prediction_risk"))
     table = original.take(pa.array(looked_at))
@@ -109,7 +111,7 @@ def linkage_risk(
 ) -> pa.Table:
     """Guess secret columns from known ones by way of the release."""
     random = generator(seed)
-    _refuse_no_count("attacks", attacks, 1)
+    refuse_no_count("attacks", attacks, 1)
     for parameter, names in (("known_cols", known), ("secret_cols", secret)):
         if not isinstance(names, list) or not names:
             raise ValueError(f"{parameter} must be a list of column names such as ['age', 'zip']; got {names}.")
@@ -173,8 +175,3 @@ def _plain_numbers(tables: list[pa.Table | None], is_ordered: NDArray[np.bool_])
 
 def _some(rows: NDArray[Any], count: int, random: np.random.Generator) -> NDArray[Any]:
     return rows if len(rows) <= count else rows[np.sort(random.permutation(len(rows))[:count])]
-
-
-def _refuse_no_count(parameter: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{parameter} must be a whole number of at least {least}; got {value}.")

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from duckanon.measure_columns import Floats, check_rows, report
+from duckanon.measure_columns import Floats, check_rows
 from duckanon.query_columns import QueryColumn, query_column
 from duckanon.query_labels import Meanings
+from duckanon.report_tables import report
 
 QUERY_UTILITY_TYPE = (
     "STRUCT(predicates BIGINT, queries BIGINT, median_relative_error DOUBLE, mean_relative_error DOUBLE, "

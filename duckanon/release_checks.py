@@ -183,6 +183,47 @@ def repair(
     return keep
 
 
+def screened(
+    original: npt.ArrayLike,
+    released: npt.ArrayLike,
+    checks: str,
+    random: np.random.Generator,
+    advice: str,
+    budget: int = _BUDGET,
+) -> Flags:
+    """Check a release, and repair it where that is asked for.
+
+    Parameters
+    ----------
+    original, released, random, budget
+        As in :func:`check`.
+    checks
+        What to do about what is found: ``'error'`` or ``'repair'``.
+    advice
+        What to do when it is refused.
+
+    Returns
+    -------
+    numpy.ndarray
+        True for the rows to keep.
+
+    Raises
+    ------
+    ValueError
+        Where the checks fail, and do so after a repair, or one would leave out more than half of the rows.
+    """
+    rows, release = _both(original, released)
+    keep = np.ones(len(release), bool)
+    found = check(rows, release, random, budget=budget)
+    if not found.passed and checks == "repair":
+        keep = repair(rows, release, random, budget=budget)
+        if 2 * keep.sum() >= len(keep):
+            found = check(rows, release[keep], random, budget=budget)
+    if not found.passed:
+        raise ValueError(found.sentence(advice))
+    return keep
+
+
 def _both(original: npt.ArrayLike, released: npt.ArrayLike) -> tuple[Matrix, Matrix]:
     rows, release = np.asarray(original, np.float64), np.asarray(released, np.float64)
     if len(rows) < _SMALLEST or not len(release):
@@ -269,9 +310,3 @@ def _row_order(rows: Matrix, release: Matrix, random: np.random.Generator, confi
     limit = min(1.0, 0.5 + float(ndtri(confidence) * noise))
     area = float(wins.mean())
     return Finding("row_order", round(float((area - 0.5) * 2 * len(here))), area, 0.5, limit)
-
-
-def refuse_unknown(parameter: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse a value that is none of the choices."""
-    if value not in choices:
-        raise ValueError(f"{parameter} must be one of {', '.join(map(repr, choices))}; got {value!r}.")

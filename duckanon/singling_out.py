@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from duckanon import attack_rates
+from duckanon.report_tables import report_rows
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -17,17 +18,6 @@ Flags = npt.NDArray[np.bool_]
 REPORT_TYPE = (
     "STRUCT(mode VARCHAR, attacks BIGINT, rows_looked_at BIGINT, success DOUBLE, control_success DOUBLE, "
     "naive_success DOUBLE, risk DOUBLE, risk_lower DOUBLE, risk_upper DOUBLE)[]"
-)
-_SCHEMA = pa.schema(
-    [
-        ("mode", pa.string()),
-        ("attacks", pa.int64()),
-        ("rows_looked_at", pa.int64()),
-        *(
-            (name, pa.float64())
-            for name in ("success", "control_success", "naive_success", "risk", "risk_lower", "risk_upper")
-        ),
-    ]
 )
 _MISSING = np.inf  # beyond every number, so that no range reaches it
 _LARGEST = np.finfo(np.float64).max
@@ -139,7 +129,7 @@ def singling_out_risk(
                 "risk_upper": None if risk is None else risk.upper,
             }
         )
-    return pa.Table.from_pylist(rows, schema=_SCHEMA)
+    return report_rows(rows, REPORT_TYPE)
 
 
 class Sorted:

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from duckanon import copulas, microaggregation, noise, svd_swapping
+from duckanon.arguments import refuse_unknown
 from duckanon.copula_columns import copula_columns
 from duckanon.partitioned_swapping import Partitioned, checked_size
 from duckanon.randomness import generator
-from duckanon.release_checks import refuse_unknown
 from duckanon.spectral_encoding import Encoding
 from duckanon.spectral_moments import fit
 from duckanon.spectral_sources import open_source
@@ -210,6 +210,8 @@ def _read(
 
 
 def _whole(source: object, cols: list[str] | None) -> pa.Table:
+    if isinstance(source, pa.Table) and cols is None:  # as it came, without putting its chunks together anew
+        return source
     opened = open_source(source, cols)
     try:
         return pa.Table.from_batches(list(opened.batches(_BATCH_ROWS)), opened.schema)

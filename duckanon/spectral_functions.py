@@ -5,26 +5,17 @@ from __future__ import annotations
 import pyarrow as pa
 
 from duckanon import progress, spectral
-from duckanon.measured_tables import own_names
+from duckanon.arguments import own_names
 from duckanon.partitioned_swapping import Partitioned
 from duckanon.randomness import generator
+from duckanon.report_tables import report_rows
 
 REPORT_TYPE = (
     "STRUCT(step BIGINT, purpose VARCHAR, cluster_size BIGINT, distance_shift DOUBLE, ambiguity_shift DOUBLE, "
-    "uncertainty_shift DOUBLE, exact_copies DOUBLE, near_copies DOUBLE, passed BOOLEAN, chosen BOOLEAN)[]"
+    "uncertainty_shift DOUBLE, exact_copies DOUBLE, unique_copies DOUBLE, near_copies DOUBLE, passed BOOLEAN, "
+    "chosen BOOLEAN)[]"
 )
 _PURPOSES = {"whole": "one cluster", "bisect": "search", "confirm": "confirm"}
-_REPORT = pa.schema(
-    [
-        ("step", pa.int64()),
-        ("purpose", pa.string()),
-        ("cluster_size", pa.int64()),
-        *((name, pa.float64()) for name in ("distance_shift", "ambiguity_shift", "uncertainty_shift")),
-        *((name, pa.float64()) for name in ("exact_copies", "near_copies")),
-        ("passed", pa.bool_()),
-        ("chosen", pa.bool_()),
-    ]
-)
 
 
 def svd_swap(
@@ -80,7 +71,7 @@ def pica_report(
 ) -> pa.Table:
     """Report the search for a cluster size."""
     if table is None:
-        return _REPORT.empty_table()
+        return report_rows([], REPORT_TYPE)
     names = own_names(table, log)
     partitioned = Partitioned.of(table, None, names, nulls, basis, clustering, checks, generator(seed))
     found = partitioned.search(reference, progress.shown("anon.pica_report"))
@@ -90,13 +81,13 @@ def pica_report(
             "purpose": _PURPOSES[step.stage],
             "cluster_size": round(step.cluster_size),
             **{f"{name}_shift": step.verdict.numbers.get(name) for name in ("distance", "ambiguity", "uncertainty")},
-            **{name: step.verdict.numbers.get(name) for name in ("exact_copies", "near_copies")},
+            **{name: step.verdict.numbers.get(name) for name in ("exact_copies", "unique_copies", "near_copies")},
             "passed": step.verdict.passed,
             "chosen": step.cluster_size == found.cluster_size,
         }
         for number, step in enumerate(found.steps, 1)
     ]
-    return pa.Table.from_pylist(rows, _REPORT)
+    return report_rows(rows, REPORT_TYPE)
 
 
 def spectral_rhs(

@@ -6,6 +6,7 @@ result is turned back (thesis, section 4.1, figure 4-1).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,9 +15,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from duckanon import release_checks
+from duckanon.arguments import refuse_unknown
 from duckanon.component_permutation import permute_components, principal_components
 from duckanon.randomness import generator
-from duckanon.release_checks import CHECKS, refuse_unknown
+from duckanon.release_checks import CHECKS
 from duckanon.score_blocks import ScoreBlocks, blocks_needed
 from duckanon.spectral_encoding import Encoding, refuse_too_few
 from duckanon.spectral_moments import Moments, batch_rows, fit
@@ -201,21 +203,20 @@ class _Swap:
         """Return the permuted scores, permuted anew where they fail by chance, or what is left after a repair."""
         if self.checks == "off":
             return scores
-        places = self.watched if scores.shape[1] == self.rows else np.arange(min(len(self.watched), scores.shape[1]))
-        for _ in range(_FRESH_DRAWS):
-            rows = self.encoding.batch(
-                self.directions @ scores[:, places] + self.mean
-            )  # as they are given away: rounded
-            released = self.encoding.features(rows, np.float32).T
-            found = release_checks.check(self.originals.T, released, self.random, budget=_WATCHED_PAIRS)
-            if found.passed:
-                return scores
-            if self.checks == "repair" and len(places) == self.rows:
-                kept = release_checks.repair(self.originals.T, released, self.random)
-                if kept.sum() >= self.rows / 2:
-                    return np.ascontiguousarray(scores[:, kept])
+        for _ in range(_FRESH_DRAWS - 1):
+            with contextlib.suppress(ValueError):
+                return self._screened(scores)
             permute_components(scores, self.tolerance, self.random)
-        raise ValueError(found.sentence("release fewer columns or coarser values"))
+        return self._screened(scores)
+
+    def _screened(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        places = self.watched if scores.shape[1] == self.rows else np.arange(min(len(self.watched), scores.shape[1]))
+        checks = self.checks if len(places) == self.rows else "error"  # what was not looked at cannot be repaired
+        made = self.encoding.batch(self.directions @ scores[:, places] + self.mean)  # rounded, as it is given away
+        released = self.encoding.features(made, np.float32).T
+        advice = "release fewer columns or coarser values"
+        kept = release_checks.screened(self.originals.T, released, checks, self.random, advice, _WATCHED_PAIRS)
+        return scores if kept.all() else np.ascontiguousarray(scores[:, kept])
 
     def released(self, blocks: Iterable[NDArray[np.float32]], tell: Tell) -> Iterator[pa.RecordBatch]:
         """Turn permuted scores back into records."""

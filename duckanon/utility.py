@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from duckanon.measure_columns import CategoryPair, Floats, NumberPair, Pair, indicators, paired, report
+from duckanon.measure_columns import CategoryPair, Floats, NumberPair, Pair, indicators, paired
+from duckanon.report_tables import report
 from duckanon.two_samples import ks_distance, total_variation
 
 UTILITY_TYPE = (

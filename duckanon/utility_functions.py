@@ -11,8 +11,9 @@ from duckanon import classifier_utility as classifiers
 from duckanon import kernel_utility as kernel_measures
 from duckanon import query_utility as queries_utility
 from duckanon import utility as statistics
+from duckanon.arguments import own_names
 from duckanon.measure_columns import kind_of
-from duckanon.measured_tables import aligned, both_there, encoded, own_names, unscaled
+from duckanon.measured_tables import aligned, both_there, encoded, unscaled
 from duckanon.query_labels import meanings_of
 from duckanon.randomness import generator
 

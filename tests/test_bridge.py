@@ -281,3 +281,10 @@ def test_an_error_names_the_function_once(con: duckdb.DuckDBPyConnection) -> Non
     with pytest.raises(duckdb.InvalidInputException, match=r"anon\.swap: seed must be") as caught:
         con.execute("WITH t AS (SELECT 1 AS i) FROM anon.swap('t', ['i'], seed := -3)").fetchall()
     assert str(caught.value).count("anon.swap") == 1
+
+
+def test_a_call_for_several_rows_is_refused() -> None:
+    """DuckDB hands over several rows where an argument is a column of another table; there is one table to work on."""
+    called = bridge.report_function("anon.x", lambda table: pa.table({}), parcels.Parcels(parcels.TableBuilder))
+    with pytest.raises(ValueError, match=r"^anon\.x: it works on whole tables and cannot be called for every row"):
+        called(pa.array([None, None], pa.list_(pa.int64())))

@@ -10,7 +10,7 @@ from duckanon import copy_rates
 from duckanon.copy_rates import exact_copies, isolated, near_copies, parts, rate, row_codes, unique_copies
 from duckanon.prediction import measures
 from duckanon.privacy_tests import privacy_tests, shift
-from duckanon.release_checks import check, repair
+from duckanon.release_checks import check, repair, screened
 
 
 def people(random, rows):
@@ -279,3 +279,17 @@ def test_negative_binomial_quantile(share: float, failures: float, probability: 
     assert copy_rates._negative_binomial_quantile(share, failures, probability) == stats.nbinom.ppf(
         share, failures, probability
     )
+
+
+def test_a_repaired_release_is_checked_again() -> None:
+    random = np.random.default_rng(5)
+    rows, fresh = random.normal(size=(2, 600, 6))
+    leaky = np.concatenate([fresh[:560], rows[:40]])
+    with pytest.raises(ValueError, match=r"40 original rows come back unchanged .*; wait\.$"):
+        screened(rows, leaky, "error", random, "wait")
+    kept = screened(rows, leaky, "repair", random, "wait")
+    assert kept[:560].sum() > 500
+    assert check(rows, leaky[kept], random).passed
+    with pytest.raises(ValueError, match=r"600 original rows come back unchanged"):
+        screened(rows, rows, "repair", random, "wait")
+    assert screened(rows, fresh, "error", random, "wait").all()
