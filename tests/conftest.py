@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon import catalog
+from duckanon.bridge import catalog
 from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, parse
 
 

@@ -1,0 +1,1 @@
+"""Assess: which sets of columns pick people out of a table."""

@@ -1,0 +1,281 @@
+"""Class statistics of every set of columns of a table, by one walk over the lattice of sets.
+
+The columns come as dense integer codes, as from ``encoding.encode``.  :func:`walk` visits the subsets depth first: the
+codes of a set refine to those of its children, a row that is unique in a set is left out of all the work below it, and
+rows that agree on every column still in play are collapsed into one row with a weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckanon.common.codes import Codes, Column
+
+Weights: TypeAlias = "NDArray[np.float64]"
+Stop: TypeAlias = Callable[[tuple[int, ...], int], bool]
+
+_MAX_KEY = 2**62  # mixed-radix keys stay below this bound, so that int64 never overflows
+_SHRINK = 0.75  # a table is collapsed only to at most this share of its rows
+_GAIN = 4.0  # and when its sets, times the share of rows that go, are more than this and its columns
+_FEW = 256  # and not when it has fewer rows
+_DENSE = 2.0  # count by bincount when there are at most this many cells a row, else by sorting
+_DENSE_DEEPER = 8.0  # the same where the codes of the set are needed too, which makes sorting dearer
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiplier of a quick hash
+
+
+class SetStats(NamedTuple):
+    """What :func:`walk` tells about one set of columns.
+
+    Attributes
+    ----------
+    columns : tuple of int
+        Indices of the columns, ascending.
+    distinct : int
+        Number of distinct combinations that occur.
+    singletons : int
+        Number of rows whose combination occurs exactly once.
+    smallest : int
+        Size of the smallest class (0 for a table without rows).
+    stopped : bool
+        Whether the `stop` predicate held here; such a set is minimal when the predicate is monotone.
+    """
+
+    columns: tuple[int, ...]
+    distinct: int
+    singletons: int
+    smallest: int
+    stopped: bool
+
+
+class _Table(NamedTuple):
+    """Rows under a node of the lattice."""
+
+    prefix: Codes  # code of the node's set
+    cells: int  # which is below this
+    tail: list[Column]  # columns that may still join the set
+    weights: Weights | None  # number of rows that were collapsed into each
+    unique: int  # rows left out, because no other row has their combination of the node's columns
+    least: float  # about the least number of distinct rows there can be
+
+
+def walk(columns: Sequence[Column], max_size: int | None = None, stop: Stop | None = None) -> Iterator[SetStats]:
+    """Compute the class statistics of every set of 1 .. `max_size` columns.
+
+    Parameters
+    ----------
+    columns : sequence of (ndarray, int)
+        Codes and number of distinct codes of each column, as from ``encoding.encode``.
+    max_size : int, optional
+        Size of the largest sets; all columns when it is None.
+    stop : callable, optional
+        ``stop(columns, singletons)``: a monotone predicate (once true for a set, true for its supersets).  Where it
+        holds the set is yielded with `stopped` true, and none of its supersets is visited.
+
+    Yields
+    ------
+    SetStats
+        One a set.  Every set comes after all its subsets, whence the sets that stop are exactly the minimal ones.
+
+    Notes
+    -----
+    Columns are ordered by falling distinct count, c_0 .. c_m-1, and a set is reached from the set without its last
+    column.  Children are visited last column first; with bit m-1-i for column c_i that is the order of counting in
+    binary, in which a subset, being the smaller number, comes before its supersets.  So one depth-first walk gives
+    exact minimality, with memory for the tables along a path and not for a level of the lattice.  Codes of sets are
+    int32, so there must be fewer than 2**28 rows.
+    """
+    order = sorted(range(len(columns)), key=lambda i: -columns[i][1])
+    size = len(columns) if max_size is None else min(max_size, len(columns))
+    if size > 0:
+        root = _Table(np.zeros(len(columns[0][0]), np.uint8), 1, [columns[i] for i in order], None, 0, 0.0)
+        yield from _children(root, order, (), size, stop, [])
+
+
+def _children(
+    table: _Table, names: list[int], parent: tuple[int, ...], depth: int, stop: Stop | None, found: list[int]
+) -> Iterator[SetStats]:
+    """Visit the sets below a node; `found` has the minimal sets so far as bit masks."""
+    for view in reversed(_views(table, depth)):
+        at = len(names) - len(view.tail)
+        node = tuple(sorted((*parent, names[at])))
+        mask = sum(1 << i for i in node)
+        if any(mask & minimal == minimal for minimal in found):
+            continue
+        (distinct, singletons, smallest), child = _refine(view, depth)
+        stopped = stop is not None and stop(node, singletons)
+        if stopped:
+            found.append(mask)
+        yield SetStats(node, distinct, singletons, smallest, stopped)
+        if child is not None and not stopped:
+            yield from _children(child, names[at + 1 :], node, depth - 1, stop, found)
+
+
+def _refine(table: _Table, depth: int) -> tuple[tuple[int, int, int], _Table | None]:
+    """Add the first tail column to the set of a node: the set's statistics, and its table if it has children."""
+    (codes, count), *tail = table.tail
+    rows, cells, weights, unique = len(codes), table.cells * count, table.weights, table.unique
+    below = _sets_below(len(tail), depth - 1)
+    if rows == 0:
+        return (unique, unique, min(unique, 1)), table._replace(tail=tail) if below else None
+    dense = cells <= max(256, rows * (_DENSE_DEEPER if below else _DENSE))
+    key: Codes = np.multiply(table.prefix, count, dtype=np.intp if dense or cells >= 2**31 else np.int32)
+    key += codes
+    if not dense and not below:
+        distinct, singletons, smallest = _leaf(key, cells, weights)
+        return (distinct + unique, singletons + unique, 1 if unique else smallest), None
+    sizes: NDArray[Any]
+    if dense:
+        sizes = np.bincount(key, weights, minlength=cells)
+    else:
+        key, sizes = _rank(key, cells, weights)
+    distinct, singletons = int(np.count_nonzero(sizes)), int(np.count_nonzero(sizes == 1))
+    smallest = 1 if singletons or unique else int(sizes[sizes > 0].min())
+    stats = distinct + unique, singletons + unique, smallest
+    if not below:
+        return stats, None
+    if 2 * singletons * below > (rows - singletons) * len(tail):  # leaving them out costs less than it saves below
+        kept = np.flatnonzero((sizes > 1).take(key))
+        key = _numbers(sizes > 1).take(key.take(kept))
+        tail = [(codes.take(kept), count) for codes, count in tail]
+        weights = None if weights is None else weights.take(kept)
+        return stats, _Table(key, distinct - singletons, tail, weights, unique + singletons, table.least - singletons)
+    if 2 * distinct < len(sizes):
+        return stats, _Table(_numbers(sizes > 0).take(key), distinct, tail, weights, unique, table.least)
+    return stats, _Table(key.astype(np.int32, copy=False), len(sizes), tail, weights, unique, table.least)
+
+
+def _numbers(chosen: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Lookup table that numbers the chosen cells 0, 1, 2 ..."""
+    numbers = np.cumsum(chosen, dtype=np.int32)
+    numbers -= 1
+    return numbers
+
+
+def _leaf(key: Codes, cells: int, weights: Weights | None) -> tuple[int, int, int]:
+    """Distinct combinations, singletons and smallest class of a set whose codes are not needed any more."""
+    flagged = key
+    if weights is not None:  # one bit tells a row of more weight than 1, so the sort need not carry the weights
+        flagged = key.astype(np.int32 if cells < 2**30 else np.int64)
+        flagged *= 2
+        flagged += weights > 1
+    flagged.sort()
+    first = np.ones(len(key) + 1, np.bool_)
+    first[1:-1] = (flagged[1:] ^ flagged[:-1]) > (weights is not None)
+    single = first[1:] & first[:-1]
+    if weights is not None:
+        single &= (flagged & 1) == 0
+    distinct, singletons = int(np.count_nonzero(first)) - 1, int(np.count_nonzero(single))
+    if singletons:
+        return distinct, singletons, 1
+    if weights is None:
+        return distinct, 0, int(np.diff(np.flatnonzero(first)).min())
+    return distinct, 0, int(_rank(key, cells, weights)[1].min())
+
+
+def _sets_below(columns: int, depth: int) -> int:
+    return sum(math.comb(columns, size) for size in range(1, min(depth, columns) + 1))
+
+
+def _views(table: _Table, depth: int) -> list[_Table]:
+    """For each tail column the table of that and the later columns, its equal rows collapsed where that pays.
+
+    A collapsed table has at most _SHRINK of the rows of the one before it, so that together they are O(rows).
+    """
+    views: list[_Table] = []
+    key: NDArray[np.int64] | None = None
+    for _, count in table.tail:
+        rows, left = len(table.prefix), _sets_below(len(table.tail), depth)
+        cells = table.cells * math.prod(count for _, count in table.tail)
+        if rows >= _FEW and cells < _MAX_KEY and _pays(table.least / rows, left, len(table.tail)):
+            key = _row_key(table) if key is None else key
+            share = _distinct_share(key)
+            if _pays(share, left, len(table.tail)):
+                key, weights = _collapse(key, cells, table.weights)
+                table = _Table(*_split(key.copy(), table), weights, table.unique, len(key))
+            else:
+                table = table._replace(least=0.9 * share * rows)
+        views.append(table)
+        if key is not None:
+            key -= np.multiply(table.tail[0][0], cells // count, dtype=np.int64)
+        table = table._replace(tail=table.tail[1:], least=table.least / max(count, 1))
+    return views
+
+
+def _pays(share: float, left: int, columns: int) -> bool:
+    """Whether to collapse a table of so many columns to `share` of its rows for the sake of the `left` sets."""
+    return share <= _SHRINK and left * (1 - share) > _GAIN + columns
+
+
+def _row_key(table: _Table) -> NDArray[np.int64]:
+    """Mixed-radix key of the rows, the first tail column as its leading digit and the prefix as its last."""
+    key = np.zeros(len(table.prefix), np.int64)
+    for codes, count in [*table.tail, (table.prefix, table.cells)]:
+        key *= count
+        key += codes
+    return key
+
+
+def _split(key: NDArray[np.int64], table: _Table) -> tuple[Codes, int, list[Column]]:
+    """Codes of the prefix and of the tail columns from the key, the inverse of :func:`_row_key`."""
+    digits: list[Column] = []
+    for like, count in [(table.prefix, table.cells), *reversed(table.tail)]:
+        rest = key // count  # unlike divmod this is vectorised for a scalar divisor
+        key -= rest * count
+        digits.append((key.astype(like.dtype), count))
+        key = rest
+    return *digits[0], digits[:0:-1]
+
+
+def _distinct_share(key: NDArray[np.int64]) -> float:
+    """Estimate distinct keys over rows from the rows whose key has a hash in a small range: all copies or none."""
+    if len(key) > 2**15:
+        key = key.take(np.flatnonzero(key.view(np.uint64) * _GOLDEN < np.uint64(2**59)))
+    return len(_starts(np.sort(key))) / len(key) if len(key) else 1.0
+
+
+def _collapse(key: NDArray[np.int64], cells: int, weights: Weights | None) -> tuple[NDArray[np.int64], Weights]:
+    """Distinct keys and the weight of each."""
+    if cells <= _DENSE * len(key):
+        sizes = np.bincount(key, weights)
+        distinct = np.flatnonzero(sizes)
+        return distinct, sizes.take(distinct).astype(np.float64)
+    if weights is None:
+        key = np.sort(key)
+        starts = _starts(key)
+        return key.take(starts), np.diff(starts, append=len(key)).astype(np.float64)
+    order = _order(key, cells)
+    key = key.take(order)
+    starts = _starts(key)
+    return key.take(starts), np.add.reduceat(weights.take(order), starts)
+
+
+def _rank(key: Codes, cells: int, weights: Weights | None) -> tuple[Codes, NDArray[Any]]:
+    """Dense code of every row by its key, and the size of each class."""
+    order = _order(key, cells)
+    starts = _starts(key.take(order))
+    runs = np.diff(starts, append=len(key))
+    ranks = np.empty(len(key), np.int32)
+    ranks[order] = np.repeat(np.arange(len(starts), dtype=np.int32), runs)
+    return ranks, runs if weights is None else np.add.reduceat(weights.take(order), starts)
+
+
+def _order(key: Codes, cells: int) -> NDArray[np.intp]:
+    """Order of the rows by key; one sort of key and row number packed into 64 bits, if they fit."""
+    bits = len(key).bit_length()
+    if cells << bits > _MAX_KEY:
+        return np.argsort(key)
+    packed = key.astype(np.int64)
+    packed <<= bits
+    packed |= np.arange(len(key))
+    packed.sort()
+    return packed & ((1 << bits) - 1)
+
+
+def _starts(ordered: Codes) -> NDArray[np.intp]:
+    """Positions where a run of equal values starts in a sorted array that is not empty."""
+    return np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))

@@ -1,0 +1,1 @@
+"""Boxes: intervals that at least k records share, shaped for chosen statistics."""

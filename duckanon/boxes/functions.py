@@ -1,0 +1,242 @@
+"""The table that ``anon.boxes`` releases: numbers and dates as intervals, everything else as it was."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon.boxes import theory
+from duckanon.boxes.ends import rounded_outward
+from duckanon.boxes.make import Boxes, make_boxes
+from duckanon.boxes.shaping import Statistic
+from duckanon.common import labels, progress, values
+from duckanon.common.arrays import Floats
+from duckanon.common.randomness import generator
+
+DAY = 86_400_000_000  # microseconds
+HIGH = "_duckanon_hi "
+"""What the column of upper ends is called on its way, before the column's own name; the lower ends have that name."""
+
+_KINDS = {"standard_deviation": "sd", "standard deviation": "sd"}
+
+OPTIMUM_TYPE = "STRUCT(optimum DOUBLE, bounds DOUBLE, bounds_ratio DOUBLE, cell DOUBLE, cell_ratio DOUBLE)[]"
+
+
+def boxes(
+    table: pa.Table,
+    cols: Sequence[str],
+    k: int,
+    statistics: Sequence[Mapping[str, Any]] | None,
+    l: int,  # noqa: E741 - the papers' name
+    epsilon: Any,
+    box: str,
+    effort: str,
+    seconds: float | None,
+) -> pa.Table:
+    """Put the records of a table into boxes (`duckanon.boxes.make`) and return it with intervals, in a random order."""
+    for name in table.column_names:
+        if name.lower() == "box" or name.lower().startswith("_duckanon_"):
+            raise ValueError(f'the table has a column "{name}", a name that is needed for the boxes; rename it first.')
+    names = _own_names(table, cols)
+    made = _made(table, names, k, statistics, l, epsilon, effort, seconds)
+    lower, upper = made.intervals(box)
+    order = generator(None).permutation(table.num_rows)
+    shuffled = table.take(pa.array(order))
+    number = made.box[order]
+    for place, name in enumerate(names):
+        low, high = _ends(table.column(name), made.box, lower[:, place], upper[:, place], box)
+        shuffled = shuffled.set_column(shuffled.column_names.index(name), name, low.take(pa.array(number)))
+        shuffled = shuffled.append_column(HIGH + name, high.take(pa.array(number)))
+    return shuffled.append_column("_duckanon_box", pa.array(number + 1))
+
+
+def optimum(
+    table: pa.Table | None, cols: Sequence[str], k: int, statistics: Sequence[Mapping[str, Any]] | None
+) -> pa.Table:
+    """Report how wide boxes must be at best, asymptotically, and how wide those that are made are."""
+    if table is None:
+        raise ValueError("the table has no rows to look at.")
+    names = _own_names(table, cols)
+    asked = _statistics(statistics, names)
+    least = theory.optimal_uncertainty(_numbers(table, names), k, asked)
+    made = _made(table, names, k, statistics, 1, None, "default", None)
+    found = {kind: made.uncertainty(kind) for kind in ("bounds", "cell")}
+    row = {"optimum": least}
+    for kind, width in found.items():
+        row |= {kind: width, f"{kind}_ratio": width / least if least else float("nan")}
+    return pa.table({name: [value] for name, value in row.items()})
+
+
+def halfwidths(
+    sensitivities: Sequence[float] | None,
+    density: float | None,
+    k: int | None,
+    l: int | None,  # noqa: E741
+    epsilon: Sequence[float] | None,
+) -> list[float] | None:
+    """Return the best half-widths of a box around one point; None where something is not known."""
+    if sensitivities is None or density is None or k is None or l is None:
+        return None
+    found = theory.halfwidths(np.array(sensitivities, np.float64), density, k, l, epsilon)
+    return [float(width) for width in found]
+
+
+def _made(
+    table: pa.Table,
+    names: Sequence[str],
+    k: int,
+    statistics: Sequence[Mapping[str, Any]] | None,
+    l: int,  # noqa: E741
+    epsilon: Any,
+    effort: str,
+    seconds: float | None,
+) -> Boxes:
+    own = {name.lower(): name for name in names}
+    try:
+        pairs = epsilon.items() if isinstance(epsilon, dict) else epsilon or []
+        apart = {own.get(str(name).lower(), str(name)): float(value) for name, value in pairs}
+    except (TypeError, ValueError):
+        raise ValueError(f"epsilon must be a map such as MAP {{'age': 2}}; got {epsilon}.") from None
+    if seconds is not None and not isinstance(seconds, int | float):
+        raise ValueError(f"seconds must be a number; got {seconds}.")
+    for name in apart:
+        if name in own.values() and values.is_time(table.schema.field(name).type):
+            apart[name] *= DAY
+    asked = _statistics(statistics, names)
+    tell = progress.shown("anon.boxes") if effort == "thorough" else None
+    return make_boxes(_numbers(table, names), k, asked, l, apart or None, effort, seconds, tell)
+
+
+def _own_names(table: pa.Table, cols: Sequence[str]) -> list[str]:
+    """Return the columns under the names that the table has for them."""
+    wanted = {name.lower() for name in cols}
+    return [name for name in table.column_names if name.lower() in wanted]
+
+
+def _numbers(table: pa.Table, names: Sequence[str]) -> dict[str, Floats]:
+    found = {}
+    for name in names:
+        column = table.column(name)
+        if column.null_count:
+            raise ValueError(f'column "{name}" has {column.null_count} NULLs, which no interval holds; leave them out.')
+        found[name] = values.numbers(name, column)[0]
+        is_far = (
+            len(found[name]) and np.abs(found[name]).max() / _unit(column.type) > _LARGEST_EXACT[_is_day(column.type)]
+        )
+        if is_far and not pa.types.is_floating(column.type):
+            raise ValueError(f'column "{name}" has values too far away to be computed with exactly; leave them out.')
+    return found
+
+
+_LARGEST_EXACT = {False: 2.0**53, True: 3_700_000}
+"""How many units a value may be away from 0: what a double tells apart, and for days the year 12,000 or so."""
+
+
+def _is_day(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind))
+
+
+def _unit(kind: pa.DataType) -> float:
+    """Return the least distance of two values of a type, in the numbers that are computed with."""
+    if _is_day(kind):
+        return DAY
+    if pa.types.is_timestamp(kind):
+        return {"s": 1e6, "ms": 1e3}.get(kind.unit, 1.0)
+    if pa.types.is_decimal(kind):
+        return float(10.0**-kind.scale)
+    return 1.0
+
+
+def _statistics(given: Sequence[Mapping[str, Any]] | None, names: Sequence[str]) -> list[Statistic] | None:
+    """Read the statistics as the caller wrote them: structs of statistic, columns, probability, accuracy."""
+    if given is None:
+        return None
+    own = {name.lower(): name for name in names}
+    found = []
+    for one in given:
+        if not isinstance(one, Mapping) or not {"statistic", "columns"} <= one.keys():
+            raise ValueError(
+                "statistics must be a list such as [{'statistic': 'variance', 'columns': ['age']}], with probability "
+                f"and accuracy where they matter; got {one}."
+            )
+        if unknown := one.keys() - {"statistic", "columns", "probability", "accuracy"}:
+            raise ValueError(f"a statistic has statistic, columns, probability and accuracy; got {min(unknown)}.")
+        listed = one["columns"] if isinstance(one["columns"], list) else [one["columns"]]
+        columns = tuple(own.get(str(name).lower(), str(name)) for name in listed)
+        kind = str(_KINDS.get(one["statistic"], one["statistic"]))
+        more = {key: float(one[key]) for key in ("probability", "accuracy") if one.get(key) is not None}
+        found.append(Statistic(kind, columns, **more))
+    return found
+
+
+def _ends(
+    column: pa.ChunkedArray, box_of: npt.NDArray[np.int64], lower: Floats, upper: Floats, box: str
+) -> tuple[pa.Array, pa.Array]:
+    """Return the ends of each box in a column, in its own type, and never inside its records.
+
+    The outermost cells would end at the smallest and the largest value of all, which are real people's: they are grown
+    outward to round numbers.
+    """
+    kind = column.type
+    if box == "bounds":
+        return _extremes(column, box_of)
+    if box == "cell":
+        first, last = lower.min(), upper.max()
+        ends = rounded_outward(np.array([[first]]), np.array([[last]]))
+        if _is_day(kind):
+            ends = _month(np.array([first / DAY]), False) * DAY, _month(np.array([last / DAY]), True) * DAY
+        lower = np.where(lower == first, float(ends[0].ravel()[0]), lower)
+        upper = np.where(upper == last, float(ends[1].ravel()[0]), upper)
+    elif _is_day(kind):
+        lower, upper = _month(lower / DAY, False) * DAY, _month(upper / DAY, True) * DAY
+    low, high = _typed(kind, lower, upper)
+    if pa.types.is_float64(kind):  # what was computed with is what the column holds: nothing to make good
+        return low, high
+    least, largest = _extremes(column, box_of)
+    return pc.min_element_wise(low, least), pc.max_element_wise(high, largest)
+
+
+def _extremes(column: pa.ChunkedArray, box_of: npt.NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
+    """Return the smallest and the largest value of each box, as the column holds them."""
+    grouped = pa.table({"box": pa.array(box_of), "x": column}).group_by("box").aggregate([("x", "min"), ("x", "max")])
+    grouped = grouped.sort_by("box")
+    least, largest = grouped.column("x_min").combine_chunks(), grouped.column("x_max").combine_chunks()
+    return least, largest
+
+
+def _typed(kind: pa.DataType, lower: Floats, upper: Floats) -> tuple[pa.Array, pa.Array]:
+    """Write ends in a column's own type.
+
+    A cell ends midway between values. Where a type has only whole numbers, days or so many decimals, no other value
+    lies between that and the next value inside: ends are rounded inward, and lose nothing.
+    """
+    unit = _unit(kind)
+    if pa.types.is_floating(kind):
+        return pa.array(lower).cast(kind, safe=False), pa.array(upper).cast(kind, safe=False)
+    low, high = np.ceil(lower / unit - 1e-6), np.floor(upper / unit + 1e-6)
+    if _is_day(kind):
+        return tuple(pa.array(end.astype(np.int32)).cast(pa.date32()) for end in (low, high))
+    if pa.types.is_timestamp(kind):
+        moments = (pa.array((end * unit).astype(np.int64)).cast(pa.timestamp("us", kind.tz)) for end in (low, high))
+        return tuple(moment.cast(kind) for moment in moments)
+    if pa.types.is_decimal(kind):
+        most = float(10.0**kind.precision - 1)
+        whole = (np.clip(end, -most, most).astype(np.int64).tolist() for end in (low, high))
+        return tuple(pa.array([decimal.Decimal(n).scaleb(-kind.scale) for n in end], kind) for end in whole)
+    dtype = np.dtype(f"{'u' if pa.types.is_unsigned_integer(kind) else ''}int{kind.bit_width}")
+    bounds = np.iinfo(dtype)
+    return tuple(pa.array(np.clip(end, bounds.min, bounds.max).astype(dtype)) for end in (low, high))
+
+
+def _month(days: Floats, is_end: bool) -> Floats:
+    """Return the first day of each day's month, or the last."""
+    starts = labels.period_starts(np.floor(days).astype(np.int64), "month")
+    if not is_end:
+        return starts.astype(np.float64)
+    return np.array([labels.period(int(start), "month")[1] - 1 for start in starts], np.float64)

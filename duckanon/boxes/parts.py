@@ -1,0 +1,99 @@
+"""Cutting a large table into parts that fit the processor's cache, each of which becomes boxes on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from duckanon.boxes.cuts import candidates
+from duckanon.boxes.diversity import diverse
+from duckanon.boxes.nodes import Floats, Ints, Masks, Points, midway, root_nodes
+from duckanon.boxes.search import Rules
+
+PART = 1 << 17  # records; the columns and orders of a part stay in the cache
+_SAMPLE = 1 << 13  # records that decide how a larger part is cut
+
+
+class Part(NamedTuple):
+    """Some records, ascending, and the cell they lie in; `whole` if nothing separates them."""
+
+    records: Ints
+    lower: Floats
+    upper: Floats
+    whole: bool
+
+
+def parts(points: Points, rules: Rules) -> Iterator[Part]:
+    """Cut the records, one large node at a time, until no part has more than `PART` records.
+
+    The column and the share of leaves on each side are chosen on an even sample, the cut is then made on all records.
+    """
+    shaping = range(points.shaping)
+    lower = np.array([points.values[j].min() for j in shaping])
+    upper = np.array([points.values[j].max() for j in shaping])
+    waiting = [Part(np.arange(len(points.values[0])), lower, upper, False)]
+    while waiting:
+        part = waiting.pop()
+        size = len(part.records)
+        if size <= PART or size < 2 * rules.k:
+            yield part
+            continue
+        cut = _cut(points, part, rules)
+        if cut is None:
+            yield part._replace(whole=True)
+            continue
+        column, left = cut
+        values = points.values[column].take(part.records)
+        upper, lower = part.upper.copy(), part.lower.copy()
+        upper[column] = lower[column] = midway(values.compress(left).max(), values.compress(~left).min())
+        waiting.append(Part(part.records.compress(~left), lower, part.upper, False))
+        waiting.append(Part(part.records.compress(left), part.lower, upper, False))
+
+
+def _cut(points: Points, part: Part, rules: Rules) -> tuple[int, Masks] | None:
+    """Find a column and the records of the left side; None if nothing separates the records."""
+    size = len(part.records)
+    step = -(-size // _SAMPLE)
+    sample = points.take(part.records[::step])
+    count = len(sample.values[0])
+    nodes = root_nodes(sample, np.array([count]), part.lower[None], part.upper[None])
+    # Only shares of the sample are of interest, so k plays no part there unless the node has few leaves.
+    k = max(1, min(rules.k // step, count // 64))
+    options = candidates(sample, nodes, k, scale=step * k / rules.k, uneven=rules.uneven, shares=rules.shares)
+    for choice in np.argsort(options.scores[0], kind="stable"):
+        column, cut = int(options.columns[choice]), int(options.cuts[0, choice])
+        values = points.values[column].take(part.records)
+        order = nodes.orders[column]
+        below, above = sample.values[column][order[cut - 1]], sample.values[column][order[cut]]
+        # The sample's place is good enough, as a part has thousands of leaves; where it falls on ties it is not.
+        left = values <= below if below < above else _left(values, round(cut / count * size), rules.k)
+        if left is None or not rules.k <= np.count_nonzero(left) <= size - rules.k:
+            continue
+        if rules.l == 1 or _both_diverse(points, part, rules, left):
+            return column, left
+    return None
+
+
+def _left(values: Floats, wanted: int, k: int) -> Masks | None:
+    """Cut where neighbours differ, nearest to a place with at least k records on both sides."""
+    size = len(values)
+    there = float(np.partition(values, wanted)[wanted])
+    lesser: Masks = values < there
+    up_to: Masks = values <= there
+    left, right = np.count_nonzero(lesser), np.count_nonzero(up_to)
+    fits_left, fits_right = k <= left <= size - k, k <= right <= size - k
+    if fits_left and (not fits_right or wanted - left <= right - wanted):
+        return lesser
+    return up_to if fits_right else None
+
+
+def _both_diverse(points: Points, part: Part, rules: Rules, left: Masks) -> bool:
+    for chosen in (left, ~left):
+        some = points.take(part.records.compress(chosen))
+        count = len(some.values[0])
+        orders = [np.argsort(values) for values in some.values]
+        if not diverse(some.values, orders, np.array([0]), np.array([count]), rules.l, rules.epsilon).all():
+            return False
+    return True

@@ -1,0 +1,122 @@
+"""Boxes of a whole table: part after part, and for each part the best of several ways to grow them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from duckanon.boxes import parts as box_parts
+from duckanon.boxes.cuts import MORE_SHARES, SHARES
+from duckanon.boxes.nodes import Leaves, Nodes, Points, root_nodes
+from duckanon.boxes.parts import Part, parts
+from duckanon.boxes.search import Rules, grow, joined
+from duckanon.boxes.thorough import search
+
+_LARGE = 200_000  # records of a table that is grown in one way only, with an eye on the time
+_UNEVEN = 0.02
+_CLOSELY = 100_000  # records of a table up to which everything is tried
+_TRIES, _WIDE = 6, 4
+# Look-ahead, look-ahead that takes off thinner tails, and plain halving.  The first wins among equals.
+_PORTFOLIO = (SHARES, MORE_SHARES, SHARES[:1])
+
+
+def leaves_of(
+    points: Points, rules: Rules, thorough: bool, limit: float, progress: Callable[[float], None]
+) -> Iterator[Leaves]:
+    """Make the boxes of one batch of parts after the other.
+
+    Parameters
+    ----------
+    points : Points
+        All records, sorted by value.
+    rules : Rules
+        What a box must hold; how hard to look is decided here, from the number of records.
+    thorough : bool
+        Whether to go on searching.
+    limit : float
+        The time (of `time.monotonic`) at which the search should end.
+    progress : callable
+        Called with the share of the work that is done.
+
+    Yields
+    ------
+    Leaves
+        Boxes, with the records' numbers.
+    """
+    size = len(points.values[0])
+    large = size > _LARGE
+    # A large table takes long enough without the last percent.
+    share = 0.0 if large else min(_CLOSELY / size, 1.0)
+    # Even trees cost nothing where the sensitivities are the same everywhere; else they do.
+    uneven = _UNEVEN if all(isinstance(weight, float) for weight in points.weights) else _UNEVEN / 4
+    rules = replace(
+        rules,
+        tries=max(round(_TRIES * share), 1),
+        wide=max(round(_WIDE * share), 1),
+        uneven=uneven if large else 0.0,
+    )
+    begun, done = time.monotonic(), 0
+    for batch in _batches(parts(points, rules)):
+        records = np.concatenate([part.records for part in batch])
+        lower, upper = np.array([part.lower for part in batch]), np.array([part.upper for part in batch])
+        if batch[0].whole:
+            yield Leaves(records, np.array([len(records)]), np.array([0]), lower, upper)
+        else:
+            some = points.take(records)
+            nodes = root_nodes(some, np.array([len(part.records) for part in batch]), lower, upper)
+            # Every batch has its share of the time.
+            before, after = done / size, (done + len(records)) / size
+            deadline = begun + (limit - begun) * after if thorough else begun
+
+            def report(share: float, low: float = before, high: float = after) -> None:
+                progress(low + (high - low) * share)
+
+            leaves = _best(some, nodes, rules, not large or thorough, thorough, deadline, report)
+            yield leaves._replace(records=records.take(leaves.records))
+        done += len(records)
+        progress(done / size)
+
+
+def _best(
+    points: Points,
+    nodes: Nodes,
+    rules: Rules,
+    several: bool,
+    thorough: bool,
+    deadline: float,
+    report: Callable[[float], None],
+) -> Leaves:
+    """Grow every node in the way of the portfolio that costs least."""
+    if not several:
+        return grow(points, nodes, rules)[0]
+    # The last leaves are left for the winner: trying more cuts there makes no way dearer than it was.
+    costs = [grow(points, nodes, replace(rules, shares=shares, tries=1, wide=1))[1] for shares in _PORTFOLIO]
+    winner = np.argmin(costs, axis=0)
+    done: list[Leaves] = []
+    for way in np.unique(winner):
+        of_way = np.flatnonzero(winner == way)
+        chosen, way_rules = nodes.keep(winner == way), replace(rules, shares=_PORTFOLIO[way])
+        if thorough:
+            leaves, _ = search(points, chosen, way_rules, deadline, report)
+        else:
+            leaves, _, _ = grow(points, chosen, way_rules)
+        done.append(leaves._replace(roots=of_way[leaves.roots]))
+    return joined(done, nodes)
+
+
+def _batches(some_parts: Iterator[Part]) -> Iterator[list[Part]]:
+    """Put small parts together, up to `PART` records; a part that cannot be cut comes alone."""
+    batch: list[Part] = []
+    for part in some_parts:
+        if part.whole:
+            yield [part]
+            continue
+        if batch and sum(len(p.records) for p in batch) + len(part.records) > box_parts.PART:
+            yield batch
+            batch = []
+        batch.append(part)
+    if batch:
+        yield batch

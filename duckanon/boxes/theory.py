@@ -1,0 +1,182 @@
+"""The papers' best boxes at a point, and what boxes can reach in the limit of much data.
+
+References
+----------
+"Data Anonymization that Leads to the Most Accurate Estimates" (000), Sections II and IV; "Fuzzy-Motivated Approach"
+(001), Section II; `ERRATA.md`, Boxes, points 6 and 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from duckanon.boxes.nodes import Points, root_nodes
+from duckanon.boxes.parts import parts
+from duckanon.boxes.search import Rules, grow
+from duckanon.boxes.shaping import Statistic, sensitivities
+from duckanon.common.arrays import Floats
+
+
+def halfwidths(
+    sensitivity: ArrayLike,
+    density: ArrayLike,
+    k: float,
+    l: int = 1,  # noqa: E741 - the papers' name
+    epsilon: ArrayLike | None = None,
+) -> Floats:
+    """Compute the half-widths of the best box around a point (000, Sections II and IV).
+
+    Parameters
+    ----------
+    sensitivity : array of float, points by columns or columns
+        a_i = N |dC/dx_i|, above 0: a column that no statistic depends on has no part in the box (ERRATA, point 6).
+    density : array of float, or float
+        The count density rho at each point: its integral is the number of records.
+    k : float
+        The number of records in the box.
+    l : int
+        The number of different values of each column.
+    epsilon : array of float, one a column, optional
+        How far apart different values are; 0 if it is not given.
+
+    Returns
+    -------
+    float64, like `sensitivity`
+        Half-widths with the smallest sum of a_i Delta_i of all boxes with rho * prod(2 Delta_i) >= k and
+        2 Delta_i >= l epsilon_i.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not positive, or l is above k.
+
+    Notes
+    -----
+    With the columns sorted by falling a_i epsilon_i the first t have Delta_i = l epsilon_i / 2, the others c_t / a_i;
+    t = n is tested first, then the smallest t with 2 c_t / l >= a_(t+1) epsilon_(t+1) is taken (ERRATA, point 7).
+    """
+    a = np.atleast_1d(np.asarray(sensitivity, dtype=np.float64))
+    n = a.shape[-1]
+    rho = np.broadcast_to(np.asarray(density, dtype=np.float64), a.shape[:-1])
+    least = l * np.broadcast_to(np.asarray(0.0 if epsilon is None else epsilon, dtype=np.float64), (n,))
+    if not ((a > 0) & np.isfinite(a)).all():
+        raise ValueError("The sensitivities must be above 0 and finite: leave out columns without any.")
+    if not ((rho > 0) & np.isfinite(rho)).all():
+        raise ValueError("The density must be above 0 and finite.")
+    if not ((least >= 0) & np.isfinite(least)).all():
+        raise ValueError("Epsilon must be at least 0 and finite.")
+    if not 1 <= l <= k:
+        raise ValueError(f"l must be from 1 to k, which is {k}; got {l}.")
+    order = np.argsort(-(a * least), axis=-1, kind="stable")
+    sorted_a = np.take_along_axis(a, order, axis=-1)
+    sorted_least = least[order]
+    log_a = np.log(sorted_a)
+    volume = np.log(k / rho)
+    with np.errstate(divide="ignore"):
+        log_least = np.log(sorted_least)
+    widths = np.broadcast_to(sorted_least, a.shape).copy()  # t = n: every column is at its least width
+    open_points = log_least.sum(axis=-1) < volume
+    for t in range(n):
+        with np.errstate(over="ignore"):  # only at points that are done
+            twice_c = np.exp((volume + log_a[..., t:].sum(axis=-1) - log_least[..., :t].sum(axis=-1)) / (n - t))
+        taken = open_points & (twice_c >= sorted_a[..., t] * sorted_least[..., t] * (1 - 1e-14))
+        widths[..., t:] = np.where(taken[..., None], twice_c[..., None] / sorted_a[..., t:], widths[..., t:])
+        open_points = open_points & ~taken
+    result = np.empty_like(widths)
+    np.put_along_axis(result, order, widths / 2, axis=-1)
+    return result
+
+
+def uncertainty_at(sensitivity: Sequence[Floats | float], density: Floats, k: float) -> Floats:
+    """Compute n c(x), the part of every record in the uncertainty of the best boxes (001, Section II).
+
+    Parameters
+    ----------
+    sensitivity : sequence, one a column
+        a_i of the records; columns that are 0 everywhere are left out (ERRATA, point 6), in which case `density` must
+        be the density of the others.
+    density : float64
+        The count density at the records.
+    k : float
+        The number of records in a box.
+    """
+    used = [a for a in sensitivity if np.max(a) > 0]
+    if not used:
+        return np.zeros(len(density))
+    logs = np.log(k / density)
+    with np.errstate(divide="ignore"):
+        for a in used:
+            logs = logs + np.log(a)
+    result: Floats = len(used) / 2 * np.exp(logs / len(used))
+    return result
+
+
+def optimal_uncertainty(
+    columns: Mapping[str, ArrayLike],
+    k: int,
+    statistics: Sequence[Statistic] | None = None,
+    density: ArrayLike | None = None,
+    neighbours: int = 64,
+) -> float:
+    """Compute what the best boxes reach in the limit of much data: (n/N) times the sum of c(x) (001, Section II).
+
+    Parameters
+    ----------
+    columns : mapping of str to array of float
+        The data.
+    k : int
+        The number of records in a box.
+    statistics : sequence of Statistic, optional
+        As in ``boxes.make_boxes``.
+    density : array of float, optional
+        The count density at the records, of the columns that a statistic uses.  Without it, it is estimated.
+    neighbours : int
+        The number of records in the cells whose volume gives the estimate.
+
+    Returns
+    -------
+    float
+        To be compared with ``Boxes.uncertainty``.
+
+    Notes
+    -----
+    The estimate cuts the space into cells of `neighbours` records (a histogram with bins of equal count) and takes the
+    volume of their bounds, each width stretched by (m + 1) / (m - 1), as the bounds of m uniform records are that much
+    narrower than their cell.  So it scales to millions of records and follows thin structures.  Columns with few
+    distinct values have no density: where a cell has no width in a column, the width is that of the average cell.
+    """
+    data = {name: np.ascontiguousarray(values, dtype=np.float64) for name, values in columns.items()}
+    sensitivity = sensitivities(data, statistics)
+    weights = sensitivity.at(list(data.values()))
+    used = [values for values, w in zip(data.values(), weights, strict=True) if np.max(w) > 0]
+    if not used:
+        return 0.0
+    if density is None:
+        density = cell_density(used, neighbours)
+    return float(np.mean(uncertainty_at(weights, np.asarray(density, dtype=np.float64), k)))
+
+
+def cell_density(columns: Sequence[Floats], neighbours: int = 64) -> Floats:
+    """Estimate the count density at every record from cells of about equal count."""
+    size = len(columns[0])
+    count = max(min(neighbours, size), 2)
+    scales = [float(np.ptp(values)) or 1.0 for values in columns]
+    points = Points([values / scale for values, scale in zip(columns, scales, strict=True)], [1.0] * len(columns))
+    density = np.empty(size)
+    for part in parts(points, rules := Rules(count, tries=1)):
+        some = points.take(part.records)
+        nodes = root_nodes(some, np.array([len(part.records)]), part.lower[None], part.upper[None])
+        leaves, _, _ = grow(some, nodes, rules)
+        starts = np.cumsum(leaves.sizes) - leaves.sizes
+        logs = np.log(leaves.sizes.astype(np.float64))
+        for values, scale in zip(some.values, scales, strict=True):
+            there = values.take(leaves.records)
+            width = np.maximum.reduceat(there, starts) - np.minimum.reduceat(there, starts)
+            width *= (leaves.sizes + 1) / (leaves.sizes - 1)
+            usual = float(width.mean()) or 1.0
+            logs -= np.log(np.where(width > 0, width, usual) * scale)
+        density[part.records.take(leaves.records)] = np.repeat(np.exp(logs), leaves.sizes)
+    return density

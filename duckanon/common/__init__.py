@@ -1,0 +1,1 @@
+"""What every package uses: options, progress, threads, codes, values and their labels."""

@@ -1,0 +1,1 @@
+"""Generalize: coarser values that make a table k-anonymous, written down as plans."""

@@ -1,0 +1,1 @@
+"""Partitions of one sorted column into buckets of at least k rows."""

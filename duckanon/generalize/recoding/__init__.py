@@ -1,0 +1,1 @@
+"""The search for the global recoding of several columns that loses least."""

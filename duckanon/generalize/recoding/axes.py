@@ -1,0 +1,198 @@
+"""One column as the search sees it: atoms that are never split, and states made of groups of atoms."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TypeAlias
+
+import numpy as np
+
+from duckanon.common.arrays import Floats, Ints
+from duckanon.generalize.recoding.columns import EDIT, ROOT, Moves, Ordered, Slice, State, run_starts
+
+#: Loss, suppressed rows, kind, removed and added of moves.
+Candidates: TypeAlias = tuple[Floats, Floats, int | Ints, int | Ints, int | Ints]
+
+
+class Axis(ABC):
+    """What all kinds of column share.
+
+    Attributes
+    ----------
+    atom_of_leaf
+        The atom of each leaf; NULL is the atom after all others.
+    n_atoms
+        The number of atoms without NULL.
+    """
+
+    atom_of_leaf: Ints
+    n_atoms: int
+
+    def __init__(self, has_null: bool) -> None:
+        self.has_null = has_null
+
+    @property
+    @abstractmethod
+    def coarsest(self) -> tuple[int, ...]:
+        """The state with one group, NULL apart."""
+
+    @property
+    @abstractmethod
+    def finest(self) -> tuple[int, ...]:
+        """The state in which every atom is a group of its own."""
+
+    @abstractmethod
+    def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
+        """Return the group of each atom that is not NULL and the loss of each group."""
+
+    @abstractmethod
+    def _candidates(self, state: tuple[int, ...], view: Slice) -> list[Candidates]:
+        """Return loss, suppressed rows, kind, removed and added of moves, in this column only."""
+
+    @abstractmethod
+    def _edit(self, state: tuple[int, ...], kind: int, removed: int, added: int) -> tuple[int, ...]:
+        """Return the state after a move."""
+
+    @abstractmethod
+    def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the state in terms of leaves or nodes, to be used by an axis with other atoms."""
+
+    @abstractmethod
+    def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the state of this axis that is the same recoding."""
+
+    @property
+    def some_leaf(self) -> Ints:
+        """One leaf of each atom, NULL included."""
+        leaf = np.empty(self.n_atoms + self.has_null, dtype=np.int64)
+        leaf[self.atom_of_leaf] = np.arange(len(self.atom_of_leaf))
+        return leaf
+
+    @property
+    def top(self) -> State:
+        """The one group that holds everything."""
+        return None if self.has_null else self.coarsest
+
+    def groups(self, state: State) -> tuple[Ints, Floats]:
+        """Return the group of each atom and the loss of each group."""
+        if state is None:
+            return np.zeros(self.n_atoms + 1, dtype=np.int64), np.ones(1)
+        group, loss = self._groups(state)
+        if self.has_null:
+            group, loss = np.append(group, len(loss)), np.append(loss, 0.0)
+        return group, loss
+
+    def moves(self, state: State, view: Slice) -> Moves:
+        """Return the neighbours of a state, each with its loss and suppressed rows in the whole table."""
+        if state is None:
+            group, loss = self._groups(self.coarsest)
+            small, price = view.groups(group, len(loss))
+            cost = view.cost(loss, view.marginal.sum(keepdims=True), small, price)
+            found: list[Candidates] = [(cost + view.null_part[0], small + view.null_part[1], ROOT, 0, 0)]
+        else:
+            found = [
+                (cost + view.null_part[0], small + view.null_part[1], kind, removed, added)
+                for cost, small, kind, removed, added in self._candidates(state, view)
+            ]
+            if self.has_null:
+                found.append((np.array([view.root_part[0]]), np.array([view.root_part[1]]), ROOT, 0, 0))
+        if not found:
+            none = np.empty(0, dtype=np.int64)
+            return Moves(np.empty(0), np.empty(0), none, none, none)
+        columns = [
+            np.concatenate([np.broadcast_to(np.asarray(part[at]), len(part[0])) for part in found]) for at in range(5)
+        ]
+        return Moves(columns[0] + view.base, columns[1], columns[2], columns[3], columns[4])
+
+    def apply(self, state: State, kind: int, removed: int, added: int) -> State:
+        """Return the state after a move."""
+        if kind == ROOT:
+            return self.coarsest if state is None else None
+        if state is None:
+            raise ValueError("the group that holds NULL can only be left by a move of kind ROOT")
+        return self._edit(state, kind, removed, added)
+
+
+class OrderedAxis(Axis):
+    """Runs of sorted numbers. A state is the first atom of each run."""
+
+    def __init__(self, structure: Ordered, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
+        super().__init__(has_null)
+        positions = np.asarray(structure.positions, dtype=np.float64)
+        leaves = len(positions)
+        before = np.cumsum(leaf_rows[:leaves]) - leaf_rows[:leaves]
+        self.first_leaf = run_starts(before // max(atom_rows, 1))
+        self.n_atoms = len(self.first_leaf)
+        ends = np.append(self.first_leaf[1:], leaves)
+        self.atom_of_leaf = np.repeat(np.arange(self.n_atoms), ends - self.first_leaf)
+        if has_null:
+            self.atom_of_leaf = np.append(self.atom_of_leaf, self.n_atoms)
+        span = positions[-1] - positions[0]
+        scaled = (positions - positions[0]) / (span if span > 0 else 1.0)
+        self.low, self.high = scaled[self.first_leaf], scaled[ends - 1]
+
+    @property
+    def coarsest(self) -> tuple[int, ...]:
+        """The state with one group, NULL apart."""
+        return (0,)
+
+    @property
+    def finest(self) -> tuple[int, ...]:
+        """The state in which every atom is a group of its own."""
+        return tuple(range(self.n_atoms))
+
+    def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the state in terms of leaves, nodes or levels."""
+        return tuple(self.first_leaf[list(state)].tolist())
+
+    def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the state of this axis that is the same recoding."""
+        return tuple(np.unique(self.atom_of_leaf[list(portable)]).tolist())
+
+    def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
+        starts = np.array(state, dtype=np.int64)
+        ends = np.append(starts[1:], self.n_atoms)
+        return np.repeat(np.arange(len(starts)), ends - starts), self.high[ends - 1] - self.low[starts]
+
+    def _candidates(self, state: tuple[int, ...], view: Slice) -> list[Candidates]:
+        starts = np.array(state, dtype=np.int64)
+        run, loss = self._groups(state)
+        run_small, run_price = view.groups(run, len(starts))
+        run_cost = view.cost(loss, np.bincount(run, view.marginal, len(starts)), run_small, run_price)
+        found: list[Candidates] = []
+        # Splits look at single runs; merges and moved boundaries at pairs, first 0-1, 2-3, ... then 1-2, 3-4, ...
+        for merge, shift in ((False, 0), (True, 0), (True, 1)):
+            of_run = (np.arange(len(starts)) + shift) // 2 if merge else np.arange(len(starts))
+            if merge and len(starts) < 2 + shift:
+                continue
+            segment = of_run[run]
+            begin = run_starts(segment)
+            size = np.diff(np.append(begin, self.n_atoms))
+            first = np.repeat(begin, size)
+            last = first + np.repeat(size, size) - 1
+            left_small, left_price, right_small, right_price = view.prefixes(segment)
+            rows = np.cumsum(view.marginal)
+            before = rows[first] - view.marginal[first]
+            following = np.minimum(np.arange(self.n_atoms) + 1, last)
+            right_loss = self.high[last] - self.low[following]
+            cost = view.cost(self.high - self.low[first], rows - before, left_small, left_price)
+            cost += view.cost(right_loss, rows[last] - rows, right_small, right_price)
+            small = left_small + right_small
+            others_cost = run_cost.sum() - np.bincount(of_run, run_cost)[segment]
+            others_small = run_small.sum() - np.bincount(of_run, run_small)[segment]
+            at = np.arange(self.n_atoms)
+            removed = np.full(self.n_atoms, -1)
+            if merge:
+                # The boundary inside the pair: the start of the run that ends it, if the pair has two runs.
+                inner = starts[run[last]]
+                removed = np.where(inner > first, inner, -1)
+                keep = (removed >= 0) & (at + 1 != removed)
+            else:
+                keep = at < last
+            added = np.where(at < last, at + 1, -1)
+            found.append(((others_cost + cost)[keep], (others_small + small)[keep], EDIT, removed[keep], added[keep]))
+        return found
+
+    def _edit(self, state: tuple[int, ...], kind: int, removed: int, added: int) -> tuple[int, ...]:
+        starts = set(state) - {removed}
+        return tuple(sorted(starts | {added} if added >= 0 else starts))

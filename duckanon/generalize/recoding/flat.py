@@ -1,0 +1,176 @@
+"""Flat columns and columns with levels as the search sees them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from duckanon.common.arrays import Floats, Ints
+from duckanon.generalize.recoding.axes import Axis, Candidates
+from duckanon.generalize.recoding.columns import EDIT, SMALLEST, Flat, Levels, Slice, weighted_count
+
+
+class FlatAxis(Axis):
+    """Leaves without structure, fewest rows first. A state is the atoms that are merged."""
+
+    def __init__(self, structure: Flat, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
+        super().__init__(has_null)
+        self.leaves = structure.leaves
+        order = np.argsort(leaf_rows[: self.leaves], kind="stable")
+        rare = int(np.searchsorted(leaf_rows[order], atom_rows))
+        rare = rare if rare >= 2 else 0
+        self.leaf_order = order
+        self.rest = rare
+        self.n_atoms = self.leaves - max(rare - 1, 0)
+        self.atom_of_leaf = np.empty(self.leaves, dtype=np.int64)
+        self.atom_of_leaf[order] = np.maximum(np.arange(self.leaves) - max(rare - 1, 0), 0)
+        self.size = np.ones(self.n_atoms, dtype=np.int64)
+        self.size[0] = max(rare, 1)
+        if has_null:
+            self.atom_of_leaf = np.append(self.atom_of_leaf, self.n_atoms)
+
+    @property
+    def coarsest(self) -> tuple[int, ...]:
+        """The state with one group, NULL apart."""
+        return tuple(range(self.n_atoms)) if self.leaves > 1 else ()
+
+    @property
+    def finest(self) -> tuple[int, ...]:
+        """The state in which every atom is a group of its own."""
+        return (0,) if self.rest else ()
+
+    def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the state in terms of leaves, nodes or levels."""
+        merged = np.zeros(self.n_atoms + 1, dtype=bool)
+        merged[list(state)] = True
+        return tuple(np.flatnonzero(merged[self.atom_of_leaf[: self.leaves]]).tolist())
+
+    def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the state of this axis that is the same recoding."""
+        return tuple(np.unique(self.atom_of_leaf[list(portable)]).tolist())
+
+    def _loss(self, size: Ints | int) -> Floats:
+        return np.maximum(np.asarray(size, dtype=np.float64) - 1, 0) / max(self.leaves - 1, 1)
+
+    def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
+        merged = np.zeros(self.n_atoms, dtype=bool)
+        merged[list(state)] = True
+        group = np.cumsum(~merged) - 1 + bool(state)
+        group[merged] = 0
+        loss = np.zeros(int(group.max()) + 1)
+        if state:
+            loss[0] = self._loss(int(self.size[merged].sum()))
+        return group, loss
+
+    def _candidates(self, state: tuple[int, ...], view: Slice) -> list[Candidates]:
+        merged = np.zeros(self.n_atoms, dtype=bool)
+        merged[list(state)] = True
+        small, price = view.below_k(view.count)
+        alone_small = weighted_count(view.atom, small, self.n_atoms)
+        alone_price = weighted_count(view.atom, price, self.n_atoms)
+        found: list[Candidates] = []
+        at = np.arange(self.n_atoms)
+        # The j leaves with the fewest rows merged, for every j.
+        first_small, first_price, _, _ = view.prefixes(np.zeros(self.n_atoms, dtype=np.int64))
+        size = np.cumsum(self.size)
+        cost = view.cost(self._loss(size), np.cumsum(view.marginal), first_small, first_price)
+        cost += alone_price.sum() - np.cumsum(alone_price)
+        keep = size >= 2
+        new_small = first_small + alone_small.sum() - np.cumsum(alone_small)
+        # One leaf "merged" is the state that keeps all leaves.
+        keep[0] |= bool(state)
+        found.append((cost[keep], new_small[keep], SMALLEST, at[keep], 0))
+        if not state:
+            return found
+        inside = merged[view.atom]
+        other = np.bincount(view.other[inside], view.count[inside], view.n_other).astype(np.int64)
+        other_small = np.where(other < view.k, other, 0)
+        before = other[view.other]
+        sign = np.where(inside, -1, 1)
+        changed = view.below_k(before + sign * view.count)
+        present = view.below_k(before)
+        change_small = weighted_count(view.atom, changed[0] - present[0], self.n_atoms)
+        change_price = weighted_count(view.atom, changed[1] - present[1], self.n_atoms)
+        sign_atom = np.where(merged, -1, 1)
+        size = int(self.size[merged].sum()) + sign_atom * self.size
+        rows = int(view.marginal[merged].sum()) + sign_atom * view.marginal
+        group_small: Floats = float(other_small.sum()) + change_small
+        group_price: Floats = float(other_small @ view.price) + change_price
+        kept_small = float(alone_small[~merged].sum()) - sign_atom * alone_small
+        kept_price = float(alone_price[~merged].sum()) - sign_atom * alone_price
+        cost = view.cost(self._loss(size), rows, group_small, group_price) + kept_price
+        keep = self.size == 1
+        found.append((cost[keep], (group_small + kept_small)[keep], EDIT, at[keep], 0))
+        return found
+
+    def _edit(self, state: tuple[int, ...], kind: int, removed: int, added: int) -> tuple[int, ...]:
+        merged = set(range(removed + 1)) if kind == SMALLEST else set(state) ^ {removed}
+        return tuple(sorted(merged)) if len(merged) > 1 or (0 in merged and self.rest) else ()
+
+
+class LevelsAxis(Axis):
+    """One of several recodings of the whole column. A state is one level."""
+
+    def __init__(self, structure: Levels, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
+        super().__init__(has_null)
+        maps = [np.asarray(part, dtype=np.int64) for part in structure.maps]
+        self.losses = [np.asarray(part, dtype=np.float64) for part in structure.losses]
+        # Groups of the first level that is coarse enough are the atoms, if all later levels are made of them.
+        rows = int(leaf_rows.sum())
+        enough = [at for at, part in enumerate(self.losses) if len(part) * atom_rows <= rows]
+        self.skipped = enough[0] if enough else len(maps) - 1
+        lowest = maps[self.skipped]
+        atoms, first_leaf = np.unique(lowest, return_index=True)
+        if self.skipped and all(_is_function(lowest, part) for part in maps[self.skipped :]):
+            self.atom_of_leaf = np.searchsorted(atoms, lowest)
+            self.maps = [part[first_leaf] for part in maps]
+        else:
+            self.skipped = 0
+            self.atom_of_leaf = np.arange(len(lowest))
+            self.maps = maps
+        self.n_atoms = len(self.maps[0])
+        if has_null:
+            self.atom_of_leaf = np.append(self.atom_of_leaf, self.n_atoms)
+
+    @property
+    def coarsest(self) -> tuple[int, ...]:
+        """The state with one group, NULL apart."""
+        return (len(self.maps) - 1,)
+
+    @property
+    def finest(self) -> tuple[int, ...]:
+        """The state in which every atom is a group of its own."""
+        return (self.skipped,)
+
+    def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the state in terms of leaves, nodes or levels."""
+        return state
+
+    def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the state of this axis that is the same recoding."""
+        return portable
+
+    def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
+        return self.maps[state[0]], self.losses[state[0]]
+
+    def _candidates(self, state: tuple[int, ...], view: Slice) -> list[Candidates]:
+        cost, small = np.zeros(len(self.maps)), np.zeros(len(self.maps))
+        for level in range(self.skipped, len(self.maps)):
+            group, loss = self.maps[level], self.losses[level]
+            key, which = np.unique(view.other * len(loss) + group[view.atom], return_inverse=True)
+            sizes = np.bincount(which, view.count, len(key))
+            kept_small = np.where(sizes < view.k, sizes, 0)
+            per_group = [np.bincount(key % len(loss), v, len(loss)) for v in (sizes, kept_small)]
+            priced = kept_small @ view.price[key // len(loss)]
+            small[level] = kept_small.sum()
+            cost[level] = priced + view.weight * float(loss @ (per_group[0] - per_group[1]))
+        keep = (np.arange(len(self.maps)) != state[0]) & (np.arange(len(self.maps)) >= self.skipped)
+        return [(cost[keep], small[keep], EDIT, np.flatnonzero(keep), 0)]
+
+    def _edit(self, state: tuple[int, ...], kind: int, removed: int, added: int) -> tuple[int, ...]:
+        return (removed,)
+
+
+def _is_function(fine: Ints, coarse: Ints) -> bool:
+    """Whether each fine group lies within one coarse group."""
+    pairs = np.unique(np.stack([fine, coarse]), axis=1)
+    return int(pairs.shape[1]) == len(np.unique(fine))

@@ -1,0 +1,136 @@
+"""Reports over a table of boxes: its statistics with guaranteed ranges, which boxes to leave out, how to weigh them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from duckanon.common import values
+from duckanon.common.arrays import Floats
+from duckanon.common.reports import report_rows
+from duckanon.intervals import dismissal
+from duckanon.intervals import regression as interval_regression
+from duckanon.intervals import statistics as interval_statistics
+
+_DAY = 86_400_000_000.0
+
+STATISTICS_TYPE = (
+    "STRUCT(statistic VARCHAR, columns VARCHAR[], estimate DOUBLE, lower DOUBLE, upper DOUBLE, lower_looseness DOUBLE, "
+    "upper_looseness DOUBLE, linear_halfwidth DOUBLE, standard_error DOUBLE, records BIGINT)[]"
+)
+REGRESSION_TYPE = STATISTICS_TYPE.replace("statistic VARCHAR, columns VARCHAR[]", "predictor VARCHAR")
+_CHOICE = (
+    "version VARCHAR, threshold DOUBLE, privacy DOUBLE, statistical DOUBLE, shift DOUBLE, total DOUBLE, "
+    "estimate DOUBLE, standard_error DOUBLE, kept_boxes BIGINT, kept_records BIGINT"
+)
+DISMISSAL_TYPE = f"STRUCT({_CHOICE}, dismissed BIGINT[])[]"
+WEIGHTS_TYPE = f"STRUCT({_CHOICE}, weights STRUCT(box BIGINT, weight DOUBLE)[])[]"
+
+
+def statistics(table: pa.Table | None, weights: str | None, unbiased: bool) -> pa.Table:
+    """Report means, variances, standard deviations, covariances and correlations with guaranteed ranges."""
+    names, lower, upper, counts, weight = _boxes(table, weights)
+    found = interval_statistics.interval_statistics(lower, upper, counts, weight, unbiased=unbiased)
+    rows = [{**vars(one), "columns": [names[place] for place in one.columns]} for one in found]
+    return report_rows(rows, STATISTICS_TYPE)
+
+
+def regression(table: pa.Table | None, target: str, predictors: Sequence[str], weights: str | None) -> pa.Table:
+    """Report the coefficients of a linear regression with guaranteed ranges; the intercept has no predictor."""
+    names, lower, upper, counts, weight = _boxes(table, weights)
+    place = {name.lower(): at for at, name in enumerate(names)}
+    wanted = tuple(place[name.lower()] for name in predictors)
+    found = interval_regression.interval_regression(
+        lower, upper, counts, weight, target=place[target.lower()], predictors=wanted
+    )
+    rows = [{**vars(one), "predictor": None if one.predictor is None else names[one.predictor]} for one in found]
+    return report_rows(rows, REGRESSION_TYPE)
+
+
+def left_out(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.Table:
+    """Report which boxes to leave out of a statistic: all kept, as the papers choose, and with the shift counted."""
+    numbers, lower, upper, counts = _numbered(table, cols)
+    found = dismissal.dismissal(statistic, lower, upper, counts)
+    rows = [
+        {**_choice(version, choice), "dismissed": numbers[choice.weight == 0].tolist()}
+        for version, choice in vars(found).items()
+    ]
+    return report_rows(rows, DISMISSAL_TYPE)
+
+
+def weighted(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.Table:
+    """Report with which weights to count the boxes in a statistic, in the same three versions."""
+    numbers, lower, upper, counts = _numbered(table, cols)
+    found = dismissal.box_weights(statistic, lower, upper, counts)
+    rows = [
+        {
+            **_choice(version, choice),
+            "weights": [
+                {"box": int(box), "weight": float(weight)} for box, weight in zip(numbers, choice.weight, strict=True)
+            ],
+        }
+        for version, choice in vars(found).items()
+    ]
+    return report_rows(rows, WEIGHTS_TYPE)
+
+
+def _choice(version: str, choice: dismissal.Choice) -> dict[str, Any]:
+    kept = ("threshold", "privacy", "statistical", "shift", "total", "estimate", "standard_error")
+    fields = {name: float(getattr(choice, name)) for name in kept}
+    return {"version": version, **fields, "kept_boxes": choice.kept_boxes, "kept_records": choice.kept_records}
+
+
+def _boxes(
+    table: pa.Table | None, weights: str | None
+) -> tuple[list[str], Floats, Floats, npt.NDArray[np.int64], Floats | None]:
+    """Return the names, lower and upper ends (boxes by columns), records and weights of distinct boxes."""
+    if table is None:
+        raise ValueError("the table has no rows to look at.")
+    counts = table.column(table.num_columns - 1).to_numpy().astype(np.int64)
+    names = table.column_names[:-1]
+    weight = None
+    if weights is not None:
+        own = next(name for name in names if name.lower() == weights.lower())
+        names.remove(own)
+        if table.column(own).null_count:
+            raise ValueError(f'column "{own}" has NULLs, which are no weights; leave them out.')
+        weight = values.numbers(own, table.column(own))[0]
+    ends = [_ends(name, table.column(name)) for name in names]
+    return names, np.column_stack([low for low, _ in ends]), np.column_stack([high for _, high in ends]), counts, weight
+
+
+def _numbered(
+    table: pa.Table | None, cols: Sequence[str]
+) -> tuple[npt.NDArray[np.int64], Floats, Floats, npt.NDArray[np.int64]]:
+    """Return the numbers, ends and records of the boxes, the columns in the order of ``cols``."""
+    if table is None:
+        raise ValueError("the table has no rows to look at.")
+    if table.column("_duckanon_box").null_count:
+        raise ValueError('column "box" has NULLs; leave out what is in no box.')
+    own = {name.lower(): name for name in table.column_names}
+    ends = [_ends(name, table.column(own[name.lower()])) for name in cols]
+    numbers, counts = (table.column(name).to_numpy().astype(np.int64) for name in ("_duckanon_box", "_duckanon_size"))
+    order = np.argsort(numbers, kind="stable")
+    low, high = (np.column_stack([pair[side] for pair in ends])[order] for side in (0, 1))
+    return numbers[order], low, high, counts[order]
+
+
+def _ends(name: str, column: pa.ChunkedArray) -> tuple[Floats, Floats]:
+    """Return the ends of a column of intervals; dates and timestamps in days since 1970."""
+    kind = column.type
+    if not pa.types.is_struct(kind) or {field.name for field in kind} != {"lo", "hi"}:
+        raise ValueError(f'column "{name}" must hold intervals STRUCT(lo, hi), as anon.boxes makes them; got {kind}.')
+    whole = column.combine_chunks()
+    if whole.null_count:
+        raise ValueError(f'column "{name}" has {whole.null_count} NULLs, which no interval holds; leave them out.')
+    ends = []
+    for side in ("lo", "hi"):
+        found, valid, _ = values.numbers(name, whole.field(side))
+        if not valid.all():
+            raise ValueError(f'column "{name}" has intervals without an end; leave them out.')
+        ends.append(found / _DAY if values.is_time(whole.field(side).type) else found)
+    return ends[0], ends[1]

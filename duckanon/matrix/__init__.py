@@ -1,0 +1,1 @@
+"""A table of mixed columns as a matrix of numbers, and back."""

@@ -1,0 +1,108 @@
+"""Original, release and other tables as matrices that are coded alike, by the original."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon.common.arguments import own_names
+from duckanon.common.arrays import Array
+from duckanon.matrix.encoding import Encoding
+from duckanon.matrix.fit import fit
+from duckanon.matrix.pairs import kind_of
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Matrices that are coded alike.
+
+    Attributes
+    ----------
+    encoding
+        Fitted to the original: its means, deviations, logarithms and categories.
+    original, released
+        The tables' rows.
+    others
+        Those of further tables, None where there is none.
+    """
+
+    encoding: Encoding
+    original: Array
+    released: Array
+    others: list[Array | None]
+
+
+def aligned(
+    original: pa.Table | None, released: pa.Table | None, **others: pa.Table | None
+) -> tuple[pa.Table, pa.Table, list[pa.Table | None]]:
+    """Put the columns of other tables in the order of the original's, under its names.
+
+    Parameters
+    ----------
+    original, released
+        None where no row came.
+    others
+        More tables under the names that an error should call them; None stays None.
+
+    Raises
+    ------
+    ValueError
+        For tables without rows, and for columns that hold different kinds of values.
+    """
+    original, released = both_there(original, released)
+    more = [None if table is None else _spelled(original, table) for table in others.values()]
+    for role, table in zip(("released", *others), (released, *more), strict=True):
+        if table is not None:
+            for name in original.column_names:
+                _refuse_other_kind(name, role, original.schema.field(name).type, table.schema.field(name).type)
+    return original, released, more
+
+
+def both_there(original: pa.Table | None, released: pa.Table | None) -> tuple[pa.Table, pa.Table]:
+    """Refuse tables without rows; return the released one with its columns as the original spells and orders them."""
+    for role, table in (("original", original), ("released", released)):
+        if table is None:
+            raise ValueError(f"the {role} table has no rows; give one that has.")
+    return original, _spelled(original, released)
+
+
+def encoded(
+    original: pa.Table, released: pa.Table, others: Sequence[pa.Table | None], log: list[str] | None
+) -> Measured:
+    """Code tables by the original.
+
+    Raises
+    ------
+    ValueError
+        For NaN and infinity, types that cannot be coded, and columns of more than 1,000 categories.
+    """
+    encoding, _ = fit(original, log=own_names(original, log), nulls="category", lenient=True)
+    first, second = (encoding.matrix(table) for table in (original, released))
+    return Measured(encoding, first, second, [None if table is None else encoding.matrix(table) for table in others])
+
+
+def unscaled(encoding: Encoding, matrix: Array) -> Array:
+    """Give numbers (their logarithms) their own scale and origin back; categories stay as they are."""
+    own = np.array(matrix, np.float64)
+    for column, group in zip(encoding.columns, encoding.groups, strict=True):
+        deviation = getattr(column, "deviation", None)
+        if deviation is not None:
+            own[:, group.start] = own[:, group.start] * deviation + column.mean  # type: ignore[union-attr]
+    return own
+
+
+def _spelled(original: pa.Table, table: pa.Table) -> pa.Table:
+    places = {name.lower(): place for place, name in enumerate(table.column_names)}
+    return table.select([places[name.lower()] for name in original.column_names]).rename_columns(original.column_names)
+
+
+def _refuse_other_kind(name: str, role: str, first: pa.DataType, second: pa.DataType) -> None:
+    kinds = {kind_of(first), kind_of(second)} - {"null"}
+    booleans = any(test(first) != test(second) for test in (pa.types.is_boolean, pa.types.is_time))
+    if len(kinds) > 1 or (booleans and "null" not in (kind_of(first), kind_of(second))):
+        raise ValueError(
+            f'column "{name}" holds {first} in the original and {second} in the {role} table; cast one of them.'
+        )

@@ -1,0 +1,1 @@
+"""Measure: what an attacker learns from a release, and what an analyst loses."""

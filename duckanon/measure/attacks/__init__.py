@@ -1,0 +1,1 @@
+"""Attacks on a release, and how often they succeed."""

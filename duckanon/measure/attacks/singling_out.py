@@ -1,0 +1,259 @@
+"""Singling out: do conditions that hold for one released row hold for exactly one person of the original."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon.common.arrays import Bools, Floats, Ints
+from duckanon.common.reports import report_rows
+from duckanon.measure.attacks import rates
+
+REPORT_TYPE = (
+    "STRUCT(mode VARCHAR, attacks BIGINT, rows_looked_at BIGINT, success DOUBLE, control_success DOUBLE, "
+    "naive_success DOUBLE, risk DOUBLE, risk_lower DOUBLE, risk_upper DOUBLE)[]"
+)
+_MISSING = np.inf  # beyond every number, so that no range reaches it
+_LARGEST = np.finfo(np.float64).max
+_ATTEMPTS = 50  # batches of random conditions before it is given up to find more
+
+
+@dataclass(frozen=True)
+class Predicates:
+    """Conjunctions, one a row: every column named lies between two ends, which belong to it."""
+
+    columns: Ints
+    lower: Floats
+    upper: Floats
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __getitem__(self, chosen: Ints | Bools | slice) -> Predicates:
+        """Return some of them."""
+        return Predicates(self.columns[chosen], self.lower[chosen], self.upper[chosen])
+
+
+def singling_out_risk(
+    original: Floats,
+    released: Floats,
+    control: Floats | None,
+    is_ordered: Bools,
+    random: np.random.Generator,
+    *,
+    attacks: int = 2000,
+    columns: int = 3,
+    confidence: float = 0.95,
+) -> pa.Table:
+    """Make predicates that single out a released row, and count how many single out a person of the original.
+
+    Parameters
+    ----------
+    original, released
+        Matrices with one column per source column: numbers and dates as they are, categories as codes that are the same
+        in all tables; NaN is NULL.
+    control
+        People from the same population who are not in the original; None: there are none, and the baseline are
+        predicates made at random.
+    is_ordered
+        Which columns are numbers or dates: they are asked for ranges, the others for equality.
+    random
+        Draws the predicates.
+    attacks
+        Predicates of each mode at most; there may be fewer that single out a released row.
+    columns
+        Columns of a multivariate predicate; where the table has fewer, all of them.
+    confidence
+        Of the interval of the risk.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for ``univariate`` predicates (values that occur once, the smallest, the largest, the only NULL) and one
+        for ``multivariate`` ones (several random columns of a random released row, numbers at least as extreme).
+        ``success``: share of the predicates that hold for exactly one original; the same for control and for random
+        predicates; ``risk`` = (success - baseline) / (1 - baseline) with its interval. All are NULL where no
+        predicate was found. ``rows_looked_at``: as many originals as control people, drawn at random from the larger
+        table, since in a larger table fewer predicates single out.
+
+    Raises
+    ------
+    ValueError
+        For tables that do not fit each other, have no rows or infinite values.
+
+    Notes
+    -----
+    Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022, section 4.1. There the
+    baseline is rescaled by a fitted curve where the tables differ in size; here both are asked at the same size.
+    """
+    _refuse(original, released, control, is_ordered, attacks, columns)
+    size = len(original) if control is None else min(len(original), len(control))
+    asked = Sorted(_thinned(original, size, random))
+    outside = None if control is None else Sorted(_thinned(control, size, random))
+    source = Sorted(released)
+    width = min(columns, released.shape[1])
+    rows = []
+    for mode, found, naive in (
+        ("univariate", univariate(source, is_ordered, attacks, random), _naive(source, is_ordered, attacks, 1, random)),
+        (
+            "multivariate",
+            multivariate(source, is_ordered, attacks, width, random),
+            _naive(source, is_ordered, attacks, width, random),
+        ),
+    ):
+        shares = {
+            "success": _successes(asked, found),
+            "control_success": None if outside is None else _successes(outside, found),
+            "naive_success": _successes(asked, naive),
+        }
+        baseline = (shares["naive_success"], len(naive)) if outside is None else (shares["control_success"], len(found))
+        risk = None
+        if len(found) and shares["success"] is not None and baseline[0] is not None:
+            risk = rates.excess_risk((shares["success"], len(found)), (baseline[0], baseline[1]), confidence)
+        rows.append(
+            {
+                "mode": mode,
+                "attacks": len(found),
+                "rows_looked_at": size,
+                "success": _share(shares["success"], len(found)),
+                "control_success": _share(shares["control_success"], len(found)),
+                "naive_success": _share(shares["naive_success"], len(naive)),
+                "risk": None if risk is None else risk.value,
+                "risk_lower": None if risk is None else risk.lower,
+                "risk_upper": None if risk is None else risk.upper,
+            }
+        )
+    return report_rows(rows, REPORT_TYPE)
+
+
+class Sorted:
+    """A table that is asked many predicates: columns are sorted once, the most selective condition goes first."""
+
+    def __init__(self, matrix: Floats) -> None:
+        self.values = np.asfortranarray(np.where(np.isnan(matrix), _MISSING, matrix))
+        self.order = [np.argsort(column, kind="stable") for column in self.values.T]
+        self.sorted = [column[order] for column, order in zip(self.values.T, self.order, strict=True)]
+
+    def counts(self, predicates: Predicates) -> Ints:
+        """Count the rows for which each predicate holds."""
+        start, stop = np.empty(predicates.columns.shape, np.int64), np.empty(predicates.columns.shape, np.int64)
+        for column, ordered in enumerate(self.sorted):
+            here = predicates.columns == column
+            start[here] = np.searchsorted(ordered, predicates.lower[here], "left")
+            stop[here] = np.searchsorted(ordered, predicates.upper[here], "right")
+        ranked = np.argsort(stop - start, axis=1, kind="stable")
+        result = np.zeros(len(predicates), np.int64)
+        for place, first in enumerate(ranked[:, 0]):
+            found = self.order[predicates.columns[place, first]][start[place, first] : stop[place, first]]
+            for other in ranked[place, 1:]:
+                if not len(found):
+                    break
+                cells = self.values[found, predicates.columns[place, other]]
+                found = found[(cells >= predicates.lower[place, other]) & (cells <= predicates.upper[place, other])]
+            result[place] = len(found)
+        return result
+
+
+def univariate(source: Sorted, is_ordered: Bools, attacks: int, random: np.random.Generator) -> Predicates:
+    """Make predicates on one column that hold for one released row: values that occur once, extremes, the only NULL."""
+    columns, lower, upper = [], [], []
+    for column, ordered in enumerate(source.sorted):
+        values, counts = np.unique(ordered, return_counts=True)
+        once = values[counts == 1]
+        low, high = once, once
+        if is_ordered[column]:
+            present = values[values < _MISSING]
+            for end, is_lowest in ((present[:1], True), (present[-1:], False)):
+                single = end[np.isin(end, once)]
+                low = np.concatenate([low, np.full(len(single), -_LARGEST) if is_lowest else single])
+                high = np.concatenate([high, single if is_lowest else np.full(len(single), _LARGEST)])
+        columns.append(np.full(len(low), column))
+        lower.append(low)
+        upper.append(high)
+    chosen = random.permutation(sum(map(len, columns)))[:attacks]
+    return Predicates(*(np.concatenate(parts)[chosen, None] for parts in (columns, lower, upper)))
+
+
+def multivariate(
+    source: Sorted, is_ordered: Bools, attacks: int, width: int, random: np.random.Generator
+) -> Predicates:
+    """Make different predicates on ``width`` columns that hold for one released row, from random released rows."""
+    count, total = source.values.shape
+    medians = np.array([_median(ordered) for ordered in source.sorted])
+    kept: list[Predicates] = []
+    seen: set[bytes] = set()
+    for _ in range(_ATTEMPTS):
+        rows = random.integers(count, size=attacks)
+        columns = np.sort(np.argsort(random.random((attacks, total)), axis=1)[:, :width], axis=1)
+        cells = source.values[rows[:, None], columns]
+        ranged = is_ordered[columns] & (cells < _MISSING)
+        above = cells > medians[columns]
+        made = Predicates(
+            columns,
+            np.where(ranged & ~above, -_LARGEST, cells),
+            np.where(ranged & above, _LARGEST, cells),
+        )
+        made = made[source.counts(made) == 1]
+        names = np.hstack([made.columns.astype(np.float64), made.lower, made.upper])
+        fresh = np.zeros(len(made), bool)
+        for place, name in enumerate(names):
+            if (text := name.tobytes()) not in seen:
+                seen.add(text)
+                fresh[place] = True
+        kept.append(made[fresh])
+        if len(seen) >= attacks:
+            break
+    parts = ([getattr(one, name) for one in kept] for name in ("columns", "lower", "upper"))
+    return Predicates(*(np.concatenate(part) for part in parts))[:attacks]
+
+
+def _naive(source: Sorted, is_ordered: Bools, attacks: int, width: int, random: np.random.Generator) -> Predicates:
+    """Make predicates that know only which values occur: random columns, values and, for numbers, directions."""
+    total = source.values.shape[1]
+    columns = np.argsort(random.random((attacks, total)), axis=1)[:, :width]
+    cells = np.empty(columns.shape)
+    for column, ordered in enumerate(source.sorted):
+        here = columns == column
+        cells[here] = random.choice(np.unique(ordered), size=int(here.sum()))
+    ranged = is_ordered[columns] & (cells < _MISSING)
+    way = random.integers(3, size=columns.shape)  # at most, at least, equal
+    return Predicates(
+        columns,
+        np.where(ranged & (way == 0), -_LARGEST, cells),
+        np.where(ranged & (way == 1), _LARGEST, cells),
+    )
+
+
+def _successes(table: Sorted, predicates: Predicates) -> float:
+    return float(np.count_nonzero(table.counts(predicates) == 1))
+
+
+def _share(successes: float | None, attacks: int) -> float | None:
+    return None if successes is None or not attacks else successes / attacks
+
+
+def _median(ordered: Floats) -> float:
+    present = ordered[: np.searchsorted(ordered, _MISSING)]
+    return float(np.median(present)) if len(present) else 0.0
+
+
+def _thinned(matrix: Floats, size: int, random: np.random.Generator) -> Floats:
+    return matrix if len(matrix) == size else matrix[random.choice(len(matrix), size, replace=False)]
+
+
+def _refuse(
+    original: Floats, released: Floats, control: Floats | None, is_ordered: Bools, attacks: int, columns: int
+) -> None:
+    for name, number in (("attacks", attacks), ("columns", columns)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ValueError(f"{name} must be an integer of at least 1; got {number}.")
+    tables = {"original": original, "release": released} | ({} if control is None else {"control group": control})
+    for name, table in tables.items():
+        if not len(table):
+            raise ValueError(f"the {name} has no rows to look at.")
+        if table.shape[1] != len(is_ordered):
+            raise ValueError(f"the {name} must have the same columns as the others.")
+        if np.isinf(table).any():
+            raise ValueError(f"the {name} has values that are infinite; leave them out.")

@@ -1,0 +1,115 @@
+"""Several releases of one table, measured alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon.common.arguments import refuse_no_count
+from duckanon.common.progress import shown
+from duckanon.common.randomness import generator
+from duckanon.common.reports import report
+from duckanon.matrix.aligned import aligned, encoded
+from duckanon.measure.queries.answers import query_utility
+from duckanon.measure.utility.classifiers import detectability
+from duckanon.measure.utility.kernel_components import kernel_utility
+from duckanon.measure.utility.statistics import utility
+from duckanon.privacy.reference_test import privacy_tests
+
+COMPARISON_TYPE = (
+    "STRUCT(release VARCHAR, kind VARCHAR, measure VARCHAR, value DOUBLE, reference_value DOUBLE, pass BOOLEAN)[]"
+)
+_NAME = "_duckanon_release"
+_FEWEST_ROWS = 200
+
+Row = tuple[str, str, float, "float | None", "bool | None"]
+
+
+def compare_releases(
+    original: pa.Table | None,
+    stacked: pa.Table | None,
+    reference: pa.Table | None,
+    max_rows: int,
+    log: list[str] | None,
+    seed: int | None,
+) -> pa.Table:
+    """Measure releases of a table.
+
+    Parameters
+    ----------
+    original
+        What they were made from.
+    stacked
+        The rows of all releases, whose column ``_duckanon_release`` says which release a row is from.
+    reference
+        Other people, or None.
+    max_rows
+        How many rows of each table are looked at, drawn at random.
+    log
+        As for the spectral releases.
+    seed
+        Makes the drawing repeatable.
+    """
+    random = generator(seed)
+    refuse_no_count("max_rows", max_rows, _FEWEST_ROWS)
+    if stacked is None:
+        raise ValueError("the released tables have no rows; give some that have.")
+    original, reference = (None if table is None else _some(table, max_rows, random) for table in (original, reference))
+    names = pc.unique(stacked[_NAME]).to_pylist()
+    tell = shown("anon.compare_releases")
+    rows: list[tuple[str, Row]] = []
+    others: dict[str, float] = {}
+    for place, name in enumerate(sorted(names)):
+        release = stacked.filter(pc.equal(stacked[_NAME], name)).drop_columns([_NAME])
+        first, second, (other,) = aligned(original, _some(release, max_rows, random), reference=reference)
+        if other is not None and not others:
+            others = _statistics(first, other, log, random)
+        own = _statistics(first, second, log, random)
+        rows += [(name, row) for row in _privacy(first, second, other, log, random)]
+        rows += [(name, ("utility", measure, value, others.get(measure), None)) for measure, value in own.items()]
+        tell((place + 1) / len(names))
+    columns: dict[str, list[Any]] = {"release": [name for name, _ in rows]}
+    for place, field in enumerate(("kind", "measure", "value", "reference_value", "pass")):
+        columns[field] = [row[place] for _, row in rows]
+    return report(columns, COMPARISON_TYPE)
+
+
+def _some(table: pa.Table, rows: int, random: np.random.Generator) -> pa.Table:
+    if table.num_rows <= rows:
+        return table
+    return table.take(pa.array(np.sort(random.choice(table.num_rows, rows, replace=False))))
+
+
+def _privacy(
+    original: pa.Table,
+    released: pa.Table,
+    reference: pa.Table | None,
+    log: list[str] | None,
+    random: np.random.Generator,
+) -> list[Row]:
+    tables = encoded(original, released, [reference], log)
+    tests = privacy_tests(tables.original, tables.released, random, reference=tables.others[0])
+    return [
+        ("privacy", test.name, test.judged, None if test.shift_bound is not None else test.reference, test.passed)
+        for test in tests
+    ]
+
+
+def _statistics(
+    original: pa.Table, released: pa.Table, log: list[str] | None, random: np.random.Generator
+) -> dict[str, float]:
+    """Return the numbers that sum up the utility of a release."""
+    found = utility(original, released)
+    medians = dict(zip(found["statistic"].to_pylist(), found["median_difference"].to_pylist(), strict=True))
+    tables = encoded(original, released, [], log)
+    kernel = kernel_utility(tables.original, tables.released, random=random)
+    queries = query_utility(original, released, random=random)
+    return {
+        **{name: value for name, value in medians.items() if value is not None},
+        "kernel_ks": float(pc.mean(kernel["ks"]).as_py()),
+        "detectability": float(detectability(original, released, random=random, halves=False)["auc"][0].as_py()),
+        "query_error": float(queries["median_relative_error"][0].as_py()),
+    }

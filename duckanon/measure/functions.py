@@ -1,0 +1,179 @@
+"""The measures of privacy as the SQL functions call them: tables and options by position, in the macros' order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from duckanon.common import progress
+from duckanon.common.arguments import refuse_no_count
+from duckanon.common.codes import encode
+from duckanon.common.randomness import generator
+from duckanon.common.reports import report
+from duckanon.matrix.aligned import aligned, encoded
+from duckanon.matrix.pairs import kind_of, numbers_of, plain
+from duckanon.measure.attacks import inference, matching, singling_out
+from duckanon.privacy import prediction, reference_test
+
+PRIVACY_TYPE = (
+    "STRUCT(measure VARCHAR, value DOUBLE, reference_value DOUBLE, ks DOUBLE, p_value DOUBLE, shift DOUBLE, "
+    'shift_bound DOUBLE, "limit" DOUBLE, pass BOOLEAN)[]'
+)
+_SAMPLED = 5_000
+
+
+def prediction_risk(
+    original: pa.Table,
+    released: pa.Table | None,
+    k: int,
+    sample: int | None,
+    log: list[str] | None,
+    seed: int | None,
+) -> pa.Table:
+    """Return the originals looked at, each with its distance, ambiguity and uncertainties."""
+    random = generator(seed)
+    original, released, _ = aligned(original, released)
+    tables = encoded(original, released, [], log)
+    rows = tables.original
+    looked_at = np.arange(len(rows))
+    if sample is not None:
+        refuse_no_count("sample", sample, 1)
+        looked_at = np.sort(random.permutation(len(rows))[:sample])
+    found = prediction.measures(rows[looked_at], tables.released, k, tell=progress.shown("anon.prediction_risk"))
+    table = original.take(pa.array(looked_at))
+    for name in ("distance", "ambiguity", "uncertainty"):
+        table = table.append_column(f"_duckanon_{name}", pa.array(getattr(found, name)))
+    for name, group in zip(original.column_names, tables.encoding.groups, strict=True):
+        by_column = found.column_uncertainty[:, group].mean(axis=1)
+        table = table.append_column(f"_duckanon_u {name}", pa.array(by_column))
+    return table
+
+
+def privacy_test(
+    original: pa.Table | None,
+    released: pa.Table | None,
+    reference: pa.Table | None,
+    holdout: pa.Table | None,
+    k: int,
+    sample: int | None,
+    log: list[str] | None,
+    seed: int | None,
+) -> pa.Table:
+    """Test a release against a sample of other people."""
+    random = generator(seed)
+    tables = encoded(*aligned(original, released, reference=reference, holdout=holdout), log)
+    tests = reference_test.privacy_tests(
+        tables.original,
+        tables.released,
+        random,
+        reference=tables.others[0],
+        holdout=tables.others[1],
+        k=k,
+        sample=max(20, min(len(tables.original), _SAMPLED)) if sample is None else sample,
+        tell=progress.shown("anon.privacy_test"),
+    )
+    return privacy_report(tests)
+
+
+def privacy_report(tests: list[reference_test.PrivacyTest]) -> pa.Table:
+    """Make the rows of `PRIVACY_TYPE`."""
+    columns: dict[str, list[Any]] = {
+        "measure": [test.name for test in tests],
+        "reference_value": [test.reference for test in tests],
+        "pass": [test.passed for test in tests],
+    }
+    for name in ("value", "ks", "p_value", "shift", "shift_bound", "limit"):
+        columns[name] = [getattr(test, name) for test in tests]
+    return report(columns, PRIVACY_TYPE)
+
+
+def matching_attack(
+    original: pa.Table | None, released: pa.Table | None, key: str, k: int, log: list[str] | None
+) -> pa.Table:
+    """Match every original with its nearest released row."""
+    keys, own = _key_apart(original, key)
+    released_keys, images = _key_apart(released, key)
+    tables = encoded(*aligned(own, images), log)
+    return matching.matching_attack(tables.original, tables.released, keys, released_keys, k)
+
+
+def linkage_risk(
+    original: pa.Table | None,
+    released: pa.Table | None,
+    control: pa.Table | None,
+    known: list[str],
+    secret: list[str],
+    attacks: int,
+    tolerance: float,
+    log: list[str] | None,
+    seed: int | None,
+) -> pa.Table:
+    """Guess secret columns from known ones by way of the release."""
+    random = generator(seed)
+    refuse_no_count("attacks", attacks, 1)
+    for parameter, names in (("known_cols", known), ("secret_cols", secret)):
+        if not isinstance(names, list) or not names:
+            raise ValueError(f"{parameter} must be a list of column names such as ['age', 'zip']; got {names}.")
+    tables = encoded(*aligned(original, released, control=control), log)
+    names = tables.encoding.schema.names
+    groups = {name.lower(): (name, group) for name, group in zip(names, tables.encoding.groups, strict=True)}
+    apart = tables.others[0]
+    return inference.linkage_risk(
+        _some(tables.original, attacks, random),
+        tables.released,
+        None if apart is None else _some(apart, attacks, random),
+        [groups[name.lower()][1] for name in known],
+        dict(groups[name.lower()] for name in secret),
+        tolerance=tolerance,
+    )
+
+
+def singling_out_risk(
+    original: pa.Table | None,
+    released: pa.Table | None,
+    control: pa.Table | None,
+    attacks: int,
+    predicate_columns: int,
+    seed: int | None,
+) -> pa.Table:
+    """Single out people by predicates made from the release."""
+    random = generator(seed)
+    original, released, others = aligned(original, released, control=control)
+    is_ordered = np.array([kind_of(kind) in ("number", "time") for kind in original.schema.types])
+    rows, release, apart = _plain_numbers([original, released, *others], is_ordered)
+    return singling_out.singling_out_risk(
+        rows, release, apart, is_ordered, random, attacks=attacks, columns=predicate_columns
+    )
+
+
+def _key_apart(table: pa.Table | None, key: str) -> tuple[pa.ChunkedArray | None, pa.Table | None]:
+    if table is None:
+        return None, None
+    place = next(at for at, name in enumerate(table.column_names) if name.lower() == key.lower())
+    return table.column(place), table.remove_column(place)
+
+
+def _plain_numbers(tables: list[pa.Table | None], is_ordered: NDArray[np.bool_]) -> list[Any]:
+    """Take numbers and dates as they are, categories as codes that are the same in all tables; NaN is NULL."""
+    there = [table for table in tables if table is not None]
+    matrices = [np.empty((table.num_rows, len(is_ordered))) for table in there]
+    for place, name in enumerate(there[0].column_names):
+        if is_ordered[place]:
+            found = [numbers_of(name, table.column(name)) for table in there]
+        else:
+            texts = [plain(table.column(name)) for table in there]
+            both = pa.chunked_array([chunk for column in texts for chunk in column.chunks], texts[0].type)
+            codes = encode(pa.table({name: both}))[0][0].astype(np.float64)
+            codes[np.asarray(both.is_null())] = np.nan
+            found = np.split(codes, np.cumsum([len(column) for column in texts])[:-1])
+        for matrix, values in zip(matrices, found, strict=True):
+            matrix[:, place] = values
+    left = iter(matrices)
+    return [None if table is None else next(left) for table in tables]
+
+
+def _some(rows: NDArray[Any], count: int, random: np.random.Generator) -> NDArray[Any]:
+    return rows if len(rows) <= count else rows[np.sort(random.permutation(len(rows))[:count])]

@@ -1,0 +1,189 @@
+"""Released columns of labels, with the predicates asked of them: which part of a label each predicate covers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from duckanon.common.arrays import Floats, Ints
+from duckanon.matrix.pairs import plain
+from duckanon.measure.queries.cells import Cells
+
+_DAY = 86_400_000_000.0  # microseconds
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a label holds.
+
+    Attributes
+    ----------
+    rule
+        ``everything``, ``interval`` (numbers from low to high, both inside; infinite where it has no end), ``listed``
+        (the values, or for numbers their places on the number line), or ``nothing``.
+    """
+
+    rule: str
+    low: float = np.nan
+    high: float = np.nan
+    values: list[Any] = field(default_factory=list)
+
+
+Meanings: TypeAlias = Mapping[str | None, Meaning]
+
+LabelShares: TypeAlias = tuple[Ints, Floats]
+"""Of every label its number among those with shares, -1 where it has none; for every predicate their shares."""
+
+
+@dataclass(frozen=True)
+class LabelCells:
+    """Cells of which some are labels: these have a share of their own for every predicate.
+
+    Attributes
+    ----------
+    rest
+        The cells, as if there were no labels.
+    codes
+        Of each row the number of its label, -1 where it has none.
+    shares
+        For every predicate the part of each label that it covers.
+    """
+
+    rest: Cells
+    codes: Ints
+    shares: Floats
+
+    def share(self, number: int, rows: slice) -> Floats:
+        """Look the parts up."""
+        found = np.asarray(self.rest.share(number, rows), np.float64)
+        codes = self.codes[rows]
+        labelled = np.flatnonzero(codes >= 0)
+        found[labelled] = self.shares[number][codes[labelled]]
+        return found
+
+
+def meanings_of(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, dict[str | None, Meaning]]:
+    """Collect what the labels of every column hold, from rows of which a listed label has one for each value.
+
+    Parameters
+    ----------
+    rows
+        ``column_name``, ``label``, ``rule``, ``held_from``, ``held_to`` (of a listed value its place on the number
+        line), ``value``; None where there are none.
+    """
+    found: dict[str, dict[str | None, Meaning]] = {}
+    for row in rows or ():
+        of_column = found.setdefault(row["column_name"].lower(), {})
+        if row["rule"] != "listed":
+            low, high = (np.nan if row[end] is None else row[end] for end in ("held_from", "held_to"))
+            of_column[row["label"]] = Meaning(row["rule"], low, high)
+            continue
+        meaning = of_column.setdefault(row["label"], Meaning("listed"))
+        meaning.values.append((row["value"], row["held_from"]))
+    return found
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell columns of texts, also where DuckDB's ENUM made them a dictionary."""
+    own = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(own) or pa.types.is_large_string(own) or pa.types.is_string_view(own))
+
+
+def different_labels(column: pa.ChunkedArray) -> tuple[Ints, list[str | None]]:
+    """Give each label of a column a number; return the number in every row, and the labels."""
+    coded = pa.concat_arrays(plain(column).chunks).dictionary_encode(null_encoding="encode")
+    return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary.to_pylist()
+
+
+def intervals_of(
+    name: str, labels: Sequence[str | None], meanings: Meanings, limits: tuple[float, float], scale: float
+) -> tuple[Floats, Floats]:
+    """Return the ends of what labels of numbers hold; NaN for those that are listed or hold nothing.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    labels
+        The different labels; one without a meaning is a number.
+    meanings
+        Of the labels.
+    limits
+        The original's smallest and largest value, which everything and intervals without an end reach to.
+    scale
+        What numbers of the meanings are divided by.
+    """
+    ends = np.full((2, len(labels)), np.nan)
+    for place, label in enumerate(labels):
+        meaning = meanings.get(label)
+        if meaning is None:
+            ends[:, place] = _number(name, label)
+        elif meaning.rule == "everything":
+            ends[:, place] = limits
+        elif meaning.rule == "interval":
+            low, high = meaning.low / scale, meaning.high / scale
+            ends[0, place] = low if np.isfinite(low) else min(limits[0], high)
+            ends[1, place] = high if np.isfinite(high) else max(limits[1], low)
+    ends[:, ends[0] > ends[1]] = np.nan  # between two whole numbers: holds nothing
+    return ends[0], ends[1]
+
+
+def listed_shares(labels: Sequence[str | None], meanings: Meanings, ranges: Floats, scale: float) -> LabelShares:
+    """Return for every range which part of the values of each listed label it covers; NULL is in no range."""
+    codes = np.full(len(labels), -1)
+    shares: list[Floats] = []
+    for place, label in enumerate(labels):
+        meaning = meanings.get(label)
+        if meaning is not None and meaning.rule == "listed":
+            codes[place] = len(shares)
+            numbers = np.array([np.nan if number is None else number / scale for _, number in meaning.values])
+            inside = (ranges[:, :1] <= numbers) & (numbers <= ranges[:, 1:])
+            shares.append(inside.mean(axis=1))
+    return codes, np.array(shares).reshape(-1, len(ranges)).T
+
+
+def chosen_shares(
+    labels: Sequence[str | None], meanings: Meanings, chosen: npt.NDArray[np.bool_], present: Ints
+) -> LabelShares:
+    """Return for every set of categories which part of what each label holds it covers.
+
+    Parameters
+    ----------
+    labels
+        The categories of both tables, which the columns of ``chosen`` are in the order of.
+    meanings
+        Of the labels among them.
+    chosen
+        For every predicate, which categories are in its set.
+    present
+        The places of the original's categories: everything.
+    """
+    codes = np.full(len(labels), -1)
+    shares: list[Floats] = []
+    places = {label: place for place, label in enumerate(labels)}
+    for place, label in enumerate(labels):
+        meaning = meanings.get(label)
+        if meaning is not None:
+            held = present if meaning.rule == "everything" else [places[value] for value, _ in meaning.values]
+            codes[place] = len(shares)
+            shares.append(chosen[:, held].mean(axis=1) if len(held) else np.zeros(len(chosen)))
+    return codes, np.array(shares).reshape(-1, len(chosen)).T
+
+
+def _number(name: str, label: str | None) -> float:
+    if label is None:
+        return np.nan
+    try:
+        return float(label)
+    except ValueError:
+        raise ValueError(f'column "{name}" has the label {label}, which is not understood; give a number.') from None
+
+
+def time_scale(is_time: bool) -> float:
+    """Return how many units of a meaning make one of the columns: microseconds of a day, or 1."""
+    return _DAY if is_time else 1.0

@@ -1,0 +1,1 @@
+"""What a release keeps: statistics, distributions, models."""

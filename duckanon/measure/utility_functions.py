@@ -1,0 +1,96 @@
+"""The measures of utility as the SQL functions call them: tables and options by position, in the macros' order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon.common.arguments import own_names
+from duckanon.common.randomness import generator
+from duckanon.matrix.aligned import aligned, both_there, encoded, unscaled
+from duckanon.matrix.pairs import kind_of
+from duckanon.measure.queries import answers as queries_utility
+from duckanon.measure.queries.labels import meanings_of
+from duckanon.measure.utility import classifiers, statistics
+from duckanon.measure.utility import kernel_components as kernel_measures
+
+
+def utility(original: pa.Table | None, released: pa.Table | None, log: list[str] | None) -> pa.Table:
+    """Compare statistics."""
+    original, released, _ = aligned(original, released)
+    names = own_names(original, log) or []
+    return statistics.utility(_logged(original, names), _logged(released, names))
+
+
+def kernel_utility(
+    original: pa.Table | None,
+    released: pa.Table | None,
+    reference: pa.Table | None,
+    degree: int,
+    components: int,
+    standardize: bool,
+    kernel: str,
+    points: int | None,
+    log: list[str] | None,
+    seed: int | None,
+) -> pa.Table:
+    """Compare distributions along kernel principal components."""
+    random = generator(seed)
+    if not isinstance(standardize, bool):
+        raise ValueError(f"standardize must be true or false; got {standardize}.")
+    if components is None:
+        raise ValueError("components must be a whole number of at least 1; got NULL.")
+    tables = encoded(*aligned(original, released, reference=reference), log)
+    first, second, third = tables.original, tables.released, tables.others[0]
+    if not standardize:
+        first, second = (unscaled(tables.encoding, matrix) for matrix in (first, second))
+        third = None if third is None else unscaled(tables.encoding, third)
+    return kernel_measures.kernel_utility(
+        first, second, third, random=random, kernel=kernel, degree=degree, components=components, points=points
+    )
+
+
+def classifier_utility(
+    original: pa.Table | None, released: pa.Table | None, holdout: pa.Table | None, target: str, seed: int | None
+) -> pa.Table:
+    """Compare models trained on the release with models trained on originals."""
+    random = generator(seed)
+    original, released, (apart,) = aligned(original, released, holdout=holdout)
+    name = next((name for name in original.column_names if name.lower() == str(target).lower()), str(target))
+    return classifiers.classifier_utility(original, released, name, random=random, holdout=apart)
+
+
+def detectability(original: pa.Table | None, released: pa.Table | None, seed: int | None) -> pa.Table:
+    """Tell released rows from original ones."""
+    random = generator(seed)
+    original, released, _ = aligned(original, released)
+    return classifiers.detectability(original, released, random=random)
+
+
+def query_utility(
+    original: pa.Table | None,
+    released: pa.Table | None,
+    meanings: list[dict[str, Any]] | None,
+    queries: int,
+    seed: int | None,
+) -> pa.Table:
+    """Compare random counts."""
+    random = generator(seed)
+    original, release = both_there(original, released)
+    of_columns = meanings_of(meanings)
+    labels = {name: of_columns.get(name.lower(), {}) for name in original.column_names}
+    return queries_utility.query_utility(original, release, random=random, queries=queries, labels=labels)
+
+
+def _logged(table: pa.Table, names: list[str]) -> pa.Table:
+    for name in names:
+        place = table.column_names.index(name) if name in table.column_names else None
+        if place is None:
+            raise ValueError(f"log names {name}, which is none of cols; got {table.column_names}.")
+        column = table.column(place)
+        if kind_of(column.type) != "number" or pc.min(column).as_py() <= 0:
+            raise ValueError(f'column "{name}" cannot be logged, for it must hold positive numbers.')
+        table = table.set_column(place, name, pc.ln(column.cast(pa.float64())))
+    return table

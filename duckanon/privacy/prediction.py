@@ -1,0 +1,78 @@
+"""Prediction distance, ambiguity and uncertainty: what an attacker can say about a record from a release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from duckanon.common.arrays import Matrix
+from duckanon.privacy.neighbours import Tell, nearest
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The measures of every query.
+
+    Attributes
+    ----------
+    distance
+        To the nearest point.
+    ambiguity
+        The distance to the nearest point as a share of that to the k-th nearest; 1 where both are 0.
+    uncertainty
+        The mean, over the columns, of the variances among the k nearest points.
+    column_uncertainty
+        These variances, of shape (queries, columns).
+    """
+
+    distance: Matrix
+    ambiguity: Matrix
+    uncertainty: Matrix
+    column_uncertainty: Matrix
+
+
+def measures(
+    queries: npt.ArrayLike,
+    points: npt.ArrayLike,
+    k: int = 5,
+    skip_self: bool | npt.ArrayLike = False,
+    tell: Tell = None,
+) -> Measures:
+    """Measure what points tell about each query.
+
+    Parameters
+    ----------
+    queries, points
+        Original and released rows as matrices of finite numbers.
+    k
+        How many of the nearest points are looked at, at least 2.
+    skip_self
+        As in :func:`duckanon.privacy.neighbours.nearest`.
+    tell
+        Is told the share of the work done.
+
+    Raises
+    ------
+    ValueError
+        As :func:`duckanon.privacy.neighbours.nearest` does, and for k below 2.
+
+    Notes
+    -----
+    Section 3.1. Variances are those of a sample (divided by k - 1). An ambiguity of 0/0 is 1: k equal copies are a tie
+    among k, which the thesis calls an ambiguity of one.
+    """
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
+        raise ValueError(f"k must be an integer of at least 2; got {k}.")
+    distances, indices = nearest(queries, points, k, skip_self=skip_self, tell=tell)
+    rows = np.asarray(points, np.float64)
+    first, last = distances[:, 0], distances[:, -1]
+    ambiguity = np.divide(first, last, out=np.ones(len(first)), where=last > 0)
+    spread = np.empty((len(first), rows.shape[1]))
+    step = max(1, (1 << 20) // (k * rows.shape[1]))
+    for start in range(0, len(first), step):
+        chosen = rows[indices[start : start + step]]
+        # Differences to the nearest of them: equal values then have a variance of exactly 0, however far from 0.
+        spread[start : start + step] = (chosen - chosen[:, :1]).var(axis=1, ddof=1)
+    return Measures(first, ambiguity, spread.mean(axis=1), spread)

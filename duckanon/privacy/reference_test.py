@@ -1,0 +1,233 @@
+"""Tests whether a release tells more about the originals than another sample of the same population would."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from duckanon.common.arrays import Ints, Matrix
+from duckanon.privacy.copy_rates import Rate, exact_copies, half_distances, near_copies, parts, row_codes, unique_copies
+from duckanon.privacy.neighbours import Tell, nearest
+from duckanon.privacy.prediction import Measures, measures
+
+LIMITS = {"distance": 0.05, "ambiguity": 0.10, "uncertainty": 0.10}
+MEMBERSHIP_LIMIT = 0.55
+_CONFIDENCE = 0.99  # of honest releases pass each of the counting tests
+_FEWEST = 20
+_CHEAP = 25_000_000  # pairs of rows that four splits of the table may each look at
+
+
+@dataclass(frozen=True)
+class PrivacyTest:
+    """One test of a release.
+
+    Attributes
+    ----------
+    name
+        ``distance``, ``ambiguity``, ``uncertainty``, ``exact_copies``, ``unique_copies``, ``near_copies`` or
+        ``membership``.
+    value
+        What was found: the median of a measure, a share of originals, an AUC.
+    reference
+        What an honest sample has.
+    limit
+        The largest bound of the shift, or value, that passes.
+    passed
+        Whether it is within the limit.
+    ks, p_value, shift, shift_bound
+        Of the three measures: the one-sided Kolmogorov-Smirnov test, and the largest leftward shift with its upper
+        95 % bound.
+    """
+
+    name: str
+    value: float
+    reference: float
+    limit: float
+    passed: bool
+    ks: float | None = None
+    p_value: float | None = None
+    shift: float | None = None
+    shift_bound: float | None = None
+
+    @property
+    def judged(self) -> float:
+        """The number that is compared with the limit."""
+        return self.value if self.shift_bound is None else self.shift_bound
+
+
+def privacy_tests(
+    original: npt.ArrayLike,
+    released: npt.ArrayLike,
+    random: np.random.Generator,
+    *,
+    reference: npt.ArrayLike | None = None,
+    holdout: npt.ArrayLike | None = None,
+    k: int = 5,
+    sample: int | None = None,
+    replicates: int = 400,
+    tell: Tell = None,
+) -> list[PrivacyTest]:
+    """Test whether a release tells more about the originals than a reference sample would.
+
+    Parameters
+    ----------
+    original, released
+        Matrices of equal width, columns on comparable scales.
+    random
+        Draws samples, parts and replicates.
+    reference
+        A sample of the same population without any of the originals; None: for each original, the other originals.
+    holdout
+        Rows of the same population that had no part in the release, for the membership test.
+    k
+        How many neighbours ambiguity and uncertainty look at.
+    sample
+        How many originals are looked at, drawn at random; None for all. Exact copies are counted over all of them.
+    replicates
+        Of the bootstrap.
+    tell
+        Is told the share of the work done.
+
+    Raises
+    ------
+    ValueError
+        Fewer than 20 originals, fewer released or reference rows than k, and what
+        :func:`duckanon.privacy.neighbours.nearest` refuses.
+
+    Notes
+    -----
+    Section 3.1, section 5.2.1 and what these leave open. A larger table has nearer rows whatever it tells, so release
+    and reference are compared at the same size: the measures on a random part of the larger one; the counts over
+    random parts that cover the whole release, so that no copy is missed. The tests of copies stand beside the measures
+    because the largest shift between two distributions does not see a few verbatim rows.
+    """
+    rows, release = np.asarray(original, np.float64), np.asarray(released, np.float64)
+    other = None if reference is None else np.asarray(reference, np.float64)
+    if len(rows) < _FEWEST:
+        raise ValueError(f"a privacy test needs at least {_FEWEST} original rows; got {len(rows)}.")
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 2:
+        raise ValueError(f"k must be a whole number of at least 2; got {k}.")
+    for name, some in (("released", release), ("reference", rows if other is None else other)):
+        if len(some) <= k:
+            raise ValueError(f"a privacy test with k = {k} needs more than {k} {name} rows; got {len(some)}.")
+    whole = isinstance(sample, int | np.integer) and not isinstance(sample, bool)
+    if sample is not None and not (whole and sample >= _FEWEST):
+        raise ValueError(f"sample must be an integer of at least {_FEWEST}, or NULL for all rows; got {sample}.")
+    count = len(rows) if sample is None else min(len(rows), int(sample))
+    looked_at = np.sort(random.permutation(len(rows))[:count])
+    size = min(len(release), len(rows) if other is None else len(other))
+    chosen = parts(len(release), size, random)
+    found = measures(rows[looked_at], release[chosen[0][:size]], k, tell=_share(tell, 0.0, 0.3))
+    expected = _expected(rows, other, looked_at, size, k, random, _share(tell, 0.3, 0.6))
+    pieces = parts(len(release), len(rows) // 2, random)
+    splits = half_distances(rows, looked_at, random, 4 if len(rows) * count <= _CHEAP else 1)
+    nearby = [nearest(rows[looked_at], release[piece], 1)[0][:, 0] for piece in pieces]
+    tests = [_measure_test(name, getattr(found, name), getattr(expected, name), replicates, random) for name in LIMITS]
+    codes = row_codes(rows, release, *([] if other is None else [other]))
+    known = None if other is None else codes[2][random.permutation(len(codes[2]))[:size]]
+    tests += [
+        _rate_test("exact_copies", exact_copies(codes[0], [codes[1][i] for i in chosen], known, size, _CONFIDENCE)),
+        _rate_test("unique_copies", unique_copies(codes[0], codes[1], known, random, _CONFIDENCE)),
+        _rate_test("near_copies", near_copies(nearby, splits, _CONFIDENCE)),
+    ]
+    if holdout is not None:
+        tests.append(_membership(np.min(nearby, axis=0), nearest(holdout, release, 1)[0][:, 0]))
+    if tell is not None:
+        tell(1.0)
+    return tests
+
+
+def shift(release: Matrix, reference: Matrix, replicates: int, random: np.random.Generator) -> tuple[float, float]:
+    """Return how far a measure's distribution lies to the left of its reference, and the upper 95 % bound of that.
+
+    Parameters
+    ----------
+    release, reference
+        The measure of each original, against the release and against the reference.
+    replicates
+        Of the bootstrap.
+    random
+        Draws the originals of each replicate.
+
+    Returns
+    -------
+    shift, bound
+        The largest difference of the distribution functions, release less reference, and its bound.
+
+    Notes
+    -----
+    Originals are drawn, each with both of its values. The largest of many differences is biased upward, and its
+    replicates are once more, so their 95 % quantile covers the truth nearly always and refuses honest releases. The
+    basic bootstrap, twice the shift less the 5 % quantile, takes the bias off: in simulations (2,000 rows each; no
+    shift, 5 % and 10 %) it covered the truth in 96 to 97 of 100 cases, against 99 to 100 for the quantile itself.
+    """
+    count = len(release)
+    values = np.concatenate([release, reference])
+    order = np.argsort(values, kind="stable")
+    sign = np.where(order < count, 1.0, -1.0) / count
+    ordered = values[order]
+    ends = np.flatnonzero(np.append(ordered[1:] > ordered[:-1], True))  # a tie is passed as a whole
+    order %= count
+    largest = max(0.0, float(np.cumsum(sign)[ends].max()))
+    drawn = np.empty(replicates)
+    step = max(1, (1 << 22) // count)
+    for start in range(0, replicates, step):
+        size = min(step, replicates - start)
+        picks = random.integers(0, count, (size, count)) + np.arange(size)[:, None] * count
+        weights = np.bincount(picks.reshape(-1), minlength=size * count).reshape(size, count)
+        curves = np.cumsum(weights[:, order] * sign, axis=1)[:, ends]
+        drawn[start : start + size] = np.maximum(0.0, curves.max(axis=1))
+    return largest, max(largest, 2 * largest - float(np.quantile(drawn, 0.05)))
+
+
+def _share(tell: Tell, start: float, stop: float) -> Tell:
+    return None if tell is None else lambda share: tell(start + (stop - start) * share)
+
+
+def _expected(
+    rows: Matrix,
+    other: Matrix | None,
+    looked_at: Ints,
+    size: int,
+    k: int,
+    random: np.random.Generator,
+    tell: Tell,
+) -> Measures:
+    """Measure what the reference, or the other originals, tell about the originals."""
+    pool = rows if other is None else other
+    chosen = random.permutation(len(pool))[:size]
+    place = np.full(len(rows), -1)
+    if other is None:
+        place[chosen] = np.arange(len(chosen))
+    return measures(rows[looked_at], pool[chosen], k, skip_self=place[looked_at], tell=tell)
+
+
+def _measure_test(
+    name: str, release: Matrix, reference: Matrix, replicates: int, random: np.random.Generator
+) -> PrivacyTest:
+    from scipy import stats
+
+    test = stats.ks_2samp(release, reference, alternative="greater")
+    largest, bound = shift(release, reference, replicates, random)
+    limit = LIMITS[name]
+    middle, expected = float(np.median(release)), float(np.median(reference))
+    return PrivacyTest(
+        name, middle, expected, limit, bound <= limit, float(test.statistic), float(test.pvalue), largest, bound
+    )
+
+
+def _rate_test(name: str, found: Rate) -> PrivacyTest:
+    return PrivacyTest(name, found.value, found.reference, found.limit, found.passed)
+
+
+def _membership(members: Matrix, others: Matrix) -> PrivacyTest:
+    """Test whether members are told from others by their distance to the nearest released row."""
+    from scipy import stats
+
+    ranks = stats.rankdata(np.concatenate([members, others]))
+    area = float((ranks[len(members) :].mean() - (len(others) + 1) / 2) / len(members))
+    noise = np.sqrt((len(members) + len(others) + 1) / (12 * len(members) * len(others)))
+    limit = max(MEMBERSHIP_LIMIT, 0.5 + float(stats.norm.ppf(_CONFIDENCE)) * float(noise))
+    return PrivacyTest("membership", area, 0.5, limit, area <= limit)

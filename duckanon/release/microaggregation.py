@@ -1,0 +1,236 @@
+"""Microaggregation by halving: groups of similar rows, each row replaced by one representative of its group."""
+
+import numpy as np
+import numpy.typing as npt
+
+from duckanon.common.arrays import Ints, Matrix
+from duckanon.release.noise import spectrum
+
+# Rows gathered at once: a block of some tens of columns then stays within the processor's cache.
+BLOCK_ROWS = 16_384
+
+
+def spectral_rhs(matrix: Matrix, k: int) -> Ints:
+    """Group rows by halving them along their principal axes, until no group has more than 2k rows.
+
+    Parameters
+    ----------
+    matrix
+        One row per record, one column per encoded attribute.
+    k
+        The smallest group allowed.
+
+    Returns
+    -------
+    numpy.ndarray
+        The group of each row, numbered from 0. Groups have k to 2k rows.
+
+    Raises
+    ------
+    ValueError
+        When k is no whole number of at least 2, or there are fewer than k rows.
+
+    Notes
+    -----
+    Figure 4-2 of the thesis, on T = U D of the centred matrix; the figure does not centre, and without centring the
+    first axis is little more than the mean.
+    """
+    return halved(principal_coordinates(matrix), k)
+
+
+def principal_coordinates(matrix: Matrix) -> Matrix:
+    """Project the centred rows on the eigenvectors of their covariance: U D, widest first, without null components."""
+    mean, values, vectors = spectrum(matrix)
+    kept = values > values[0] * max(matrix.shape) * np.finfo(np.float64).eps
+    kept[0] = True  # rows that are all equal still need one column
+    coordinates: Matrix = (matrix - mean) @ vectors[:, kept]
+    return coordinates
+
+
+def halved(coordinates: Matrix, k: int) -> Ints:
+    """Halve groups of more than 2k rows at the median of their widest column, as often as it goes.
+
+    Parameters
+    ----------
+    coordinates
+        One row per record.
+    k
+        The smallest group allowed.
+
+    Returns
+    -------
+    numpy.ndarray
+        The group of each row, numbered from 0.
+
+    Notes
+    -----
+    Halves are cut by rank, rows equal to the median going to the lower half in the order in which they come, so that
+    ties never leave a half too small: a group of 2k + 1 rows becomes k and k + 1. All groups of one level have one of
+    two sizes, so that each level is a few operations on arrays of shape (groups, size).
+    """
+    rows = len(coordinates)
+    _check(k, rows)
+    labels = np.empty(rows, dtype=np.int64)
+    groups = 0
+    level = {rows: [np.arange(rows).reshape(1, rows)]}
+    while level:
+        below: dict[int, list[npt.NDArray[np.int64]]] = {}
+        for size, members in level.items():
+            group_rows = np.concatenate(members)
+            if size <= 2 * k:
+                labels[group_rows] = np.arange(groups, groups + len(group_rows))[:, np.newaxis]
+                groups += len(group_rows)
+                continue
+            step = max(1, BLOCK_ROWS // size)
+            for start in range(0, len(group_rows), step):
+                for half in _halves(coordinates, group_rows[start : start + step]):
+                    below.setdefault(half.shape[1], []).append(half)
+        level = below
+    return labels
+
+
+def _halves(
+    coordinates: Matrix, group_rows: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Split every line of row numbers at the median of the column that is widest there."""
+    groups, size = group_rows.shape
+    points = coordinates[group_rows] if size < len(coordinates) else coordinates[np.newaxis]
+    widest = (points.max(axis=1) - points.min(axis=1)).argmax(axis=1)
+    values = np.take_along_axis(points, widest[:, np.newaxis, np.newaxis], axis=2)[:, :, 0]
+    half = size // 2
+    cut = np.partition(values, half - 1, axis=1)[:, half - 1 : half]
+    lower = values < cut
+    equal = values == cut
+    room = half - lower.sum(axis=1, keepdims=True)
+    lower |= equal & (equal.cumsum(axis=1) <= room)
+    return group_rows[lower].reshape(groups, half), group_rows[~lower].reshape(groups, size - half)
+
+
+def rhs(matrix: Matrix, k: int) -> Ints:
+    """Group rows by cutting every column at its median at once, and groups of more than 2k rows again.
+
+    Parameters
+    ----------
+    matrix
+        One row per record.
+    k
+        The group size aimed at: groups of up to 2k rows are not cut.
+
+    Returns
+    -------
+    numpy.ndarray
+        The group of each row, numbered from 0. Groups may have fewer than k rows, down to a single one.
+
+    Raises
+    ------
+    ValueError
+        When k is no whole number of at least 2, or there are fewer than k rows.
+
+    Notes
+    -----
+    Recursive histogram sanitization (Chawla et al. 2005; thesis, section 4.1.2), for comparison only: n columns make
+    up to 2^n groups in one step, so that with 4 columns most rows already end in groups of fewer than k, and with some
+    tens of columns nearly every row ends alone, which protects nothing. Nothing is done about it here: count those
+    rows with `rows_in_small_groups`. Cells are regions of space, so that equal rows stay together: a row lies
+    above the cut where its value is above the median, or equal to it where the group has nothing above. Groups of
+    equal rows are not cut.
+    """
+    rows = len(matrix)
+    _check(k, rows)
+    labels = np.zeros(rows, dtype=np.int64)
+    groups = 1
+    active = np.arange(rows) if rows > 2 * k else np.arange(0)
+    while active.size:
+        cells = _cells(matrix[active], labels[active])
+        _, cells, counts = np.unique(cells, return_inverse=True, return_counts=True)
+        # A group that stays whole has equal rows: it would come back unchanged for ever.
+        whole = np.bincount(labels[active])[labels[active]] == counts[cells]
+        labels[active] = groups + cells
+        groups += len(counts)
+        active = active[(counts[cells] > 2 * k) & ~whole]
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64).reshape(rows)
+
+
+def _cells(matrix: Matrix, labels: Ints) -> Ints:
+    """Give a number to each of the cells that the medians of every column cut out of every group."""
+    _, cells, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    group = cells.reshape(-1).astype(np.int64)
+    cells = group
+    first = np.cumsum(counts) - counts
+    for column in matrix.T:
+        ordered = column[np.lexsort((column, group))]
+        low = ordered[first + (counts - 1) // 2]
+        median = low + (ordered[first + counts // 2] - low) / 2
+        top = ordered[first + counts - 1]
+        cells = 2 * cells + ((column > median[group]) | ((median == top)[group] & (column == top[group])))
+        if cells.max(initial=0) >= 2**61:
+            cells = np.unique(cells, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return cells
+
+
+def rows_in_small_groups(labels: Ints, k: int) -> int:
+    """Count the rows whose group has fewer than k rows: those that a release of `rhs` does not protect."""
+    counts = np.bincount(labels)
+    return int(counts[counts < k].sum())
+
+
+def masked(matrix: Matrix, labels: Ints, random: np.random.Generator, label: str = "mean") -> Matrix:
+    """Replace every row by the representative of its group.
+
+    Parameters
+    ----------
+    matrix
+        One row per record.
+    labels
+        The group of each row, numbered from 0.
+    random
+        Chooses among members that are equally near to the mean.
+    label
+        'mean': the group's mean. 'member': the member of the group nearest to its mean.
+
+    Returns
+    -------
+    numpy.ndarray
+        As many rows, in the same order: the caller shuffles them before they are released.
+
+    Raises
+    ------
+    ValueError
+        For any other label.
+
+    Notes
+    -----
+    Means keep the column means exactly and lose variance, and a mean of categories need not be a combination that
+    occurs. A member is a possible record in every respect, decimals and combinations of categories included, but it is
+    a real person's record, released as many times as the group has rows: k-anonymous, and yet everything about that
+    person is told.
+    """
+    if label == "mean":
+        return _means(matrix, labels)[labels]
+    if label != "member":
+        raise ValueError(f"label must be 'mean' or 'member'; got {label!r}.")
+    chosen: Matrix = matrix[members(matrix, labels, random)]
+    return chosen
+
+
+def members(matrix: Matrix, labels: Ints, random: np.random.Generator) -> Ints:
+    """Choose for every row the member of its group that is nearest to the group's mean, by its place."""
+    means = _means(matrix, labels)
+    distance = np.zeros(len(matrix))
+    for column, mean in zip(matrix.T, means.T, strict=True):
+        distance += (column - mean[labels]) ** 2
+    order = np.lexsort((random.random(len(matrix)), distance, labels))
+    nearest: Ints = order[np.searchsorted(labels[order], np.arange(len(means)))]
+    return nearest[labels]
+
+
+def _means(matrix: Matrix, labels: Ints) -> Matrix:
+    counts = np.bincount(labels)
+    return np.stack([np.bincount(labels, column) / counts for column in matrix.T], axis=1)
+
+
+def _check(k: int, rows: int) -> None:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 2:
+        raise ValueError(f"k must be an integer of at least 2; got {k}.")
+    if rows < k:
+        raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")

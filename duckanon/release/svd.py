@@ -1,0 +1,256 @@
+"""SVD swapping: a release with the original's means and, up to chance, covariances, whose records are new.
+
+The matrix of the encoded table is turned into its principal components, every component is permuted on its own, and the
+result is turned back (thesis, section 4.1, figure 4-1).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from duckanon.common.arguments import refuse_unknown
+from duckanon.common.randomness import generator
+from duckanon.matrix.arrow import Floats
+from duckanon.matrix.encoding import Encoding, refuse_too_few
+from duckanon.matrix.fit import Moments, batch_rows, fit
+from duckanon.matrix.sources import Source, open_source
+from duckanon.privacy import self_check
+from duckanon.privacy.self_check import CHECKS
+from duckanon.release.components import permute_components, principal_components
+from duckanon.release.spill import ScoreBlocks, blocks_needed
+
+Tell = Callable[[float], None]
+
+WATCHED_ROWS = 20_000
+_FRESH_DRAWS = 3  # one that fails by chance does not fail again
+_WATCHED_PAIRS = 2 * 10**7  # of rows whose distance is looked at: components permuted over many rows give nobody away
+_FITTED, _SCORED, _PERMUTED = 0.3, 0.6, 0.75  # the share of the work done after each step, about as measured
+
+
+def svd_swap(
+    source: object,
+    cols: Sequence[str] | None = None,
+    *,
+    tolerance: float = 1.5,
+    log: Sequence[str] | None = None,
+    nulls: str = "error",
+    checks: str = "error",
+    seed: int | None = None,
+    memory_limit: int | None = None,
+    tell: Tell | None = None,
+) -> pa.RecordBatchReader:
+    """Swap the principal components of a table.
+
+    Parameters
+    ----------
+    source
+        Anything that `spectral_sources.open_source` takes. It is read twice, a RecordBatchReader from a temporary file.
+    cols
+        The columns to release; None for all.
+    tolerance
+        Below 100,000 rows components are drawn again while two of them correlate by more than `tolerance` /
+        sqrt(rows - 1); see `permute_components` for when that is given up.
+    log, nulls
+        As for `spectral_moments.fit`.
+    checks
+        The release is looked through for copies, near copies of isolated records and the order of its rows, in up to
+        20,000 rows drawn at random: ``'error'`` refuses what is found, ``'repair'`` leaves those rows out (in tables
+        of up to 20,000 rows), ``'off'`` does not look.
+    seed
+        Makes the release of the same rows in the same order repeatable, and whoever learns it can undo it.
+    memory_limit
+        Bytes for the scores, 4 x rows x rank. Past it the records are swapped inside blocks to which they are assigned
+        at random, kept in temporary files meanwhile.
+    tell
+        Told the share of the work done.
+
+    Returns
+    -------
+    pyarrow.RecordBatchReader
+        As many rows, of the same columns and types. Source and temporary files are read before this returns, except
+        the files of a memory limit; the batches are made as they are read.
+
+    Raises
+    ------
+    ValueError
+        As `spectral_moments.fit`, for too few rows: 200, or 8 a component, and for what the checks find.
+
+    Notes
+    -----
+    No left singular vectors are needed: one pass gives the covariance, whose eigenvectors are the right ones, a second
+    one the scores, the only thing that is held, in float32. Corrected: the matrix is centred first, null components are
+    left out, and every component is permuted, so that the order of the rows links nothing.
+    """
+    random = generator(seed)
+    number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool)
+    if not (number and tolerance > 0):
+        raise ValueError(f"tolerance must be a number above 0; got {tolerance}.")
+    refuse_unknown("checks", checks, CHECKS)
+    tell = tell or _silent
+    opened = open_source(source, cols)
+    try:
+        encoding, moments = fit(opened, log=log, nulls=nulls, tell=_share_of(tell, opened.rows, 0.0, _FITTED))
+        swap = _Swap.of(encoding, moments, tolerance, checks, random)
+        told = _share_of(tell, moments.rows, _FITTED, _SCORED)
+        blocks = blocks_needed(moments.rows, swap.rank, memory_limit)
+        if blocks > 1:
+            files = ScoreBlocks(blocks, swap.rank, random)
+            for piece in swap.scores(opened, told):
+                files.add(piece)
+            made = swap.released_blocks(files, tell)
+        else:
+            scores = np.empty((swap.rank, moments.rows), np.float32)
+            for _ in swap.scores(opened, told, scores):
+                pass
+            permute_components(scores, tolerance, random, lambda share: tell(_between(share, _SCORED, _PERMUTED)))
+            scores = swap.checked(scores)
+            made = swap.released([scores], lambda share: tell(_between(share, _PERMUTED, 1.0)))
+    finally:
+        if opened is not source:
+            opened.close()
+    return pa.RecordBatchReader.from_batches(encoding.schema, made)
+
+
+def swap_matrix(matrix: Floats, tolerance: float, random: np.random.Generator) -> Floats:
+    """Swap the principal components of a matrix in memory, in double precision and without any coding.
+
+    Parameters
+    ----------
+    matrix
+        Records x columns; constant columns stay as they are.
+    tolerance
+        As for `svd_swap`.
+    random
+        Where the permutations come from.
+
+    Returns
+    -------
+    ndarray
+        Of the same shape: the same column means, the same values of every component, and so the same total variance.
+    """
+    mean = matrix.mean(axis=0)
+    centred = matrix - mean
+    covariance = centred.T @ centred / max(len(matrix) - 1, 1)
+    _, directions = principal_components(covariance)
+    scores = np.ascontiguousarray(directions.T @ centred.T)
+    permute_components(scores, tolerance, random)
+    swapped: Floats = scores.T @ directions.T
+    swapped += mean
+    return swapped
+
+
+@dataclass(frozen=True)
+class _Swap:
+    """What is known after the first pass."""
+
+    encoding: Encoding
+    rows: int
+    mean: NDArray[np.float32]
+    directions: NDArray[np.float32]
+    tolerance: float
+    checks: str
+    random: np.random.Generator
+    watched: NDArray[np.intp]
+    originals: NDArray[np.float32]
+
+    @classmethod
+    def of(
+        cls, encoding: Encoding, moments: Moments, tolerance: float, checks: str, random: np.random.Generator
+    ) -> _Swap:
+        _, directions = principal_components(moments.covariance)
+        refuse_too_few(moments.rows, directions.shape[1])
+        mean = moments.mean.astype(np.float32)[:, None]
+        count = 0 if checks == "off" else min(moments.rows, WATCHED_ROWS)
+        watched = np.sort(random.choice(moments.rows, count, replace=False, shuffle=False))
+        originals = np.empty((encoding.width, count), np.float32)
+        return cls(
+            encoding, moments.rows, mean, directions.astype(np.float32), tolerance, checks, random, watched, originals
+        )
+
+    @property
+    def rank(self) -> int:
+        return int(self.directions.shape[1])
+
+    def scores(
+        self, source: Source, tell: Callable[[int], None], out: NDArray[np.float32] | None = None
+    ) -> Iterator[NDArray[np.float32]]:
+        """Read the source again and return the scores batch by batch, written into `out` if it is given."""
+        projection = np.ascontiguousarray(self.directions.T)
+        start = 0
+        for batch in source.batches(batch_rows(self.encoding.width)):
+            end = start + batch.num_rows
+            if end > self.rows:
+                break
+            features = self.encoding.features(batch, np.float32)
+            first, last = np.searchsorted(self.watched, (start, end))
+            self.originals[:, first:last] = features[:, self.watched[first:last] - start]
+            features -= self.mean
+            yield np.matmul(projection, features, out=None if out is None else out[:, start:end])
+            start = end
+            tell(start)
+        if start != self.rows:
+            raise ValueError(
+                f"the source must give the same rows each time that it is read; got {self.rows:,}, then other ones."
+            )
+
+    def checked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the permuted scores, permuted anew where they fail by chance, or what is left after a repair."""
+        if self.checks == "off":
+            return scores
+        for _ in range(_FRESH_DRAWS - 1):
+            with contextlib.suppress(ValueError):
+                return self._screened(scores)
+            permute_components(scores, self.tolerance, self.random)
+        return self._screened(scores)
+
+    def _screened(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        places = self.watched if scores.shape[1] == self.rows else np.arange(min(len(self.watched), scores.shape[1]))
+        checks = self.checks if len(places) == self.rows else "error"  # what was not looked at cannot be repaired
+        made = self.encoding.batch(self.directions @ scores[:, places] + self.mean)  # rounded, as it is given away
+        released = self.encoding.features(made, np.float32).T
+        advice = "release fewer columns or coarser values"
+        kept = self_check.screened(self.originals.T, released, checks, self.random, advice, _WATCHED_PAIRS)
+        return scores if kept.all() else np.ascontiguousarray(scores[:, kept])
+
+    def released(self, blocks: Iterable[NDArray[np.float32]], tell: Tell) -> Iterator[pa.RecordBatch]:
+        """Turn permuted scores back into records."""
+        step = batch_rows(2 * self.encoding.width)  # half of it: the reader holds a batch while the next one is made
+        done = 0
+        for scores in blocks:
+            for start in range(0, scores.shape[1], step):
+                features = self.directions @ scores[:, start : start + step]
+                features += self.mean
+                done += features.shape[1]
+                yield self.encoding.batch(features)
+                tell(done / self.rows)
+
+    def released_blocks(self, files: ScoreBlocks, tell: Tell) -> Iterator[pa.RecordBatch]:
+        """Permute block after block and turn each back."""
+        try:
+            yield from self.released(self._permuted(files), lambda share: tell(_between(share, _SCORED, 1.0)))
+        finally:
+            files.close()
+
+    def _permuted(self, files: ScoreBlocks) -> Iterator[NDArray[np.float32]]:
+        for place, scores in enumerate(files):
+            permute_components(scores, self.tolerance, self.random)
+            yield self.checked(scores) if place == 0 else scores
+
+
+def _silent(share: float) -> None:
+    """Tell nobody."""
+
+
+def _between(share: float, start: float, end: float) -> float:
+    return start + (end - start) * share
+
+
+def _share_of(tell: Tell, rows: int | None, start: float, end: float) -> Callable[[int], None]:
+    """Make of the rows done a share of the whole work; where their number is not known, nothing is told."""
+    return lambda done: None if not rows else tell(_between(done / rows, start, end))

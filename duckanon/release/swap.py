@@ -1,0 +1,31 @@
+"""Swapping: releases whose values are the original ones, rearranged."""
+
+import pyarrow as pa
+
+from duckanon.common.randomness import generator
+
+
+def swap(table: pa.Table, seed: int | None) -> pa.Table:
+    """Permute each column independently and uniformly.
+
+    Parameters
+    ----------
+    table
+        The rows to release.
+    seed
+        Makes the release repeatable; None draws from the operating system's entropy.
+
+    Returns
+    -------
+    pyarrow.Table
+        As many rows, the same columns: each holds exactly the values that it held, in an order of its own.
+
+    Notes
+    -----
+    Every column is permuted, the first one too, so that the order of the rows links nothing.
+    """
+    random = generator(seed)
+    return pa.table(
+        [column.combine_chunks().take(pa.array(random.permutation(table.num_rows))) for column in table.columns],
+        schema=table.schema,
+    )

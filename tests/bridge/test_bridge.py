@@ -1,0 +1,291 @@
+"""The bridge: any table through Python and back, unchanged."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from collections import Counter
+
+import duckdb
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import duckanon
+from duckanon.bridge import calls as bridge
+from duckanon.bridge import parcels
+
+WHOLE = {
+    "TINYINT": (-(2**7), 2**7 - 1),
+    "UTINYINT": (0, 2**8 - 1),
+    "SMALLINT": (-(2**15), 2**15 - 1),
+    "USMALLINT": (0, 2**16 - 1),
+    "INTEGER": (-(2**31), 2**31 - 1),
+    "UINTEGER": (0, 2**32 - 1),
+    "BIGINT": (-(2**63), 2**63 - 1),
+    "UBIGINT": (0, 2**64 - 1),
+    "HUGEINT": (-(10**38) + 1, 10**38 - 1),
+    "UHUGEINT": (0, 10**38 - 1),
+}
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
+DATES = st.dates(datetime.date(1, 1, 1), datetime.date(9999, 12, 31)).map(str)
+TIMES = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)).map(str)
+NEAR_TIMES = st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2200, 12, 31))
+
+
+def decimals(digits: int, scale: int) -> st.SearchStrategy[str]:
+    def text(unscaled: int) -> str:
+        sign, figures = "-" if unscaled < 0 else "", str(abs(unscaled)).rjust(scale + 1, "0")
+        return (
+            f"{sign}{figures[: len(figures) - scale]}.{figures[len(figures) - scale :]}"
+            if scale
+            else f"{sign}{figures}"
+        )
+
+    return st.integers(-(10**digits) + 1, 10**digits - 1).map(text)
+
+
+TYPES: dict[str, st.SearchStrategy[str]] = {
+    **{name: st.integers(low, high).map(str) for name, (low, high) in WHOLE.items()},
+    "FLOAT": st.floats(width=32).map(str),
+    "DOUBLE": st.floats().map(str),
+    "DECIMAL(4,1)": decimals(4, 1),
+    "DECIMAL(15,15)": decimals(15, 15),
+    "DECIMAL(15,2)": decimals(15, 2),
+    "DECIMAL(18,0)": decimals(18, 0),
+    "DECIMAL(38,10)": decimals(38, 10),
+    "BOOLEAN": st.booleans().map(str),
+    "VARCHAR": TEXT,
+    "ENUM('no', 'yes', 'it''s')": st.sampled_from(["no", "yes", "it's"]),
+    "DATE": DATES | st.sampled_from(["infinity", "-infinity"]),
+    "TIMESTAMP": TIMES | st.sampled_from(["infinity", "-infinity"]),
+    "TIMESTAMP_S": TIMES,
+    "TIMESTAMP_MS": TIMES,
+    "TIMESTAMP_NS": NEAR_TIMES.map(lambda t: f"{t}.123456789" if "." not in str(t) else f"{t}789"),
+    "TIMESTAMPTZ": TIMES.map(lambda t: f"{t}+00"),
+    "TIME": st.times().map(str),
+    "UUID": st.uuids().map(str),
+}
+NAMES = st.sampled_from(
+    [
+        "a b",
+        'with "quotes"',
+        "it's",
+        "UPPER",
+        "select",
+        "from",
+        "naïve",
+        "日本",
+        "released",
+        "names",
+        "columns",
+        "_py",
+        "i",
+        "s",
+        "tbl",
+        "cols",
+    ]
+)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[dict[str, str], list[tuple[str | None, ...]]]:
+    """Some column names with their types, and rows of texts to be cast to them."""
+    names = draw(st.lists(NAMES, min_size=1, max_size=5, unique=True))
+    columns = {name: draw(st.sampled_from(sorted(TYPES))) for name in names}
+    rows = st.tuples(*(st.none() | TYPES[column_type] for column_type in columns.values()))
+    return columns, draw(st.lists(rows, max_size=30))
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def fill(con: duckdb.DuckDBPyConnection, columns: dict[str, str], rows: list[tuple[str | None, ...]]) -> None:
+    declared = ", ".join(f"{quoted(name)} {column_type}" for name, column_type in columns.items())
+    con.execute(f"CREATE OR REPLACE TABLE source ({declared})").fetchall()
+    if rows:
+        con.executemany(f"INSERT INTO source VALUES ({', '.join('?' * len(columns))})", rows)
+
+
+def described(con: duckdb.DuckDBPyConnection, query: str) -> list[tuple[str, str]]:
+    return [(row[0], row[1]) for row in con.execute(f"DESCRIBE {query}").fetchall()]
+
+
+@pytest.fixture(scope="module")
+def shared() -> duckdb.DuckDBPyConnection:
+    return duckanon.connect()
+
+
+@given(table=tables(), seed=st.none() | st.just(1))
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_table_comes_back_unchanged(shared: duckdb.DuckDBPyConnection, table: tuple, seed: int | None) -> None:
+    columns, rows = table
+    fill(shared, columns, rows)
+    names = "[" + ", ".join("'" + name.replace("'", "''") + "'" for name in columns) + "]"
+    call = f"FROM anon._identity('source', {names}, seed := {seed or 'NULL'})"
+    assert described(shared, call) == described(shared, "FROM source")
+    there = "SELECT CAST(COLUMNS(*) AS VARCHAR) FROM source"
+    back = f"SELECT CAST(COLUMNS(*) AS VARCHAR) FROM ({call})"
+    assert shared.execute(f"{there} EXCEPT ALL {back}").fetchall() == []
+    assert shared.execute(f"{back} EXCEPT ALL {there}").fetchall() == []
+
+
+@pytest.mark.parametrize("column_type", sorted(TYPES))
+def test_every_type_travels(shared: duckdb.DuckDBPyConnection, column_type: str) -> None:
+    """Each type by itself, so that none depends on being drawn."""
+
+    @given(values=st.lists(st.none() | TYPES[column_type], min_size=1, max_size=20))
+    @settings(max_examples=12, deadline=None)
+    def travels(values: list[str | None]) -> None:
+        fill(shared, {"x": column_type}, [(value,) for value in values])
+        there = shared.execute("SELECT x::VARCHAR FROM source ORDER BY ALL").fetchall()
+        back = shared.execute("SELECT x::VARCHAR FROM anon._identity('source', ['x']) ORDER BY ALL").fetchall()
+        assert back == there
+
+    travels()
+
+
+def test_more_rows_than_a_vector_and_several_threads(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE big AS SELECT i, i::VARCHAR AS s, i / 7 AS d FROM range(500_000) AS t(i)").fetchall()
+    kept = con.execute("""
+        SELECT count(*), count(*) FILTER (s = i::VARCHAR AND d = i / 7), sum(i)
+        FROM anon._identity('big', ['i', 's', 'd'])""")
+    assert kept.fetchall() == [(500_000, 500_000, 500_000 * 499_999 // 2)]
+
+
+def test_a_seed_means_the_same_order_whatever_the_scan_did(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE big AS SELECT i, i % 97 AS j FROM range(400_000) AS t(i)").fetchall()
+    con.execute("CREATE TABLE turned AS FROM big ORDER BY i DESC").fetchall()
+    releases = [
+        con.execute(f"SELECT i, j FROM anon.swap('{name}', ['i', 'j'], seed := 3)").fetchall()
+        for name in ("big", "big", "turned")
+    ]
+    assert releases[0] == releases[1] == releases[2]
+
+
+@pytest.mark.slow
+def test_swapping_is_uniform(con: duckdb.DuckDBPyConnection) -> None:
+    """Over many releases of three rows, all 36 pairs of orders come up, evenly (chi-square, 35 degrees of freedom)."""
+    con.execute("CREATE TABLE three AS FROM (VALUES (1, 'a'), (2, 'b'), (3, 'c')) AS t(n, s)").fetchall()
+    seen: dict[tuple, int] = {}
+    draws = 720
+    for seed in range(draws):
+        release = tuple(con.execute(f"FROM anon.swap('three', ['n', 's'], seed := {seed})").fetchall())
+        seen[release] = seen.get(release, 0) + 1
+    expected = draws / 36
+    assert len(seen) == 36
+    assert sum((count - expected) ** 2 / expected for count in seen.values()) < 66.6  # the 99.9 % point
+
+
+def test_calls_on_many_threads_keep_apart(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE big AS SELECT i, -i AS j FROM range(60_000) AS t(i)").fetchall()
+    wrong: list[object] = []
+
+    def work(number: int) -> None:
+        cursor = con.cursor()
+        low, high = number * 5000, number * 5000 + 5000
+        query = f"""
+            WITH part AS (FROM big WHERE i >= {low} AND i < {high})
+            SELECT count(*), min(i), max(i), sum(i + j) FROM anon._identity('part', ['i', 'j'])"""
+        for _ in range(5):
+            got = cursor.execute(query).fetchall()
+            if got != [(5000, low, high - 1, 0)]:
+                wrong.append(got)
+        cursor.close()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_two_calls_in_one_query(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT i FROM range(5000) AS t(i)").fetchall()
+    con.execute("CREATE TABLE u AS SELECT -i AS i FROM range(3000) AS t(i)").fetchall()
+    query = "SELECT (SELECT sum(i) FROM anon._identity('t', ['i'])), (SELECT sum(i) FROM anon._identity('u', ['i']))"
+    assert con.execute(query).fetchall() == [(5000 * 4999 // 2, -3000 * 2999 // 2)]
+
+
+def test_a_function_runs_once_per_call(con: duckdb.DuckDBPyConnection) -> None:
+    calls = []
+
+    def noted(table: pa.Table) -> pa.Table:
+        calls.append(table.num_rows)
+        return table
+
+    tables = parcels.Parcels(parcels.TableBuilder)
+    for name, function, returns in (
+        ("_test_park", tables.park, "BIGINT"),
+        ("_test_noted", bridge.table_function("anon.noted", noted, tables), bridge.RELEASED_TYPE),
+    ):
+        con.create_function(name, function, None, returns, type="arrow", null_handling="special", side_effects=True)
+    con.execute("CREATE TABLE t AS SELECT i, i AS j, i AS k FROM range(5000) AS t(i)").fetchall()
+    tickets = """(SELECT list(x) FILTER (x IS NOT NULL) FROM (SELECT _test_park(r, 7) AS x
+                  FROM (SELECT struct_pack(*COLUMNS(*)) AS r FROM t)))"""
+    con.execute(f"CREATE TABLE o AS FROM anon._unpack(_test_noted({tickets}), 't', ['i', 'j', 'k'])").fetchall()
+    assert calls == [5000]
+    assert con.execute("SELECT count(*) FROM o WHERE i = j AND j = k").fetchall() == [(5000,)]
+    assert len(tables) == 0
+
+
+def test_what_a_failed_query_collected_is_dropped() -> None:
+    tables = parcels.Parcels(parcels.TableBuilder)
+
+    def park(connection: int, query: int, call: int) -> int | None:
+        rows = pa.array([{"a": 1}, {"a": 2}])
+        number = (((connection << 8) + query) << 31) + call
+        tickets = tables.park(rows, pa.array([number] * 2)).to_pylist()
+        assert tickets[1] is None
+        return tickets[0]
+
+    park(1, 10, 5)  # this query fails before it comes to its function
+    other = park(2, 11, 5)
+    mine, again, second = park(1, 12, 5), park(1, 12, 5), park(1, 12, 6)
+    assert again is None  # the ticket was given before
+    assert len(tables) == 3
+    assert tables.redeem([mine]).table().to_pydict() == {"a": [1, 2, 1, 2]}
+    assert tables.redeem([second]).table().num_rows == tables.redeem([other]).table().num_rows == 2
+    assert tables.redeem(None) is None
+    assert len(tables) == 0
+
+
+@given(
+    blocks=st.lists(st.lists(st.tuples(st.none() | st.integers(-5, 5), st.none() | TEXT), min_size=1), min_size=1),
+    threads=st.integers(1, 3),
+)
+@settings(max_examples=50, deadline=None)
+def test_builders_keep_every_row(blocks: list[list[tuple]], threads: int) -> None:
+    """Blocks added to several builders that are merged: the rows are all there, each with its own values."""
+    kind = pa.struct([("n", pa.int16()), ("s", pa.string())])
+    arrays = [pa.array([{"n": n, "s": s} for n, s in block], kind) for block in blocks]
+    builders = [parcels.TableBuilder(arrays[0]) for _ in range(threads)]
+    for number, array in enumerate(arrays):
+        builders[number % threads].add(array)
+    for other in builders[1:]:
+        builders[0].merge(other)
+    rows = builders[0].table().to_pylist()
+    assert Counter((row["n"], row["s"]) for row in rows) == Counter(row for block in blocks for row in block)
+
+
+def test_types_that_cannot_travel_are_refused_by_name() -> None:
+    for arrow_type in (pa.list_(pa.int8()), pa.struct([("a", pa.int8())]), pa.binary(), pa.month_day_nano_interval()):
+        assert bridge.slot_of(arrow_type) is None
+    with pytest.raises(ValueError, match='column "x" holds values of a type that cannot be released'):
+        bridge.refuse_types_that_cannot_travel(pa.schema([("ok", pa.int8()), ("x", pa.binary())]))
+
+
+def test_an_error_names_the_function_once(con: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.InvalidInputException, match=r"anon\.swap: seed must be") as caught:
+        con.execute("WITH t AS (SELECT 1 AS i) FROM anon.swap('t', ['i'], seed := -3)").fetchall()
+    assert str(caught.value).count("anon.swap") == 1
+
+
+def test_a_call_for_several_rows_is_refused() -> None:
+    """DuckDB hands over several rows where an argument is a column of another table; there is one table to work on."""
+    called = bridge.report_function("anon.x", lambda table: pa.table({}), parcels.Parcels(parcels.TableBuilder))
+    with pytest.raises(ValueError, match=r"^anon\.x: it works on whole tables and cannot be called for every row"):
+        called(pa.array([None, None], pa.list_(pa.int64())))

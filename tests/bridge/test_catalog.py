@@ -1,0 +1,251 @@
+"""Registering: what is seen where, and what is left alone."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckanon
+from duckanon.bridge import catalog
+
+ROOT = Path(__file__).parent.parent.parent
+LISTED = "SELECT count(*) > 0 FROM anon.functions()"
+
+
+def test_registering_twice_is_harmless(con: duckdb.DuckDBPyConnection) -> None:
+    before = con.execute("FROM anon.functions()").fetchall()
+    assert duckanon.register(con) is con
+    assert con.execute("FROM anon.functions()").fetchall() == before
+    con.execute("CREATE TABLE t AS SELECT 1 AS i").fetchall()
+    assert con.execute("FROM anon.swap('t', ['i'])").fetchall() == [(1,)]
+
+
+def test_default_connection_gets_it() -> None:
+    code = "import duckanon, duckdb; duckanon.register(); print(duckdb.sql('FROM anon.functions()').fetchall()[0][0])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "anon.functions"
+    assert done.stderr == ""
+
+
+def test_cursors_and_threads_see_it(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT i FROM range(10) AS t(i)").fetchall()
+    found: list[object] = []
+
+    def look() -> None:
+        cursor = con.cursor()
+        found.append(cursor.execute("SELECT count(*) FROM anon.swap('t', ['i'])").fetchall())
+        cursor.close()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    look()
+    assert found == [[(10,)], [(10,)]]
+
+
+def test_functions_outlive_whoever_registered_them() -> None:
+    con = duckdb.connect()
+    helper = con.cursor()
+    duckanon.register(helper)
+    helper.close()
+    del helper
+    gc.collect()
+    con.execute("CREATE TABLE t AS SELECT i FROM range(5000) AS t(i)").fetchall()
+    assert con.execute("SELECT sum(i) FROM anon.swap('t', ['i'])").fetchall() == [(5000 * 4999 // 2,)]
+    con.close()
+
+
+def test_an_unfinished_result_is_left_alone() -> None:
+    con = duckdb.connect()
+    con.execute("SELECT i FROM range(100_000) AS t(i)")
+    first = con.fetchmany(3)
+    duckanon.register(con)
+    assert first + con.fetchall() == [(i,) for i in range(100_000)]
+    con.close()
+
+
+def test_nothing_is_written_to_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "clinic.duckdb"
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE TABLE patients AS SELECT i AS id FROM range(10) AS t(i)").fetchall()
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    con = duckanon.connect(path)
+    con.execute("SELECT sum(id) FROM anon.swap('patients', ['id'])").fetchall()
+    con.close()
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["clinic.duckdb"]
+
+
+def test_a_file_opened_read_only_works_by_plain_names(tmp_path: Path) -> None:
+    path = tmp_path / "clinic.duckdb"
+    with duckdb.connect(str(path)) as con:
+        con.execute("CREATE TABLE patients AS SELECT i AS id, i % 2 AS sex FROM range(10) AS t(i)").fetchall()
+    con = duckanon.connect(path, read_only=True)
+    assert con.execute("SELECT sum(id) FROM anon.swap('patients', ['id'])").fetchall() == [(45,)]
+    assert con.execute("SELECT column_name FROM anon.column_profile('patients')").fetchall() == [("id",), ("sex",)]
+    with pytest.raises(duckdb.InvalidInputException, match="read-only"):
+        con.execute("CREATE TABLE mine AS SELECT 1 AS i").fetchall()
+    con.close()
+
+
+def test_a_database_called_anon_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "anon.duckdb"
+    duckdb.connect(str(path)).close()
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="the name anon is taken by the database file"):
+        duckanon.connect(path)
+    assert path.read_bytes() == before
+
+
+def test_tables_by_any_name(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE SCHEMA clinic; CREATE TABLE clinic.visits AS SELECT 1 AS i").fetchall()
+    con.execute('CREATE TABLE "two words" AS SELECT 2 AS i; CREATE TABLE "Größe" AS SELECT 3 AS i').fetchall()
+    con.execute("CREATE TEMP TABLE mine AS SELECT 4 AS i").fetchall()
+    for name, value in (("clinic.visits", 1), ("memory.clinic.visits", 1), ("two words", 2), ("Größe", 3), ("mine", 4)):
+        assert con.execute(f"FROM anon.swap('{name}', ['i'])").fetchall() == [(value,)]
+
+
+def test_macro_files_say_what_they_are() -> None:
+    for file in catalog.macro_files():
+        assert file.sql.startswith(f"-- anon.{file.name}: "), file.name
+        called = {other.name: other for other in catalog.macro_files() if other.name in file.calls}
+        needs = "_anon_" in re.sub(r"--[^\n]*", "", file.sql) or any(other.needs_python for other in called.values())
+        assert file.needs_python or not needs, f"{file.name}: the header lacks `-- needs: python`"
+        if file.is_public:
+            assert f"-- test: tests/{file.stage}/{file.name}.test\n" in file.sql, file.name
+            assert len(file.sql.splitlines()) <= 125, f"{file.name} has outgrown its file"
+
+
+ARGUMENTS = {  # of the functions that take more than a table and columns
+    "column_profile": "",
+    "direct_identifiers": "",
+    "quasi_identifiers": "",
+    "small_classes": ", ['a'], 3",
+    "risky_rows": ", ['a'], 3",
+    "l_diversity": ", ['a'], 'b'",
+    "l_diversity_classes": ", ['a'], 'b'",
+    "t_closeness": ", ['a'], 'b'",
+    "t_closeness_classes": ", ['a'], 'b'",
+    "hierarchy_level": ", 'a', 'tree', 100",
+    "quantile_partition": ", 'a', k := 2",
+    "sampled_partition": ", 'a', 2",
+    "optimal_partition": ", 'a', 2",
+    "apply_partition": ", 'a', 'partition'",
+    "plan": ", ['a', 'b'], 2",
+    "apply_plan": ", 'plan'",
+    "plan_coverage": ", 'plan'",
+    "generalize": ", ['a', 'b'], 2",
+    "boxes": ", ['a', 'b'], 5",
+    "label_boxes": ", 'boxes', ['a', 'b']",
+    "optimal_uncertainty": ", ['a', 'b'], 5",
+    "swap": ", ['a', 'b'], seed := 1",
+    "svd_swap": ", ['a', 'b'], checks := 'off', seed := 1",
+    "pica": ", ['a', 'b'], cluster_size := 100, checks := 'off', seed := 1",
+    "pica_report": ", ['a', 'b'], basis := 'pca', clustering := 'bisect', seed := 1",
+    "spectral_rhs": ", ['a', 'b'], 2, seed := 1",
+    "rhs": ", ['a', 'b'], 2, checks := 'off', seed := 1",
+    "additive_noise": ", ['a', 'b'], seed := 1",
+    "data_shuffle": ", ['a', 'b'], seed := 1",
+    "copula_synthesize": ", ['a', 'b'], seed := 1",
+    "split_reference": ", seed := 1",
+}
+
+
+def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
+    """A table may be called like a step of a macro: query_table() would take the step for it."""
+    files = {file.name: file for file in catalog.macro_files()}
+
+    def steps(name: str) -> set[str]:
+        own = set(re.findall(r"(?:WITH|\),) (\w+) AS ", files[name].sql))
+        return own.union(*(steps(called) for called in files[name].calls & files.keys()))
+
+    names = {name: {step for step in steps(name) if not step.startswith("_duckanon")} for name in files}
+    for name in {"plain"}.union(*names.values()):
+        con.execute(f"CREATE TABLE {name} AS SELECT i % 7 AS a, i % 3 AS b FROM range(210) AS t(i)").fetchall()
+    con.execute("CREATE TABLE plan AS FROM anon.plan('plain', ['a', 'b'], 2)").fetchall()
+    con.execute("CREATE TABLE partition AS FROM anon.sampled_partition('plain', 'a', 2)").fetchall()
+    con.execute("CREATE TABLE boxes AS SELECT 1 AS box, {'lo': 0, 'hi': 9} AS a, {'lo': 0, 'hi': 9} AS b").fetchall()
+    con.execute("CREATE TABLE tree AS SELECT i AS leaf, '*' AS root FROM range(7) AS t(i)").fetchall()
+    for file in catalog.macro_files():
+        if file.is_public and file.parameters.startswith("tbl"):
+            arguments = ARGUMENTS.get(file.name, ", ['a']")
+            expected = sorted(map(str, con.execute(f"FROM anon.{file.name}('plain'{arguments})").fetchall()))
+            for name in names[file.name]:
+                found = con.execute(f"FROM anon.{file.name}('{name}'{arguments})").fetchall()
+                assert sorted(map(str, found)) == expected, (file.name, name)
+
+
+def test_every_public_function_is_complete(con: duckdb.DuckDBPyConnection) -> None:
+    """A comment, a README entry with its source and an example, a `.test` file, a place in examples/."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    examples = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").glob("*.sql")))
+    rows = con.execute(
+        """SELECT DISTINCT function_name, comment FROM duckdb_functions()
+           WHERE database_name = 'anon' AND NOT starts_with(function_name, '_')"""
+    ).fetchall()
+    names = {name for name, _ in rows}
+    assert names == {file.name for file in catalog.macro_files() if file.is_public}
+    for name, comment in rows:
+        file = next(file for file in catalog.macro_files() if file.name == name)
+        assert comment, f"anon.{name} has no comment"
+        assert comment.endswith("."), f"the comment of anon.{name} is not a sentence"
+        assert (ROOT / "tests" / file.stage / f"{name}.test").exists(), f"anon.{name} has no .test file"
+        entry = re.search(rf"^#+ .*`anon\.{name}\(.*?(?=^#+ |\Z)", readme, re.MULTILINE | re.DOTALL)
+        assert entry, f"README has no entry for anon.{name}"
+        assert f"(sql/{file.stage}/{name}.sql)" in entry[0], f"README's entry for anon.{name} does not link its source"
+        assert f"anon.{name}(" in "".join(re.findall(r"```sql\n(.*?)```", entry[0], re.DOTALL)), (
+            f"anon.{name}: no example in README"
+        )
+        assert f"anon.{name}(" in examples, f"anon.{name} is in no file of examples/"
+
+
+def test_readme_signatures_are_the_real_ones() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for file in catalog.macro_files():
+        if file.is_public:
+            assert f"`anon.{file.name}({file.parameters})`" in readme, f"README: anon.{file.name}({file.parameters})"
+
+
+def test_the_wheel_carries_the_macros(tmp_path: Path) -> None:
+    build = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+            "-w",
+            str(tmp_path),
+            str(ROOT),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "hatchling" in build.stderr and build.returncode:
+        pytest.skip("hatchling is not installed here")
+    assert build.returncode == 0, build.stderr
+    wheel = next(tmp_path.glob("*.whl"))
+    subprocess.run([sys.executable, "-m", "zipfile", "-e", str(wheel), str(tmp_path / "site")], check=True)
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path / "site")!r})
+import duckanon
+from duckanon.bridge import catalog
+print(catalog.sql_folder())
+print(duckanon.connect().execute("FROM anon.functions()").fetchall()[0][0])
+"""
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    folder, first = done.stdout.split()
+    assert folder == str(tmp_path / "site" / "duckanon" / "sql")
+    assert first == "anon.functions"

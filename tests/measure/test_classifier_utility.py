@@ -1,0 +1,136 @@
+"""Training on a release and telling it apart: good and bad releases in the right order, odd classes, no crash."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
+
+from duckanon.measure.utility.classifiers import classifier_utility, detectability
+
+
+def people(rows: int, seed: int) -> pa.Table:
+    random = np.random.default_rng(seed)
+    age = random.integers(20, 80, rows)
+    sex = random.choice(["f", "m"], rows)
+    pay = np.round(1000 + 30 * age * (sex == "f") + random.normal(0, 200, rows))
+    ill = random.random(rows) < 1 / (1 + np.exp(-(age - 50) / 5))
+    job = np.where(pay > 2500, "chief", np.where(ill, "none", "clerk"))
+    return pa.table({"age": age, "sex": sex, "pay": pay, "ill": ill, "job": job})
+
+
+def swapped(table: pa.Table) -> pa.Table:
+    random = np.random.default_rng(5)
+    return pa.table(
+        [c.combine_chunks().take(pa.array(random.permutation(len(c)))) for c in table.columns], table.schema
+    )
+
+
+def measured(*tables, **options) -> dict[tuple[str, str], dict]:
+    found = classifier_utility(*tables, random=np.random.default_rng(1), **options)
+    return {(row["model"], row["measure"]): row for row in found.to_pylist()}
+
+
+@pytest.mark.slow
+def test_good_and_bad_releases():
+    original = people(2000, 1)
+    for target, measure in (("ill", "auc"), ("job", "accuracy"), ("pay", "r2")):
+        good = measured(original, people(1500, 2), target)["boosted_trees", measure]
+        bad = measured(original, swapped(original), target)["boosted_trees", measure]
+        assert good["train_rows"] == bad["train_rows"] == 1400
+        assert good["test_rows"] == 600
+        assert good["trained_on_original"] == pytest.approx(bad["trained_on_original"], abs=0.05)
+        assert abs(good["difference"]) < 0.06
+        assert bad["difference"] < -0.2
+
+
+def test_constant_model():
+    found = measured(people(500, 1), people(500, 2), "ill")
+    assert found["constant", "auc"]["trained_on_released"] == 0.5
+    assert set(found) == {
+        (model, name) for model in ("boosted_trees", "linear", "constant") for name in ("auc", "accuracy")
+    }
+
+
+def test_linear_model_against_scikit_learn():
+    """With a holdout the rows are known: everything is trained and tested on."""
+    original, released, holdout = (
+        people(rows, seed).select(["age", "pay"]) for rows, seed in ((80, 1), (80, 2), (50, 3))
+    )
+    row = measured(original, released, "pay", holdout=holdout)["linear", "r2"]
+    assert row["test_rows"] == 50
+    age, new, held = (table["age"].to_numpy() for table in (original, released, holdout))
+    both = np.concatenate([age, held])  # columns are standardised by the originals
+
+    def expected(train, pay):
+        model = Ridge().fit(((train - both.mean()) / both.std())[:, None], pay)
+        return r2_score(holdout["pay"].to_numpy(), model.predict(((held - both.mean()) / both.std())[:, None]))
+
+    assert row["trained_on_original"] == pytest.approx(expected(age, original["pay"].to_numpy()))
+    assert row["trained_on_released"] == pytest.approx(expected(new, released["pay"].to_numpy()))
+
+
+def test_odd_classes():
+    x = np.arange(60.0)
+    common = pa.table({"x": x, "y": ["a"] * 29 + ["b"] * 29 + ["rare", None]})
+    one = pa.table({"x": x, "y": ["a"] * 60})
+    new = pa.table({"x": x, "y": ["new"] * 60})
+    for original, released in ((common, one), (one, common), (common, new), (one, one), (common, common)):
+        found = measured(original, released, "y")
+        assert all(0 <= row["trained_on_released"] <= 1 for (_, name), row in found.items() if name == "accuracy")
+    assert measured(one, new, "y")["boosted_trees", "accuracy"]["trained_on_released"] == 0
+    assert measured(one, new, "y")["boosted_trees", "auc"]["trained_on_original"] is None
+
+
+def test_numbers_with_two_values_are_classes():
+    x = np.arange(60.0)
+    table = pa.table({"x": x, "y": pa.array([None if v == 3 else int(v > 30) for v in x], pa.int8())})
+    found = measured(table, table, "y")
+    assert found["linear", "auc"]["trained_on_original"] == 1
+    constant = table.set_column(1, "y", pa.array([7.0] * 60))
+    assert measured(constant, constant, "y")["linear", "r2"]["trained_on_original"] is None
+
+
+def test_many_categories():
+    names = np.array([f"n{i % 400}" for i in range(12000)])
+    table = pa.table({"name": names, "y": np.arange(12000) % 400 > 200})
+    assert measured(table, table, "y")["boosted_trees", "auc"]["trained_on_released"] > 0.7
+    with pytest.raises(ValueError, match='column "name" has 400 classes'):
+        measured(table, table, "name")
+
+
+@pytest.mark.slow
+def test_detectability():
+    original = people(3000, 1)
+    found = {}
+    noisy = original.set_column(2, "pay", pa.array(original["pay"].to_numpy() + 0.37))
+    for name, release in (("sample", people(2000, 2)), ("swapped", swapped(original)), ("noisy", noisy)):
+        rows = detectability(original, release, random=np.random.default_rng(1)).to_pylist()
+        assert [row["comparison"] for row in rows] == ["released", "reference"]
+        assert rows[1]["auc"] == pytest.approx(0.5, abs=0.05)
+        assert rows[1]["rows_each"] == 1500
+        found[name] = rows[0]["auc"]
+    assert found["sample"] == pytest.approx(0.5, abs=0.05)
+    assert found["swapped"] > 0.75
+    assert found["noisy"] == 1  # digits give it away
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("none", {}, 'the original table has no column "none"'),
+        ("ill", {"test_fraction": 1.5}, "test_fraction must lie between 0 and 1; got 1.5."),
+        ("ill", {"max_rows": 3}, "max_rows must be an integer of at least 10; got 3."),
+        ("ill", {"test_fraction": 0.99}, "at least 10 rows to train on"),
+    ],
+)
+def test_wrong_input(target, options, message):
+    with pytest.raises(ValueError, match=message):
+        measured(people(100, 1), people(100, 2), target, **options)
+
+
+def test_too_little():
+    with pytest.raises(ValueError, match='no column beside "ill"'):
+        measured(people(100, 1).select(["ill"]), people(100, 2), "ill")
+    with pytest.raises(ValueError, match="at least 10 rows for 5 folds; got 9, 100 and 20000"):
+        detectability(people(9, 1), people(100, 2), random=np.random.default_rng(1))

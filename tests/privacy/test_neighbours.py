@@ -1,0 +1,154 @@
+"""Exact neighbours and the three measures: brute force, ties, duplicates, far from zero, golden cases."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import duckanon.privacy.neighbours
+from duckanon.privacy.neighbours import equal_rows, nearest, row_hashes
+from duckanon.privacy.prediction import measures
+
+
+def by_force(queries, points, k, own=None):
+    squares = np.square(queries[:, None, :] - points[None]).sum(axis=2)
+    if own is not None:
+        squares[np.flatnonzero(own >= 0), own[own >= 0]] = np.inf
+    order = np.argsort(squares, axis=1, kind="stable")[:, :k]
+    return np.sqrt(np.take_along_axis(squares, order, axis=1) / points.shape[1]), order
+
+
+def same(queries, points, k, skip_self=False, own=None):
+    distances, indices = nearest(queries, points, k, skip_self=skip_self)
+    expected, order = by_force(queries, points, k, own)
+    np.testing.assert_array_equal(distances, expected)
+    np.testing.assert_array_equal(indices, order)
+
+
+cell = st.one_of(st.integers(-2, 2).map(float), st.sampled_from([0.1, 1e-9, -0.0, 1e6, 12345.678]))
+matrices = st.integers(1, 12).flatmap(
+    lambda width: st.tuples(
+        st.lists(st.lists(cell, min_size=width, max_size=width), min_size=1, max_size=20),
+        st.lists(st.lists(cell, min_size=width, max_size=width), min_size=1, max_size=60),
+    )
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(matrices, st.integers(1, 7), st.sampled_from([0.0, 1e7, -3e3]), st.sampled_from([1.0, 1e-20, 1e60]))
+def test_brute_force(rows, k, offset, scale):
+    queries, points = (np.array(part) * scale + offset for part in rows)
+    if k > len(points):
+        with pytest.raises(ValueError, match=f"from 1 to the number of rows to choose from, {len(points)}; got {k}"):
+            nearest(queries, points, k)
+    else:
+        same(queries, points, k)
+    if k < len(points):
+        same(points, points, k, True, np.arange(len(points)))
+
+
+@pytest.mark.parametrize("kind", ["normal", "far", "heavy tails", "categories", "two far clusters", "integers"])
+def test_many_blocks(kind, monkeypatch):
+    monkeypatch.setattr(duckanon.privacy.neighbours, "_POINTS", 64)
+    monkeypatch.setattr(duckanon.privacy.neighbours, "_STRETCH", 256)
+    monkeypatch.setattr(duckanon.privacy.neighbours, "_QUERIES", 50)
+    random = np.random.default_rng(1)
+    rows = random.normal(size=(1500, 9))
+    if kind == "far":
+        rows = np.round(rows, 3) + 1e8
+    elif kind == "heavy tails":
+        rows = random.standard_cauchy((1500, 9)) ** 3
+    elif kind == "categories":
+        rows = np.where(random.random((1500, 9)) < 0.3, 1.0, -1.0)
+    elif kind == "two far clusters":  # single precision cannot tell the rows of a cluster apart
+        rows = rows * 1e-6 + random.integers(0, 2, (1500, 1)) * 1e4
+    elif kind == "integers":
+        rows = random.poisson(2, (1500, 9)).astype(float)
+    queries = np.concatenate([rows[:40], random.permutation(rows)[:60] + (kind == "normal")])
+    same(queries, rows, 5)
+    own = np.where(np.arange(100) < 40, np.arange(100), -1)
+    same(queries, rows, 4, own, own)
+    distances, _ = nearest(rows[:40], rows, 1)
+    assert (distances == 0).all()
+
+
+def test_constant_rows():
+    rows = np.full((3000, 4), 7.3)
+    distances, indices = nearest(rows, rows, 3, skip_self=True)
+    assert (distances == 0).all()
+    assert indices[0].tolist() == [1, 2, 3]
+    assert indices[2999].tolist() == [0, 1, 2]
+
+
+def test_progress_is_told():
+    told = []
+    nearest(np.zeros((1, 2)), np.random.default_rng(0).normal(size=(30_000, 2)), 2, tell=told.append)
+    assert told == sorted(told)
+    assert len(told) > 2
+    assert told[-1] == 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(matrices)
+def test_equal_rows(rows):
+    points = np.array(rows[1])
+    seen: dict[tuple[float, ...], int] = {}
+    assert equal_rows(points).tolist() == [seen.setdefault(tuple(row), len(seen)) for row in points + 0.0]
+
+
+def test_hashes_of_signs_differ():
+    bits = (np.arange(1 << 16)[:, None] >> np.arange(16)) & 1
+    assert len(np.unique(row_hashes(2.0 * bits - 1))) == 1 << 16
+
+
+@pytest.mark.parametrize(
+    ("queries", "points", "k", "skip", "said"),
+    [
+        ([[0.0]], [[0.0, 1.0]], 1, False, "equally wide; got 1 and 2 columns"),
+        ([[0.0]], [[0.0]], 2, False, "from 1 to the number of rows to choose from, 1; got 2"),
+        ([[0.0], [1.0]], [[0.0], [1.0]], 2, True, "choose from, 1; got 2"),
+        ([[0.0]], [[0.0]], 0, False, "got 0"),
+        ([[0.0]], [[0.0]], True, False, "got True"),
+        ([[np.nan]], [[0.0]], 1, False, "queries must hold finite numbers"),
+        ([[0.0]], [[np.inf]], 1, False, "points must hold finite numbers"),
+        ([0.0], [[0.0]], 1, False, "queries must be a matrix"),
+        ([[0.0]], [[0.0], [1.0]], 1, True, "the points must be the queries; got 2 and 1"),
+        ([[0.0]], [[0.0], [1.0]], 1, [2], "a point from 0 to 1 or -1"),
+        ([[0.0]], np.empty((0, 1)), 1, False, "choose from, 0; got 1"),
+    ],
+)
+def test_refused(queries, points, k, skip, said):
+    with pytest.raises(ValueError, match=said):
+        nearest(queries, points, k, skip_self=skip)
+
+
+def test_golden_measures():
+    found = measures([[0, 0]], [[3, 4], [6, 8], [0, 5], [10, 0]], 3)
+    assert found.distance[0] == np.sqrt(12.5)
+    assert found.ambiguity[0] == 0.5
+    assert found.uncertainty[0] == pytest.approx(20 / 3)
+    np.testing.assert_allclose(found.column_uncertainty, [[9, 13 / 3]])
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    own = measures(rows, rows)
+    assert (own.distance == 0).all()
+    assert (own.ambiguity == 0).all()
+    assert (own.uncertainty > 0).all()
+    copies = measures([[1.1, 1e9]], [[1.1, 1e9]] * 5)
+    assert (copies.distance[0], copies.ambiguity[0], copies.uncertainty[0]) == (0, 1, 0)
+    with pytest.raises(ValueError, match="k must be an integer of at least 2; got 1"):
+        measures(rows, rows, 1)
+
+
+@settings(max_examples=20, deadline=None)
+@given(matrices, st.integers(2, 5))
+def test_measures_by_force(rows, k):
+    queries, points = (np.array(part) for part in rows)
+    if k > len(points):
+        return
+    found = measures(queries, points, k)
+    distances, order = by_force(queries, points, k)
+    for i, row in enumerate(order):
+        assert found.ambiguity[i] == (distances[i, 0] / distances[i, -1] if distances[i, -1] else 1.0)
+        expected = np.var(points[row], axis=0, ddof=1)
+        np.testing.assert_allclose(found.column_uncertainty[i], expected, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(found.uncertainty[i], expected.mean(), rtol=1e-6, atol=1e-6)

@@ -1,0 +1,295 @@
+"""Tests and checks of a release: scipy, brute force, what must be accepted and what must not."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from duckanon.privacy import copy_rates
+from duckanon.privacy.copy_rates import exact_copies, isolated, near_copies, parts, rate, row_codes, unique_copies
+from duckanon.privacy.prediction import measures
+from duckanon.privacy.reference_test import privacy_tests, shift
+from duckanon.privacy.self_check import check, repair, screened
+
+
+def people(random, rows):
+    """Two groups, heavy tails, two yes-or-no columns, one decimal."""
+    group = random.random((rows, 1)) < 0.4
+    tail = np.sqrt(random.chisquare(4, (rows, 1)) / 4)
+    mixing = np.random.default_rng(7).normal(size=(2, 8, 8)) / 2
+    values = random.normal(size=(rows, 8)) / tail
+    return finished(np.where(group, values @ mixing[0] + 1, values @ mixing[1]))
+
+
+def finished(values):
+    return np.hstack([np.where(values[:, :2] > 0, 1.0, -1.0), np.round(values[:, 2:], 2)])
+
+
+def swapped(rows, random, shuffle=True):
+    centre = rows.mean(axis=0)
+    left, values, right = np.linalg.svd(rows - centre, full_matrices=False)
+    if shuffle:
+        left = np.stack([column[random.permutation(len(column))] for column in left.T], axis=1)
+    return finished(left * values @ right + centre)
+
+
+def with_copies(rows, release, random, share=0.02):
+    count = int(share * len(release))
+    release = release.copy()
+    release[random.permutation(len(release))[:count]] = rows[random.permutation(len(rows))[:count]]
+    return release
+
+
+def noisy(rows, random):
+    return finished(rows + random.multivariate_normal(np.zeros(8), 0.1 * np.cov(rows.T), len(rows)))
+
+
+def tiny_clusters(rows, random, size=15):
+    """Swap components inside clusters: halves along the first principal direction, and halves of these, and so on."""
+    if len(rows) >= 2 * size:
+        centred = rows - rows.mean(axis=0)
+        order = np.argsort(centred @ np.linalg.svd(centred, full_matrices=False)[2][0])
+        return np.concatenate([tiny_clusters(rows[half], random, size) for half in np.array_split(order, 2)])
+    return swapped(rows, random)
+
+
+values = st.lists(st.integers(0, 6).map(float), min_size=2, max_size=40)
+
+
+@settings(max_examples=30, deadline=None)
+@given(values, st.randoms(use_true_random=False))
+def test_shift_is_the_one_sided_statistic(reference, random):
+    release = np.array([max(0.0, value - random.randint(0, 2)) for value in reference])
+    largest, bound = shift(release, np.array(reference), 50, np.random.default_rng(0))
+    expected = stats.ks_2samp(release, reference, alternative="greater").statistic
+    assert largest == pytest.approx(expected, abs=1e-12)
+    assert bound >= largest
+
+
+def test_shift_bootstrap_by_force():
+    random = np.random.default_rng(3)
+    release, reference = random.normal(-0.2, 1, 60), random.normal(0, 1, 60)
+    largest, bound = shift(release, reference, 200, np.random.default_rng(5))
+    picks = np.random.default_rng(5).integers(0, 60, (200, 60))
+    again = [stats.ks_2samp(release[i], reference[i], alternative="greater").statistic for i in picks]
+    assert bound == pytest.approx(max(largest, 2 * largest - np.quantile(again, 0.05)))
+
+
+def test_bound_covers():
+    """The true shift of two normals half a deviation apart lies below the bound in about 95 of 100 cases."""
+    random = np.random.default_rng(0)
+    true = 2 * stats.norm.cdf(0.25) - 1
+    covered = []
+    for _ in range(200):
+        base = random.normal(size=400)
+        release, reference = base - 0.5, random.normal(size=400)
+        covered.append(shift(release, reference, 100, random)[1] >= true)
+    assert 0.90 <= np.mean(covered) <= 0.995
+
+
+def results(tests):
+    return {test.name: test for test in tests}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_reference", [True, False])
+def test_accepted_and_refused(with_reference):
+    random = np.random.default_rng(11)
+    rows, other, fresh, holdout = (people(random, 2000) for _ in range(4))
+    given_ = {"reference": other, "holdout": holdout} if with_reference else {}
+
+    def tests(release):
+        return results(privacy_tests(rows, release, np.random.default_rng(1), replicates=100, **given_))
+
+    for honest in (fresh, swapped(rows, random)):
+        assert [name for name, test in tests(honest).items() if not test.passed] == []
+    copies = tests(with_copies(rows, fresh, random))
+    assert not copies["exact_copies"].passed
+    assert not copies["unique_copies"].passed
+    assert copies["exact_copies"].value == pytest.approx(0.02, abs=0.002)
+    noise = tests(noisy(rows, random))
+    assert not noise["distance"].passed
+    assert not noise["near_copies"].passed
+    assert not all(test.passed for test in tests(tiny_clusters(rows, random)).values())
+    assert with_reference == ("membership" in noise)
+    if with_reference:
+        assert not noise["membership"].passed
+        expected = stats.ks_2samp(measures(rows, fresh).distance, measures(rows, other).distance, alternative="greater")
+        assert tests(fresh)["distance"].p_value == pytest.approx(expected.pvalue)
+        assert tests(fresh)["distance"].ks == pytest.approx(expected.statistic)
+        area = stats.mannwhitneyu(measures(holdout, fresh).distance, measures(rows, fresh).distance).statistic / 4e6
+        assert tests(fresh)["membership"].value == pytest.approx(area)
+
+
+@pytest.mark.parametrize(("released", "reference"), [(3000, 1000), (1000, 3000), (3000, None), (700, None)])
+def test_sizes_that_differ(released, reference):
+    random = np.random.default_rng(released)
+    rows, fresh = people(random, 1500), people(random, released)
+    other = None if reference is None else people(random, reference)
+    honest = privacy_tests(rows, fresh, random, reference=other, replicates=100)
+    assert [test.name for test in honest if not test.passed and test.name != "distance"] == []
+    assert results(honest)["distance"].shift < 0.06  # at unequal sizes it would be beyond 0.15
+    copies = privacy_tests(rows, with_copies(rows, fresh, random, 0.03), random, reference=other, replicates=100)
+    assert not results(copies)["exact_copies"].passed
+
+
+def test_sample_and_refusals():
+    random = np.random.default_rng(2)
+    rows, fresh = people(random, 600), people(random, 600)
+    told = []
+    assert len(privacy_tests(rows, fresh, random, sample=100, replicates=50, tell=told.append)) == 6
+    assert told == sorted(told)
+    assert told[-1] == 1
+    with pytest.raises(ValueError, match="at least 20 original rows; got 5"):
+        privacy_tests(rows[:5], fresh, random)
+    with pytest.raises(ValueError, match="needs more than 5 released rows; got 0"):
+        privacy_tests(rows, fresh[:0], random)
+    with pytest.raises(ValueError, match="sample must be an integer of at least 20, or NULL for all rows; got 3"):
+        privacy_tests(rows, fresh, random, sample=3)
+    with pytest.raises(ValueError, match="at least 20 original rows and 1 released row; got 600 and 0"):
+        check(rows, fresh[:0], random)
+
+
+small = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=15)
+
+
+@settings(max_examples=30, deadline=None)
+@given(small, small, small)
+def test_copies_by_force(original, released, reference):
+    codes = row_codes(*(np.array(rows, float) for rows in (original, released, reference)))
+    found = exact_copies(codes[0], [codes[1]], codes[2], len(released), 0.99)
+    assert found.value == pytest.approx(np.mean([row in released for row in original]))
+    assert found.reference == pytest.approx(np.mean([row in reference for row in original]))
+    alone = exact_copies(codes[0], [codes[1]], None, len(original), 0.99)
+    assert alone.reference == pytest.approx(np.mean([original.count(row) > 1 for row in original]))
+    unique = [row for row in original if original.count(row) == 1]
+    if unique and len(released) == len(reference):
+        found = unique_copies(codes[0], codes[1], codes[2], np.random.default_rng(0), 0.99)
+        assert found.value == pytest.approx(np.mean([row in released for row in unique]))
+        assert found.reference == pytest.approx(np.mean([row in reference for row in unique]))
+
+
+def test_rate_limits_hold_for_honest_counts():
+    random = np.random.default_rng(0)
+    for expected in (0.5, 5, 60, 900):
+        pairs = random.binomial(1000, expected / 1000, (500, 2))
+        passed = [rate(a, 1000, b, 1000, 0.99).passed for a, b in pairs]
+        assert np.mean(passed) > 0.97
+    assert not rate(20, 1000, 0, 1000, 0.99).passed
+    assert rate(0, 0, 0, 0, 0.99).passed
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 200), st.integers(1, 60))
+def test_parts_cover_all_rows(rows, size):
+    drawn = parts(rows, size, np.random.default_rng(0))
+    assert set(np.concatenate(drawn)) == set(range(rows))
+    for part in drawn:
+        assert len(set(part)) == len(part) <= max(size, 1.1 * size)
+
+
+def test_isolated_and_near_copies():
+    distances = np.array([0.0] * 30 + [1.0] * 9 + [5.0])
+    assert np.flatnonzero(isolated(distances)).tolist() == list(range(30, 40))
+    assert not isolated(np.zeros(40)).any()
+    reference = np.arange(1.0, 101.0)
+    found = near_copies([np.where(reference > 98, 1.0, 90.0)], [(reference, reference)], 0.99)
+    assert (found.value, found.reference) == (2 / 5, 0.0)
+
+
+@pytest.mark.slow
+def test_checks_of_honest_releases():
+    alarms = []
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        rows = people(random, 1000)
+        release = swapped(rows, random)[random.permutation(1000)]
+        categories = np.where(random.random((1000, 4)) < 0.3, 1.0, -1.0)
+        integers = random.poisson(1.5, (2, 1000, 4)).astype(float)
+        alarms += [
+            found.sentence("wait")
+            for found in (
+                check(rows, release, random),
+                check(rows, people(random, 1000), random),
+                check(categories, random.permutation(categories), random),
+                check(integers[0], integers[1], random),
+                check(np.ones((300, 2)), np.ones((300, 2)), random),
+            )
+        ]
+    assert set(alarms) == {""}
+
+
+@pytest.mark.slow
+def test_checks_and_repairs():
+    random = np.random.default_rng(4)
+    rows, fresh = people(random, 2000), people(random, 2000)
+    bad = with_copies(rows, fresh, random)
+    found = check(rows, bad, random)
+    assert not found.passed
+    assert found["exact_copies"].count == 40
+    assert found.sentence("wait").startswith(
+        "the release would give records away: 40 original rows come back unchanged"
+    )
+    assert found.sentence("wait").endswith("; wait.")
+    keep = repair(rows, bad, random)
+    assert 0.96 <= keep.mean() < 1
+    assert check(rows, bad[keep], random).passed
+    noise = noisy(rows, random)[random.permutation(2000)]
+    assert not check(rows, noise, random)["near_copies"].passed
+    keep = repair(rows, noise, random)
+    assert 0.9 <= keep.mean() < 1
+    assert check(rows, noise[keep], random)["near_copies"].passed
+    integers = random.poisson(1.5, (2, 2000, 5)).astype(float)
+    assert check(integers[0], integers[0], random)["exact_copies"].value == 1
+    half = np.concatenate([integers[0][:1000], integers[1][:1000]])[random.permutation(2000)]
+    keep = repair(integers[0], half, random)
+    assert 0.1 < keep.mean() < 1
+    assert check(integers[0], half[keep], random).passed
+
+
+def test_row_order():
+    random = np.random.default_rng(5)
+    rows = people(random, 1000)
+    linked = rows + random.normal(size=rows.shape) * 3
+    found = check(rows, linked, random)
+    assert not found["row_order"].passed
+    assert "row order links released rows to originals" in found.sentence("wait")
+    assert check(rows, random.permutation(linked), random)["row_order"].passed
+
+
+def test_large_table_is_looked_at_in_part():
+    """Planted near copies of the farthest records are found though only some originals are looked at."""
+    random = np.random.default_rng(6)
+    rows, release = random.normal(size=(2, 21_000, 6))
+    assert check(rows, release, random, budget=1).passed
+    far = np.argsort(np.square(rows).sum(axis=1))[-40:]
+    release[:40] = rows[far] + 0.001
+    found = check(rows, release, random, budget=1)
+    assert not found["near_copies"].passed
+    keep = repair(rows, release, random, budget=1)
+    assert keep[:40].sum() <= 4  # the farthest of all are not the most isolated ones every time
+    assert keep.mean() > 0.99
+    assert check(rows, release[keep], random, budget=1).passed
+
+
+@given(st.floats(0.5, 0.9999), st.floats(0.5, 40), st.floats(0.05, 0.95))
+@settings(max_examples=30, deadline=None)
+def test_negative_binomial_quantile(share: float, failures: float, probability: float) -> None:
+    assert copy_rates._negative_binomial_quantile(share, failures, probability) == stats.nbinom.ppf(
+        share, failures, probability
+    )
+
+
+def test_a_repaired_release_is_checked_again() -> None:
+    random = np.random.default_rng(5)
+    rows, fresh = random.normal(size=(2, 600, 6))
+    leaky = np.concatenate([fresh[:560], rows[:40]])
+    with pytest.raises(ValueError, match=r"40 original rows come back unchanged .*; wait\.$"):
+        screened(rows, leaky, "error", random, "wait")
+    kept = screened(rows, leaky, "repair", random, "wait")
+    assert kept[:560].sum() > 500
+    assert check(rows, leaky[kept], random).passed
+    with pytest.raises(ValueError, match=r"600 original rows come back unchanged"):
+        screened(rows, rows, "repair", random, "wait")
+    assert screened(rows, fresh, "error", random, "wait").all()
