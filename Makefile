@@ -17,10 +17,11 @@ test: check $(OLD)/ready       ## all checks; all tests on the newest DuckDB, th
 	$(VENV)/bin/python -m pytest -n auto --dist worksteal
 	$(OLD)/bin/python -m pytest -n auto --dist worksteal -m "not slow"
 
-check: $(VENV)/ready           ## style, types, and that algorithm modules do not import duckdb
+check: $(VENV)/ready           ## style, types, and that packages import in one direction
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
 
 bench: $(VENV)/ready           ## ratios against floors and peers; only some: make bench ONLY=swap LARGEST=1e6
 	$(VENV)/bin/python -m tests.bench $(if $(ONLY),--only "$(ONLY)") $(if $(LARGEST),--largest $(LARGEST))

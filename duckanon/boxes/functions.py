@@ -16,8 +16,8 @@ from duckanon.boxes.ends import rounded_outward
 from duckanon.boxes.make import Boxes, make_boxes
 from duckanon.boxes.shaping import Statistic
 from duckanon.common import labels, progress, values
+from duckanon.common.arguments import generator
 from duckanon.common.arrays import Floats
-from duckanon.common.randomness import generator
 
 DAY = 86_400_000_000  # microseconds
 HIGH = "_duckanon_hi "

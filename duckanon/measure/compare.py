@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon.common.arguments import refuse_no_count
+from duckanon.common.arguments import Whole, generator, refuse_unless
 from duckanon.common.progress import shown
-from duckanon.common.randomness import generator
 from duckanon.common.reports import report
 from duckanon.matrix.aligned import aligned, encoded
 from duckanon.measure.queries.answers import query_utility
@@ -54,7 +53,7 @@ def compare_releases(
         Makes the drawing repeatable.
     """
     random = generator(seed)
-    refuse_no_count("max_rows", max_rows, _FEWEST_ROWS)
+    refuse_unless(Whole(_FEWEST_ROWS), "max_rows", max_rows)
     if stacked is None:
         raise ValueError("the released tables have no rows; give some that have.")
     original, reference = (None if table is None else _some(table, max_rows, random) for table in (original, reference))

@@ -9,9 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from duckanon.common import progress
-from duckanon.common.arguments import refuse_no_count
+from duckanon.common.arguments import Whole, generator, refuse_unless
 from duckanon.common.codes import encode
-from duckanon.common.randomness import generator
 from duckanon.common.reports import report
 from duckanon.matrix.aligned import aligned, encoded
 from duckanon.matrix.pairs import kind_of, numbers_of, plain
@@ -40,7 +39,7 @@ def prediction_risk(
     rows = tables.original
     looked_at = np.arange(len(rows))
     if sample is not None:
-        refuse_no_count("sample", sample, 1)
+        refuse_unless(Whole(1), "sample", sample)
         looked_at = np.sort(random.permutation(len(rows))[:sample])
     found = prediction.measures(rows[looked_at], tables.released, k, tell=progress.shown("anon.prediction_risk"))
     table = original.take(pa.array(looked_at))
@@ -113,7 +112,7 @@ def linkage_risk(
 ) -> pa.Table:
     """Guess secret columns from known ones by way of the release."""
     random = generator(seed)
-    refuse_no_count("attacks", attacks, 1)
+    refuse_unless(Whole(1), "attacks", attacks)
     for parameter, names in (("known_cols", known), ("secret_cols", secret)):
         if not isinstance(names, list) or not names:
             raise ValueError(f"{parameter} must be a list of column names such as ['age', 'zip']; got {names}.")

@@ -7,8 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon.common.arguments import own_names
-from duckanon.common.randomness import generator
+from duckanon.common.arguments import generator, spelled
 from duckanon.matrix.aligned import aligned, both_there, encoded, unscaled
 from duckanon.matrix.pairs import kind_of
 from duckanon.measure.queries import answers as queries_utility
@@ -20,7 +19,7 @@ from duckanon.measure.utility import kernel_components as kernel_measures
 def utility(original: pa.Table | None, released: pa.Table | None, log: list[str] | None) -> pa.Table:
     """Compare statistics."""
     original, released, _ = aligned(original, released)
-    names = own_names(original, log) or []
+    names = spelled("log", log, original.column_names) or []
     return statistics.utility(_logged(original, names), _logged(released, names))
 
 

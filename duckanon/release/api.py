@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon.common.arguments import refuse_unknown
+from duckanon.common.arguments import OneOf, generator, refuse_unless
 from duckanon.common.arrays import Floats, Ints
-from duckanon.common.randomness import generator
 from duckanon.matrix.encoding import Encoding
 from duckanon.matrix.fit import fit
 from duckanon.matrix.sources import open_source
@@ -128,7 +127,7 @@ def rhs(
     The parameters are those of `spectral_rhs`; a release in which groups of fewer than k rows are left is refused
     unless ``checks`` is ``'off'``.
     """
-    refuse_unknown("checks", checks, ("error", "off"))
+    refuse_unless(OneOf("error", "off"), "checks", checks)
     random = generator(seed)
     table, encoding, keys = _read(source, cols, key, log, nulls)
     matrix = encoding.matrix(table)

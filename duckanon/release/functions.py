@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from duckanon.common import progress
-from duckanon.common.arguments import own_names
-from duckanon.common.randomness import generator
+from duckanon.common.arguments import generator, spelled
 from duckanon.common.reports import report_rows
 from duckanon.release import api
 from duckanon.release.pica import Partitioned
@@ -26,7 +25,7 @@ def svd_swap(
     return api.svd_swap(
         table,
         tolerance=tolerance,
-        log=own_names(table, log),
+        log=spelled("log", log, table.column_names),
         nulls=nulls,
         checks=checks,
         seed=seed,
@@ -52,7 +51,7 @@ def pica(
         basis=basis,
         clustering=clustering,
         reference=reference,
-        log=own_names(table, log),
+        log=spelled("log", log, table.column_names),
         nulls=nulls,
         checks=checks,
         seed=seed,
@@ -73,7 +72,7 @@ def pica_report(
     """Report the search for a cluster size."""
     if table is None:
         return report_rows([], REPORT_TYPE)
-    names = own_names(table, log)
+    names = spelled("log", log, table.column_names)
     partitioned = Partitioned.of(table, None, names, nulls, basis, clustering, checks, generator(seed))
     found = partitioned.search(reference, progress.shown("anon.pica_report"))
     rows = [
@@ -95,7 +94,7 @@ def spectral_rhs(
     table: pa.Table, k: int, label: str, key: str | None, log: list[str] | None, nulls: str, seed: int | None
 ) -> pa.Table:
     """Release a table by `api.spectral_rhs`."""
-    names = own_names(table, log)
+    names = spelled("log", log, table.column_names)
     return api.spectral_rhs(table, k=k, label=label, key=key, log=names, nulls=nulls, seed=seed).read_all()
 
 
@@ -110,7 +109,7 @@ def rhs(
     seed: int | None,
 ) -> pa.Table:
     """Release a table by `api.rhs`."""
-    names = own_names(table, log)
+    names = spelled("log", log, table.column_names)
     return api.rhs(table, k=k, label=label, key=key, log=names, nulls=nulls, checks=checks, seed=seed).read_all()
 
 
@@ -129,7 +128,7 @@ def additive_noise(
         noise_fraction=noise_fraction,
         correlated=correlated,
         key=key,
-        log=own_names(table, log),
+        log=spelled("log", log, table.column_names),
         nulls=nulls,
         seed=seed,
     ).read_all()

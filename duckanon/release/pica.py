@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckanon.common.arguments import refuse_unknown
+from duckanon.common.arguments import OneOf, refuse_unless
 from duckanon.common.arrays import Reals
 from duckanon.matrix.encoding import Encoding, refuse_too_few
 from duckanon.matrix.fit import batch_rows, fit
@@ -71,9 +71,9 @@ class Partitioned:
         random: np.random.Generator,
     ) -> Partitioned:
         """Read a table: once for its encoding, once for its matrix."""
-        refuse_unknown("basis", basis, BASES)
-        refuse_unknown("clustering", clustering, METHODS)
-        refuse_unknown("checks", checks, CHECKS)
+        refuse_unless(OneOf(*BASES), "basis", basis)
+        refuse_unless(OneOf(*METHODS), "clustering", clustering)
+        refuse_unless(OneOf(*CHECKS), "checks", checks)
         opened = open_source(source, cols)
         try:
             encoding, moments = fit(opened, log=log, nulls=nulls)

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckanon.common.arguments import refuse_unknown
-from duckanon.common.randomness import generator
+from duckanon.common.arguments import OneOf, generator, refuse_unless
 from duckanon.matrix.arrow import Floats
 from duckanon.matrix.encoding import Encoding, refuse_too_few
 from duckanon.matrix.fit import Moments, batch_rows, fit
@@ -91,7 +90,7 @@ def svd_swap(
     number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool)
     if not (number and tolerance > 0):
         raise ValueError(f"tolerance must be a number above 0; got {tolerance}.")
-    refuse_unknown("checks", checks, CHECKS)
+    refuse_unless(OneOf(*CHECKS), "checks", checks)
     tell = tell or _silent
     opened = open_source(source, cols)
     try:

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from duckanon.common.randomness import generator
+from duckanon.common.arguments import generator
 
 
 def swap(table: pa.Table, seed: int | None) -> pa.Table:
