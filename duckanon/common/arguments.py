@@ -205,4 +205,4 @@ def spelled(parameter: str, names: Any, columns: Iterable[str]) -> list[str] | N
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{parameter} must be NULL or a list of column names such as ['age', 'zip']; got {names!r}.")
     known: dict[str, str] = {name.lower(): name for name in columns}
-    return [known.get(name.lower(), name) for name in names]
+    return [known.get(str(name).lower(), str(name)) for name in names]
