@@ -8,9 +8,10 @@ WITH _duckanon_grouped AS (
 )
 SELECT _p.*, released
 FROM (SELECT unnest(_anon_plan(
-          caller, anon._pack(caller, '_duckanon_grouped', list_append(cols, '_duckanon_size'), NULL), cols, k, beta, population,
-          weights, (SELECT list(_h) FROM anon._hierarchies(caller, hierarchies) AS _h), methods, max_suppressed_fraction,
-          identifiers, (FROM anon._unfit(tbl, cols))),
-          max_depth := 2)) AS _p
+          anon._pack(caller, '_duckanon_grouped', list_append(cols, '_duckanon_size'), NULL),
+          {'caller': caller, 'cols': cols, 'k': k, 'beta': beta, 'population': population, 'weights': weights,
+           'hierarchies': (SELECT list(_h) FROM anon._hierarchies(caller, hierarchies) AS _h), 'methods': methods,
+           'max_suppressed_fraction': max_suppressed_fraction, 'identifiers': identifiers,
+           'unfit': (FROM anon._unfit(tbl, cols))}), max_depth := 2)) AS _p
      LEFT JOIN (SELECT struct_pack(*COLUMNS(*)) AS released
                 FROM (SELECT CAST(COLUMNS(cols) AS VARCHAR) FROM query_table(tbl)) LIMIT 0) ON true;

@@ -12,6 +12,6 @@ SELECT unnest(_anon_classifier_utility(
            anon._pack('anon.classifier_utility', original, anon._with_target(cols, target), seed),
            anon._pack('anon.classifier_utility', released, anon._with_target(cols, target), seed),
            anon._pack_other('anon.classifier_utility', holdout, original, anon._with_target(cols, target), seed),
-           target, seed), max_depth := 2);
+           {'target': target, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.classifier_utility IS
     'What models trained on a release predict for originals, against models trained on originals.';

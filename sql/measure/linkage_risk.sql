@@ -15,6 +15,7 @@ SELECT unnest(_anon_linkage_risk(
            anon._pack('anon.linkage_risk', original, list_concat(TRY_CAST(known_cols AS VARCHAR[]), TRY_CAST(secret_cols AS VARCHAR[])), seed),
            anon._pack('anon.linkage_risk', released, list_concat(TRY_CAST(known_cols AS VARCHAR[]), TRY_CAST(secret_cols AS VARCHAR[])), seed),
            anon._pack_other('anon.linkage_risk', control, original, list_concat(TRY_CAST(known_cols AS VARCHAR[]), TRY_CAST(secret_cols AS VARCHAR[])), seed),
-           known_cols, secret_cols, attacks, tolerance, log, seed), max_depth := 2);
+           {'known_cols': known_cols, 'secret_cols': secret_cols, 'attacks': attacks, 'tolerance': tolerance,
+            'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.linkage_risk IS
     'How much better secret columns are predicted from a release for its own people than for others.';

@@ -20,6 +20,6 @@ WITH _duckanon_original AS (
 SELECT unnest(_anon_matching_attack(
            anon._pack('anon.matching_attack', '_duckanon_original', list_concat(TRY_CAST(cols AS VARCHAR[]), [coalesce(key, '_duckanon_position')]), NULL),
            anon._pack('anon.matching_attack', '_duckanon_released', list_concat(TRY_CAST(cols AS VARCHAR[]), [coalesce(key, '_duckanon_position')]), NULL),
-           coalesce(key, '_duckanon_position'), k, log), max_depth := 2);
+           {'key': coalesce(key, '_duckanon_position'), 'k': k, 'log': log}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.matching_attack IS
     'How many records are found again by their nearest released row, and whether an attacker can tell which.';

@@ -21,7 +21,8 @@ FROM (SELECT struct_pack(*COLUMNS(cols)) AS record, _duckanon_distance AS distan
                    unnest(anon._released(_py._duckanon_released, '_duckanon_uncertainty').f) AS _duckanon_uncertainty,
                    unnest(anon._released(_py._duckanon_released, alias(COLUMNS(_u.*))).f)
             FROM (SELECT _anon_prediction_risk(anon._pack('anon.prediction_risk', original, cols, seed),
-                                               anon._pack('anon.prediction_risk', released, cols, NULL), k, sample, log, seed)
+                                               anon._pack('anon.prediction_risk', released, cols, NULL),
+                                               {'k': k, 'sample': sample, 'log': log, 'seed': seed})
                          AS _duckanon_released LIMIT 1) AS _py
                  LEFT JOIN (SELECT COLUMNS(cols) FROM query_table(original) LIMIT 0) AS _o ON true
                  LEFT JOIN (SELECT COLUMNS('(.*)') AS '_duckanon_u \1' FROM (SELECT COLUMNS(cols) FROM query_table(original) LIMIT 0)) AS _u ON true));

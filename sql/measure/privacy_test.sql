@@ -23,6 +23,6 @@ SELECT unnest(_anon_privacy_test(anon._pack('anon.privacy_test', original, cols,
                                  anon._pack('anon.privacy_test', released, cols, seed),
                                  anon._pack_other('anon.privacy_test', reference, original, cols, seed),
                                  anon._pack_other('anon.privacy_test', holdout, original, cols, seed),
-                                 k, sample, log, seed), max_depth := 2);
+                                 {'k': k, 'sample': sample, 'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.privacy_test IS
     'Tests whether a release is as safe as not taking part: prediction risk, copies, isolated records, membership.';

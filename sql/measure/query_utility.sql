@@ -16,6 +16,7 @@ SELECT unnest(_anon_query_utility(
                anon._checked_name('anon.query_utility', 'original', 'a table, a view or a CTE', original, original), cols, seed),
            anon._pack('anon.query_utility',
                anon._checked_name('anon.query_utility', 'released', 'a table, a view or a CTE', released, released), cols, seed),
-           anon._label_meanings('anon.query_utility', original, released, cols, hierarchies), queries, seed), max_depth := 2);
+           {'meanings': anon._label_meanings('anon.query_utility', original, released, cols, hierarchies),
+            'queries': queries, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.query_utility IS
     'Relative errors of random range counts on a release.';

@@ -12,6 +12,6 @@ CREATE OR REPLACE MACRO anon.singling_out_risk(original, released, cols, control
 SELECT unnest(_anon_singling_out_risk(anon._pack('anon.singling_out_risk', original, cols, seed),
                                       anon._pack('anon.singling_out_risk', released, cols, seed),
                                       anon._pack_other('anon.singling_out_risk', control, original, cols, seed),
-                                      attacks, predicate_columns, seed), max_depth := 2);
+                                      {'attacks': attacks, 'predicate_columns': predicate_columns, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.singling_out_risk IS
     'The share of predicates made from a release that single out one original record, against a control group.';

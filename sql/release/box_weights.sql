@@ -12,6 +12,7 @@ WITH _duckanon_boxes AS (
     FROM anon._numbered_boxes('anon.box_weights', boxed, cols)
 )
 SELECT unnest(_anon_box_weights(anon._pack('anon.box_weights', '_duckanon_boxes',
-                                        list_concat(cols, ['_duckanon_box', '_duckanon_size']), NULL), statistic, cols), max_depth := 2);
+                                        list_concat(cols, ['_duckanon_box', '_duckanon_size']), NULL),
+                      {'statistic': statistic, 'cols': cols}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.box_weights IS
     'With which weights to count boxes in a statistic, and what that costs: width, standard error, shift.';

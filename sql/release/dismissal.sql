@@ -12,6 +12,7 @@ WITH _duckanon_boxes AS (
     FROM anon._numbered_boxes('anon.dismissal', boxed, cols)
 )
 SELECT unnest(_anon_dismissal(anon._pack('anon.dismissal', '_duckanon_boxes',
-                                        list_concat(cols, ['_duckanon_box', '_duckanon_size']), NULL), statistic, cols), max_depth := 2);
+                                        list_concat(cols, ['_duckanon_box', '_duckanon_size']), NULL),
+                      {'statistic': statistic, 'cols': cols}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.dismissal IS
     'Which boxes to leave out of a statistic, and what that costs: width, standard error, shift.';

@@ -13,6 +13,6 @@ WITH _duckanon_boxes AS (
 SELECT unnest(_anon_interval_regression(
            anon._pack('anon.interval_regression', '_duckanon_boxes',
                       list_concat([target], list_concat(predictors, list_filter([weights, '_duckanon_size'], lambda w: w IS NOT NULL))),
-                      NULL), target, predictors, weights), max_depth := 2);
+                      NULL), {'target': target, 'predictors': predictors, 'weights': weights}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.interval_regression IS
     'Coefficients of a linear regression over columns of intervals, each with a guaranteed range.';

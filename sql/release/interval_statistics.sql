@@ -16,6 +16,6 @@ WITH _duckanon_boxes AS (
 SELECT unnest(_anon_interval_statistics(
            anon._pack('anon.interval_statistics', '_duckanon_boxes',
                       list_concat(cols, list_filter([weights, '_duckanon_size'], lambda w: w IS NOT NULL)), NULL),
-           weights, unbiased), max_depth := 2);
+           {'weights': weights, 'unbiased': unbiased}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.interval_statistics IS
     'Statistics of columns of intervals, each with a guaranteed range.';

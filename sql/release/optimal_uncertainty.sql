@@ -10,6 +10,6 @@
 CREATE OR REPLACE MACRO anon.optimal_uncertainty(tbl, cols, k, statistics := NULL) AS TABLE
 SELECT unnest(_anon_optimal_uncertainty(
            anon._pack('anon.optimal_uncertainty', anon._checked_whole('anon.optimal_uncertainty', 'k', k, 2, tbl), cols, NULL),
-           cols, k, statistics), max_depth := 2);
+           {'cols': cols, 'k': k, 'statistics': statistics}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.optimal_uncertainty IS
     'How uncertain statistics must become through boxes of k records, and how much they do.';
