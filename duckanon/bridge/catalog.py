@@ -25,6 +25,11 @@ def connect(path: str | Path = ":memory:", read_only: bool = False) -> duckdb.Du
     read_only
         Open the file read-only; the functions work all the same.
 
+    Returns
+    -------
+    duckdb.DuckDBPyConnection
+        An ordinary connection.
+
     Examples
     --------
     >>> import duckanon
@@ -54,6 +59,15 @@ def register(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyCon
     -------
     duckdb.DuckDBPyConnection
         The same connection. Every other connection, cursor and thread of its database sees the functions too.
+
+    Examples
+    --------
+    >>> import duckdb, duckanon
+    >>> con = duckanon.register(duckdb.connect())
+    >>> con.execute("CREATE TABLE people AS SELECT i % 3 AS age FROM range(9) AS t(i)").fetchall()
+    [(9,)]
+    >>> con.execute("SELECT k FROM anon.k_anonymity('people', ['age'])").fetchall()
+    [(3,)]
 
     Notes
     -----

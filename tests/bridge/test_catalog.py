@@ -35,6 +35,21 @@ def test_default_connection_gets_it() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import duckanon", "duckdb numpy pyarrow scipy sklearn"),
+        ("from duckanon.cli.main import parser; parser()", "duckdb numpy pyarrow scipy sklearn"),
+        ("import duckanon; duckanon.connect().close()", "pyarrow.compute scipy sklearn"),
+    ],
+)
+def test_what_nobody_asked_for_is_not_imported(code: str, absent: str) -> None:
+    """The libraries of the algorithms take seconds to load: only a function that needs them does."""
+    look = f"import sys; {code}; print(*(name for name in {absent.split()} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == ""
+
+
 def test_cursors_and_threads_see_it(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE t AS SELECT i FROM range(10) AS t(i)").fetchall()
     found: list[object] = []
