@@ -13,7 +13,7 @@ Such bounds for a few kappa hold together; r is the best correlation that was fo
 
 References
 ----------
-`ERRATA.md`, "Exact ranges over boxes": correlation and slope.
+REFERENCES.md, Boxes, "Exact ranges over boxes": correlation and slope.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from duckanon.common.arrays import Floats
 from duckanon.intervals.covariance import largest_covariance
 from duckanon.intervals.moments import Range
-from duckanon.intervals.scaled import EPS, Boxes
+from duckanon.intervals.scaled import EPS, ScaledBoxes
 from duckanon.intervals.zonotopes import Forms
 
 _CLIMB = 20
@@ -36,13 +36,13 @@ _WIDEST = 30.0  # ratios beyond exp of this are not searched
 
 
 def correlation_upper(
-    boxes: Boxes, first: int, second: int, var: list[Range], sign: float, relative: float
+    boxes: ScaledBoxes, first: int, second: int, var: list[Range], sign: float, relative: float
 ) -> tuple[float, float]:
     """Bound the largest correlation, or that of x and -y for sign -1.
 
     Parameters
     ----------
-    boxes : Boxes
+    boxes : ScaledBoxes
         The boxes.
     first, second : int
         The columns.
@@ -99,7 +99,7 @@ def correlation_upper(
     return min(float(bounds.max()) + 8 * EPS, 1.0), best
 
 
-def slope_upper(boxes: Boxes, x: int, y: int, var: Range, sign: float, relative: float) -> tuple[float, float]:
+def slope_upper(boxes: ScaledBoxes, x: int, y: int, var: Range, sign: float, relative: float) -> tuple[float, float]:
     """Bound the largest slope of y on x, or of -y on x for sign -1: upper, reached.
 
     With b the best slope found, cov(x, y) - b var_x is the covariance of x and y - b x; its largest value over the
@@ -145,7 +145,7 @@ def _rows(r: float, kappa: float) -> Floats:
     return np.array([[-0.5 * r * root, 0.5 * c / root], [root, -r / c / root]])
 
 
-def _forms(boxes: Boxes, first: int, second: int, sign: float, rows: Floats) -> Forms:
+def _forms(boxes: ScaledBoxes, first: int, second: int, sign: float, rows: Floats) -> Forms:
     """Forms of these two columns, the second one turned around for sign -1."""
     both = np.zeros((2, len(boxes.lo)))
     both[:, [first, second]] = rows * [1.0, sign]
@@ -162,7 +162,7 @@ def _over(edges: Floats, kappa: float, r: float) -> Floats:
 
 
 def _climb(
-    boxes: Boxes, first: int, second: int, sign: float, start: tuple[float, float] | None = None
+    boxes: ScaledBoxes, first: int, second: int, sign: float, start: tuple[float, float] | None = None
 ) -> tuple[float, float, Floats]:
     """Look for a table of large correlation: the correlation, the logarithm of its ratio of deviations, its means."""
     middle = boxes.middle[[first, second]]

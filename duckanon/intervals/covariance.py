@@ -12,7 +12,7 @@ branch and bound on the means in one dimension in place of two.
 
 References
 ----------
-`ERRATA.md`, "Exact ranges over boxes": covariance.
+REFERENCES.md, Boxes, "Exact ranges over boxes": covariance.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckanon.intervals.scaled import EPS, Boxes
+from duckanon.intervals.scaled import EPS, ScaledBoxes
 from duckanon.intervals.zonotopes import Forms
 
 _CLIMB = 12  # steps of the search for a good table; it usually settles after three
@@ -149,7 +149,7 @@ def largest_covariance(
     return Largest(upper, float(search.best), search.passes)
 
 
-def covariance_forms(boxes: Boxes, first: int, second: int, sign: float = 1.0) -> Forms:
+def covariance_forms(boxes: ScaledBoxes, first: int, second: int, sign: float = 1.0) -> Forms:
     """Forms whose covariance is that of two columns, or its negative."""
     a, r = np.zeros(len(boxes.lo)), np.zeros(len(boxes.lo))
     a[first], r[second] = 1.0, sign

@@ -12,9 +12,10 @@ import pyarrow as pa
 from duckanon.common import values
 from duckanon.common.arrays import Floats
 from duckanon.common.reports import report_rows
-from duckanon.intervals import dismissal
+from duckanon.intervals import choices, dismissal
 from duckanon.intervals import regression as interval_regression
 from duckanon.intervals import statistics as interval_statistics
+from duckanon.intervals import weights as box_weighting
 
 _DAY = 86_400_000_000.0
 
@@ -65,7 +66,7 @@ def left_out(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.
 def weighted(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.Table:
     """Report with which weights to count the boxes in a statistic, in the same three versions."""
     numbers, lower, upper, counts = _numbered(table, cols)
-    found = dismissal.box_weights(statistic, lower, upper, counts)
+    found = box_weighting.box_weights(statistic, lower, upper, counts)
     rows = [
         {
             **_choice(version, choice),
@@ -78,7 +79,7 @@ def weighted(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.
     return report_rows(rows, WEIGHTS_TYPE)
 
 
-def _choice(version: str, choice: dismissal.Choice) -> dict[str, Any]:
+def _choice(version: str, choice: choices.Choice) -> dict[str, Any]:
     kept = ("threshold", "privacy", "statistical", "shift", "total", "estimate", "standard_error")
     fields = {name: float(getattr(choice, name)) for name in kept}
     return {"version": version, **fields, "kept_boxes": choice.kept_boxes, "kept_records": choice.kept_records}

@@ -2,8 +2,7 @@
 
 References
 ----------
-"Data Anonymization that Leads to the Most Accurate Estimates of Statistical Characteristics" (000), Section II;
-`ERRATA.md`, "Exact ranges over boxes".
+Accurate Boxes, Section II; REFERENCES.md, Boxes, "Exact ranges over boxes".
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon.common.arrays import Floats
-from duckanon.intervals.scaled import EPS, TINY, Boxes
+from duckanon.intervals.scaled import EPS, TINY, ScaledBoxes
 
 _STEPS = 200  # Newton on a piecewise linear function ends after a few; bisection after some sixty
 _TIE = 1e-13  # midpoints this near are one, in scaled units
@@ -39,14 +38,14 @@ class Range:
     upper_looseness: float
 
 
-def mean_range(boxes: Boxes, column: int) -> Range:
+def mean_range(boxes: ScaledBoxes, column: int) -> Range:
     """Range of a column's mean, exact up to rounding."""
     total = math.fsum(boxes.amount)
     lower, upper = (_mean(boxes.amount * ends[column], total) for ends in (boxes.lo, boxes.hi))
     return Range(lower[0] - lower[1], upper[0] + upper[1], 2 * lower[1], 2 * upper[1])
 
 
-def variance_range(boxes: Boxes, column: int) -> Range:
+def variance_range(boxes: ScaledBoxes, column: int) -> Range:
     """Range of a column's variance (population form).
 
     The lower end is exact up to rounding: every record moves to the point of its box that is nearest to the common
@@ -70,7 +69,7 @@ def _mean(products: Floats, total: float) -> tuple[float, float]:
     return math.fsum(products) / total, 4 * EPS * size + (TINY if size > 0 else 0.0)
 
 
-def _lowest(boxes: Boxes, lo: Floats, hi: Floats, share: Floats) -> tuple[float, float]:
+def _lowest(boxes: ScaledBoxes, lo: Floats, hi: Floats, share: Floats) -> tuple[float, float]:
     """Bound the least variance, and say which one is reached.
 
     Semi-smooth Newton on the increasing, piecewise linear function sum share (mu - clip(mu, lo, hi)).
@@ -95,7 +94,7 @@ def _lowest(boxes: Boxes, lo: Floats, hi: Floats, share: Floats) -> tuple[float,
     return best, value
 
 
-def _highest(boxes: Boxes, lo: Floats, hi: Floats, share: Floats) -> tuple[float, float]:
+def _highest(boxes: ScaledBoxes, lo: Floats, hi: Floats, share: Floats) -> tuple[float, float]:
     """Bound the largest variance, and say how much that may be too large."""
     middle = 0.5 * (lo + hi)
     low, high = float(middle.min()), float(middle.max())
@@ -118,7 +117,9 @@ def _highest(boxes: Boxes, lo: Floats, hi: Floats, share: Floats) -> tuple[float
     return _settled(boxes, lo, hi, middle, candidates[best], values[best])
 
 
-def _settled(boxes: Boxes, lo: Floats, hi: Floats, middle: Floats, mu: float, bound: float) -> tuple[float, float]:
+def _settled(
+    boxes: ScaledBoxes, lo: Floats, hi: Floats, middle: Floats, mu: float, bound: float
+) -> tuple[float, float]:
     """Split tied records between the ends as evenly as can be: the bound falls by the square of what is left."""
     share = boxes.share
     tied = (np.abs(middle - mu) <= _TIE) & (hi > lo) & (share > 0)

@@ -10,7 +10,7 @@ without sorting.  The largest product is at a vertex, or inside an edge that fal
 
 References
 ----------
-`ERRATA.md`, "Exact ranges over boxes": separable bounds.
+REFERENCES.md, Boxes, "Exact ranges over boxes": separable bounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon.common.arrays import Floats
-from duckanon.intervals.scaled import EPS, Boxes
+from duckanon.intervals.scaled import EPS, ScaledBoxes
 
 _LEVEL = 1e-100  # an edge this flat is as good as its ends, and its slope would overflow
 _CHUNK = 1 << 13  # boxes at a time, so that the temporary arrays stay in the cache
@@ -54,13 +54,13 @@ class Forms:
 
     Parameters
     ----------
-    boxes : Boxes
+    boxes : ScaledBoxes
         The boxes.
     a, r : array of float, one per column
         Coefficients of the forms.
     """
 
-    def __init__(self, boxes: Boxes, a: Floats, r: Floats) -> None:
+    def __init__(self, boxes: ScaledBoxes, a: Floats, r: Floats) -> None:
         a, r = np.asarray(a, dtype=np.float64), np.asarray(r, dtype=np.float64)
         used = np.flatnonzero((a != 0) | (r != 0))
         middle, half = boxes.middle[used], boxes.half[used]
