@@ -17,9 +17,11 @@ from duckanon.boxes.nodes import Points, root_nodes
 from duckanon.boxes.parts import parts
 from duckanon.boxes.search import Rules, grow
 from duckanon.boxes.shaping import Statistic, sensitivities
+from duckanon.common.arguments import Number, Whole, checked
 from duckanon.common.arrays import Floats
 
 
+@checked(k=Number(above=0), l=Whole(1))
 def halfwidths(
     sensitivity: ArrayLike,
     density: ArrayLike,
@@ -63,13 +65,15 @@ def halfwidths(
     rho = np.broadcast_to(np.asarray(density, dtype=np.float64), a.shape[:-1])
     least = l * np.broadcast_to(np.asarray(0.0 if epsilon is None else epsilon, dtype=np.float64), (n,))
     if not ((a > 0) & np.isfinite(a)).all():
-        raise ValueError("The sensitivities must be above 0 and finite: leave out columns without any.")
+        raise ValueError(
+            "sensitivities must be finite numbers above 0; got others, so leave out the columns without any."
+        )
     if not ((rho > 0) & np.isfinite(rho)).all():
-        raise ValueError("The density must be above 0 and finite.")
+        raise ValueError("density must be finite and above 0; got another.")
     if not ((least >= 0) & np.isfinite(least)).all():
-        raise ValueError("Epsilon must be at least 0 and finite.")
-    if not 1 <= l <= k:
-        raise ValueError(f"l must be from 1 to k, which is {k}; got {l}.")
+        raise ValueError("epsilon must be finite numbers of at least 0; got others.")
+    if l > k:
+        raise ValueError(f"l must be at most k, {k}; got {l}.")
     order = np.argsort(-(a * least), axis=-1, kind="stable")
     sorted_a = np.take_along_axis(a, order, axis=-1)
     sorted_least = least[order]
