@@ -1,4 +1,4 @@
-"""Boxes: k-anonymous and l-diverse intervals that keep the statistics one cares about.
+"""Boxes: k-anonymous and l-diverse intervals that keep the requested statistics accurate.
 
 References
 ----------
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from duckanon.boxes.diversity import diverse
 from duckanon.boxes.ends import rounded_outward
-from duckanon.boxes.nodes import Leaves, Points
+from duckanon.boxes.nodes import Leaves, Points, value_order
 from duckanon.boxes.portfolio import leaves_of
 from duckanon.boxes.search import Rules
 from duckanon.boxes.shaping import Sensitivities, Statistic, sensitivities
@@ -37,9 +37,9 @@ class Boxes:
     ----------
     names : tuple of str
         The columns.
-    box : int64, one a record
+    box : int64, one per record
         The number of the record's box, from 0.
-    counts : int64, one a box
+    counts : int64, one per box
         The number of records.
     bounds : pair of float64, boxes by columns
         The smallest and the largest value of the records.
@@ -106,7 +106,7 @@ def make_boxes(
     epsilon : mapping of str to float, optional
         How far apart values of a column must be to count as different; 0 where it is not named.
     effort : {'default', 'thorough'}
-        'thorough' begins subtrees anew many times and keeps what is better; it takes some hundred times longer.
+        'thorough' begins subtrees anew many times and keeps what is better; it takes about a hundred times longer.
     seconds : float, optional
         When 'thorough' should stop trying.  Without it, it always finds the same boxes.
     progress : callable, optional
@@ -140,7 +140,7 @@ def make_boxes(
     if l > 1:
         _refuse_uniform_columns(data, l, distances)
     # Sorted by value, sums and samples are the same for every order of the records.
-    order = _value_order(list(data.values()))
+    order = value_order(list(data.values()))
     ordered = {name: values.take(order) for name, values in data.items()}
     sensitivity = sensitivities(ordered, statistics)
     points, shaping, point_distances = _points(ordered, sensitivity, l, distances)
@@ -218,37 +218,6 @@ def _numbered(
         cell[0, :, column] = np.concatenate([leaves.lower[:, position] for leaves in batches])[rank]
         cell[1, :, column] = np.concatenate([leaves.upper[:, position] for leaves in batches])[rank]
     return Boxes(tuple(ordered), box, counts[rank], (bounds[0], bounds[1]), (cell[0], cell[1]), sensitivity)
-
-
-def _value_order(columns: Sequence[Floats]) -> Ints:
-    """Sort records by the first column, equal ones by the second, and so on."""
-    order: Ints = np.argsort(columns[0])
-    first = columns[0].take(order)
-    if (first[1:] != first[:-1]).all():
-        return order
-    run = np.concatenate([[0], np.cumsum(first[1:] != first[:-1])])
-    for values in columns[1:]:
-        if run[-1] == len(order) - 1:
-            break
-        tied = np.zeros(len(order), dtype=np.bool_)
-        np.equal(run[1:], run[:-1], out=tied[1:])
-        tied[:-1] |= tied[1:]
-        rows = np.flatnonzero(tied)
-        records = order[rows]
-        tied_values = values.take(records)
-        by_value = np.argsort(tied_values)
-        tied_values = tied_values[by_value]
-        # Run and rank of the value in one number, as sorting one number is fast.
-        key = np.empty(len(rows), dtype=np.int64)
-        key[by_value] = np.concatenate([[0], np.cumsum(tied_values[1:] != tied_values[:-1])])
-        key += run[rows] * len(order)
-        by_key = np.argsort(key)
-        order[rows] = records[by_key]
-        key = key[by_key]
-        step = np.concatenate([[True], run[1:] != run[:-1]])
-        step[rows[1:]] |= key[1:] != key[:-1]
-        run = np.cumsum(step) - 1
-    return order
 
 
 def _promise(boxes: Boxes, data: Mapping[str, Floats], k: int, l: int, epsilon: Mapping[str, float]) -> None:  # noqa: E741

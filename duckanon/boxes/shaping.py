@@ -18,7 +18,7 @@ from duckanon.common.arguments import Number, OneOf, refuse_unless
 from duckanon.common.arrays import Floats
 from duckanon.intervals.influence import STATISTICS, Gradient, check_statistic, gradient
 
-_FLOOR = 0.1  # a statistic counts as at least this share of its natural scale, so that one near 0 asks for no wonders
+_FLOOR = 0.1  # a statistic counts as at least this share of its natural scale: no boxes keep a share of nearly 0
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 References
 ----------
-"Data Anonymization that Leads to the Most Accurate Estimates" (000), Sections II and IV; "Fuzzy-Motivated Approach"
-(001), Section II; `ERRATA.md`, Boxes, points 6 and 7.
+Accurate Boxes, Sections II and IV; Fuzzy Boxes, Section II; REFERENCES.md, Boxes, points 6 and 7.
 """
 
 from __future__ import annotations
@@ -29,19 +28,20 @@ def halfwidths(
     l: int = 1,  # noqa: E741 - the papers' name
     epsilon: ArrayLike | None = None,
 ) -> Floats:
-    """Compute the half-widths of the best box around a point (000, Sections II and IV).
+    """Compute the half-widths of the best box around a point (Accurate Boxes, Sections II and IV).
 
     Parameters
     ----------
     sensitivity : array of float, points by columns or columns
-        a_i = N |dC/dx_i|, above 0: a column that no statistic depends on has no part in the box (ERRATA, point 6).
+        a_i = N |dC/dx_i|, above 0: a column that no statistic depends on has no part in the box (REFERENCES.md,
+        Boxes, point 6).
     density : array of float, or float
         The count density rho at each point: its integral is the number of records.
     k : float
         The number of records in the box.
     l : int
         The number of different values of each column.
-    epsilon : array of float, one a column, optional
+    epsilon : array of float, one per column, optional
         How far apart different values are; 0 if it is not given.
 
     Returns
@@ -58,7 +58,8 @@ def halfwidths(
     Notes
     -----
     With the columns sorted by falling a_i epsilon_i the first t have Delta_i = l epsilon_i / 2, the others c_t / a_i;
-    t = n is tested first, then the smallest t with 2 c_t / l >= a_(t+1) epsilon_(t+1) is taken (ERRATA, point 7).
+    t = n is tested first, then the smallest t with 2 c_t / l >= a_(t+1) epsilon_(t+1) is taken (REFERENCES.md, Boxes,
+    point 7).
     """
     a = np.atleast_1d(np.asarray(sensitivity, dtype=np.float64))
     n = a.shape[-1]
@@ -95,13 +96,13 @@ def halfwidths(
 
 
 def uncertainty_at(sensitivity: Sequence[Floats | float], density: Floats, k: float) -> Floats:
-    """Compute n c(x), the part of every record in the uncertainty of the best boxes (001, Section II).
+    """Compute n c(x), the part of every record in the uncertainty of the best boxes (Fuzzy Boxes, Section II).
 
     Parameters
     ----------
-    sensitivity : sequence, one a column
-        a_i of the records; columns that are 0 everywhere are left out (ERRATA, point 6), in which case `density` must
-        be the density of the others.
+    sensitivity : sequence of float64 or float, one element per column
+        a_i of the records; columns that are 0 everywhere are left out (REFERENCES.md, Boxes, point 6), in which case
+        `density` must be the density of the others.
     density : float64
         The count density at the records.
     k : float
@@ -125,7 +126,7 @@ def optimal_uncertainty(
     density: ArrayLike | None = None,
     neighbours: int = 64,
 ) -> float:
-    """Compute what the best boxes reach in the limit of much data: (n/N) times the sum of c(x) (001, Section II).
+    """Compute what the best boxes reach in the limit of much data: (n/N) times the sum of c(x).
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ def optimal_uncertainty(
     k : int
         The number of records in a box.
     statistics : sequence of Statistic, optional
-        As in ``boxes.make_boxes``.
+        As in `make.make_boxes`.
     density : array of float, optional
         The count density at the records, of the columns that a statistic uses.  Without it, it is estimated.
     neighbours : int
@@ -143,10 +144,12 @@ def optimal_uncertainty(
     Returns
     -------
     float
-        To be compared with ``Boxes.uncertainty``.
+        To be compared with `make.Boxes.uncertainty`.
 
     Notes
     -----
+    The formula is that of Fuzzy Boxes, Section II.
+
     The estimate cuts the space into cells of `neighbours` records (a histogram with bins of equal count) and takes the
     volume of their bounds, each width stretched by (m + 1) / (m - 1), as the bounds of m uniform records are that much
     narrower than their cell.  So it scales to millions of records and follows thin structures.  Columns with few
@@ -164,21 +167,34 @@ def optimal_uncertainty(
 
 
 def cell_density(columns: Sequence[Floats], neighbours: int = 64) -> Floats:
-    """Estimate the count density at every record from cells of about equal count."""
+    """Estimate the count density at every record from cells of about equal count.
+
+    Parameters
+    ----------
+    columns : sequence of float64
+        The data.
+    neighbours : int
+        The number of records in a cell.
+
+    Returns
+    -------
+    float64, one per record
+        Records per unit of volume.
+    """
     size = len(columns[0])
     count = max(min(neighbours, size), 2)
     scales = [float(np.ptp(values)) or 1.0 for values in columns]
     points = Points([values / scale for values, scale in zip(columns, scales, strict=True)], [1.0] * len(columns))
     density = np.empty(size)
     for part in parts(points, rules := Rules(count, tries=1)):
-        some = points.take(part.records)
-        nodes = root_nodes(some, np.array([len(part.records)]), part.lower[None], part.upper[None])
-        leaves, _, _ = grow(some, nodes, rules)
+        part_points = points.take(part.records)
+        nodes = root_nodes(part_points, np.array([len(part.records)]), part.lower[None], part.upper[None])
+        leaves, _, _ = grow(part_points, nodes, rules)
         starts = np.cumsum(leaves.sizes) - leaves.sizes
         logs = np.log(leaves.sizes.astype(np.float64))
-        for values, scale in zip(some.values, scales, strict=True):
-            there = values.take(leaves.records)
-            width = np.maximum.reduceat(there, starts) - np.minimum.reduceat(there, starts)
+        for values, scale in zip(part_points.values, scales, strict=True):
+            by_leaf = values.take(leaves.records)
+            width = np.maximum.reduceat(by_leaf, starts) - np.minimum.reduceat(by_leaf, starts)
             width *= (leaves.sizes + 1) / (leaves.sizes - 1)
             usual = float(width.mean()) or 1.0
             logs -= np.log(np.where(width > 0, width, usual) * scale)

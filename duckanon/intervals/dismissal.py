@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from duckanon.common.arrays import Bools, Floats, Ints
+from duckanon.common.runs import run_starts
 from duckanon.intervals.choices import Choice, Comparison, Pricing, checked_contributions
 from duckanon.intervals.influence import statistic_value
 
@@ -96,15 +97,14 @@ def dismissal(statistic: str, lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayL
     totals = np.where(np.isfinite(moved), costs + np.abs(moved - estimate), np.inf)
     totals[-1] = costs[-1]  # nothing left out, nothing shifted
 
-    def choice(prefix: int, shifts: bool) -> Choice:
-        threshold = float(d[order][ends[prefix]])
+    def choice(threshold: float, shifts: bool) -> Choice:
         keep = d <= threshold
         return pricing.choice(keep / float(pricing.counts[keep].sum()), threshold, shifts=shifts)
 
     return Comparison(
-        everything=choice(-1, True),
-        paper=choice(int(np.argmin(costs)), False),
-        corrected=choice(int(np.argmin(totals)), True),
+        everything=choice(float(d.max()), True),
+        paper=choice(crisp_threshold(d, pricing.counts, deviation)[0], False),
+        corrected=choice(float(d[order][ends[np.argmin(totals)]]), True),
     )
 
 
@@ -113,7 +113,7 @@ def _prefix_costs(sorted_d: Floats, counts: Ints, deviation: float) -> tuple[Int
 
     Boxes that are alike are kept or left out together.
     """
-    ends = np.flatnonzero(np.append(sorted_d[1:] != sorted_d[:-1], True))
+    ends = np.append(run_starts(sorted_d)[1:], len(sorted_d)) - 1
     size = np.cumsum(counts)
     costs = np.cumsum(counts * sorted_d) / size + deviation / np.sqrt(size)
     return ends, costs[ends]

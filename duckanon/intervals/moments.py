@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckanon.common.arrays import Floats
+from duckanon.common.arrays import Floats, Ints
 from duckanon.intervals.scaled import EPS, TINY, ScaledBoxes
 
-_STEPS = 200  # Newton on a piecewise linear function ends after a few; bisection after some sixty
-_TIE = 1e-13  # midpoints this near are one, in scaled units
-_SUBSETS = 1 << 16  # tied records are split in every way up to so many ways
+_STEPS = 200  # Newton on a piecewise linear function ends after a few; bisection after about sixty
+_TIE = 1e-13  # midpoints this near, in scaled units, are the same
+_SUBSETS = 1 << 16  # tied records are split in every way if there are at most so many
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class Range:
 
 
 def mean_range(boxes: ScaledBoxes, column: int) -> Range:
-    """Range of a column's mean, exact up to rounding."""
+    """Find the range of a column's mean, exact up to rounding."""
     total = math.fsum(boxes.amount)
     lower, upper = (_mean(boxes.amount * ends[column], total) for ends in (boxes.lo, boxes.hi))
     return Range(lower[0] - lower[1], upper[0] + upper[1], 2 * lower[1], 2 * upper[1])
 
 
 def variance_range(boxes: ScaledBoxes, column: int) -> Range:
-    """Range of a column's variance (population form).
+    """Find the range of a column's variance (population form).
 
     The lower end is exact up to rounding: every record moves to the point of its box that is nearest to the common
     mean.  The upper end is the minimum over mu of the mean of the squared distances to the farther end of the box; it
@@ -64,7 +64,7 @@ def variance_range(boxes: ScaledBoxes, column: int) -> Range:
 
 
 def _mean(products: Floats, total: float) -> tuple[float, float]:
-    """Mean of products with weights, and its rounding error: the sums are exact, what goes into them is not."""
+    """Return a mean of weighted values and its rounding error: the sums are exact, what goes into them is not."""
     size = math.fsum(np.abs(products)) / total
     return math.fsum(products) / total, 4 * EPS * size + (TINY if size > 0 else 0.0)
 
@@ -137,16 +137,16 @@ def _settled(
     return bound, removed + 8 * _TIE * float(reach.sum())
 
 
-def _balance(fixed: float, reach: Floats, counts: np.ndarray) -> tuple[float, bool]:
-    """Smallest absolute value of `fixed` plus signed steps, and whether it is known to be the smallest."""
+def _balance(fixed: float, reach: Floats, counts: Ints) -> tuple[float, bool]:
+    """Find the smallest absolute value of `fixed` plus signed steps, and whether it is known to be the smallest."""
     if reach.size == 0:
         return fixed, True
     step = 2 * reach / counts  # one record going from its lower to its upper end
     start = fixed - float(reach.sum())
     if float(np.log1p(counts).sum()) <= math.log(_SUBSETS) + 1e-9:  # their product may overflow
         sums = np.array([start])
-        for one, count in zip(step, counts, strict=True):
-            sums = np.add.outer(sums, one * np.arange(count + 1)).ravel()
+        for record_step, count in zip(step, counts, strict=True):
+            sums = np.add.outer(sums, record_step * np.arange(count + 1)).ravel()
         return float(np.abs(sums).min()), True
     rest = start
     for i in np.argsort(-step):

@@ -32,45 +32,31 @@ from duckanon.intervals.covariance import largest_covariance
 from duckanon.intervals.influence import Influence, influence
 from duckanon.intervals.moments import mean_range, variance_range
 from duckanon.intervals.scaled import EPS, ScaledBoxes, scaled_boxes
-from duckanon.intervals.statistics import ACCURACY, RELATIVE
+from duckanon.intervals.statistics import ACCURACY, RELATIVE, Enclosed
 from duckanon.intervals.systems import least_deviation, narrowed, start_bound
 from duckanon.intervals.zonotopes import Forms
 
 _CORNERS = 5  # predictors up to which the other coefficients take all corners
 _COARSE = 1e-3  # accuracy of covariances with several predictors, where the system's own width is larger
-_CLIMB = 12  # steps of the search for a table that reaches the end; it usually settles after three
-_ROUNDS = 2  # over all ends; the second rarely gains
+_CLIMB = 12  # steps at most of the search for a table that reaches an end; it stops when a step gains nothing
+_ROUNDS = 2  # over all ends at most: each round takes a search for every corner
 _GAIN = 0.02  # share of the narrowest range that a round must gain to be followed by another
 
 
-@dataclass(frozen=True)
-class IntervalCoefficient:
+@dataclass(frozen=True, kw_only=True)
+class IntervalCoefficient(Enclosed):
     """One regression coefficient over boxes.
+
+    The range is infinite where some table within the boxes may have linearly dependent predictors, so that the
+    coefficient may be anything; so is then the looseness.  The errors of the intercept are NaN.
 
     Attributes
     ----------
     predictor : int or None
         Index of the predictor's column; None is the intercept.
-    estimate : float
-        The coefficient of the midpoints; NaN where it is undefined.
-    lower, upper : float
-        The coefficient of every table within the boxes lies between.  Infinite where some table within the boxes may
-        have linearly dependent predictors, so that the coefficient may be anything.
-    lower_looseness, upper_looseness : float
-        Some table comes this near to the end, proven; infinite where the end is.
-    linear_halfwidth, standard_error, records
-        As for the other statistics; NaN for the intercept.
     """
 
     predictor: int | None
-    estimate: float
-    lower: float
-    upper: float
-    lower_looseness: float
-    upper_looseness: float
-    linear_halfwidth: float
-    standard_error: float
-    records: int
 
 
 @checked(relative_accuracy=ACCURACY)
@@ -154,15 +140,15 @@ def _coefficient(
     low, high = (ends * unit).tolist()
     looseness = np.where(np.isfinite(ends), np.abs(ends - reached), np.inf) * unit + 4 * EPS * np.abs([low, high])
     return IntervalCoefficient(
-        predictor,
-        effect.estimate * unit,
-        low,
-        high,
-        float(looseness[0]),
-        float(looseness[1]),
-        effect.linear_halfwidth(boxes.share, boxes.half) * unit,
-        effect.standard_error(boxes.share, boxes.records) * unit,
-        boxes.total,
+        predictor=predictor,
+        estimate=effect.estimate * unit,
+        lower=low,
+        upper=high,
+        lower_looseness=float(looseness[0]),
+        upper_looseness=float(looseness[1]),
+        linear_halfwidth=effect.linear_halfwidth(boxes.share, boxes.half) * unit,
+        standard_error=effect.standard_error(boxes.share, boxes.records) * unit,
+        records=boxes.total,
     )
 
 
@@ -284,12 +270,21 @@ def _intercept(boxes: ScaledBoxes, coefficients: list[IntervalCoefficient]) -> I
         step = np.array([-slope.estimate * low[i], -slope.estimate * high[i]])
         shift = np.outer([slope.estimate - slope.lower, slope.estimate - slope.upper], [low[i], high[i]])
         if not np.isfinite(shift).all():
-            return IntervalCoefficient(None, estimate, -np.inf, np.inf, np.inf, np.inf, np.nan, np.nan, boxes.total)
+            ends, size = np.array([-np.inf, np.inf]), 0.0
+            break
         ends += np.array([step.min() + shift.min(), step.max() + shift.max()])
         size += np.abs(step).max() + np.abs(shift).max()
     ends += np.array([-1, 1]) * (8 + len(coefficients)) * EPS * size
     # The width cannot be proven to be needed; what the midpoints give is reached.
-    looseness = np.abs(ends - estimate).tolist()
+    looseness = np.where(np.isfinite(ends), np.abs(ends - estimate), np.inf).tolist()
     return IntervalCoefficient(
-        None, estimate, float(ends[0]), float(ends[1]), looseness[0], looseness[1], np.nan, np.nan, boxes.total
+        predictor=None,
+        estimate=estimate,
+        lower=float(ends[0]),
+        upper=float(ends[1]),
+        lower_looseness=looseness[0],
+        upper_looseness=looseness[1],
+        linear_halfwidth=np.nan,
+        standard_error=np.nan,
+        records=boxes.total,
     )

@@ -28,16 +28,12 @@ ACCURACY = Number(1e-12, 0.5)
 """What the accuracy may be: beyond the rounding of sums nothing is gained, and half the width says nothing."""
 
 
-@dataclass(frozen=True)
-class IntervalStatistic:
-    """One statistic over boxes.
+@dataclass(frozen=True, kw_only=True)
+class Enclosed:
+    """A number computed from boxes: an estimate, the range that it is enclosed by, and its errors.
 
     Attributes
     ----------
-    statistic : str
-        Its name.
-    columns : tuple of int
-        Indices of its columns.
     estimate : float
         Its value with every record at the midpoint of its box; NaN where it is undefined.
     lower, upper : float
@@ -54,8 +50,6 @@ class IntervalStatistic:
         Number of records (of weight above 0).
     """
 
-    statistic: str
-    columns: tuple[int, ...]
     estimate: float
     lower: float
     upper: float
@@ -64,6 +58,22 @@ class IntervalStatistic:
     linear_halfwidth: float
     standard_error: float
     records: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalStatistic(Enclosed):
+    """One statistic over boxes.
+
+    Attributes
+    ----------
+    statistic : str
+        Its name.
+    columns : tuple of int
+        Indices of its columns.
+    """
+
+    statistic: str
+    columns: tuple[int, ...]
 
 
 @checked(unbiased=Flag(), relative_accuracy=ACCURACY)
@@ -216,15 +226,15 @@ def _row(boxes: ScaledBoxes, statistic: str, used: tuple[int, ...], ends: Range,
     rounding = 4 * EPS * max(abs(low), abs(high)) if np.isfinite(low) and np.isfinite(high) else 0.0
     estimate = unit(midpoint.estimate) + offset
     return IntervalStatistic(
-        statistic,
-        used,
+        statistic=statistic,
+        columns=used,
         # Rounding may put the estimate of an exact column outside its own range by an ulp.
-        min(max(estimate, low), high) if np.isfinite(estimate) else estimate,
-        low,
-        high,
-        unit(ends.lower_looseness) + rounding,
-        unit(ends.upper_looseness) + rounding,
-        unit(linear),
-        unit(error),
-        boxes.total,
+        estimate=min(max(estimate, low), high) if np.isfinite(estimate) else estimate,
+        lower=low,
+        upper=high,
+        lower_looseness=unit(ends.lower_looseness) + rounding,
+        upper_looseness=unit(ends.upper_looseness) + rounding,
+        linear_halfwidth=unit(linear),
+        standard_error=unit(error),
+        records=boxes.total,
     )

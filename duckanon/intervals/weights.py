@@ -23,12 +23,8 @@ def optimal_weights(d: ArrayLike, multiplicity: ArrayLike, A: float) -> tuple[fl
 
     Parameters
     ----------
-    d : array of float, one per box
-        Contribution of a record of the box to the half-width.
-    multiplicity : array of int
-        Records per box.
-    A : float
-        Standard error of one record.
+    d, multiplicity, A
+        As for `dismissal.crisp_threshold`.
 
     Returns
     -------
