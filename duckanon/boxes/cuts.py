@@ -45,8 +45,8 @@ class Candidates(NamedTuple):
     scores: Floats
 
 
-def left_leaves(leaves: Ints, shares: Sequence[float]) -> tuple[Ints, Bools]:
-    """Return how many of a node's leaves may go left, and whether that is a new choice, nodes by choices.
+def _left_leaves(leaves: Ints, shares: Sequence[float]) -> tuple[Ints, Bools]:
+    """Return how many of a node's leaves may go left, and whether each number is a new choice; nodes by choices.
 
     Halving comes first, so that it wins among equals.
     """
@@ -108,7 +108,7 @@ def candidates(
     if which is not None:
         starts, sizes = starts[which], sizes[which]
     ends = starts + sizes
-    left, new = left_leaves(sizes // k, shares)
+    left, new = _left_leaves(sizes // k, shares)
     wanted = starts[:, None] + left * k
     shape = (points.shaping, *wanted.shape)
     cuts, possible = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.bool_)
@@ -116,7 +116,7 @@ def candidates(
     for j in range(points.shaping):
         values, order = points.values[j], nodes.orders[j]
         low, high = values[order[starts]], values[order[ends - 1]]
-        cuts[j], possible[j] = feasible_cuts(values, order, starts, ends, wanted, k)
+        cuts[j], possible[j] = _feasible_cuts(values, order, starts, ends, wanted, k)
         left_sums, total = _left_sums(points.weights[j], order, starts, sizes, cuts[j], sampled)
         gains[0, j] = left_sums * (values[order[cuts[j] - 1]] - low[:, None])
         gains[1, j] = (total[:, None] - left_sums) * (high[:, None] - values[order[cuts[j]]])
@@ -183,7 +183,7 @@ def _scores(left_sizes: Ints, sizes: Ints, gains: Floats, means: Floats, rate: f
     return scores
 
 
-def feasible_cuts(values: Floats, order: Ints, starts: Ints, ends: Ints, wanted: Ints, k: int) -> tuple[Ints, Bools]:
+def _feasible_cuts(values: Floats, order: Ints, starts: Ints, ends: Ints, wanted: Ints, k: int) -> tuple[Ints, Bools]:
     """Move wanted cuts to where neighbours differ next to them and both sides hold at least k records.
 
     Parameters
@@ -222,6 +222,13 @@ def feasible_cuts(values: Floats, order: Ints, starts: Ints, ends: Ints, wanted:
 def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]:
     """Cut nodes into two boxes each, by the column that makes the realised cost smallest.
 
+    Parameters
+    ----------
+    points, nodes : Points, Nodes
+        The records and the nodes, each of at least 2 k records.
+    k : int
+        The smallest number of records in a box.
+
     Returns
     -------
     columns, cuts, costs : one per node
@@ -235,7 +242,7 @@ def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]
     best = np.full(len(sizes), np.inf)
     right = np.zeros(len(points.values[0]), dtype=np.bool_)
     for j in range(n):
-        cuts, possible = feasible_cuts(
+        cuts, possible = _feasible_cuts(
             points.values[j], nodes.orders[j], starts, ends, (starts + sizes // 2)[:, None], k
         )
         cut = cuts[:, 0]

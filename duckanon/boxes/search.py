@@ -236,7 +236,7 @@ def _choose(points: Points, nodes: Nodes, which: Ints, options: Candidates, rule
 
 
 def joined(parts: list[Leaves], like: Nodes) -> Leaves:
-    """Put boxes of several lists into one; `like` tells the number of columns where there are none."""
+    """Put the boxes of several lists into one list; `like` tells the number of columns where there are no boxes."""
     if not parts:
         none = np.zeros(0, dtype=np.int64)
         return Leaves(none, none, none, like.lower[:0], like.upper[:0])
@@ -246,7 +246,7 @@ def joined(parts: list[Leaves], like: Nodes) -> Leaves:
 
 
 def joined_nodes(parts: list[Nodes], none: Nodes) -> Nodes:
-    """Put nodes of several lists into one; `none` is given back where there are none."""
+    """Put the nodes of several lists into one list; `none` is given back where there are no lists."""
     if len(parts) < 2:
         return parts[0] if parts else none
     orders = [np.concatenate(orders) for orders in zip(*(part.orders for part in parts), strict=True)]

@@ -131,6 +131,14 @@ def sensitivities(columns: Mapping[str, Floats], statistics: Sequence[Statistic]
     The desired accuracy is a share of |C|, but |C| counts as at least a tenth of the statistic's natural scale: the
     standard deviation for a mean, the product of two for a covariance, 1 for a correlation, their ratio for a
     regression coefficient (REFERENCES.md, Boxes, point 9).  A constant column has sensitivity 0, as it has no width.
+
+    Examples
+    --------
+    A mean of 2 is wanted to within a tenth, so that a width of 0.2 counts as 1:
+
+    >>> x = np.array([1.0, 3.0])
+    >>> sensitivities({"x": x}, [Statistic("mean", ("x",))]).at([x])[0].item()
+    5.0
     """
     names = list(columns)
     moments = _Moments([columns[name] for name in names])

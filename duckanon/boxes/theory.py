@@ -60,6 +60,13 @@ def halfwidths(
     With the columns sorted by falling a_i epsilon_i the first t have Delta_i = l epsilon_i / 2, the others c_t / a_i;
     t = n is tested first, then the smallest t with 2 c_t / l >= a_(t+1) epsilon_(t+1) is taken (REFERENCES.md, Boxes,
     point 7).
+
+    Examples
+    --------
+    A box for 8 records where there are 50 in a unit of area: half as wide in the column that matters twice as much.
+
+    >>> halfwidths([1.0, 2.0], 50, 8).round(4).tolist()
+    [0.2828, 0.1414]
     """
     a = np.atleast_1d(np.asarray(sensitivity, dtype=np.float64))
     n = a.shape[-1]
@@ -107,6 +114,11 @@ def uncertainty_at(sensitivity: Sequence[Floats | float], density: Floats, k: fl
         The count density at the records.
     k : float
         The number of records in a box.
+
+    Returns
+    -------
+    float64, one per record
+        n c(x); its mean is the uncertainty.
     """
     used = [a for a in sensitivity if np.max(a) > 0]
     if not used:
@@ -154,6 +166,14 @@ def optimal_uncertainty(
     volume of their bounds, each width stretched by (m + 1) / (m - 1), as the bounds of m uniform records are that much
     narrower than their cell.  So it scales to millions of records and follows thin structures.  Columns with few
     distinct values have no density: where a cell has no width in a column, the width is that of the average cell.
+
+    Examples
+    --------
+    Boxes of 10 of 1,000 evenly spread records are 0.01 wide, and the mean is wanted to within 0.05:
+
+    >>> statistic = Statistic("mean", ("x",), accuracy=0.1)
+    >>> round(optimal_uncertainty({"x": (np.arange(1000) + 0.5) / 1000}, 10, [statistic], np.full(1000, 1000.0)), 6)
+    0.1
     """
     data = {name: np.ascontiguousarray(values, dtype=np.float64) for name, values in columns.items()}
     sensitivity = sensitivities(data, statistics)
@@ -162,11 +182,11 @@ def optimal_uncertainty(
     if not used:
         return 0.0
     if density is None:
-        density = cell_density(used, neighbours)
+        density = _cell_density(used, neighbours)
     return float(np.mean(uncertainty_at(weights, np.asarray(density, dtype=np.float64), k)))
 
 
-def cell_density(columns: Sequence[Floats], neighbours: int = 64) -> Floats:
+def _cell_density(columns: Sequence[Floats], neighbours: int = 64) -> Floats:
     """Estimate the count density at every record from cells of about equal count.
 
     Parameters

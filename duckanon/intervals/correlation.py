@@ -100,10 +100,28 @@ def correlation_upper(
 
 
 def slope_upper(boxes: ScaledBoxes, x: int, y: int, var: Range, sign: float, relative: float) -> tuple[float, float]:
-    """Bound the largest slope of y on x, or of -y on x for sign -1: upper, reached.
+    """Bound the largest slope of y on x, or of -y on x for sign -1.
 
     With b the best slope met, cov(x, y) - b var_x is the covariance of x and y - b x; its largest value over the
     least variance is how much b can be exceeded.
+
+    Parameters
+    ----------
+    boxes : ScaledBoxes
+        The boxes.
+    x, y : int
+        The columns of predictor and target.
+    var : Range
+        The range of the predictor's variance.
+    sign : float
+        1, or -1 to turn the target around.
+    relative : float
+        Wanted accuracy, relative to the slope.
+
+    Returns
+    -------
+    upper, reached : float
+        No table has a larger slope than the first, some table has the second.
     """
     best = -np.inf
     a, r = np.zeros(len(boxes.lo)), np.zeros(len(boxes.lo))

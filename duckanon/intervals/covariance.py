@@ -145,7 +145,7 @@ def largest_covariance(
 
 
 def covariance_forms(boxes: ScaledBoxes, first: int, second: int, sign: float = 1.0) -> Forms:
-    """Return forms whose covariance is that of two columns, or its negative."""
+    """Return forms whose covariance is that of two columns, or its negative for sign -1."""
     a, r = np.zeros(len(boxes.lo)), np.zeros(len(boxes.lo))
     a[first], r[second] = 1.0, sign
     return Forms(boxes, a, r)

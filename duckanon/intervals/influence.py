@@ -173,6 +173,11 @@ def gradient(statistic: str, mean: Floats, covariance: Floats, coefficient: int 
     -------
     Gradient
         The value and its derivatives by means and covariances.
+
+    Examples
+    --------
+    >>> gradient("standard_deviation", np.array([7.0]), np.array([[4.0]])).slopes
+    array([[0.5]])
     """
     constant, slopes = np.zeros(len(mean)), np.zeros_like(covariance)
     if statistic == "regression":

@@ -23,7 +23,7 @@ from duckanon.intervals.scaled import EPS, ScaledBoxes, outward, scaled_boxes
 INTERVAL_STATISTICS = tuple(name for name in STATISTICS if name != "regression")
 """What can be asked for; covariance and correlation come for all pairs of columns."""
 RELATIVE = 1e-4
-"""How near the ends of ranges are brought to the exact ones: far below the standard error of any table worth a look."""
+"""How near the ends of ranges are brought to the exact ones: a tenth of the standard error of a million records."""
 ACCURACY = Number(1e-12, 0.5)
 """What the accuracy may be: beyond the rounding of sums nothing is gained, and half the width says nothing."""
 
@@ -161,12 +161,12 @@ def _range(boxes: ScaledBoxes, statistic: str, used: tuple[int, ...], variances:
         case "standard_deviation":
             return _root(variances[used[0]])
         case "covariance":
-            return covariance_range(boxes, used[0], used[1], relative)
+            return _covariance_range(boxes, used[0], used[1], relative)
         case _:
-            return correlation_range(boxes, used[0], used[1], variances, relative)
+            return _correlation_range(boxes, used[0], used[1], variances, relative)
 
 
-def covariance_range(boxes: ScaledBoxes, first: int, second: int, relative: float) -> Range:
+def _covariance_range(boxes: ScaledBoxes, first: int, second: int, relative: float) -> Range:
     """Find the range of the covariance of two columns, in scaled units."""
     if not (boxes.lo[[first, second]].any(axis=1) | boxes.hi[[first, second]].any(axis=1)).all():
         return Range(0.0, 0.0, 0.0, 0.0)  # a constant column
@@ -181,7 +181,7 @@ def covariance_range(boxes: ScaledBoxes, first: int, second: int, relative: floa
     return Range(-bottom.upper, top.upper, bottom.upper - bottom.reached, top.upper - top.reached)
 
 
-def correlation_range(boxes: ScaledBoxes, first: int, second: int, variances: list[Range], relative: float) -> Range:
+def _correlation_range(boxes: ScaledBoxes, first: int, second: int, variances: list[Range], relative: float) -> Range:
     """Find the range of the correlation of two columns."""
     if min(variances[first].upper, variances[second].upper) == 0:
         return Range(-1.0, 1.0, np.nan, np.nan)

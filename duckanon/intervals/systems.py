@@ -89,7 +89,7 @@ def narrowed(matrix: Floats, right: Floats, bound: Floats) -> Floats:
     return delta
 
 
-def form_variance(boxes: ScaledBoxes, form: Floats) -> Range:
+def _form_variance(boxes: ScaledBoxes, form: Floats) -> Range:
     """Range of the variance of a linear form of the columns."""
     middle, reach = form @ boxes.middle, np.abs(form) @ boxes.half
     rounding = (8 + 4 * len(form)) * EPS * (np.abs(form) @ (np.abs(boxes.middle) + boxes.half))
@@ -117,7 +117,7 @@ def least_deviation(boxes: ScaledBoxes, rows: Floats) -> float:
         The bound; 0 where some table may have linearly dependent forms, or that could not be ruled out in time.
     """
     size = len(rows)
-    largest = np.sqrt([form_variance(boxes, row).upper for row in rows])
+    largest = np.sqrt([_form_variance(boxes, row).upper for row in rows])
     # Cells of directions on the surface of a cube, the one with the lowest bound first; numbers decide among equals.
     cells: list[tuple[float, int, Floats, Floats]] = []
     smallest, looked = np.inf, 0
@@ -125,7 +125,7 @@ def least_deviation(boxes: ScaledBoxes, rows: Floats) -> float:
     def add_cell(center: Floats, half: Floats) -> None:
         nonlocal smallest, looked
         looked += 1
-        deviation = float(np.sqrt(form_variance(boxes, center @ rows).lower))
+        deviation = float(np.sqrt(_form_variance(boxes, center @ rows).lower))
         smallest = min(smallest, deviation / float(np.linalg.norm(center)))
         bound = (deviation - float(half @ largest)) / float(np.linalg.norm(np.abs(center) + half))
         heapq.heappush(cells, (bound, looked, center, half))

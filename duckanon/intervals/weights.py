@@ -94,6 +94,11 @@ def box_weights(statistic: str, lo: ArrayLike, hi: ArrayLike, multiplicity: Arra
     equals the largest over -1 <= mu <= 1 of the papers' smallest objective for d + mu psi, a concave function of mu
     whose slope is the shift.  Its root is mu (Brent's method).  What is shown, and compared with equal
     weights and the papers' weights, is the statistic's real shift; the best of the three is the corrected choice.
+
+    Examples
+    --------
+    >>> box_weights("mean", [0, 1, 2, 0], [1, 2, 3, 90], [9, 9, 9, 9]).paper.weight.round(3).tolist()
+    [0.037, 0.037, 0.037, 0.0]
     """
     pricing = Pricing(statistic, lo, hi, multiplicity)
     _, d, psi, deviation = effects = pricing.contributions

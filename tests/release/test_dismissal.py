@@ -200,7 +200,7 @@ def test_corrected_weights_against_a_convex_solver():
 
 
 def test_the_papers_weights_shift_the_variance():
-    """ERRATA, point 5: on a Gaussian the papers' optimum is far off, and the corrected one is not."""
+    """REFERENCES.md, Boxes, point 5: on a Gaussian the papers' optimum is far off, and the corrected one is not."""
     x = np.sort(np.random.default_rng(0).normal(size=10_000)).reshape(-1, 10)
     found = box_weights("variance", x.min(axis=1), x.max(axis=1), np.full(1000, 10))
     assert found.paper.shift > 0.4
