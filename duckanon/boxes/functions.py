@@ -25,7 +25,7 @@ DAY = 86_400_000_000  # microseconds
 HIGH = "_duckanon_hi "
 """What the column of upper ends is called on its way, before the column's own name; the lower ends have that name."""
 
-_KINDS = {"standard_deviation": "sd", "standard deviation": "sd"}
+_KINDS = {"sd": "standard_deviation", "standard deviation": "standard_deviation"}
 
 
 def boxes(

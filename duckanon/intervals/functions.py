@@ -12,8 +12,9 @@ import pyarrow as pa
 from duckanon.common import values
 from duckanon.common.arrays import Floats
 from duckanon.common.reports import report_rows
+from duckanon.intervals import choices, regression, statistics
 from duckanon.intervals import dismissal as dismissals
-from duckanon.intervals import regression, statistics
+from duckanon.intervals import weights as weightings
 from duckanon.intervals.declared import BOX_WEIGHTS, DISMISSAL, INTERVAL_REGRESSION, INTERVAL_STATISTICS
 
 _DAY = 86_400_000_000.0
@@ -55,7 +56,7 @@ def dismissal(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) ->
 def box_weights(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) -> pa.Table:
     """Report with which weights to count the boxes in a statistic, in the same three versions."""
     numbers, lower, upper, counts = _numbered(table, cols)
-    found = dismissals.box_weights(statistic, lower, upper, counts)
+    found = weightings.box_weights(statistic, lower, upper, counts)
     rows = [
         {
             **_choice(version, choice),
@@ -68,7 +69,7 @@ def box_weights(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) 
     return report_rows(rows, BOX_WEIGHTS)
 
 
-def _choice(version: str, choice: dismissals.Choice) -> dict[str, Any]:
+def _choice(version: str, choice: choices.Choice) -> dict[str, Any]:
     kept = ("threshold", "privacy", "statistical", "shift", "total", "estimate", "standard_error")
     fields = {name: float(getattr(choice, name)) for name in kept}
     return {"version": version, **fields, "kept_boxes": choice.kept_boxes, "kept_records": choice.kept_records}
