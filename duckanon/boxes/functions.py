@@ -50,8 +50,8 @@ def boxes(
     order = generator(None).permutation(table.num_rows)
     shuffled = table.take(pa.array(order))
     number = made.box[order]
-    for place, name in enumerate(names):
-        low, high = _ends(table.column(name), made.box, lower[:, place], upper[:, place], box)
+    for index, name in enumerate(names):
+        low, high = _ends(table.column(name), made.box, lower[:, index], upper[:, index], box)
         shuffled = shuffled.set_column(shuffled.column_names.index(name), name, low.take(pa.array(number)))
         shuffled = shuffled.append_column(HIGH + name, high.take(pa.array(number)))
     return shuffled.append_column("_duckanon_box", pa.array(number + 1))
@@ -67,9 +67,9 @@ def optimal_uncertainty(
     asked = _statistics(statistics, names)
     least = theory.optimal_uncertainty(_numbers(table, names), k, asked)
     made = _made(table, names, k, statistics, 1, None, "default", None)
-    found = {kind: made.uncertainty(kind) for kind in ("bounds", "cell")}
+    widths = {kind: made.uncertainty(kind) for kind in ("bounds", "cell")}
     row = {"optimum": least}
-    for kind, width in found.items():
+    for kind, width in widths.items():
         row |= {kind: width, f"{kind}_ratio": width / least if least else float("nan")}
     return report_rows([row], OPTIMAL_UNCERTAINTY)
 
@@ -85,8 +85,8 @@ def box_halfwidths(
     """Return the best half-widths of a box around one point; None where something is not known."""
     if sensitivities is None or density is None or k is None or l is None:
         return None
-    found = theory.halfwidths(np.array(sensitivities, np.float64), density, k, l, epsilon)
-    return [float(width) for width in found]
+    widths = theory.halfwidths(np.array(sensitivities, np.float64), density, k, l, epsilon)
+    return [float(width) for width in widths]
 
 
 def _made(
@@ -99,16 +99,16 @@ def _made(
     effort: str,
     seconds: float | None,
 ) -> Boxes:
-    own = {name.lower(): name for name in names}
+    spelling = {name.lower(): name for name in names}
     try:
         pairs = epsilon.items() if isinstance(epsilon, dict) else epsilon or []
-        apart = {own.get(str(name).lower(), str(name)): float(value) for name, value in pairs}
+        apart = {spelling.get(str(name).lower(), str(name)): float(value) for name, value in pairs}
     except (TypeError, ValueError):
         raise ValueError(f"epsilon must be a map such as MAP {{'age': 2}}; got {epsilon}.") from None
     if seconds is not None and not isinstance(seconds, int | float):
         raise ValueError(f"seconds must be a number; got {seconds}.")
     for name in apart:
-        if name in own.values() and values.is_time(table.schema.field(name).type):
+        if name in spelling.values() and values.is_time(table.schema.field(name).type):
             apart[name] *= DAY
     asked = _statistics(statistics, names)
     tell = progress.shown("anon.boxes") if effort == "thorough" else None
@@ -122,18 +122,19 @@ def _own_names(table: pa.Table, cols: Sequence[str]) -> list[str]:
 
 
 def _numbers(table: pa.Table, names: Sequence[str]) -> dict[str, Floats]:
-    found = {}
+    numbers = {}
     for name in names:
         column = table.column(name)
         if column.null_count:
             raise ValueError(f'column "{name}" has {column.null_count} NULLs, which no interval holds; leave them out.')
-        found[name] = values.numbers(name, column)[0]
+        numbers[name] = values.numbers(name, column)[0]
         is_far = (
-            len(found[name]) and np.abs(found[name]).max() / _unit(column.type) > _LARGEST_EXACT[_is_day(column.type)]
+            len(numbers[name])
+            and np.abs(numbers[name]).max() / _unit(column.type) > _LARGEST_EXACT[_is_day(column.type)]
         )
         if is_far and not pa.types.is_floating(column.type):
             raise ValueError(f'column "{name}" has values too far away to be computed with exactly; leave them out.')
-    return found
+    return numbers
 
 
 _LARGEST_EXACT = {False: 2.0**53, True: 3_700_000}
@@ -159,22 +160,22 @@ def _statistics(given: Sequence[Mapping[str, Any]] | None, names: Sequence[str])
     """Read the statistics as the caller wrote them: structs of statistic, columns, probability, accuracy."""
     if given is None:
         return None
-    own = {name.lower(): name for name in names}
-    found = []
-    for one in given:
-        if not isinstance(one, Mapping) or not {"statistic", "columns"} <= one.keys():
+    spelling = {name.lower(): name for name in names}
+    statistics = []
+    for request in given:
+        if not isinstance(request, Mapping) or not {"statistic", "columns"} <= request.keys():
             raise ValueError(
                 "statistics must be a list such as [{'statistic': 'variance', 'columns': ['age']}], with probability "
-                f"and accuracy where they matter; got {one}."
+                f"and accuracy where they matter; got {request}."
             )
-        if unknown := one.keys() - {"statistic", "columns", "probability", "accuracy"}:
+        if unknown := request.keys() - {"statistic", "columns", "probability", "accuracy"}:
             raise ValueError(f"a statistic has statistic, columns, probability and accuracy; got {min(unknown)}.")
-        listed = one["columns"] if isinstance(one["columns"], list) else [one["columns"]]
-        columns = tuple(own.get(str(name).lower(), str(name)) for name in listed)
-        kind = str(_KINDS.get(one["statistic"], one["statistic"]))
-        more = {key: float(one[key]) for key in ("probability", "accuracy") if one.get(key) is not None}
-        found.append(Statistic(kind, columns, **more))
-    return found
+        listed = request["columns"] if isinstance(request["columns"], list) else [request["columns"]]
+        columns = tuple(spelling.get(str(name).lower(), str(name)) for name in listed)
+        kind = str(_KINDS.get(request["statistic"], request["statistic"]))
+        more = {key: float(request[key]) for key in ("probability", "accuracy") if request.get(key) is not None}
+        statistics.append(Statistic(kind, columns, **more))
+    return statistics
 
 
 def _ends(

@@ -85,7 +85,7 @@ class Parcels:
             if is_first:
                 accumulators[thread] = make(rows, *others)
             accumulators[thread].add(rows, *others)  # nobody else touches this one: threads need not wait here
-            return _in_first_place(call, len(rows)) if is_first else pa.nulls(len(rows), pa.int64())
+            return _first_is(call, len(rows)) if is_first else pa.nulls(len(rows), pa.int64())
 
         return parked
 
@@ -138,8 +138,8 @@ class TableBuilder:
         """Put the rows that another thread has collected behind these."""
         other._sort_into_columns()
         self._sort_into_columns()
-        mine, theirs = ([*builder._columns, builder._keys] for builder in (self, other))
-        for column, more in zip(mine, theirs, strict=True):
+        into, from_other = ([*builder._columns, builder._keys] for builder in (self, other))
+        for column, more in zip(into, from_other, strict=True):
             if column is not None and more is not None:
                 for chunk in more.finish().chunks:
                     column.append_whole(chunk)
@@ -157,8 +157,8 @@ class TableBuilder:
         if self._blocks:
             rows = pa.concat_arrays(self._blocks)
             self._blocks = []
-            for place, column in enumerate(self._columns):
-                column.append(rows.field(place))
+            for index, column in enumerate(self._columns):
+                column.append(rows.field(index))
 
 
 def _chunks(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
@@ -192,12 +192,12 @@ class _FixedWidthColumn:
         start, length = array.offset, len(array)
         if self._used + length > len(self._values):
             self._begin_anew(max(length, min(self._length, 1 << 20)))
-        here = slice(self._used, self._used + length)
-        self._values[here] = np.frombuffer(array.buffers()[1], self._raw, start + length)[start:]
+        span = slice(self._used, self._used + length)
+        self._values[span] = np.frombuffer(array.buffers()[1], self._raw, start + length)[start:]
         if array.null_count:
             if self._valid is None:
                 self._valid = np.ones(len(self._values), bool)
-            self._valid[here] = array.is_valid().to_numpy(zero_copy_only=False)
+            self._valid[span] = array.is_valid().to_numpy(zero_copy_only=False)
         self._used += length
         self._length += length
 
@@ -248,6 +248,6 @@ class _OtherColumn:
             self._small = []
 
 
-def _in_first_place(number: int, length: int) -> pa.Array:
+def _first_is(number: int, length: int) -> pa.Array:
     """Return an array with a number in its first place and NULL in all others."""
     return pa.array([number] + [None] * (length - 1), pa.int64())

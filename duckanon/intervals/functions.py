@@ -23,8 +23,8 @@ _DAY = 86_400_000_000.0
 def interval_statistics(table: pa.Table | None, *, weights: str | None, unbiased: bool) -> pa.Table:
     """Report means, variances, standard deviations, covariances and correlations with guaranteed ranges."""
     names, lower, upper, counts, weight = _boxes(table, weights)
-    found = statistics.interval_statistics(lower, upper, counts, weight, unbiased=unbiased)
-    rows = [{**vars(one), "columns": [names[place] for place in one.columns]} for one in found]
+    intervals = statistics.interval_statistics(lower, upper, counts, weight, unbiased=unbiased)
+    rows = [{**vars(interval), "columns": [names[index] for index in interval.columns]} for interval in intervals]
     return report_rows(rows, INTERVAL_STATISTICS)
 
 
@@ -33,22 +33,25 @@ def interval_regression(
 ) -> pa.Table:
     """Report the coefficients of a linear regression with guaranteed ranges; the intercept has no predictor."""
     names, lower, upper, counts, weight = _boxes(table, weights)
-    place = {name.lower(): at for at, name in enumerate(names)}
-    wanted = tuple(place[name.lower()] for name in predictors)
-    found = regression.interval_regression(
-        lower, upper, counts, weight, target=place[target.lower()], predictors=wanted
+    index_of = {name.lower(): index for index, name in enumerate(names)}
+    wanted = tuple(index_of[name.lower()] for name in predictors)
+    coefficients = regression.interval_regression(
+        lower, upper, counts, weight, target=index_of[target.lower()], predictors=wanted
     )
-    rows = [{**vars(one), "predictor": None if one.predictor is None else names[one.predictor]} for one in found]
+    rows = [
+        {**vars(coefficient), "predictor": None if coefficient.predictor is None else names[coefficient.predictor]}
+        for coefficient in coefficients
+    ]
     return report_rows(rows, INTERVAL_REGRESSION)
 
 
 def dismissal(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) -> pa.Table:
     """Report which boxes to leave out of a statistic: all kept, as the papers choose, and with the shift counted."""
     numbers, lower, upper, counts = _numbered(table, cols)
-    found = dismissals.dismissal(statistic, lower, upper, counts)
+    choice_of_version = dismissals.dismissal(statistic, lower, upper, counts)
     rows = [
         {**_choice(version, choice), "dismissed": numbers[choice.weight == 0].tolist()}
-        for version, choice in vars(found).items()
+        for version, choice in vars(choice_of_version).items()
     ]
     return report_rows(rows, DISMISSAL)
 
@@ -56,7 +59,7 @@ def dismissal(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) ->
 def box_weights(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) -> pa.Table:
     """Report with which weights to count the boxes in a statistic, in the same three versions."""
     numbers, lower, upper, counts = _numbered(table, cols)
-    found = weightings.box_weights(statistic, lower, upper, counts)
+    choice_of_version = weightings.box_weights(statistic, lower, upper, counts)
     rows = [
         {
             **_choice(version, choice),
@@ -64,7 +67,7 @@ def box_weights(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) 
                 {"box": int(box), "weight": float(weight)} for box, weight in zip(numbers, choice.weight, strict=True)
             ],
         }
-        for version, choice in vars(found).items()
+        for version, choice in vars(choice_of_version).items()
     ]
     return report_rows(rows, BOX_WEIGHTS)
 
@@ -85,11 +88,11 @@ def _boxes(
     names = table.column_names[:-1]
     weight = None
     if weights is not None:
-        own = next(name for name in names if name.lower() == weights.lower())
-        names.remove(own)
-        if table.column(own).null_count:
-            raise ValueError(f'column "{own}" has NULLs, which are no weights; leave them out.')
-        weight = values.numbers(own, table.column(own))[0]
+        weight_column = next(name for name in names if name.lower() == weights.lower())
+        names.remove(weight_column)
+        if table.column(weight_column).null_count:
+            raise ValueError(f'column "{weight_column}" has NULLs, which are no weights; leave them out.')
+        weight = values.numbers(weight_column, table.column(weight_column))[0]
     ends = [_ends(name, table.column(name)) for name in names]
     return names, np.column_stack([low for low, _ in ends]), np.column_stack([high for _, high in ends]), counts, weight
 
@@ -102,8 +105,8 @@ def _numbered(
         raise ValueError("the table has no rows to look at.")
     if table.column("_duckanon_box").null_count:
         raise ValueError('column "box" has NULLs; leave out what is in no box.')
-    own = {name.lower(): name for name in table.column_names}
-    ends = [_ends(name, table.column(own[name.lower()])) for name in cols]
+    spelling = {name.lower(): name for name in table.column_names}
+    ends = [_ends(name, table.column(spelling[name.lower()])) for name in cols]
     numbers, counts = (table.column(name).to_numpy().astype(np.int64) for name in ("_duckanon_box", "_duckanon_size"))
     order = np.argsort(numbers, kind="stable")
     low, high = (np.column_stack([pair[side] for pair in ends])[order] for side in (0, 1))

@@ -61,18 +61,20 @@ def compare_releases(
     names = pc.unique(stacked[_NAME]).to_pylist()
     rows: list[tuple[str, Row]] = []
     others: dict[str, float] = {}
-    for place, name in enumerate(sorted(names)):
+    for index, name in enumerate(sorted(names)):
         release = stacked.filter(pc.equal(stacked[_NAME], name)).drop_columns([_NAME])
         first, second, (other,) = aligned(original, _some(release, max_rows, random), reference=reference)
         if other is not None and not others:
             others = _statistics(first, other, log, random)
-        own = _statistics(first, second, log, random)
+        statistics = _statistics(first, second, log, random)
         rows += [(name, row) for row in _privacy(first, second, other, log, random)]
-        rows += [(name, ("utility", measure, value, others.get(measure), None)) for measure, value in own.items()]
-        tell((place + 1) / len(names))
+        rows += [
+            (name, ("utility", measure, value, others.get(measure), None)) for measure, value in statistics.items()
+        ]
+        tell((index + 1) / len(names))
     columns: dict[str, list[Any]] = {"release": [name for name, _ in rows]}
-    for place, field in enumerate(("kind", "measure", "value", "reference_value", "pass")):
-        columns[field] = [row[place] for _, row in rows]
+    for index, field in enumerate(("kind", "measure", "value", "reference_value", "pass")):
+        columns[field] = [row[index] for _, row in rows]
     return report(columns, COMPARE_RELEASES)
 
 
@@ -101,8 +103,8 @@ def _statistics(
     original: pa.Table, released: pa.Table, log: list[str] | None, random: np.random.Generator
 ) -> dict[str, float]:
     """Return the numbers that sum up the utility of a release."""
-    found = utility(original, released)
-    medians = dict(zip(found["statistic"].to_pylist(), found["median_difference"].to_pylist(), strict=True))
+    differences = utility(original, released)
+    medians = dict(zip(differences["statistic"].to_pylist(), differences["median_difference"].to_pylist(), strict=True))
     tables = encoded(original, released, [], log)
     kernel = kernel_utility(tables.original, tables.released, random=random)
     queries = query_utility(original, released, random=random)

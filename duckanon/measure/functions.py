@@ -42,12 +42,12 @@ def prediction_risk(
     looked_at = np.arange(len(rows))
     if sample is not None:
         looked_at = np.sort(random.permutation(len(rows))[:sample])
-    found = prediction.measures(rows[looked_at], tables.released, k, tell=tell)
+    measures = prediction.measures(rows[looked_at], tables.released, k, tell=tell)
     table = original.take(pa.array(looked_at))
     for name in ("distance", "ambiguity", "uncertainty"):
-        table = table.append_column(f"_duckanon_{name}", pa.array(getattr(found, name)))
+        table = table.append_column(f"_duckanon_{name}", pa.array(getattr(measures, name)))
     for name, group in zip(original.column_names, tables.encoding.groups, strict=True):
-        by_column = found.column_uncertainty[:, group].mean(axis=1)
+        by_column = measures.column_uncertainty[:, group].mean(axis=1)
         table = table.append_column(f"_duckanon_u {name}", pa.array(by_column))
     return table
 
@@ -96,9 +96,9 @@ def matching_attack(
     original: pa.Table | None, released: pa.Table | None, *, key: str, k: int, log: list[str] | None
 ) -> pa.Table:
     """Match every original with its nearest released row."""
-    keys, own = _key_apart(original, key)
+    keys, records = _key_apart(original, key)
     released_keys, images = _key_apart(released, key)
-    tables = encoded(*aligned(own, images), log)
+    tables = encoded(*aligned(records, images), log)
     return matching.matching_attack(tables.original, tables.released, keys, released_keys, k)
 
 
@@ -153,25 +153,25 @@ def singling_out_risk(
 def _key_apart(table: pa.Table | None, key: str) -> tuple[pa.ChunkedArray | None, pa.Table | None]:
     if table is None:
         return None, None
-    place = next(at for at, name in enumerate(table.column_names) if name.lower() == key.lower())
-    return table.column(place), table.remove_column(place)
+    index = next(index for index, name in enumerate(table.column_names) if name.lower() == key.lower())
+    return table.column(index), table.remove_column(index)
 
 
 def _plain_numbers(tables: list[pa.Table | None], is_ordered: NDArray[np.bool_]) -> list[Any]:
     """Take numbers and dates as they are, categories as codes that are the same in all tables; NaN is NULL."""
-    there = [table for table in tables if table is not None]
-    matrices = [np.empty((table.num_rows, len(is_ordered))) for table in there]
-    for place, name in enumerate(there[0].column_names):
-        if is_ordered[place]:
-            found = [numbers_of(name, table.column(name)) for table in there]
+    given = [table for table in tables if table is not None]
+    matrices = [np.empty((table.num_rows, len(is_ordered))) for table in given]
+    for index, name in enumerate(given[0].column_names):
+        if is_ordered[index]:
+            columns = [numbers_of(name, table.column(name)) for table in given]
         else:
-            texts = [plain(table.column(name)) for table in there]
+            texts = [plain(table.column(name)) for table in given]
             both = pa.chunked_array([chunk for column in texts for chunk in column.chunks], texts[0].type)
             codes = encode(pa.table({name: both}))[0][0].astype(np.float64)
             codes[np.asarray(both.is_null())] = np.nan
-            found = np.split(codes, np.cumsum([len(column) for column in texts])[:-1])
-        for matrix, values in zip(matrices, found, strict=True):
-            matrix[:, place] = values
+            columns = np.split(codes, np.cumsum([len(column) for column in texts])[:-1])
+        for matrix, values in zip(matrices, columns, strict=True):
+            matrix[:, index] = values
     left = iter(matrices)
     return [None if table is None else next(left) for table in tables]
 

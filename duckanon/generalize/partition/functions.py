@@ -50,12 +50,12 @@ def _distinct(
     refuse_unless(OneOf("error", "drop"), "nulls", nulls)
     if column is None or not len(column):
         raise ValueError("the table has no rows to look at.")
-    found, valid, scale = leaves.numbers(name, column)
+    numbers, valid, scale = leaves.numbers(name, column)
     if not valid.all() and nulls == "error":
         raise ValueError(f"column \"{name}\" has {int((~valid).sum())} NULLs; leave them out with nulls := 'drop'.")
-    if not len(found):
+    if not len(numbers):
         raise ValueError(f'column "{name}" has no values but NULL.')
-    values = np.sort(found)
+    values = np.sort(numbers)
     is_new = values[1:] != values[:-1]
     if is_new.all():
         return values, None, scale

@@ -84,11 +84,11 @@ def query_utility(
 
 def _logged(table: pa.Table, names: list[str]) -> pa.Table:
     for name in names:
-        place = table.column_names.index(name) if name in table.column_names else None
-        if place is None:
+        index = table.column_names.index(name) if name in table.column_names else None
+        if index is None:
             raise ValueError(f"log names {name}, which is none of cols; got {table.column_names}.")
-        column = table.column(place)
+        column = table.column(index)
         if kind_of(column.type) != "number" or pc.min(column).as_py() <= 0:
             raise ValueError(f'column "{name}" cannot be logged, for it must hold positive numbers.')
-        table = table.set_column(place, name, pc.ln(column.cast(pa.float64())))
+        table = table.set_column(index, name, pc.ln(column.cast(pa.float64())))
     return table
