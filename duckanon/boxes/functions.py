@@ -128,10 +128,8 @@ def _numbers(table: pa.Table, names: Sequence[str]) -> dict[str, Floats]:
         if column.null_count:
             raise ValueError(f'column "{name}" has {column.null_count} NULLs, which no interval holds; leave them out.')
         numbers[name] = values.numbers(name, column)[0]
-        is_far = (
-            len(numbers[name])
-            and np.abs(numbers[name]).max() / _unit(column.type) > _LARGEST_EXACT[_is_day(column.type)]
-        )
+        units = np.abs(numbers[name]) / _unit(column.type)
+        is_far = len(units) and units.max() > _LARGEST_EXACT[_is_day(column.type)]
         if is_far and not pa.types.is_floating(column.type):
             raise ValueError(f'column "{name}" has values too far away to be computed with exactly; leave them out.')
     return numbers

@@ -66,11 +66,9 @@ def compare_releases(
         first, second, (other,) = aligned(original, _some(release, max_rows, random), reference=reference)
         if other is not None and not others:
             others = _statistics(first, other, log, random)
-        statistics = _statistics(first, second, log, random)
+        kept = _statistics(first, second, log, random)
         rows += [(name, row) for row in _privacy(first, second, other, log, random)]
-        rows += [
-            (name, ("utility", measure, value, others.get(measure), None)) for measure, value in statistics.items()
-        ]
+        rows += [(name, ("utility", measure, value, others.get(measure), None)) for measure, value in kept.items()]
         tell((index + 1) / len(names))
     columns: dict[str, list[Any]] = {"release": [name for name, _ in rows]}
     for index, field in enumerate(("kind", "measure", "value", "reference_value", "pass")):
