@@ -15,7 +15,7 @@ from duckanon.common.arrays import Reals
 from duckanon.matrix.encoding import Encoding, refuse_too_few
 from duckanon.matrix.fit import batch_rows, fit
 from duckanon.matrix.sources import Source, open_source
-from duckanon.privacy import self_check
+from duckanon.privacy import repair
 from duckanon.privacy.reference_test import privacy_tests
 from duckanon.privacy.self_check import CHECKS
 from duckanon.release.cluster_size import STEP, Search, Verdict, search
@@ -114,7 +114,7 @@ class Partitioned:
                 tell(0.9 * (1 - math.exp(-done[0] / 8)))  # some eight trials, or as many more as fail
             released = self.encoding.matrix(self.decoded(self.swapped(trial, size)))
             if self.checks == "repair":
-                released = released[self_check.repair(trial, released, self.random)]
+                released = released[repair.repair(trial, released, self.random)]
                 if len(released) < len(trial) / 2:
                     return Verdict(False, {"kept": len(released) / len(trial)})
             found = privacy_tests(trial, released, self.random, reference=others, sample=_looked_at(len(trial)))
@@ -181,7 +181,7 @@ def checked(
     advice = "choose a larger cluster_size" + (
         "" if checks == "repair" else ", or checks := 'repair' to leave rows out"
     )
-    kept = self_check.screened(original, coded, checks, random, advice)
+    kept = repair.screened(original, coded, checks, random, advice)
     return released if kept.all() else released.filter(pa.array(kept))
 
 

@@ -19,7 +19,7 @@ from duckanon.matrix.arrow import Floats
 from duckanon.matrix.encoding import Encoding, refuse_too_few
 from duckanon.matrix.fit import Moments, batch_rows, fit
 from duckanon.matrix.sources import Source, open_source
-from duckanon.privacy import self_check
+from duckanon.privacy import repair
 from duckanon.privacy.self_check import CHECKS
 from duckanon.release.components import permute_components, principal_components
 from duckanon.release.spill import ScoreBlocks, blocks_needed
@@ -214,7 +214,7 @@ class _Swap:
         made = self.encoding.batch(self.directions @ scores[:, places] + self.mean)  # rounded, as it is given away
         released = self.encoding.features(made, np.float32).T
         advice = "release fewer columns or coarser values"
-        kept = self_check.screened(self.originals.T, released, checks, self.random, advice, _WATCHED_PAIRS)
+        kept = repair.screened(self.originals.T, released, checks, self.random, advice, _WATCHED_PAIRS)
         return scores if kept.all() else np.ascontiguousarray(scores[:, kept])
 
     def released(self, blocks: Iterable[NDArray[np.float32]], tell: Tell) -> Iterator[pa.RecordBatch]:

@@ -14,9 +14,9 @@ from duckanon.common.arrays import Floats
 
 KERNELS = ("polynomial", "gaussian", "exponential")
 _BATCH_CELLS = 4_000_000  # of a kernel matrix at a time: 32 MB
-_WIDTH_ROWS = 1000
+_WIDTH_ROWS = 1000  # from half a million pairs of rows the median distance is known well enough
 _LARGEST_EXPONENT = 300.0  # sums and products of such numbers stay finite
-_GRID = 1e-9
+_GRID = 1e-9  # of the largest projection: far above rounding, far below what matters
 _DENSE_ROWS = 600  # larger matrices are left to Lanczos iterations, for a few eigenvectors
 
 
@@ -66,30 +66,28 @@ class Kernel:
 
     def _power(self, product: Floats) -> Floats:
         product += 1
-        found = product.copy() if self.degree > 1 else product
+        power = product.copy() if self.degree > 1 else product
         for digit in f"{self.degree:b}"[1:]:  # squares are far cheaper than a general power
-            np.square(found, out=found)
+            np.square(power, out=power)
             if digit == "1":
-                found *= product
-        return found
+                power *= product
+        return power
 
 
 def kernel_for(name: str, degree: int, width: float | None, original: Floats, random: np.random.Generator) -> Kernel:
     """Make a kernel; its width is by default the median distance between two rows of the original."""
-    if name not in KERNELS:
-        raise ValueError(f"kernel must be one of {', '.join(KERNELS)}; got {name}.")
-    if isinstance(degree, bool) or not isinstance(degree, int | np.integer) or degree < 1:
-        raise ValueError(f"degree must be an integer of at least 1; got {degree}.")
-    if width is not None and not 0 < width < np.inf:
-        raise ValueError(f"width must be a number above 0, or NULL for the median distance; got {width}.")
     if width is None:
-        few = original[random.choice(len(original), min(len(original), _WIDTH_ROWS), replace=False)]
-        few = few - few.mean(axis=0)
-        norms = (few**2).sum(axis=1)
-        squares = (norms[:, None] + norms - 2 * few @ few.T)[np.triu_indices(len(few), 1)]
-        apart = squares[squares > 1e-12 * max(norms.max(), 1e-300)]  # in tables of few distinct rows most are equal
-        width = float(np.sqrt(np.median(apart))) if len(apart) else 1.0
+        width = _median_distance(original[random.choice(len(original), min(len(original), _WIDTH_ROWS), replace=False)])
     return Kernel(name, int(degree), float(width), original.mean(axis=0))
+
+
+def _median_distance(rows: Floats) -> float:
+    """Return the median distance between two different rows; 1 where all are equal."""
+    centred = rows - rows.mean(axis=0)
+    norms = (centred**2).sum(axis=1)
+    squares = (norms[:, None] + norms - 2 * centred @ centred.T)[np.triu_indices(len(centred), 1)]
+    apart = squares[squares > 1e-12 * max(norms.max(), 1e-300)]  # in tables of few distinct rows most are equal
+    return float(np.sqrt(np.median(apart))) if len(apart) else 1.0
 
 
 @dataclass(frozen=True)
@@ -122,11 +120,12 @@ class Components:
         They are rounded to a 10^-9 of the largest one: sums differ in their last digits from batch to batch, and equal
         rows must stay equal, or else a distance between distributions sees differences where there are none.
         """
-        found = np.empty((len(self.eigenvalues), len(rows)))
+        projections = np.empty((len(self.eigenvalues), len(rows)))
         for start, batch in _batches(rows, len(self.landmarks)):
-            found[:, start : start + len(batch)] = (self.kernel(batch, self.landmarks) @ self.weights - self.offset).T
-        found /= self.grid[:, None]
-        return np.round(found, out=found)
+            projected = self.kernel(batch, self.landmarks) @ self.weights - self.offset
+            projections[:, start : start + len(batch)] = projected.T
+        projections /= self.grid[:, None]
+        return np.round(projections, out=projections)
 
 
 def exact_components(kernel: Kernel, rows: Floats, count: int, random: np.random.Generator) -> Components:
@@ -134,8 +133,8 @@ def exact_components(kernel: Kernel, rows: Floats, count: int, random: np.random
 
     Notes
     -----
-    Section 3.2 of the thesis; the kernel matrix is centred, or else the first component is but the mean. Components
-    without variance are left out.
+    Thesis, Section 3.2; the kernel matrix is centred, or else the first component is little more than the mean.
+    Components without variance are left out.
     """
     size = len(rows)
     matrix = _finite(kernel(rows, rows))
@@ -160,7 +159,7 @@ def landmark_components(
 
     Notes
     -----
-    The Nystroem method ([102] of the thesis): with the kernel matrix M of m random landmarks, k(x, landmarks) M^(-1/2)
+    The Nystroem method (Thesis, Section 3.2): with the kernel matrix M of m random landmarks, k(x, landmarks) M^(-1/2)
     stands for the image of x, and its principal components for those of the kernel, in O(m^2 n) time. What the
     landmarks do not span counts as variance that is not explained. The components are those of at most `fit_rows`
     random rows: a component is a fixed function of a row, along which all rows can then be compared.
@@ -187,11 +186,11 @@ def landmark_components(
     drift = sums / len(rows)
     mean = shift + drift
     covariance = _finite(gram / len(rows) - np.outer(drift, drift))
-    found, axes = _largest(covariance, count, random)
-    kept = found > len(covariance) * np.finfo(np.float64).eps * max(found[0], float(mean @ mean))
-    found, axes = found[kept], axes[:, kept]
+    variances, axes = _largest(covariance, count, random)
+    kept = variances > len(covariance) * np.finfo(np.float64).eps * max(variances[0], float(mean @ mean))
+    variances, axes = variances[kept], axes[:, kept]
     total = max(diagonal / len(rows) - float(mean @ mean), float(np.trace(covariance)))
-    return _components(kernel, chosen, whiten @ axes, mean @ axes, found, total, None)
+    return _components(kernel, chosen, whiten @ axes, mean @ axes, variances, total, None)
 
 
 def _components(
