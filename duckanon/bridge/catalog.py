@@ -23,15 +23,15 @@ from duckanon.measure import functions as privacy_functions
 from duckanon.measure.attacks import inference, matching, singling_out
 from duckanon.measure.queries import answers
 from duckanon.measure.utility import classifiers, kernel_components, statistics
+from duckanon.release import baselines
 from duckanon.release import functions as spectral_functions
-from duckanon.release import swap
 
 STAGES = ("catalog", "assess", "generalize", "release", "measure")
 """The folders of ``sql/`` that hold public functions, in the order in which they are listed."""
 
 RELEASES: dict[str, bridge.Algorithm] = {
     "_identity": lambda table: table,
-    "swap": swap.swap,
+    "swap": baselines.swap,
     "boxes": box_release.boxes,
     "svd_swap": spectral_functions.svd_swap,
     "spectral_rhs": spectral_functions.spectral_rhs,
@@ -40,7 +40,7 @@ RELEASES: dict[str, bridge.Algorithm] = {
     "data_shuffle": spectral_functions.data_shuffle,
     "copula_synthesize": spectral_functions.copula_synthesize,
 }
-"""The algorithms that return a table like the one they take: ``anon.swap`` calls ``_anon_swap``, `swap.swap`."""
+"""The algorithms that return a table like the one they take: ``anon.swap`` calls ``_anon_swap``, `baselines.swap`."""
 
 REPORTS: dict[str, tuple[bridge.Algorithm, str]] = {
     "quasi_identifiers": (column_sets.exact, column_sets.REPORT_TYPE),

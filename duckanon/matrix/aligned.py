@@ -86,17 +86,17 @@ def encoded(
 
 def unscaled(encoding: Encoding, matrix: Array) -> Array:
     """Give numbers (their logarithms) their own scale and origin back; categories stay as they are."""
-    own = np.array(matrix, np.float64)
+    result = np.array(matrix, np.float64)
     for column, group in zip(encoding.columns, encoding.groups, strict=True):
         deviation = getattr(column, "deviation", None)
         if deviation is not None:
-            own[:, group.start] = own[:, group.start] * deviation + column.mean  # type: ignore[union-attr]
-    return own
+            result[:, group.start] = result[:, group.start] * deviation + column.mean  # type: ignore[union-attr]
+    return result
 
 
 def _spelled(original: pa.Table, table: pa.Table) -> pa.Table:
-    places = {name.lower(): place for place, name in enumerate(table.column_names)}
-    return table.select([places[name.lower()] for name in original.column_names]).rename_columns(original.column_names)
+    indices = {name.lower(): index for index, name in enumerate(table.column_names)}
+    return table.select([indices[name.lower()] for name in original.column_names]).rename_columns(original.column_names)
 
 
 def _refuse_other_kind(name: str, role: str, first: pa.DataType, second: pa.DataType) -> None:

@@ -17,7 +17,7 @@ from duckanon.matrix.encoding import FEWEST_ROWS, ROWS_PER_COMPONENT
 
 _BYTES = 4  # of a float32
 _MARGIN = 1.1  # blocks drawn at random differ in size
-_READ_ROWS = 2**14
+_READ_ROWS = 2**14  # turned from records to components at a time
 
 
 def blocks_needed(rows: int, rank: int, memory_limit: int | None) -> int:
@@ -30,8 +30,6 @@ def blocks_needed(rows: int, rank: int, memory_limit: int | None) -> int:
     """
     if memory_limit is None:
         return 1
-    if isinstance(memory_limit, bool) or not isinstance(memory_limit, int) or memory_limit < 1:
-        raise ValueError(f"memory_limit must be NULL or a positive whole number of bytes; got {memory_limit}.")
     needed = _BYTES * rank * rows
     if needed <= memory_limit:
         return 1
