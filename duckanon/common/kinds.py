@@ -1,20 +1,22 @@
-"""What an Arrow type holds: texts, numbers, or dates and timestamps."""
+"""What Arrow types hold."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Tell whether an Arrow type holds texts."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+def is_text(arrow_type: pa.DataType) -> bool:
+    """Tell whether a type holds text, however it is stored."""
+    is_ = pa.types
+    return bool(is_.is_string(arrow_type) or is_.is_large_string(arrow_type) or is_.is_string_view(arrow_type))
 
 
-def is_number(kind: pa.DataType) -> bool:
-    """Tell whether an Arrow type holds numbers; booleans are none."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+def is_number(arrow_type: pa.DataType) -> bool:
+    """Tell whether a type holds numbers; booleans are none."""
+    is_ = pa.types
+    return bool(is_.is_integer(arrow_type) or is_.is_floating(arrow_type) or is_.is_decimal(arrow_type))
 
 
-def is_time(kind: pa.DataType) -> bool:
-    """Tell whether an Arrow type holds dates or timestamps."""
-    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+def is_time(arrow_type: pa.DataType) -> bool:
+    """Tell whether a type holds days or moments; times of day are neither."""
+    return bool(pa.types.is_date(arrow_type) or pa.types.is_timestamp(arrow_type))

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from duckanon.common.arrays import Bools, Ints, Matrix
 from duckanon.privacy.neighbours import nearest
@@ -62,6 +61,7 @@ def rate(
     release by a negative binomial distribution. Many: two shares with the variances of binomial ones.
     """
     from scipy import stats
+    from scipy.special import ndtri
 
     if min(trials, reference_trials) <= 0:
         return Rate(0.0, 0.0, 0.0, 0)

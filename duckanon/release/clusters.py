@@ -8,9 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackError, eigsh
-from scipy.spatial.distance import pdist, squareform
 
 from duckanon.common.arguments import Number, OneOf, refuse_unless
 from duckanon.common.arrays import Bools, Floats, Ints, Ints32, Reals
@@ -145,6 +142,8 @@ def spectral_coordinates(matrix: Reals, count: int, random: np.random.Generator)
     -----
     Thesis, Equations 5.1 to 5.4. The scale is the median distance, on which the results hardly depend.
     """
+    from scipy.spatial.distance import pdist, squareform
+
     rows = len(matrix)
     between = pdist(np.asarray(matrix, dtype=np.float64), "sqeuclidean")
     scale = float(np.median(between)) or float(between.max()) or 1.0  # where most rows are equal, the others decide
@@ -161,6 +160,9 @@ def spectral_coordinates(matrix: Reals, count: int, random: np.random.Generator)
 
 
 def _largest_eigenvectors(symmetric: Floats, count: int, random: np.random.Generator) -> Floats:
+    from scipy.linalg import eigh
+    from scipy.sparse.linalg import ArpackError, eigsh
+
     rows = len(symmetric)
     if rows > 500 and count < rows / 10:
         # One more in the diagonal leaves the vectors as they are, and makes the tolerance absolute: smooth affinities

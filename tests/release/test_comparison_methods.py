@@ -1,4 +1,4 @@
-"""The comparison methods on NHANES: table 4.1 of the thesis against the original, and re-identification."""
+"""The comparison methods on NHANES: Thesis, Table 4.1, against the original, and re-identification."""
 
 from collections.abc import Callable
 

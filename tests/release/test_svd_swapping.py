@@ -50,7 +50,7 @@ def released(source: object, *args: object, **options: object) -> pa.Table:
 @given(st.integers(0, 2**32), st.integers(2, 12), st.integers(1, 12), st.sampled_from([20, 200, 1000]))
 @settings(max_examples=30, deadline=None)
 def test_golden_properties_of_a_matrix(seed: int, width: int, rank: int, rows: int) -> None:
-    """Means, values of every component and total variance stay, whatever the rank; see the thesis, section 4.1."""
+    """Means, values of every component and total variance stay, whatever the rank; Thesis, Section 4.1."""
     random = np.random.default_rng(seed)
     rank = min(rank, width)
     matrix = random.normal(size=(rows, rank)) @ random.normal(size=(rank, width)) + 10 * random.normal(size=width)

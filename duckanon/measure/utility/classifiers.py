@@ -104,9 +104,9 @@ def classifier_utility(
         after = _measures(model, aim, released_features, aim.released[released_train], test_features, truth, random)
         rows += [(model, name, value, after[name], after[name] - value) for name, value in before.items()]
     names = ("model", "measure", "trained_on_original", "trained_on_released", "difference")
-    found = dict(zip(names, zip(*rows, strict=True), strict=True))
+    measured = dict(zip(names, zip(*rows, strict=True), strict=True))
     sizes = {"train_rows": [size] * len(rows), "test_rows": [len(test)] * len(rows)}
-    return report({**found, **sizes}, CLASSIFIER_UTILITY_TYPE)
+    return report({**measured, **sizes}, CLASSIFIER_UTILITY_TYPE)
 
 
 def _refuse_target(original: pa.Table, target: str) -> None:

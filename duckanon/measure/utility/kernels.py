@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
-import scipy.sparse.linalg
 
 from duckanon.common.arrays import Floats
 
@@ -164,10 +162,12 @@ def landmark_components(
     landmarks do not span counts as variance that is not explained. The components are those of at most `fit_rows`
     random rows: a component is a fixed function of a row, along which all rows can then be compared.
     """
+    from scipy.linalg import eigh
+
     if len(rows) > fit_rows:
         rows = rows[random.choice(len(rows), fit_rows, replace=False)]
     chosen = np.unique(rows[_landmarks(kernel, rows, landmarks, random)], axis=0)
-    values, vectors = scipy.linalg.eigh(_finite(kernel(chosen, chosen)))
+    values, vectors = eigh(_finite(kernel(chosen, chosen)))
     kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
     whiten = vectors[:, kept] / np.sqrt(values[kept])
     # The mean comes from the first batch, so that the sums of squares do not cancel; it is corrected at the end.
@@ -223,12 +223,15 @@ def _landmarks(kernel: Kernel, rows: Floats, count: int, random: np.random.Gener
 
 def _largest(matrix: Floats, count: int, random: np.random.Generator) -> tuple[Floats, Floats]:
     """Return the largest eigenvalues and their eigenvectors, largest first."""
+    from scipy.linalg import eigh
+    from scipy.sparse.linalg import eigsh
+
     size = len(matrix)
     if size > _DENSE_ROWS and 5 * count < size and matrix.any():
-        values, vectors = scipy.sparse.linalg.eigsh(matrix, count, which="LA", v0=random.uniform(-1, 1, size))
+        values, vectors = eigsh(matrix, count, which="LA", v0=random.uniform(-1, 1, size))
         order = np.argsort(-values)
         return values[order], vectors[:, order]
-    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(max(size - count, 0), size - 1), check_finite=False)
+    values, vectors = eigh(matrix, subset_by_index=(max(size - count, 0), size - 1), check_finite=False)
     return values[::-1], vectors[:, ::-1]
 
 
