@@ -1,4 +1,4 @@
-"""Original, release and other tables as matrices that are coded alike, by the original."""
+"""Original, release and other tables as matrices with one encoding, which is fitted to the original."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from duckanon.matrix.pairs import kind_of
 
 @dataclass(frozen=True)
 class Measured:
-    """Matrices that are coded alike.
+    """Matrices with one encoding.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ def aligned(
 
 
 def both_there(original: pa.Table | None, released: pa.Table | None) -> tuple[pa.Table, pa.Table]:
-    """Refuse tables without rows; return the released one with its columns as the original spells and orders them."""
+    """Refuse tables without rows; give the released columns the names and the order of the original's."""
     for role, table in (("original", original), ("released", released)):
         if table is None:
             raise ValueError(f"the {role} table has no rows; give one that has.")

@@ -25,7 +25,7 @@ from duckanon.matrix.wide import Shifted, Wide
 Map: TypeAlias = list[dict[int, float]]  # one matrix column each: coefficients by row of the wide matrix
 
 MOST_CATEGORIES = 1000
-"""Each category is a column of the matrix: with more of them the covariance no longer fits the caches."""
+"""Each category is a column of the matrix, and the covariance grows with the square of their number."""
 MOST_DECIMALS = 6
 """Numbers with more decimals count as unrounded."""
 HEAVY_SKEWNESS = 2.0
@@ -80,7 +80,7 @@ class NumberSeen:
         self.raw.write(shifted, valid, self.wide, self.log is None)
 
     def finish(self, rows: int, lenient: bool = False) -> tuple[NumberColumn, Map, Floats]:
-        """Fit the column: also the rows of the affine map from the wide matrix to the encoded one."""
+        """Fit the column; return it with its rows of the affine map from the wide matrix to the encoded one."""
         if self.count == 0:
             raise ValueError(f'column "{self.name}" holds nothing but NULL; leave it out of cols.')
         if self.low == self.high and not self.null_count and not lenient:
@@ -206,7 +206,7 @@ class CategoriesSeen:
         self.wide.rows()[slots.take(indices, mode="wrap"), np.arange(len(indices))] = 1.0  # -1, NULL, is the last
 
     def finish(self, rows: int, lenient: bool = False) -> tuple[CategoryColumn, Map, Floats]:
-        """Fit the column: also the rows of the affine map from the wide matrix to the encoded one."""
+        """Fit the column; return it with its rows of the affine map from the wide matrix to the encoded one."""
         known = sorted(value for value in self.values if value is not None)
         if len(self.values) == 1 and not lenient:
             what = "the same value in every row" if known else "nothing but NULL"

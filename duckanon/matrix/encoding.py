@@ -13,7 +13,8 @@ from duckanon.common.arrays import Array
 from duckanon.matrix.columns import SpectralColumn
 
 FEWEST_ROWS = 200
-"""What a spectral release needs: components of fewer records show single ones (REFERENCES.md, Thesis, point 10)."""
+"""The least that a spectral release takes: components of fewer records show single ones (REFERENCES.md, Thesis, point
+10)."""
 ROWS_PER_COMPONENT = 8
 """The same for tables of many components."""
 

@@ -18,8 +18,8 @@ from duckanon.matrix.sources import Source, open_source
 from duckanon.matrix.wide import Wide
 
 _WIDE_CELLS = 2**19  # of the matrix of one step: four megabytes, which the caches of most machines hold
-_MOST_ROWS = 2**16  # of a step: more do not make narrow tables faster
-_FEWEST_ROWS = 2**10  # of a step: fewer make the products of wide tables slow
+_MOST_ROWS = 2**16  # of a step: bounds what a narrow table holds at once
+_FEWEST_ROWS = 2**10  # of a step: with fewer, a wide table spends its time on starting products
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ def _parquet_batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def _dataset_batches(dataset: ds.Dataset, names: list[str]) -> Iterator[pa.RecordBatch]:
-    # Little read ahead: the default holds some hundred batches, more than the work itself does.
+    # Read little ahead: by default hundreds of batches are held, which take more memory than the work itself.
     yield from dataset.scanner(columns=names, batch_readahead=2, fragment_readahead=1).to_batches()
 
 

@@ -11,7 +11,7 @@ from duckanon.privacy.equal_rows import row_codes
 from duckanon.privacy.neighbours import nearest
 from duckanon.privacy.self_check import BUDGET, CONFIDENCE, as_matrices, check, chosen_originals, near_copy_rate
 
-_ROUNDS = 8  # of dropping near copies; most releases pass after the first
+_ROUNDS = 8  # of dropping near copies, each after another draw of halves
 _REPAIRED = 0.9  # stricter than the check, whose halves are drawn anew
 _AT_A_TIME = 8  # released rows around a record that are looked for together
 
@@ -129,7 +129,7 @@ def _without_near_copies(
         rate, splits = near_copy_rate(rows, release[keep], looked_at, drawn, random, confidence)
         if rate.passed:
             break
-        reach = splits[0][0]  # to the own half only: a wider berth
+        reach = splits[0][0]  # to the nearest in the same half, which is farther: more is dropped
     return keep
 
 

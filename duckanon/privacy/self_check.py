@@ -30,7 +30,7 @@ _EXACT = 5_000  # originals up to which every one is looked at
 _FEWEST = 400  # originals looked at, however large the table
 _SEVERAL = 5_000  # originals up to which four splits are cheap
 _SMALLEST = 20  # originals whose halves say anything about chance
-_RIVALS = 8  # random rows that each row is compared with: more of them add little to what 5,000 records tell
+_RIVALS = 8  # random rows that each row is compared with: the variance of their wins is 1/12, and 1/48 more with eight
 
 
 @dataclass(frozen=True)

@@ -261,7 +261,7 @@ def _above(block: npt.NDArray[np.float32], least: int) -> Bools:
 
 
 def _two_means(sample: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], float]:
-    """Find two means, from a cut across the principal direction on; return their difference and the value halfway."""
+    """Find two means, starting from a cut across the principal direction; return their difference and the midpoint."""
     rows = np.float32(len(sample))
     centre = sample.mean(axis=0)
     centred = sample - centre

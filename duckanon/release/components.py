@@ -17,8 +17,8 @@ UNCHECKED_ROWS = 100_000
 MOST_DRAWS = 50
 """Of one component's permutation; most are accepted after a few, once they are mended."""
 MOST_VALUES_DRAWN = 400_000
-"""For one component, in all its draws: some hundredths of a second."""
-_MOST_THREADS = 4  # shuffling is bound by memory: more threads wait for it
+"""In all draws of one component: bounds the time that it takes."""
+_MOST_THREADS = 4  # shuffling waits for memory, not for processors
 _BLOCK_ROWS = 65_536  # in which second moments are summed: bounds the copy that centring makes
 
 

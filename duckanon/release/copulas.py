@@ -10,12 +10,12 @@ from duckanon.common.arguments import OneOf, Whole, checked, refuse_unless
 from duckanon.common.arrays import Floats, Ints, Matrix
 
 _TERMS = 60
-"""Of the series in `latent_correlation`. Of two halved columns, the worst case, it misses the rank correlation by .0004
-at a latent correlation of .95 and by .011 at .99; of continuous columns by 1e-5 everywhere."""
+"""Terms of the series in `latent_correlation`. Of two halved columns, the worst case, it misses the rank correlation by
+.0004 at a latent correlation of .95 and by .011 at .99; of continuous columns by 1e-5 everywhere."""
 _STEPS = 400
-"""To which a column's distribution is reduced there: where that 1e-5 comes from."""
+"""Steps that a column's distribution is reduced to there; they are where that 1e-5 comes from."""
 _BISECTIONS = 40
-"""Of an interval of length 2, which leave 2e-12 of it."""
+"""Halvings of an interval of length 2, of which they leave 2e-12."""
 
 
 def data_shuffle(codes: Sequence[Floats], random: np.random.Generator) -> list[Ints]:

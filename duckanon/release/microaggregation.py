@@ -6,7 +6,7 @@ from duckanon.common.arguments import OneOf, Whole, checked
 from duckanon.common.arrays import Ints, Matrix
 from duckanon.release.components import principal_coordinates
 
-# Rows gathered at once: a block of some tens of columns then stays within the processor's cache.
+# Rows gathered at once: a block of tens of columns then stays within the processor's cache.
 BLOCK_ROWS = 16_384
 
 
@@ -40,7 +40,7 @@ def spectral_rhs(matrix: Matrix, k: int) -> Ints:
 
 
 def halved(coordinates: Matrix, k: int) -> Ints:
-    """Halve groups of more than 2k rows at the median of their widest column, as often as it goes.
+    """Halve groups of more than 2k rows at the median of their widest column, until there are none.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def halved(coordinates: Matrix, k: int) -> Ints:
 
 
 def _halves(coordinates: Matrix, group_rows: Ints) -> tuple[Ints, Ints]:
-    """Split every line of row numbers at the median of the column that is widest there."""
+    """Split every group, a line of row numbers, at the median of the column in which it is widest."""
     groups, size = group_rows.shape
     points = coordinates[group_rows] if size < len(coordinates) else coordinates[np.newaxis]
     widest = (points.max(axis=1) - points.min(axis=1)).argmax(axis=1)
@@ -98,7 +98,7 @@ def _halves(coordinates: Matrix, group_rows: Ints) -> tuple[Ints, Ints]:
 
 @checked(k=Whole(2))
 def rhs(matrix: Matrix, k: int) -> Ints:
-    """Group rows by cutting every column at its median at once, and groups of more than 2k rows again.
+    """Group rows by cutting all columns at their medians at once; cut groups of more than 2k rows again.
 
     Parameters
     ----------

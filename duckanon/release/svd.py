@@ -220,5 +220,5 @@ class _Swap:
 
 
 def _rows_within(tell: Tell, rows: int | None, start: float, stop: float) -> Callable[[int], None]:
-    """Make of the rows done a share of the whole work; where their number is not known, nothing is told."""
+    """Tell rows done as a share of the whole work; tell nothing where the number of rows is not known."""
     return lambda done: None if not rows else within(tell, start, stop)(done / rows)

@@ -1,4 +1,4 @@
-"""Attribute inference: who knows some columns of a person, how well does the release tell them the others."""
+"""Attribute inference: how well a release tells secret columns of a person to those who know others."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def linkage_risk(
 
 
 class _Answers:
-    """The secrets of the released rows, by class, so that the right ones are counted without looking at each."""
+    """The secrets of the released rows, sorted by class, so that the right ones are counted without a scan."""
 
     def __init__(self, secrets: Floats, classes: Ints, reach: float) -> None:
         # A number is one column, and one more says whether it is missing; of a category all columns are -1 or 1. So the

@@ -1,4 +1,4 @@
-"""The matching attack: does the released row that is nearest to a record come from that record, and does it show."""
+"""The matching attack: whether the released row nearest to a record comes from it, and whether that shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Singling out: do conditions that hold for one released row hold for exactly one person of the original."""
+"""Singling out: whether conditions that hold for one released row hold for exactly one original person."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def singling_out_risk(
 
 
 class Sorted:
-    """A table that is asked many predicates: columns are sorted once, the most selective condition goes first."""
+    """A table to count predicates on: columns are sorted once, and the most selective condition is looked up first."""
 
     def __init__(self, matrix: Floats) -> None:
         self.values = np.asfortranarray(np.where(np.isnan(matrix), _MISSING, matrix))

@@ -15,7 +15,7 @@ class Cells(Protocol):
     """The cells of a column in one of the tables."""
 
     def share(self, number: int, rows: slice) -> Array:
-        """Return for each of the rows which part of its cell the predicate covers, as booleans where all or nothing."""
+        """Return the part of each row's cell that the predicate covers; booleans where it is all or nothing."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Meaning:
 Meanings: TypeAlias = Mapping[str | None, Meaning]
 
 LabelShares: TypeAlias = tuple[Ints, Floats]
-"""Of every label its number among those with shares, -1 where it has none; for every predicate their shares."""
+"""The number of each label among those with shares, -1 where it has none; and their shares for every predicate."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class LabelCells:
 
 
 def meanings_of(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, dict[str | None, Meaning]]:
-    """Collect what the labels of every column hold, from rows of which a listed label has one for each value.
+    """Collect what the labels of every column hold; a label that lists values has a row for each of them.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def intervals_of(
 
 
 def listed_shares(labels: Sequence[str | None], meanings: Meanings, ranges: Floats, scale: float) -> LabelShares:
-    """Return for every range which part of the values of each listed label it covers; NULL is in no range."""
+    """Return, for every range, the part of each listed label's values that it covers; NULL is in no range."""
     codes = np.full(len(labels), -1)
     shares: list[Floats] = []
     for index, label in enumerate(labels):
@@ -145,7 +145,7 @@ def listed_shares(labels: Sequence[str | None], meanings: Meanings, ranges: Floa
 
 
 def chosen_shares(labels: Sequence[str | None], meanings: Meanings, chosen: Bools, present: Ints) -> LabelShares:
-    """Return for every set of categories which part of what each label holds it covers.
+    """Return, for every set of categories, the part of each label that it covers.
 
     Parameters
     ----------
@@ -180,5 +180,5 @@ def _number(name: str, label: str | None) -> float:
 
 
 def time_scale(is_time: bool) -> float:
-    """Return how many units of a meaning make one of the columns: microseconds of a day, or 1."""
+    """Return what divides the numbers of a meaning: the microseconds of a day for times, else 1."""
     return MICROSECONDS_PER_DAY if is_time else 1.0

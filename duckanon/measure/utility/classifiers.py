@@ -1,4 +1,4 @@
-"""Whether models trained on a release serve for the original, and whether a model tells the two apart."""
+"""Whether models trained on a release predict the original, and whether a model tells the two tables apart."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLASSIFIER_UTILITY_TYPE = (
     "difference DOUBLE, train_rows BIGINT, test_rows BIGINT)[]"
 )
 DETECTABILITY_TYPE = "STRUCT(comparison VARCHAR, auc DOUBLE, standard_error DOUBLE, rows_each BIGINT)[]"
-_MOST_CLASSES = 50  # a tree for each class in every round: more take minutes
+_MOST_CLASSES = 50  # boosting grows a tree for each class in every round
 _FEWEST_TRAINED = 10  # rows without which a model learns nothing
 
 

@@ -153,7 +153,7 @@ def exact_components(kernel: Kernel, rows: Floats, count: int, random: np.random
 def landmark_components(
     kernel: Kernel, rows: Floats, count: int, landmarks: int, fit_rows: int, random: np.random.Generator
 ) -> Components:
-    """Find the kernel principal components within the span of some of the rows, in linear time.
+    """Find the kernel principal components within the span of a sample of rows, in linear time.
 
     Notes
     -----
@@ -202,7 +202,7 @@ def _components(
     total: float,
     projections: Floats | None,
 ) -> Components:
-    """Choose the grid: from the largest projection, or from one of some 30 standard deviations."""
+    """Choose the grid: from the largest projection, or from 30 standard deviations where it is not known."""
     if not len(eigenvalues):
         raise ValueError("the original's columns are all constant, so that there are no components to compare.")
     largest = 30 * np.sqrt(eigenvalues) if projections is None else projections.max(axis=0)

@@ -19,7 +19,7 @@ UTILITY_TYPE = (
     "STRUCT(statistic VARCHAR, column_name VARCHAR, other_column VARCHAR, original DOUBLE, released DOUBLE, "
     "difference DOUBLE, normalized_difference DOUBLE, median_difference DOUBLE)[]"
 )
-_CHUNK = 16_384  # rows of some tens of columns stay in the processor's cache
+_CHUNK = 16_384  # rows at a time: of tens of columns they stay in the processor's cache
 
 
 def utility(original: pa.Table, released: pa.Table) -> pa.Table:
