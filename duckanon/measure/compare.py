@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from duckanon.common.arguments import Whole, checked, generator
 from duckanon.common.reports import report
+from duckanon.common.samples import sampled_rows
 from duckanon.matrix.aligned import aligned, encoded
 from duckanon.measure.declared import COMPARE_RELEASES
 from duckanon.measure.queries.answers import query_utility
@@ -57,13 +58,15 @@ def compare_releases(
     random = generator(seed)
     if stacked is None:
         raise ValueError("the released tables have no rows; give some that have.")
-    original, reference = (None if table is None else _some(table, max_rows, random) for table in (original, reference))
+    original, reference = (
+        None if table is None else _drawn(table, max_rows, random) for table in (original, reference)
+    )
     names = pc.unique(stacked[_NAME]).to_pylist()
     rows: list[tuple[str, Row]] = []
     others: dict[str, float] = {}
     for index, name in enumerate(sorted(names)):
         release = stacked.filter(pc.equal(stacked[_NAME], name)).drop_columns([_NAME])
-        first, second, (other,) = aligned(original, _some(release, max_rows, random), reference=reference)
+        first, second, (other,) = aligned(original, _drawn(release, max_rows, random), reference=reference)
         if other is not None and not others:
             others = _statistics(first, other, log, random)
         kept = _statistics(first, second, log, random)
@@ -76,10 +79,10 @@ def compare_releases(
     return report(columns, COMPARE_RELEASES)
 
 
-def _some(table: pa.Table, rows: int, random: np.random.Generator) -> pa.Table:
+def _drawn(table: pa.Table, rows: int, random: np.random.Generator) -> pa.Table:
     if table.num_rows <= rows:
         return table
-    return table.take(pa.array(np.sort(random.choice(table.num_rows, rows, replace=False))))
+    return table.take(pa.array(sampled_rows(rows, table.num_rows, random)))
 
 
 def _privacy(

@@ -122,9 +122,9 @@ def linkage_risk(
     groups = {name.lower(): (name, group) for name, group in zip(names, tables.encoding.groups, strict=True)}
     apart = tables.others[0]
     return inference.linkage_risk(
-        _some(tables.original, attacks, random),
+        _drawn(tables.original, attacks, random),
         tables.released,
-        None if apart is None else _some(apart, attacks, random),
+        None if apart is None else _drawn(apart, attacks, random),
         [groups[name.lower()][1] for name in known_cols],
         dict(groups[name.lower()] for name in secret_cols),
         tolerance=tolerance,
@@ -176,5 +176,5 @@ def _plain_numbers(tables: list[pa.Table | None], is_ordered: NDArray[np.bool_])
     return [None if table is None else next(left) for table in tables]
 
 
-def _some(rows: NDArray[Any], count: int, random: np.random.Generator) -> NDArray[Any]:
+def _drawn(rows: NDArray[Any], count: int, random: np.random.Generator) -> NDArray[Any]:
     return rows if len(rows) <= count else rows[np.sort(random.permutation(len(rows))[:count])]

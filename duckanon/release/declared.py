@@ -23,7 +23,7 @@ PICA_REPORT = pa.schema(
 )
 
 FUNCTIONS = (
-    Release("swap", "duckanon.release.swap:swap"),
+    Release("swap", "duckanon.release.baselines:swap"),
     Release("svd_swap", "duckanon.release.api:svd_swap", tables=("source",)),
     Release("pica", "duckanon.release.api:pica", tables=("source", "reference")),
     Release("spectral_rhs", "duckanon.release.api:spectral_rhs", tables=("source",)),

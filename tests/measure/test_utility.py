@@ -88,17 +88,6 @@ def test_constant_columns():
     assert alone["statistic"].to_pylist() == ["mean", "variance", "ks"]
 
 
-def test_matrices_replace_columns():
-    table = pa.table({"a": [1.0, 2, 4]})
-    found = utility(table, table, (np.eye(3), np.eye(3)[[1, 0, 2]], ["x", "y", "z"]))
-    assert {name for name, _ in rows(found, "mean")} == {"x", "y", "z"}
-    assert rows(found, "correlation")["x", "y"]["original"] == pytest.approx(-0.5)
-    with pytest.raises(ValueError, match="a column for each of the 1 names; got 3 and 3"):
-        utility(table, table, (np.eye(3), np.eye(3), ["x"]))
-    with pytest.raises(ValueError, match="as many rows as the tables, 3 and 3; got 2 and 3"):
-        utility(table, table, (np.eye(3)[:2], np.eye(3), ["x", "y", "z"]))
-
-
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
