@@ -15,6 +15,7 @@ from tests.documentation import EXAMPLE, ROOT, Clinic
 
 PUBLIC = [file for file in catalog.macro_files() if file.is_public]
 SCRIPTS = [path for path in sorted((ROOT / "examples").glob("*.sql")) if path.stem != "population"]
+CITATION = re.compile(r'REFERENCES\.md`*, "?([A-Z][\w ]+\w)"?, points? ((?:\d+(?:, | and | to )?)+)')
 
 
 def _name(path: Path) -> str:
@@ -48,9 +49,8 @@ def test_every_function_has_an_entry_in_the_reference(file: catalog.MacroFile) -
     entry = documentation.entries(file.stage).get(file.name)
     page = f"sql/{file.stage}/README.md"
     assert entry, f"{page} has no entry for anon.{file.name}"
-    assert entry.startswith(f"## `anon.{file.name}({file.parameters})`\n"), (
-        f"{page}: anon.{file.name}({file.parameters})"
-    )
+    signature = f"anon.{file.name}({file.parameters})"
+    assert entry.startswith(f"## `{signature}`\n"), f"{page}: the heading of anon.{file.name} is not {signature}"
     assert f"[source]({file.name}.sql)" in entry, f"{page}: the entry of anon.{file.name} does not link its source"
     examples = "".join(example["code"] for example in EXAMPLE.finditer(entry) if example["language"] == "sql")
     assert f"anon.{file.name}(" in examples, f"{page}: the entry of anon.{file.name} has no example"
@@ -91,16 +91,13 @@ def test_readme_is_short() -> None:
 
 @pytest.mark.parametrize("page", documentation.PAGES, ids=_name)
 def test_links_lead_somewhere(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)):
+    for target in documentation.links(page.read_text(encoding="utf-8")):
         if not target.startswith("https://"):
             name, _, anchor = target.partition("#")
             file = (page.parent / name).resolve() if name else page
             assert file.exists(), f"{_name(page)} links {target}"
-            if anchor:
-                assert anchor in documentation.anchors(file.read_text(encoding="utf-8")), (
-                    f"{_name(page)} links {target}"
-                )
+            anchors = documentation.anchors(file.read_text(encoding="utf-8")) if anchor else []
+            assert not anchor or anchor in anchors, f"{_name(page)} links {target}"
 
 
 def test_cited_corrections_exist() -> None:
@@ -109,8 +106,6 @@ def test_cited_corrections_exist() -> None:
     points = {section.partition("\n")[0]: set(re.findall(r"^(\d+)\. ", section, re.MULTILINE)) for section in sections}
     for path in [*ROOT.glob("duckanon/**/*.py"), *ROOT.glob("sql/**/*.sql")]:
         text = re.sub(r"\s*\n\s*(?:--|#)?\s*", " ", path.read_text(encoding="utf-8"))
-        for heading, numbers in re.findall(
-            r"REFERENCES\.md`*, \"?([A-Z][\w ]+\w)\"?, points? ((?:\d+(?:, | and | to )?)+)", text
-        ):
+        for heading, numbers in CITATION.findall(text):
             assert heading in points, f"{_name(path)} cites REFERENCES.md, {heading}"
             assert set(re.findall(r"\d+", numbers)) <= points[heading], f"{_name(path)}: {heading}, points {numbers}"
