@@ -6,8 +6,8 @@ import contextlib
 import io
 import re
 import shlex
+import shutil
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -49,24 +49,35 @@ QUESTIONS = {
 }
 
 
-class Clinic:
-    """A folder where the examples run, with the people of ``examples/population.sql``.
+FEW = 10_000
+"""As many people are in the files: a table that one looks at for the first time should answer within seconds."""
 
-    They are the table ``patients`` of the connection, and the files ``people.csv``, ``people.parquet`` and
-    ``clinic.duckdb`` (a database with the same table) that commands and Python code read.
+
+def make_files(folder: Path) -> None:
+    """Write the people of ``examples/population.sql`` into a folder.
+
+    All of them are the table ``patients`` of the database ``clinic.duckdb``; `FEW` of them are in ``people.csv`` and
+    ``people.parquet``.
     """
+    with duckanon.connect(folder / "clinic.duckdb") as connection:
+        for statement in statements.split((ROOT / "examples" / "population.sql").read_text(encoding="utf-8")):
+            connection.execute(statement).fetchall()
+        for name in ("people.csv", "people.parquet"):
+            connection.execute(f"COPY (FROM patients LIMIT {FEW}) TO '{folder / name}'").fetchall()
 
-    def __init__(self, folder: Path) -> None:
+
+class Clinic:
+    """A folder where examples run, with the files of `make_files`, and a connection with the table ``patients``."""
+
+    def __init__(self, files: Path, folder: Path, people: int | None = None) -> None:
+        shutil.copytree(files, folder, dirs_exist_ok=True)
         self.folder = folder
         self.connection = duckanon.connect()
-        self.run("sql", (ROOT / "examples" / "population.sql").read_text(encoding="utf-8"))
         self.run(
             "sql",
-            """COPY patients TO 'people.csv';
-               COPY patients TO 'people.parquet';
-               ATTACH 'clinic.duckdb' AS clinic;
-               CREATE TABLE clinic.patients AS FROM patients;
-               DETACH clinic""",
+            f"""ATTACH 'clinic.duckdb' AS clinic (READ_ONLY);
+                CREATE TABLE patients AS FROM clinic.patients {f"LIMIT {people}" if people else ""};
+                DETACH clinic""",
         )
 
     def run(self, language: str, code: str) -> str:
@@ -86,16 +97,6 @@ class Clinic:
 
     def close(self) -> None:
         self.connection.close()
-
-
-@contextlib.contextmanager
-def clinic(folder: Path) -> Iterator[Clinic]:
-    """Open a clinic and close it in the end."""
-    opened = Clinic(folder)
-    try:
-        yield opened
-    finally:
-        opened.close()
 
 
 def headings(text: str) -> list[str]:

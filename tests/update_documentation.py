@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -16,7 +17,7 @@ import duckdb
 from tests import documentation
 
 
-def draw(page: Path) -> None:
+def draw(page: Path, files: Path) -> None:
     """Run the examples of a page and write what they print below them."""
 
     def with_output(example: re.Match[str]) -> str:
@@ -24,7 +25,7 @@ def draw(page: Path) -> None:
         block = f"```{example['language']}\n{example['code']}```\n"
         return f"{block}```text\n{printed}```\n" if printed else block
 
-    with tempfile.TemporaryDirectory() as folder, documentation.clinic(Path(folder)) as opened:
+    with tempfile.TemporaryDirectory() as folder, closing(documentation.Clinic(files, Path(folder))) as opened:
         text = documentation.EXAMPLE.sub(with_output, page.read_text(encoding="utf-8"))
         if page == documentation.ROOT / "README.md":
             functions = documentation.function_list(opened.connection)
@@ -35,9 +36,11 @@ def draw(page: Path) -> None:
 def main() -> None:
     if duckdb.__version__ < "2":
         sys.exit("tests.update_documentation: the outputs are drawn by DuckDB 2.0; this is an older one.")
-    for page in [Path(name).resolve() for name in sys.argv[1:]] or documentation.PAGES_WITH_EXAMPLES:
-        print(page.relative_to(documentation.ROOT))
-        draw(page)
+    with tempfile.TemporaryDirectory() as files:
+        documentation.make_files(Path(files))
+        for page in [Path(name).resolve() for name in sys.argv[1:]] or documentation.PAGES_WITH_EXAMPLES:
+            print(page.relative_to(documentation.ROOT))
+            draw(page, Path(files))
 
 
 if __name__ == "__main__":
