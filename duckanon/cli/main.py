@@ -111,6 +111,7 @@ def _run(options: argparse.Namespace) -> int:
         script = options.sql or ""
     con = duckanon.connect(getattr(options, "db", ":memory:"), getattr(options, "read_only", False))
     try:
+        con.execute("SET python_enable_replacements = false").fetchall()  # 'people.csv' is a file, not the module csv
         if not sys.stdout.isatty():  # the progress bar goes to standard output, among the results
             con.execute("SET enable_progress_bar = false").fetchall()
         if options.command == "shell":

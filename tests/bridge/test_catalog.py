@@ -198,37 +198,6 @@ def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
                 assert sorted(map(str, found)) == expected, (file.name, name)
 
 
-def test_every_public_function_is_complete(con: duckdb.DuckDBPyConnection) -> None:
-    """A comment, a README entry with its source and an example, a `.test` file, a place in examples/."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    examples = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").glob("*.sql")))
-    rows = con.execute(
-        """SELECT DISTINCT function_name, comment FROM duckdb_functions()
-           WHERE database_name = 'anon' AND NOT starts_with(function_name, '_')"""
-    ).fetchall()
-    names = {name for name, _ in rows}
-    assert names == {file.name for file in macros.macro_files() if file.is_public}
-    for name, comment in rows:
-        file = next(file for file in macros.macro_files() if file.name == name)
-        assert comment, f"anon.{name} has no comment"
-        assert comment.endswith("."), f"the comment of anon.{name} is not a sentence"
-        assert (ROOT / "tests" / file.stage / f"{name}.test").exists(), f"anon.{name} has no .test file"
-        entry = re.search(rf"^#+ .*`anon\.{name}\(.*?(?=^#+ |\Z)", readme, re.MULTILINE | re.DOTALL)
-        assert entry, f"README has no entry for anon.{name}"
-        assert f"(sql/{file.stage}/{name}.sql)" in entry[0], f"README's entry for anon.{name} does not link its source"
-        assert f"anon.{name}(" in "".join(re.findall(r"```sql\n(.*?)```", entry[0], re.DOTALL)), (
-            f"anon.{name}: no example in README"
-        )
-        assert f"anon.{name}(" in examples, f"anon.{name} is in no file of examples/"
-
-
-def test_readme_signatures_are_the_real_ones() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for file in macros.macro_files():
-        if file.is_public:
-            assert f"`anon.{file.name}({file.parameters})`" in readme, f"README: anon.{file.name}({file.parameters})"
-
-
 def test_the_wheel_carries_the_macros(tmp_path: Path) -> None:
     build = subprocess.run(
         [
