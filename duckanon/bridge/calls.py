@@ -23,7 +23,8 @@ import pyarrow as pa
 from duckanon.bridge.parcels import Parcels, TableBuilder
 from duckanon.bridge.slots import list_array, pack, refuse_types_that_cannot_travel
 from duckanon.common import progress
-from duckanon.common.declare import ColumnReport, Release, Report, Scalar, imported
+from duckanon.common.declare import ColumnReport, Release, Report, Scalar
+from duckanon.common.imports import imported
 from duckanon.common.threads import for_cells
 
 ArrowFunction: TypeAlias = Callable[..., pa.Array]

@@ -18,7 +18,8 @@ import duckanon.intervals.declared
 import duckanon.measure.declared
 import duckanon.release.declared
 from duckanon.bridge import calls, parcels, slots
-from duckanon.common.declare import ColumnReport, Declaration, Release, Report, imported
+from duckanon.common.declare import ColumnReport, Declaration, Release, Report
+from duckanon.common.imports import imported
 
 DECLARATIONS: tuple[Declaration, ...] = (
     Release("identity", "duckanon.bridge.registry:identity"),

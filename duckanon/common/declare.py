@@ -7,21 +7,10 @@ imported: registering a database should not load the libraries of algorithms tha
 
 from __future__ import annotations
 
-import functools
-import importlib
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
-
-
-@functools.cache
-def imported(path: str) -> Callable[..., Any]:
-    """Import what a path such as ``duckanon.release.api:pica`` names."""
-    module, _, name = path.partition(":")
-    target: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return target
 
 
 @dataclass(frozen=True)

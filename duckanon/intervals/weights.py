@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 
 from duckanon.common.arrays import Floats, Ints
 from duckanon.intervals.choices import Choice, Comparison, Contributions, Pricing, checked_contributions
@@ -115,8 +116,6 @@ def box_weights(statistic: str, lo: ArrayLike, hi: ArrayLike, multiplicity: Arra
 
 def _multiplier(effects: Contributions, counts: Ints) -> float:
     """Return the multiplier at which the shift vanishes, or the end of [-1, 1] towards which it shrinks."""
-    from scipy.optimize import brentq  # slow to import, and only needed here
-
     _, d, psi, deviation = effects
 
     def shift(mu: float) -> float:

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
+from scipy.special import ndtri
 
 from duckanon.common.arrays import Bools, Ints, Matrix
 from duckanon.privacy.neighbours import nearest
@@ -60,9 +62,6 @@ def rate(
     Few events: those of the reference, as a Poisson count whose rate has Jeffreys' prior, predict those of an honest
     release by a negative binomial distribution. Many: two shares with the variances of binomial ones.
     """
-    from scipy import stats
-    from scipy.special import ndtri
-
     if min(trials, reference_trials) <= 0:
         return Rate(0.0, 0.0, 0.0, 0)
     events = reference_hits / clump

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
 from duckanon.common.arguments import Whole, checked
 from duckanon.common.arrays import Ints, Matrix
@@ -211,8 +212,6 @@ def _expected(
 def _measure_test(
     name: str, release: Matrix, reference: Matrix, replicates: int, random: np.random.Generator
 ) -> PrivacyTest:
-    from scipy import stats
-
     test = stats.ks_2samp(release, reference, alternative="greater")
     largest, bound = shift(release, reference, replicates, random)
     limit = LIMITS[name]
@@ -246,8 +245,6 @@ def _rate_test(name: str, share: Rate) -> PrivacyTest:
 
 def _membership(members: Matrix, others: Matrix) -> PrivacyTest:
     """Test whether members are told from others by their distance to the nearest released row."""
-    from scipy import stats
-
     ranks = stats.rankdata(np.concatenate([members, others]))
     area = float((ranks[len(members) :].mean() - (len(others) + 1) / 2) / len(members))
     noise = np.sqrt((len(members) + len(others) + 1) / (12 * len(members) * len(others)))

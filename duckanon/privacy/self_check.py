@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
 from duckanon.common.arrays import Bools, Ints, Matrix
 from duckanon.privacy.copy_rates import (
@@ -157,8 +158,6 @@ def near_copy_rate(
 
 def _row_order(rows: Matrix, release: Matrix, random: np.random.Generator, confidence: float) -> Rate:
     """Measure how often a record is nearer to the row in its place than to a random released row."""
-    from scipy.special import ndtri
-
     looked_at = np.arange(len(rows)) if len(rows) <= _EXACT else random.permutation(len(rows))[:_EXACT]
     records = rows[looked_at]
     in_place = np.square(records - release[looked_at]).sum(axis=1)

@@ -8,6 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import eigh
+from scipy.sparse.linalg import ArpackError, eigsh
+from scipy.spatial.distance import pdist, squareform
+from sklearn.cluster import KMeans
 
 from duckanon.common.arguments import Number, OneOf, refuse_unless
 from duckanon.common.arrays import Bools, Floats, Ints, Ints32, Reals
@@ -109,8 +113,6 @@ def _numbered(parts: list[Ints], rows: int) -> Ints32:
 def _spectral(matrix: Reals, size: float, least: int, most: int, random: np.random.Generator) -> Ints32:
     count = max(2, round(len(matrix) / size))
     coordinates = spectral_coordinates(matrix, count, random)
-    from sklearn.cluster import KMeans
-
     means = KMeans(count, n_init=3, random_state=int(random.integers(2**31))).fit(coordinates)
     parts: list[Ints] = []
     for part in _merged(coordinates, means.labels_, least):
@@ -142,8 +144,6 @@ def spectral_coordinates(matrix: Reals, count: int, random: np.random.Generator)
     -----
     Thesis, Equations 5.1 to 5.4. The scale is the median distance, on which the results hardly depend.
     """
-    from scipy.spatial.distance import pdist, squareform
-
     rows = len(matrix)
     between = pdist(np.asarray(matrix, dtype=np.float64), "sqeuclidean")
     scale = float(np.median(between)) or float(between.max()) or 1.0  # where most rows are equal, the others decide
@@ -160,9 +160,6 @@ def spectral_coordinates(matrix: Reals, count: int, random: np.random.Generator)
 
 
 def _largest_eigenvectors(symmetric: Floats, count: int, random: np.random.Generator) -> Floats:
-    from scipy.linalg import eigh
-    from scipy.sparse.linalg import ArpackError, eigsh
-
     rows = len(symmetric)
     if rows > 500 and count < rows / 10:
         # One more in the diagonal leaves the vectors as they are, and makes the tolerance absolute: smooth affinities

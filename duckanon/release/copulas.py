@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from duckanon.common.arguments import OneOf, Whole, checked, refuse_unless
 from duckanon.common.arrays import Floats, Ints, Matrix
@@ -87,8 +88,6 @@ def copula_synthesize(
     them. Numbers are interpolated so that a released value is not that of a person, except where several people share
     it; extremes are approached and not reached.
     """
-    from scipy.special import ndtr
-
     for kind in kinds:
         refuse_unless(OneOf("number", "category"), "kinds", kind)
     _rows(codes)
@@ -164,8 +163,6 @@ def latent_correlation(codes: Sequence[Floats], orders: Sequence[Ints] | None = 
 
 def _hermite(levels: Floats) -> tuple[Floats, float]:
     """Expand the ranks of a column whose values end at these levels; and give the ranks' standard deviation."""
-    from scipy.special import ndtri
-
     steps = np.diff(levels, prepend=0.0)
     deviation = np.sqrt(max(0.0, 1.0 - np.sum(steps**3)) / 12)
     coefficients = np.zeros(_TERMS)

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 
 import duckanon
 from duckanon.bridge import calls, parcels, registry, slots
-from duckanon.common.declare import Report, imported
+from duckanon.common.declare import Report
+from duckanon.common.imports import imported
 
 WHOLE = {
     "TINYINT": (-(2**7), 2**7 - 1),

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from duckanon.bridge import macros, registry
-from duckanon.common.declare import ColumnReport, Declaration, Release, Report, Scalar, imported
+from duckanon.common.declare import ColumnReport, Declaration, Release, Report, Scalar
+from duckanon.common.imports import imported
 
 NAMES = [declared.name for declared in registry.DECLARATIONS]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from scipy.special import ndtri
+
 
 class Risk(NamedTuple):
     """What an attack gains over its baseline, from 0 to 1, with a confidence interval."""
@@ -31,8 +33,6 @@ def wilson(successes: float, attacks: int, confidence: float = 0.95) -> tuple[fl
     E. B. Wilson, Probable inference, the law of succession, and statistical inference, 1927. The interval stays inside
     0 to 1, and has a width even where all attacks succeed or none does.
     """
-    from scipy.special import ndtri
-
     z = float(ndtri((1 + confidence) / 2))
     denominator = attacks + z * z
     spread = successes * (attacks - successes) / attacks

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from sklearn.model_selection import StratifiedKFold
 
 from duckanon.common.arguments import Number, Whole, checked
 from duckanon.common.arrays import Floats, Ints
@@ -216,8 +217,6 @@ def _told_apart(
     first: Floats, second: Floats, categorical: list[int], folds: int, random: np.random.Generator
 ) -> tuple[float, float]:
     """Return the mean area under the ROC curve over the folds, and its standard error."""
-    from sklearn.model_selection import StratifiedKFold
-
     rows = np.concatenate([first, second])
     label = np.repeat(np.array([0, 1]), [len(first), len(second)])
     everything = Features(rows, np.empty((len(rows), 0)), categorical)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import eigh
+from scipy.sparse.linalg import eigsh
 
 from duckanon.common.arrays import Floats
 
@@ -162,8 +164,6 @@ def landmark_components(
     landmarks do not span counts as variance that is not explained. The components are those of at most `fit_rows`
     random rows: a component is a fixed function of a row, along which all rows can then be compared.
     """
-    from scipy.linalg import eigh
-
     if len(rows) > fit_rows:
         rows = rows[random.choice(len(rows), fit_rows, replace=False)]
     chosen = np.unique(rows[_landmarks(kernel, rows, landmarks, random)], axis=0)
@@ -223,9 +223,6 @@ def _landmarks(kernel: Kernel, rows: Floats, count: int, random: np.random.Gener
 
 def _largest(matrix: Floats, count: int, random: np.random.Generator) -> tuple[Floats, Floats]:
     """Return the largest eigenvalues and their eigenvectors, largest first."""
-    from scipy.linalg import eigh
-    from scipy.sparse.linalg import eigsh
-
     size = len(matrix)
     if size > _DENSE_ROWS and 5 * count < size and matrix.any():
         values, vectors = eigsh(matrix, count, which="LA", v0=random.uniform(-1, 1, size))

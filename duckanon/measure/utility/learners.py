@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import roc_auc_score
 
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.threads import one_thread
@@ -80,9 +83,6 @@ def probabilities(
 
     A class that the training rows do not have gets the probability 0; where they have one class only, it is certain.
     """
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.linear_model import LogisticRegression
-
     predicted = np.zeros((len(test.trees), classes))
     present, counts = np.unique(target, return_counts=True)
     if len(present) == 1 or model == "constant":
@@ -103,9 +103,6 @@ def probabilities(
 
 def predictions(model: str, train: Features, target: Floats, test: Features, random: np.random.Generator) -> Floats:
     """Train a regression and return its predictions for the test rows."""
-    from sklearn.ensemble import HistGradientBoostingRegressor
-    from sklearn.linear_model import Ridge
-
     if model == "constant" or np.ptp(target) == 0:
         return np.full(len(test.trees), target.mean())
     if model == "linear":
@@ -119,6 +116,4 @@ def predictions(model: str, train: Features, target: Floats, test: Features, ran
 
 def area(positive: Ints, score: Floats) -> float:
     """Return the area under the ROC curve, NaN where the test rows are all of one class."""
-    from sklearn.metrics import roc_auc_score
-
     return float(roc_auc_score(positive, score)) if 0 < positive.sum() < len(positive) else np.nan
