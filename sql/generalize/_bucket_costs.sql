@@ -1,11 +1,11 @@
 -- anon._bucket_costs: how far the values of a column of numbers or dates are from what their buckets say.
---     rank_difference  sum of |rank of the bucket's median - rank of the value| (Probabilistic Anonymity, Definition 8);
---                      equal values have consecutive ranks, so that a bucket of m neighbours costs floor(m^2 / 4)
---     error_ratio      sum of (x' - x)^2 over the same sum with x' the mean of all (section 5.2); x' is the released number
---                      where there is one, else the mean of the bucket's values
+--     rank_difference  sum of |rank of the bucket's median - rank of the value| (Probabilistic Anonymity, Definition
+--                      8); equal values have consecutive ranks, so that a bucket of m neighbours costs floor(m^2 / 4)
+--     error_ratio      sum of (x' - x)^2 over the same sum with x' the mean of all (section 5.2); x' is the released
+--                      number where there is one, else the mean of the bucket's values
 -- A value's bucket is the label that holds it; one that no label holds counts as '*', all values in one bucket. Where
--- every label is a single number, and no row is missing, values and labels are matched by their ranks: what a release of
--- medians or means keeps. Both are NULL where labels overlap, since a value has no one bucket then.
+-- every label is a single number, and no row is missing, values and labels are matched by their ranks: what a release
+-- of medians or means keeps. Both are NULL where labels overlap, since a value has no one bucket then.
 --     value_counts, spans, losses  names of steps; losses: anon._label_losses
 CREATE OR REPLACE MACRO anon._bucket_costs(value_counts, spans, losses) AS TABLE
 WITH _duckanon_held AS (

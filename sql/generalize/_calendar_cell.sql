@@ -1,6 +1,6 @@
 -- anon._calendar_cell: where a unit of the calendar begins and ends, read from the labels of anon.generalize_date:
--- 2024-03-17, 2024-W11, 2024-03, 2024-Q1, 2024-H1, 2024, 2020-2024, 2020s, and moments such as 2024-03-17 10:00:00, which
--- end where they begin. NULL for everything else.
+-- 2024-03-17, 2024-W11, 2024-03, 2024-Q1, 2024-H1, 2024, 2020-2024, 2020s, and moments such as 2024-03-17 10:00:00,
+-- which end where they begin. NULL for everything else.
 CREATE OR REPLACE MACRO anon._calendar_cell(cell) AS
     CASE WHEN regexp_full_match(cell, '\d{4,6}-\d\d-\d\d( \(BC\))?') THEN anon._time_span(TRY_CAST(cell AS TIMESTAMP), 0, 1)
          WHEN regexp_full_match(cell, '\d{4,6}-\d\d-\d\d[ T].+')

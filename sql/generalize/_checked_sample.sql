@@ -1,5 +1,5 @@
--- anon._checked_sample: passes `result` on where a sample can be drawn as asked, refuses it otherwise. DuckDB keeps fewer than a
--- million rows of a sample.
+-- anon._checked_sample: passes `result` on where a sample can be drawn as asked, refuses it otherwise. DuckDB keeps
+-- fewer than a million rows of a sample.
 CREATE OR REPLACE MACRO anon._checked_sample(caller, buckets, epsilon, delta, sample_rows, label, result) AS
     CASE WHEN NOT coalesce(TRY_CAST(delta AS DOUBLE) > 0 AND TRY_CAST(delta AS DOUBLE) < 1, false)
               THEN error(caller || ': delta must be between 0 and 1, both excluded; got ' || coalesce(CAST(delta AS VARCHAR), 'NULL') || '.')

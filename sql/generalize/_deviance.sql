@@ -1,4 +1,5 @@
--- anon._deviance: x ln(x / m) + m - x; by its series where x is so near to m that the difference would have no digits left.
+-- anon._deviance: x ln(x / m) + m - x; by its series where x is so near to m that the difference would have no digits
+-- left.
 CREATE OR REPLACE MACRO anon._deviance(x, m) AS
     CASE WHEN abs(x - m) < 0.001 * (x + m)
               THEN (x - m) * (x - m) / (x + m)

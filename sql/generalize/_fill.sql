@@ -1,5 +1,5 @@
--- anon._fill: shares of a budget as whole numbers: min(max(e^level w, 1), d) rounded down; then each column in turn, where one
--- value more lowers w / d' most first, gets one more if that fits, and at last all that still fits.
+-- anon._fill: shares of a budget as whole numbers: min(max(e^level w, 1), d) rounded down; then each column in turn,
+-- where one value more lowers w / d' most first, gets one more if that fits, and at last all that still fits.
 CREATE OR REPLACE MACRO anon._fill(budget, distinct_counts, weights, level) AS (
     WITH _duckanon_shares AS (
         SELECT place, weight, floor(least(greatest(weight * exp(level), 1), d) * (1 + 1e-12)) AS kept

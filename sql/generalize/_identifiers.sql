@@ -1,5 +1,5 @@
--- anon._identifiers: the columns of a table beside `cols` that look like direct identifiers, such as names and
--- numbers that anyone is known by, and are not to be kept: a list. (Dates, places and ages are not: they belong into `cols`.)
+-- anon._identifiers: the columns of a table beside `cols` that look like direct identifiers, such as names and numbers
+-- that anyone is known by, and are not to be kept: a list. (Dates, places and ages are not: they belong into `cols`.)
 CREATE OR REPLACE MACRO anon._identifiers(tbl, cols, keep) AS TABLE
 SELECT list(DISTINCT column_name ORDER BY column_name)
 FROM anon.direct_identifiers(tbl)

@@ -1,5 +1,5 @@
--- anon._kept_promise: the least rows that a class must have to be released, after the promise of anon.generalize was counted
--- on the generalized table itself: 0 with a population, k without.
+-- anon._kept_promise: the least rows that a class must have to be released, after the promise of anon.generalize was
+-- counted on the generalized table itself: 0 with a population, k without.
 CREATE OR REPLACE MACRO anon._kept_promise(population, k, beta, max_suppressed_fraction, row_count, classes, small_rows) AS
     CASE WHEN population IS NOT NULL AND classes > anon.distinct_budget(coalesce(population, 1), k, beta)
               THEN anon._refuse('anon.generalize: the table still has ' || classes || ' classes, more than the budget allows.')

@@ -1,5 +1,5 @@
--- anon._label_bounds: the values that a label of numbers or dates stands for, as bounds on the number line (NULL: none on
--- that side) and whether they belong to it; NULL where the label is not understood.
+-- anon._label_bounds: the values that a label of numbers or dates stands for, as bounds on the number line (NULL: none
+-- on that side) and whether they belong to it; NULL where the label is not understood.
 --     '*'                            everything
 --     '40', '2024-Q1', '1950s'       a number or a unit of the calendar (anon._calendar_cell)
 --     '<25', '<=25', '>80', '>=80', '90+', '<=1930s'

@@ -1,5 +1,5 @@
--- anon._partition: the buckets of one column that a Python function reported, as a table: bounds in the column's own type, and
--- a label of each.
+-- anon._partition: the buckets of one column that a Python function reported, as a table: bounds in the column's own
+-- type, and a label of each.
 --     label  'interval': [a, b), open at both ends of the column; 'median', 'mean': of the bucket's rows
 -- needs: python
 CREATE OR REPLACE MACRO anon._partition(caller, report, tbl, col, label) AS TABLE

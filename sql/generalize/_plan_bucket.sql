@@ -1,5 +1,5 @@
--- anon._plan_bucket: the cell with `b`, the last bucket that begins at or before the value. Where no cell of the grid holds
--- more than one beginning that is one comparison, else a binary search.
+-- anon._plan_bucket: the cell with `b`, the last bucket that begins at or before the value. Where no cell of the grid
+-- holds more than one beginning that is one comparison, else a binary search.
 CREATE OR REPLACE MACRO anon._plan_bucket(cell, lookup) AS
     struct_pack(x := cell.x, c := cell.c, n := cell.n, t := cell.t, b :=
         CASE WHEN cell.c.crowd <= 1

@@ -1,6 +1,6 @@
--- anon._plan_cells: a table with every value beside its bucket in a plan: each column a struct of `x` the value, `c` where the
--- plan keeps the column (NULL: not planned), `n` its number, `b` its bucket (NULL: the plan has none for it); and `_duckanon_p`,
--- the plan's lists. One step a stage, each over all columns at once.
+-- anon._plan_cells: a table with every value beside its bucket in a plan: each column a struct of `x` the value, `c`
+-- where the plan keeps the column (NULL: not planned), `n` its number, `b` its bucket (NULL: the plan has none for it);
+-- and `_duckanon_p`, the plan's lists. One step a stage, each over all columns at once.
 CREATE OR REPLACE MACRO anon._plan_cells(caller, tbl, plan) AS TABLE
 WITH _duckanon_lookup AS MATERIALIZED (
     SELECT struct_pack(*COLUMNS(*)) AS _duckanon_p FROM anon._plan_lookup(caller, tbl, plan)

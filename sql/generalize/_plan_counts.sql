@@ -1,5 +1,5 @@
--- anon._plan_counts: one column's row of anon.plan_coverage. (Not FILTER: in DuckDB 2.0 a condition over COLUMNS is there one
--- condition over all columns.)
+-- anon._plan_counts: one column's row of anon.plan_coverage. (Not FILTER: in DuckDB 2.0 a condition over COLUMNS is
+-- there one condition over all columns.)
 CREATE OR REPLACE MACRO anon._plan_counts(cell, name) AS
     struct_pack(column_name := name, is_planned := bool_or(cell.c IS NOT NULL), "rows" := count(*),
                 nulls := count(CASE WHEN cell.x IS NULL THEN 1 END),

@@ -1,12 +1,14 @@
--- anon._plan_lookup: a plan as lists that a value can be looked up in without a join, since a macro cannot write as many
--- joins as a plan has columns. One row:
+-- anon._plan_lookup: a plan as lists that a value can be looked up in without a join, since a macro cannot write as
+-- many joins as a plan has columns. One row:
 --     names    the planned columns, in lower case, in their order in `columns`
---     columns  where each one's buckets are in the flat lists (first .. last), how to search them, and the labels of NULL
---              and of values that the plan has never seen
+--     columns  where each one's buckets are in the flat lists (first .. last), how to search them, and the labels of
+--              NULL and of values that the plan has never seen
 --     numbers, texts, labels    of all buckets, sorted within each column: where a bucket begins, what it is called
---     grid     for each cell of an even grid over a column of numbers, the last bucket that begins before the cell; cells
---              are so many that few hold more than one beginning, and most values are one comparison from their bucket
--- `steps` are the strides of the binary search that is left to do: none longer than the most crowded cell, or the column.
+--     grid     for each cell of an even grid over a column of numbers, the last bucket that begins before the cell;
+--              cells are so many that few hold more than one beginning, and most values are one comparison from their
+--              bucket
+-- `steps` are the strides of the binary search that is left to do: none longer than the most crowded cell, or the
+-- column.
 CREATE OR REPLACE MACRO anon._plan_lookup(caller, tbl, plan) AS TABLE
 WITH _duckanon_buckets AS MATERIALIZED (
     SELECT lower(column_name) AS column_name, covers, label, lower AS "text", anon._plan_bound(covers, lower) AS number,

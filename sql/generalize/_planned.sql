@@ -1,4 +1,5 @@
--- anon._planned: the plan that Python fitted, with the column that carries the names of the planned columns in its type.
+-- anon._planned: the plan that Python fitted, with the column that carries the names of the planned columns in its
+-- type.
 --     identifiers  columns that look like direct identifiers, for which it is refused
 -- needs: python
 CREATE OR REPLACE MACRO anon._planned(caller, tbl, cols, k, beta, population, weights, hierarchies, max_suppressed_fraction,

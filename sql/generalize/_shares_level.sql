@@ -1,6 +1,6 @@
--- anon._shares_level: the t for which the product of the shares min(max(e^t w, 1), d) of all columns is the budget. ln(product)
--- is piecewise linear in t, and grows: it is solved between the corners around the budget, which are where a share leaves 1,
--- t = -ln w, and where it reaches the column's distinct count, t = ln d - ln w.
+-- anon._shares_level: the t for which the product of the shares min(max(e^t w, 1), d) of all columns is the budget.
+-- ln(product) is piecewise linear in t, and grows: it is solved between the corners around the budget, which are where
+-- a share leaves 1, t = -ln w, and where it reaches the column's distinct count, t = ln d - ln w.
 -- (greatest: DuckDB 1.5 computes this before anon.allocate refuses its arguments.)
 CREATE OR REPLACE MACRO anon._shares_level(log_budget, distinct_counts, weights) AS (
     WITH _duckanon_columns AS (

@@ -1,10 +1,12 @@
--- anon.allocate: how many distinct values each column may keep when all of them together may take `budget`: a list of whole
--- numbers in the order of `distinct_counts`, whose product does not exceed the budget and none of which could be one larger.
+-- anon.allocate: how many distinct values each column may keep when all of them together may take `budget`: a list of
+-- whole numbers in the order of `distinct_counts`, whose product does not exceed the budget and none of which could be
+-- one larger.
 --     distinct_counts  the values that each column has now: no column is given more
 --     weights          how much each column matters, NULL: all the same
--- Minimal is sum(w / d'), the weighted rank difference of quantiles (Probabilistic Anonymity, section 3.1, equation 1): each
--- column gets d' = d w; a column that has fewer values keeps them, one whose share is below 1 becomes one value, and the
--- rest is solved again (anon._shares_level). Shares are rounded down; what that leaves goes where one value more helps most.
+-- Minimal is sum(w / d'), the weighted rank difference of quantiles (Probabilistic Anonymity, Section 3.1, Equation 1):
+-- each column gets d' = d w; a column that has fewer values keeps them, one whose share is below 1 becomes one value,
+-- and the rest is solved again (anon._shares_level). Shares are rounded down; what that leaves goes where one value
+-- more helps most.
 -- test: tests/generalize/allocate.test
 CREATE OR REPLACE MACRO anon.allocate(budget, distinct_counts, weights := NULL) AS
     CASE WHEN budget IS NULL OR distinct_counts IS NULL THEN NULL

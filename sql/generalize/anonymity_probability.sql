@@ -1,5 +1,6 @@
--- anon.anonymity_probability: how likely a class has at least `k` members in a population of `population` people that is
--- divided into `distinct_values` equally likely classes, and what the Chernoff bound behind anon.distinct_budget promises.
+-- anon.anonymity_probability: how likely a class has at least `k` members in a population of `population` people that
+-- is divided into `distinct_values` equally likely classes, and what the Chernoff bound behind anon.distinct_budget
+-- promises.
 --     probability     P[X >= k], X binomial with n = population, p = 1 / distinct_values: exact, to some 12 digits
 --     chernoff_bound  1 - exp(-(n - (k-1) D)^2 / (2 n D)); 0 where a class is expected to have k - 1 members or fewer
 --     (Probabilistic Anonymity, proof of Theorem 4)

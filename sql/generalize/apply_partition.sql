@@ -1,6 +1,6 @@
 -- anon.apply_partition: a table with one column replaced by the labels of a partition of it (anon.quantile_partition,
--- anon.sampled_partition, anon.optimal_partition), as text. Values beyond its range get the label of the first or the last
--- bucket; NULL stays NULL. All other columns are unchanged.
+-- anon.sampled_partition, anon.optimal_partition), as text. Values beyond its range get the label of the first or the
+-- last bucket; NULL stays NULL. All other columns are unchanged.
 --     partition  the name of the partition's table
 -- test: tests/generalize/apply_partition.test
 CREATE OR REPLACE MACRO anon.apply_partition(tbl, col, partition) AS TABLE

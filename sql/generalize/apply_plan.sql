@@ -1,10 +1,12 @@
--- anon.apply_plan: a table with its planned columns made coarser as a stored plan says (anon.plan), all others unchanged.
--- The same value gets the same label in every table. Values beyond the fitted range go to the first or the last bucket,
--- categories and NULLs that the plan has never seen to its "rest"; nothing is lost, anon.plan_coverage counts them. No row is
--- dropped and no class counted: next month's table may have other small classes (anon.small_classes).
+-- anon.apply_plan: a table with its planned columns made coarser as a stored plan says (anon.plan), all others
+-- unchanged. The same value gets the same label in every table. Values beyond the fitted range go to the first or the
+-- last bucket, categories and NULLs that the plan has never seen to its "rest"; nothing is lost, anon.plan_coverage
+-- counts them. No row is dropped and no class counted: next month's table may have other small classes
+-- (anon.small_classes).
 --     plan  the name of the plan's table
--- Planned columns become what the plan's column `released` says, a struct of their names and types: a query's columns must
--- be known before any row is read. UNION BY NAME with nothing of that struct gives them these types, and leaves the others.
+-- Planned columns become what the plan's column `released` says, a struct of their names and types: a query's columns
+-- must be known before any row is read. UNION BY NAME with nothing of that struct gives them these types, and leaves
+-- the others.
 -- test: tests/generalize/apply_plan.test
 CREATE OR REPLACE MACRO anon.apply_plan(tbl, plan) AS TABLE
 WITH _duckanon_labelled AS (

@@ -1,20 +1,21 @@
 -- anon.generalization_loss: what a generalized release says less than the original: one row per column, and a last one
 -- without a name for the whole table.
 --     labels           different values of the released column
---     ncp              normalized certainty penalty, the mean over the original's rows of how much of the column's range
---                      the released value covers: 0 exact, 1 nothing is said; a row that was suppressed counts 1. Of the
---                      whole table: their mean, the global certainty penalty (GCP)
---     rank_difference, error_ratio   of numbers and dates: how far values are from the median and the mean of their bucket
---                      (anon._bucket_costs); NULL where labels overlap
---     classes, smallest_class, discernibility (sum of squared class sizes, and each suppressed row the size of the table),
+--     ncp              normalized certainty penalty, the mean over the original's rows of how much of the column's
+--                      range the released value covers: 0 exact, 1 nothing is said; a row that was suppressed counts 1.
+--                      Of the whole table: their mean, the global certainty penalty (GCP)
+--     rank_difference, error_ratio   of numbers and dates: how far values are from the median and the mean of their
+--                      bucket (anon._bucket_costs); NULL where labels overlap
+--     classes, smallest_class, discernibility (sum of squared class sizes, and each suppressed row the size of the
+--     table),
 --     average_class_over_k (rows / classes / k), suppressed_rows   of the whole table
---     original, released  names of tables, views or CTEs; released has the columns `cols` of the original, generalized, and
---                      possibly fewer rows. Labels may be single values, '[20, 30)', '<25', '>=80', '90+', '2024-Q1',
---                      '2020s', '021**', '{a, b}', '*' (everything), 'other' (what no other label says) and those of
---                      `hierarchies`. NULL is a value; where the original has none it says nothing, like '*'
+--     original, released  names of tables, views or CTEs; released has the columns `cols` of the original, generalized,
+--                      and possibly fewer rows. Labels may be single values, '[20, 30)', '<25', '>=80', '90+',
+--                      '2024-Q1', '2020s', '021**', '{a, b}', '*' (everything), 'other' (what no other label says) and
+--                      those of `hierarchies`. NULL is a value; where the original has none it says nothing, like '*'
 --     k                NULL: the smallest class
---     hierarchies      MAP {'education': 'education_hierarchy'}: tables with the value first, then its label of level 1,
---                      of level 2, ...
+--     hierarchies      MAP {'education': 'education_hierarchy'}: tables with the value first, then its label of level
+--                      1, of level 2, ...
 -- test: tests/generalize/generalization_loss.test
 CREATE OR REPLACE MACRO anon.generalization_loss(original, released, cols, k := NULL, hierarchies := NULL) AS TABLE
 WITH _duckanon_original AS MATERIALIZED (

@@ -1,12 +1,13 @@
--- anon.generalize: a table whose columns `cols` are made coarser until no one stands out in them; all others are unchanged.
--- Without a population the promise is hard: every class over `cols` has at least `k` rows. Classes that cannot reach k are left
--- out, at most `max_suppressed_fraction` of the rows. With one the table is (1-beta, k)-anonymous with respect to it: it has at
--- most anon.distinct_budget(population, k, beta) classes, and no row is left out. Both are counted before anything is returned.
+-- anon.generalize: a table whose columns `cols` are made coarser until no one stands out in them; all others are
+-- unchanged. Without a population the promise is hard: every class over `cols` has at least `k` rows. Classes that
+-- cannot reach k are left out, at most `max_suppressed_fraction` of the rows. With one the table is (1-beta,
+-- k)-anonymous with respect to it: it has at most anon.distinct_budget(population, k, beta) classes, and no row is left
+-- out. Both are counted before anything is returned.
 --     beta, population, weights, hierarchies, max_suppressed_fraction, methods   as in anon.plan
---     keep  other columns that look like direct identifiers (anon.direct_identifiers) but are to be released all the same;
---           without being named here they are refused
--- The rows come in a random order, since the old one may tell what was taken away. To use the same categories next month, store
--- the plan: anon.plan, anon.apply_plan.
+--     keep  other columns that look like direct identifiers (anon.direct_identifiers) but are to be released all the
+--           same; without being named here they are refused
+-- The rows come in a random order, since the old one may tell what was taken away. To use the same categories next
+-- month, store the plan: anon.plan, anon.apply_plan.
 -- test: tests/generalize/generalize.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.generalize(tbl, cols, k, beta := 0.1, population := NULL, weights := NULL, hierarchies := NULL,

@@ -1,5 +1,5 @@
--- anon.generalize_prefix: the first `keep` characters of a code, a star for each of the others: '02139' becomes '021**'.
--- NULL stays NULL.
+-- anon.generalize_prefix: the first `keep` characters of a code, a star for each of the others: '02139' becomes
+-- '021**'. NULL stays NULL.
 --     code  text, or a whole number (which has lost its leading zeros: pad it first)
 --     keep  how many characters stay; 0 leaves only stars, as many as the code has or more leave the code
 -- test: tests/generalize/generalize_prefix.test

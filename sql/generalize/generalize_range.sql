@@ -1,5 +1,5 @@
--- anon.generalize_range: the range that a number falls into, as the text '[20, 30)': from 20, below 30. Ranges are `step`
--- wide and one begins at `origin`. NULL stays NULL.
+-- anon.generalize_range: the range that a number falls into, as the text '[20, 30)': from 20, below 30. Ranges are
+-- `step` wide and one begins at `origin`. NULL stays NULL.
 --     step    any number above 0, such as 10 or 0.5
 -- It is worked out in doubles: whole numbers beyond 2^53 are not told apart.
 -- test: tests/generalize/generalize_range.test

@@ -1,5 +1,5 @@
 -- anon.hierarchy_level: the lowest level of a hierarchy at which the values of a column have at most `max_distinct`
--- different labels, as a table to join with: one row per value (Probabilistic Anonymity, section 4.2).
+-- different labels, as a table to join with: one row per value (Probabilistic Anonymity, Section 4.2).
 --     value, label, level (0 is the value itself), "rows" that have the value
 --     covered    whether the hierarchy has the value; those that it lacks get the label *, as do empty cells
 --     hierarchy  name of a table: first column the value, then its label of level 1, of level 2, ...

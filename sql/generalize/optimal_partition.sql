@@ -1,13 +1,14 @@
--- anon.optimal_partition: a column of numbers, dates or timestamps in buckets of at least `k` rows, equal values together, at
--- the least cost that any such partition has; one row per bucket.
---     cost    what is minimized, summed over the buckets:
---             'squares'  squared distances to the bucket's mean      'median'  distances to its median
---             'radius'   half its range, times its rows              'center'  half its range: the largest of all buckets
---     lower, upper   where a bucket begins, and where the next one does: round numbers between the values; the column's own ends
+-- anon.optimal_partition: a column of numbers, dates or timestamps in buckets of at least `k` rows, equal values
+-- together, at the least cost that any such partition has; one row per bucket.
+--     cost    what is minimized, summed over the buckets: 'squares'  squared distances to the bucket's mean
+--             'median'  distances to its median 'radius'   half its range, times its rows              'center'  half
+--             its range: the largest of all buckets
+--     lower, upper   where a bucket begins, and where the next one does: round numbers between the values; the column's
+--                    own ends
 --     label   'interval', 'median' or 'mean'
 --     nulls   'error': NULLs are refused; 'drop': they are left out
 -- The paper's dynamic program takes n k steps; this one takes about n, whatever k is.
---     (Probabilistic Anonymity, section 4.1)
+--     (Probabilistic Anonymity, Section 4.1)
 -- test: tests/generalize/optimal_partition.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.optimal_partition(tbl, col, k, cost := 'squares', label := 'interval', nulls := 'error') AS TABLE

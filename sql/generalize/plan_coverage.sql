@@ -1,6 +1,6 @@
--- anon.plan_coverage: how well a stored plan fits a table, one row per planned column: rows whose value lies below or above
--- the range that the plan was fitted on (they go to its first or last bucket), rows with a value that it has never seen (they
--- go to its rest), and NULLs.
+-- anon.plan_coverage: how well a stored plan fits a table, one row per planned column: rows whose value lies below or
+-- above the range that the plan was fitted on (they go to its first or last bucket), rows with a value that it has
+-- never seen (they go to its rest), and NULLs.
 -- test: tests/generalize/plan_coverage.test
 CREATE OR REPLACE MACRO anon.plan_coverage(tbl, plan) AS TABLE
 WITH _duckanon_counts AS (

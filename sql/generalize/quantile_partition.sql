@@ -1,12 +1,13 @@
--- anon.quantile_partition: a column of numbers, dates or timestamps in buckets of equal size, one row each: the quantile
--- transformation, which has the smallest rank difference of all partitions in which a bucket has at least `k` rows and equal
--- values are together.
+-- anon.quantile_partition: a column of numbers, dates or timestamps in buckets of equal size, one row each: the
+-- quantile transformation, which has the smallest rank difference of all partitions in which a bucket has at least `k`
+-- rows and equal values are together.
 --     k | buckets  give one: the least rows of a bucket, or how many buckets there may be (fewer where ties force it)
 --     label        'interval', 'median' or 'mean'
 --     nulls        'error': NULLs are refused; 'drop': they are left out
---     lower, upper where it begins, and where the next one does: round numbers between the values; the column's own ends
+--     lower, upper where it begins, and where the next one does: round numbers between the values; the column's own
+--     ends
 --     cost         its rank difference: m^2 / 4, rounded down, for m rows that all become their median
---     (Probabilistic Anonymity, section 4.1, Definition 9; Theorem 5 with equal values together)
+--     (Probabilistic Anonymity, Section 4.1, Definition 9; Theorem 5 with equal values together)
 -- anon.apply_partition puts the labels into a table.
 -- test: tests/generalize/quantile_partition.test
 -- needs: python

@@ -1,5 +1,5 @@
--- anon.safe_harbor_date: what the HIPAA safe harbor leaves of a date, 45 CFR 164.514(b)(2)(i)(C): the year, as text.
--- A year that tells an age over 89 may not stay either: for a date of birth that is every year in which somebody was born
+-- anon.safe_harbor_date: what the HIPAA safe harbor leaves of a date, 45 CFR 164.514(b)(2)(i)(C): the year, as text. A
+-- year that tells an age over 89 may not stay either: for a date of birth that is every year in which somebody was born
 -- who turned or turns 90 in the year of `as_of`, or before it. They become one category, '<=1936' for a date in 2026.
 -- Dates that are no dates of birth are only touched where they lie so far back. NULL stays NULL.
 --     as_of  the day on which the ages are counted, NULL: today. A table that is released again next year has another

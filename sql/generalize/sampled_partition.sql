@@ -1,15 +1,17 @@
--- anon.sampled_partition: a column of numbers, dates or timestamps in about equal buckets, cut where a uniform sample is cut: one
--- pass over the table, in memory that depends on the sample alone.
---     epsilon, delta  with a probability of 1 - delta, all cuts at once are at most epsilon times the number of rows away from
---                     the rank where they belong: sample_rows = ln(2 / delta) / (2 epsilon^2), the inequality of Dvoretzky,
---                     Kiefer, Wolfowitz and Massart. The paper's 1 / epsilon ln(1 / delta) is too few by a factor of about
---                     1 / (2 epsilon)
---     sample_rows     NULL: as said; or how many rows to draw (at most 999,999): `rank_error` then says which epsilon that gives
+-- anon.sampled_partition: a column of numbers, dates or timestamps in about equal buckets, cut where a uniform sample
+-- is cut: one pass over the table, in memory that depends on the sample alone.
+--     epsilon, delta  with a probability of 1 - delta, all cuts at once are at most epsilon times the number of rows
+--                     away from the rank where they belong: sample_rows = ln(2 / delta) / (2 epsilon^2), the inequality
+--                     of Dvoretzky, Kiefer, Wolfowitz and Massart. The paper's 1 / epsilon ln(1 / delta) is too few by
+--                     a factor of about 1 / (2 epsilon)
+--     sample_rows     NULL: as said; or how many rows to draw (at most 999,999): `rank_error` then says which epsilon
+--                     that gives
 --     label           'interval', 'median' or 'mean', the latter two of the sample
---     lower, upper    where a bucket begins, and where the next one does: round numbers between values of the sample, and its ends
+--     lower, upper    where a bucket begins, and where the next one does: round numbers between values of the sample,
+--                     and its ends
 --     rows, cost      estimated from the sample
 -- NULLs are left out. The sample is the sample_rows rows with the smallest random numbers: what a reservoir would hold.
---     (Probabilistic Anonymity, section 4.1, "Efficient Approximate Quantiles using Samples")
+--     (Probabilistic Anonymity, Section 4.1, "Efficient Approximate Quantiles using Samples")
 -- test: tests/generalize/sampled_partition.test
 CREATE OR REPLACE MACRO anon.sampled_partition(tbl, col, buckets, epsilon := 0.005, delta := 0.05, sample_rows := NULL,
                                                label := 'interval') AS TABLE

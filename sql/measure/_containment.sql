@@ -1,6 +1,6 @@
 -- anon._containment: in which classes of a release each combination of values may be: one row per combination and block
--- (anon._release_classes), with the classes of the block that hold it as a bit string. A label's classes are a bit string
--- too: what holds a person in all columns is their conjunction, whatever the number of classes.
+-- (anon._release_classes), with the classes of the block that hold it as a bit string. A label's classes are a bit
+-- string too: what holds a person in all columns is their conjunction, whatever the number of classes.
 --     lists, rules, parts, classes  names of steps: anon._cell_lists of the people, whose other columns come back too,
 --                                   anon._label_rules, anon._label_parts, anon._release_classes
 CREATE OR REPLACE MACRO anon._containment(lists, rules, parts, classes) AS TABLE

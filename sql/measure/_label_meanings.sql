@@ -1,8 +1,8 @@
--- anon._label_meanings: what the labels of a release hold, as one list of structs for Python: column_name, label, rule, held_from,
--- held_to, value (anon._label_rules; of a listed value held_from is its place on the number line). Only columns are read that
--- were released as labels: text where the original has numbers, dates or booleans, or text that the original does not have
--- and that looks like labels: '*', 'other', '{a, b}', '021**', one of a hierarchy, NULL, or nothing but prefixes of values.
--- Values, and numbers as text, are left out: they mean themselves.
+-- anon._label_meanings: what the labels of a release hold, as one list of structs for Python: column_name, label, rule,
+-- held_from, held_to, value (anon._label_rules; of a listed value held_from is its place on the number line). Only
+-- columns are read that were released as labels: text where the original has numbers, dates or booleans, or text that
+-- the original does not have and that looks like labels: '*', 'other', '{a, b}', '021**', one of a hierarchy, NULL, or
+-- nothing but prefixes of values. Values, and numbers as text, are left out: they mean themselves.
 CREATE OR REPLACE MACRO anon._label_meanings(caller, original, released, cols, hierarchies) AS (
     WITH _duckanon_unseen AS MATERIALIZED (
         FROM query(

@@ -1,9 +1,12 @@
--- anon._label_parts: a number for every value of the people and for every label of a release, such that a label may hold a value
--- only where their numbers are equal, or the label's is one of those that are to be tried with every value:
+-- anon._label_parts: a number for every value of the people and for every label of a release, such that a label may
+-- hold a value only where their numbers are equal, or the label's is one of those that are to be tried with every
+-- value:
 --     0           the label says everything
---     its number  in columns in which no value has two labels; such a value gets the number of its label, -2 where it has none
---     -3, -4, ... in the others: the sorted values are cut into buckets, and a label is in those of its values, four at most:
---                 of the four columns whose labels are narrowest, with as many buckets that a label lies in about two
+--     its number  in columns in which no value has two labels; such a value gets the number of its label, -2 where it
+--                 has none
+--     -3, -4, ... in the others: the sorted values are cut into buckets, and a label is in those of its values, four at
+--                 most: of the four columns whose labels are narrowest, with as many buckets that a label lies in about
+--                 two
 --     -1          labels that lie in more buckets, and those of all other columns: what they hold must be looked up
 --     value, number          of a value, its place on the number line; label_number is NULL
 --     lists, rules  names of steps: anon._cell_lists of the people, anon._label_rules

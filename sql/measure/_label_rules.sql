@@ -4,7 +4,8 @@
 --                'interval'    of numbers and dates: from held_from to held_to
 --                'listed'      one row for each value that it holds; 'nothing' where there is none
 --     is_exact   of the column: apart from the labels for everything, no value is held by two
---     people, shown   names of steps: a table with all values that are asked for, and the different labels (place, label)
+--     people, shown   names of steps: a table with all values that are asked for, and the different labels (place,
+--                     label)
 -- Labels are read as anon.generalization_loss reads them, which refuses those that it does not understand.
 CREATE OR REPLACE MACRO anon._label_rules(caller, people, shown, cols, hierarchies) AS TABLE
 WITH _duckanon_labels AS MATERIALIZED (

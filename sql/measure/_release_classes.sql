@@ -1,6 +1,9 @@
--- anon._release_classes: the classes of a release in blocks, such that only the classes of a few blocks can hold a person.
---     key     for each column a number of its label in anon._label_parts; a class whose labels have several is in as many blocks
---     class   the number of the class in its block, from 0; numbers   those of its labels, for all columns; shown_class   its own
+-- anon._release_classes: the classes of a release in blocks, such that only the classes of a few blocks can hold a
+-- person.
+--     key     for each column a number of its label in anon._label_parts; a class whose labels have several is in as
+--             many blocks
+--     class   the number of the class in its block, from 0; numbers   those of its labels, for all columns; shown_class
+--             its own
 --     lists, rules, parts  names of steps: anon._cell_lists of the release, anon._label_rules and anon._label_parts
 CREATE OR REPLACE MACRO anon._release_classes(lists, rules, parts) AS TABLE
 WITH _duckanon_shown_rows AS MATERIALIZED (

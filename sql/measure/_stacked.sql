@@ -1,5 +1,5 @@
--- anon._stacked: the chosen columns of several tables below each other, `_duckanon_release` says which table a row is from. An
--- unknown number of tables is read by a UNION ALL that is put together for query() when the call is bound.
+-- anon._stacked: the chosen columns of several tables below each other, `_duckanon_release` says which table a row is
+-- from. An unknown number of tables is read by a UNION ALL that is put together for query() when the call is bound.
 --     releases  a MAP or STRUCT from names to tables: MAP {'swapped': 'svd', 'clusters': 'pica'}
 CREATE OR REPLACE MACRO anon._stacked(caller, releases, cols) AS TABLE
 FROM query(

@@ -1,5 +1,6 @@
--- anon._unseen_labels: the different texts of a released column that are not values of the original's; none where the released
--- column is not text, all where the original's is not. Types are known when the query is bound: other columns are not read.
+-- anon._unseen_labels: the different texts of a released column that are not values of the original's; none where the
+-- released column is not text, all where the original's is not. Types are known when the query is bound: other columns
+-- are not read.
 --     is_prefix   a value of the original begins like it
 CREATE OR REPLACE MACRO anon._unseen_labels(original, released, place, column_name) AS TABLE
 WITH _duckanon_known AS (

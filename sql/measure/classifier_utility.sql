@@ -1,9 +1,11 @@
--- anon.classifier_utility: what a model learns from a release: trained on released rows and on as many originals, tested on other
--- originals. One row per model and measure.
---     target    the column to predict, one of `cols` or another: a category (auc where it has two values, accuracy) or a number (r2)
---     holdout   people whom the release was not made from, to test on; NULL: a random part of `original`, which the release may
---               have been made from
---     model     'boosted_trees', 'linear' (logistic for categories), and 'constant', which knows the target's distribution only
+-- anon.classifier_utility: what a model learns from a release: trained on released rows and on as many originals,
+-- tested on other originals. One row per model and measure.
+--     target    the column to predict, one of `cols` or another: a category (auc where it has two values, accuracy) or
+--               a number (r2)
+--     holdout   people whom the release was not made from, to test on; NULL: a random part of `original`, which the
+--               release may have been made from
+--     model     'boosted_trees', 'linear' (logistic for categories), and 'constant', which knows the target's
+--               distribution only
 --     trained_on_original, trained_on_released, difference   the scores;  train_rows, test_rows
 -- test: tests/measure/classifier_utility.test
 -- needs: python

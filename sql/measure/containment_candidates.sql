@@ -1,8 +1,9 @@
--- anon.containment_candidates: the original, and for every record in `candidates` how many released rows may be its own:
--- all their cells hold its values. 0: it was suppressed, or its values are not covered. A suppressed record may have some all
--- the same: those of another class that hold its values, and a value that only suppressed rows had may be any 'other'.
---     original, released, hierarchies  as in anon.generalization_loss; a released cell may also be an interval STRUCT(lo, hi),
---                                      as anon.boxes makes them, whose ends belong to it
+-- anon.containment_candidates: the original, and for every record in `candidates` how many released rows may be its
+-- own: all their cells hold its values. 0: it was suppressed, or its values are not covered. A suppressed record may
+-- have some all the same: those of another class that hold its values, and a value that only suppressed rows had may be
+-- any 'other'.
+--     original, released, hierarchies  as in anon.generalization_loss; a released cell may also be an interval
+--                                      STRUCT(lo, hi), as anon.boxes makes them, whose ends belong to it
 -- What is looked at are different values, labels and classes: where no value has two labels it is a join on the labels,
 -- where they overlap (boxes) values are cut into buckets, and the classes of a label in its buckets are bit strings.
 -- test: tests/measure/containment_candidates.test

@@ -1,12 +1,16 @@
 -- anon.containment_risk: how likely an attacker who knows the columns of a person finds the right row of a generalized
 -- release, whose cells hold the values of more than one, for the three attackers of anon.reidentification_risk:
---     prosecutor  knows that the person is in the table: 1 / released rows that hold the person (anon.containment_candidates)
---     journalist  does not know it. With a population table: takes a released row, 1 / people of the population whom it holds;
---                 with the number of people in the population: expected from the candidates, as there
+--     prosecutor  knows that the person is in the table: 1 / released rows that hold the person
+--                 (anon.containment_candidates)
+--     journalist  does not know it. With a population table: takes a released row, 1 / people of the population whom it
+--                 holds; with the number of people in the population: expected from the candidates, as there
 --     marketer    wants as many as possible: only the average counts
---     maximum_risk, average_risk, rows_at_risk and fraction_at_risk (risk above `threshold`), over the original's rows, for a
---     population table over the released ones; rows_without_candidate   nobody is found: suppressed or not covered, risk 0
---     population  NULL, the number of people that the original is a sample of, or a table of all of them with the columns
+--     maximum_risk, average_risk, rows_at_risk and fraction_at_risk (risk above `threshold`), over the original's rows,
+--     for a
+--     population table over the released ones; rows_without_candidate   nobody is found: suppressed or not covered,
+--                                                                       risk 0
+--     population  NULL, the number of people that the original is a sample of, or a table of all of them with the
+--                 columns
 --     original, released, hierarchies  as in anon.containment_candidates
 -- test: tests/measure/containment_risk.test
 CREATE OR REPLACE MACRO anon.containment_risk(
@@ -61,7 +65,7 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
 ), _duckanon_risks AS (
     SELECT 'prosecutor' AS attacker, size_rows, candidates = 0 AS is_nobody,
            CASE WHEN candidates = 0 THEN 0.0::DOUBLE ELSE 1 / candidates END AS risk
-    FROM _duckanon_sizes
+    FROM _duckanon_sizes, _duckanon_universe WHERE sampled IS NOT NULL          -- so that a wrong population is refused
     UNION ALL
     SELECT 'journalist', size_rows, candidates = 0,
            CASE WHEN candidates = 0 THEN 0.0::DOUBLE ELSE anon._expected_risk(candidates, sampled) END
@@ -69,16 +73,8 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
     UNION ALL
     SELECT 'journalist', size_rows, people = 0, CASE WHEN people = 0 THEN 0.0::DOUBLE ELSE 1 / people END
     FROM _duckanon_sizes_outside WHERE typeof(population) = 'VARCHAR'
-), _duckanon_attackers AS (
-    SELECT attacker, max(risk) AS maximum_risk, sum(risk * size_rows) / sum(size_rows) AS average_risk,
-           coalesce(sum(size_rows) FILTER (risk > threshold), 0)::BIGINT AS rows_at_risk,
-           coalesce(sum(size_rows) FILTER (risk > threshold), 0) / sum(size_rows) AS fraction_at_risk,
-           coalesce(sum(size_rows) FILTER (is_nobody), 0)::BIGINT AS rows_without_candidate
-    FROM _duckanon_risks, _duckanon_universe WHERE sampled IS NOT NULL GROUP BY attacker
 )
-FROM (FROM _duckanon_attackers
-      UNION ALL
-      SELECT 'marketer', NULL, average_risk, NULL, NULL, rows_without_candidate FROM _duckanon_attackers WHERE attacker = 'journalist')
+FROM anon._attackers('_duckanon_risks', threshold)
 ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker);
 COMMENT ON MACRO TABLE anon.containment_risk IS
     'Prosecutor, journalist and marketer risk of a generalized release, whose cells hold the values of several people.';

@@ -1,14 +1,15 @@
--- anon.matching_attack: how many records are found again by their nearest released row, and whether an attacker can tell which.
---     key            a column of both tables by which a released row is the image of a record; NULL: the n-th row is the n-th
---                    record's
+-- anon.matching_attack: how many records are found again by their nearest released row, and whether an attacker can
+-- tell which.
+--     key            a column of both tables by which a released row is the image of a record; NULL: the n-th row is
+--                    the n-th record's
 --     records, released_rows, images   and how many records have an image
 --     matched        the share of the records whose nearest released row is their own image; a tie of m rows counts 1/m
 --     expected       what guessing would give;  tied_rows  how many rows are nearest, on average
---     distance_auc, ambiguity_auc, uncertainty_auc   how well each measure tells right matches from wrong ones: 0.5 not at all, 1
---                    perfectly; NULL where all are right or all wrong
+--     distance_auc, ambiguity_auc, uncertainty_auc   how well each measure tells right matches from wrong ones: 0.5 not
+--                    at all, 1 perfectly; NULL where all are right or all wrong
 --     log            as in anon.prediction_risk
 -- For releases that have an image of each record, such as noise or microaggregation (their `key` keeps it).
---     (Spectral Anonymization of Data, section 4.2, figure 4-4)
+--     (Thesis, Section 4.2, Figure 4-4)
 -- test: tests/measure/matching_attack.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.matching_attack(original, released, cols, key := NULL, k := 5, log := NULL) AS TABLE

@@ -1,5 +1,5 @@
--- anon.prediction_risk: how well each original record can be predicted from a release, one row per record: what an attacker
--- who knows the record's values, or some guess at them, finds nearest to it.
+-- anon.prediction_risk: how well each original record can be predicted from a release, one row per record: what an
+-- attacker who knows the record's values, or some guess at them, finds nearest to it.
 --     record       the values of `cols`
 --     distance     to the nearest released row: the root of the mean squared difference of the standardised columns
 --     ambiguity    the distance to the nearest over that to the k-th nearest row: 0 one row stands out, 1 a tie of k
@@ -7,7 +7,7 @@
 --     sample       look at so many originals, drawn at random; NULL: all
 --     log          the columns to take logarithms of; NULL: those that are positive and heavily skewed; []: none
 -- Distances are exact. A missing value is a category of its own, and differs from every other.
---     (Spectral Anonymization of Data, section 3.1)
+--     (Thesis, Section 3.1)
 -- test: tests/measure/prediction_risk.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.prediction_risk(original, released, cols, k := 5, sample := NULL, log := NULL, seed := NULL) AS TABLE

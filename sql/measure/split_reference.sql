@@ -1,5 +1,5 @@
--- anon.split_reference: a table's rows with a column `is_reference`, true for a random part of them: the people to compare a
--- release of the others with. Exactly the asked share of the rows is drawn.
+-- anon.split_reference: a table's rows with a column `is_reference`, true for a random part of them: the people to
+-- compare a release of the others with. Exactly the asked share of the rows is drawn.
 --     fraction  the share of the rows that become the reference
 --     seed      NULL draws anew each time; a number repeats the split, whatever order the rows are stored in
 -- Rows that are equal in all columns are drawn apart from each other like all others.

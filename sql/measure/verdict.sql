@@ -1,6 +1,7 @@
 -- anon.verdict: whether a release keeps its promises, one row each, for jobs that must stop when one is broken.
---     promise    the measures of anon.privacy_test; with `min_k` k_anonymity (of `cols`); with `max_correlation_difference`
---                correlation (the median difference of anon.utility); with `max_detectability_auc` detectability
+--     promise    the measures of anon.privacy_test; with `min_k` k_anonymity (of `cols`); with
+--                `max_correlation_difference` correlation (the median difference of anon.utility); with
+--                `max_detectability_auc` detectability
 --     measured, "limit", pass
 --     reference, holdout, log, seed  as in anon.privacy_test
 -- test: tests/measure/verdict.test

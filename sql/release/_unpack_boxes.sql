@@ -1,5 +1,6 @@
--- anon._unpack_boxes: the lists that anon.boxes got back from Python as rows: the number of the box, the intervals of `cols`,
--- and all other columns under their names and types. The two empty sides of the join bring the names and types of both.
+-- anon._unpack_boxes: the lists that anon.boxes got back from Python as rows: the number of the box, the intervals of
+-- `cols`, and all other columns under their names and types. The two empty sides of the join bring the names and types
+-- of both.
 -- needs: python
 CREATE OR REPLACE MACRO anon._unpack_boxes(result, tbl, cols) AS TABLE
 SELECT * EXCLUDE (_duckanon_none)

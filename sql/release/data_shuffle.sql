@@ -1,7 +1,7 @@
--- anon.data_shuffle: every column keeps exactly its values, rearranged to the ranks of a normal sample with the table's rank
--- correlations: keeps distributions exactly, rank correlations nearly, and nothing beyond.
+-- anon.data_shuffle: every column keeps exactly its values, rearranged to the ranks of a normal sample with the table's
+-- rank correlations: keeps distributions exactly, rank correlations nearly, and nothing beyond.
 --     nulls, seed  as in anon.svd_swap
---     (Spectral Anonymization of Data, section 2.3.3: synthetic-guided swapping)
+--     (Thesis, Section 2.3.3: synthetic-guided swapping)
 -- test: tests/release/data_shuffle.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.data_shuffle(tbl, cols, nulls := 'error', seed := NULL) AS TABLE

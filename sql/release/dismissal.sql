@@ -1,10 +1,13 @@
--- anon.dismissal: which boxes to leave out of a statistic, since wide boxes make it uncertain and few records do too. Three rows: 'everything' is kept, 'paper' as the papers choose,
--- 'corrected' counts the shift too. Nothing is applied: the boxes left out are not like the others, and the shift is large.
---     statistic   mean, variance, standard_deviation, covariance, correlation or regression (the target first), of `cols`
+-- anon.dismissal: which boxes to leave out of a statistic, since wide boxes make it uncertain and few records do too.
+-- Three rows: 'everything' is kept, 'paper' as the papers choose, 'corrected' counts the shift too. Nothing is applied:
+-- the boxes left out are not like the others, and the shift is large.
+--     statistic   mean, variance, standard_deviation, covariance, correlation or regression (the target first), of
+--                 `cols`
 --     threshold   boxes that contribute more than this to the half-width are left out
 --     dismissed   the numbers of the boxes that are left out
---     privacy     half-width from the boxes;  statistical   standard error;  shift   how far the estimate moves;  total   their sum
---     (Data Anonymization that Leads to the Most Accurate Estimates, section III; ERRATA: exact solution, selection bias)
+--     privacy     half-width from the boxes;  statistical   standard error;  shift   how far the estimate moves;  total
+--                 their sum
+--     (Accurate Boxes, Section III; ERRATA: exact solution, selection bias)
 -- test: tests/release/dismissal.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.dismissal(boxed, statistic, cols) AS TABLE

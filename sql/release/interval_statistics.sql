@@ -1,12 +1,12 @@
--- anon.interval_statistics: means, variances, standard deviations, covariances and correlations of columns of intervals, each
--- with a range that the statistic of every table within the boxes keeps to, the original's among them.
+-- anon.interval_statistics: means, variances, standard deviations, covariances and correlations of columns of
+-- intervals, each with a range that the statistic of every table within the boxes keeps to, the original's among them.
 --     estimate       every record at the midpoint of its box
 --     lower, upper   guaranteed;  lower_looseness, upper_looseness   the exact ends are at most so far inside, proven
 --     linear_halfwidth   by the derivatives, as in the papers: the right width in the wrong place
 --     standard_error     of the sampling;  records
 --     weights        a column of weights, NULL: all the same;  unbiased   variances times N / (N - 1)
 -- Dates and timestamps count in days since 1970. The cost goes with the number of distinct boxes.
---     (Data Anonymization that Leads to the Most Accurate Estimates; ERRATA: exact ranges)
+--     (Accurate Boxes; ERRATA: exact ranges)
 -- test: tests/release/interval_statistics.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.interval_statistics(boxed, cols, weights := NULL, unbiased := false) AS TABLE

@@ -1,8 +1,9 @@
--- anon.label_boxes: a table with the number of the box of a box table (anon.box_table) that each row falls into, in `box`; NULL
--- where it falls into none, or has a NULL. A row on the border of two boxes goes to the one with the smaller number.
+-- anon.label_boxes: a table with the number of the box of a box table (anon.box_table) that each row falls into, in
+-- `box`; NULL where it falls into none, or has a NULL. A row on the border of two boxes goes to the one with the
+-- smaller number.
 --     cols  the columns of intervals of the box table, which the table has as numbers or dates
--- Boxes are found by a range join on the first two columns, in alphabetical order: the time goes with the rows times the boxes
--- that overlap in them.
+-- Boxes are found by a range join on the first two columns, in alphabetical order: the time goes with the rows times
+-- the boxes that overlap in them.
 -- test: tests/release/label_boxes.test
 CREATE OR REPLACE MACRO anon.label_boxes(tbl, box_table, cols) AS TABLE
 WITH _duckanon_boxes AS MATERIALIZED (
