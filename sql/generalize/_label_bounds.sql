@@ -12,6 +12,8 @@ CREATE OR REPLACE MACRO anon._label_bounds(label, kind) AS
             [regexp_extract(label, '^\s*(\[|\(|<=|>=|<|>|)\s*([^,]+?)\s*(?:,\s*([^,]+?)\s*)?(\]|\)|\+|)\s*$',
                             ['sign', 'first', 'second', 'finish'])],
             lambda parts: {'sign': parts.sign, 'finish': parts.finish, 'is_pair': parts.second <> '',
-                           'cells': list_transform([parts.first, parts.second], lambda cell: anon._label_cell(cell, kind))}),
+                           'cells': list_transform([parts.first, parts.second],
+                                                   lambda cell: anon._label_cell(cell, kind))}),
         lambda read: CASE WHEN label = '*' THEN anon._interval(NULL, true, NULL, true)
-                          ELSE anon._read_bounds(read.sign, read.finish, read.is_pair, read.cells[1], read.cells[2]) END)[1];
+                          ELSE anon._read_bounds(read.sign, read.finish, read.is_pair,
+                                                 read.cells[1], read.cells[2]) END)[1];

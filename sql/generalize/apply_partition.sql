@@ -8,8 +8,7 @@ WITH _duckanon_plan AS (
     SELECT col AS column_name, CASE anon._kind(typeof(lower)) WHEN 'date' THEN 'time' ELSE 'number' END AS covers,
            CAST(lower AS VARCHAR) AS lower, CAST(upper AS VARCHAR) AS upper, label, "rows", released
     FROM query_table(anon._checked('anon.apply_partition', partition, [col]))
-         LEFT JOIN (SELECT struct_pack(*COLUMNS(*)) AS released
-                    FROM (SELECT CAST(COLUMNS([col]) AS VARCHAR) FROM query_table(tbl)) LIMIT 0) ON true
+         LEFT JOIN anon._released_types(tbl, [col]) ON true
 )
 FROM anon.apply_plan(tbl, '_duckanon_plan');
 COMMENT ON MACRO TABLE anon.apply_partition IS

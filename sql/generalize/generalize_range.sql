@@ -10,7 +10,7 @@ CREATE OR REPLACE MACRO anon.generalize_range(value, step, origin := 0) AS
               THEN anon._refused('anon.generalize_range', 'origin', 'a finite number', origin)
          WHEN value IS NULL THEN NULL
          WHEN coalesce(NOT isfinite(TRY_CAST(value AS DOUBLE)), true)
-              THEN anon._refused('anon.generalize_range', 'value', 'a finite number', value)
+              THEN anon._refused_cell('anon.generalize_range', 'value', 'a finite number', value)
          ELSE anon._range_label(anon._range_place(TRY_CAST(value AS DOUBLE), TRY_CAST(step AS DOUBLE),
                                                   TRY_CAST(origin AS DOUBLE)),
                                 TRY_CAST(step AS DOUBLE), TRY_CAST(origin AS DOUBLE)) END;

@@ -9,7 +9,7 @@ CREATE OR REPLACE MACRO anon.hierarchy_level(tbl, col, hierarchy, max_distinct) 
 WITH _duckanon_values AS MATERIALIZED (
     SELECT COLUMNS([col]) AS value, count(*) AS size
     FROM query_table(anon._checked_name('anon.hierarchy_level', 'col', 'one column', col,
-             anon._checked_name('anon.hierarchy_level', 'hierarchy', 'a table, a view or a CTE', hierarchy,
+             anon._checked_table('anon.hierarchy_level', 'hierarchy', hierarchy,
                  anon._checked_whole('anon.hierarchy_level', 'max_distinct', max_distinct, 1,
                      anon._checked('anon.hierarchy_level', tbl, ['*'])))))
     GROUP BY ALL

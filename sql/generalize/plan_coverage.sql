@@ -4,7 +4,8 @@
 -- test: tests/generalize/plan_coverage.test
 CREATE OR REPLACE MACRO anon.plan_coverage(tbl, plan) AS TABLE
 WITH _duckanon_counts AS (
-    SELECT anon._plan_counts(COLUMNS(* EXCLUDE (_duckanon_p)), any_value(alias(COLUMNS(* EXCLUDE (_duckanon_p)))))
+    SELECT anon._plan_counts(COLUMNS(* EXCLUDE (_duckanon_lists)),
+                             any_value(alias(COLUMNS(* EXCLUDE (_duckanon_lists)))))
     FROM anon._plan_cells('anon.plan_coverage', tbl, plan)
 )
 SELECT * EXCLUDE (is_planned)

@@ -7,15 +7,16 @@
 --                 list
 -- test: tests/generalize/safe_harbor_zip.test
 CREATE OR REPLACE MACRO anon.safe_harbor_zip(zip, small_zip3 := NULL) AS
-    CASE WHEN NOT coalesce(list_bool_and(list_transform(TRY_CAST(small_zip3 AS VARCHAR[]),
-                                                        lambda area: coalesce(regexp_full_match(area, '\d{1,3}'), false))),
+    CASE WHEN NOT coalesce(list_bool_and(
+                               list_transform(TRY_CAST(small_zip3 AS VARCHAR[]),
+                                              lambda area: coalesce(regexp_full_match(area, '\d{1,3}'), false))),
                            small_zip3 IS NULL OR ends_with(typeof(small_zip3), ']'))
               THEN anon._refused('anon.safe_harbor_zip', 'small_zip3', 'a list of three-digit areas such as [''036'']',
                                  small_zip3)
          WHEN list_contains(
                   coalesce(list_transform(TRY_CAST(small_zip3 AS VARCHAR[]), lambda area: lpad(area, 3, '0')),
-                           ['036', '059', '063', '102', '203', '556', '692', '790', '821', '823', '830', '831', '878', '879',
-                            '884', '890', '893']),
+                           ['036', '059', '063', '102', '203', '556', '692', '790', '821', '823', '830', '831', '878',
+                            '879', '884', '890', '893']),
                   left(anon._zip_digits(zip), 3)) THEN '000'
          ELSE left(anon._zip_digits(zip), 3) END;
 COMMENT ON MACRO anon.safe_harbor_zip IS

@@ -3,12 +3,12 @@
 --     eigenvalue, cumulative   the component's variance, and the share of the first ones up to it
 --     ks, p_value              the two-sided Kolmogorov-Smirnov test between original and release
 --     reference_ks, reference_p_value   the same between original and `reference`, a sample of other people: the
---                                       yardstick
+--                  yardstick
 --     kernel       'polynomial': (x'y + 1)^degree; 'gaussian': exp(-|x - y|^2 / (2 sigma^2)), sigma the median
 --                  distance; 'exponential': exp(x'y / the number of columns)
 --     standardize  false leaves numbers (their logarithms) at their own scale, as the Thesis does: then the components
 --                  are nearly linear and test little
---     points       compare so many rows of each, drawn at random (the Thesis: 1296); NULL: all
+--     points       compare this many rows of each, drawn at random (the Thesis: 1296); NULL: all
 --     log          as in anon.prediction_risk
 -- Exact up to some thousands of rows, by 500 landmarks (Nystroem) above: linear in the rows.
 --     (Thesis, Section 3.2, Table 5.1; the kernel is centred)

@@ -1,13 +1,15 @@
 -- anon.linkage_risk: how much better an attacker who knows some columns of a person predicts others from the release,
 -- than for people who are not in the data; one row per secret column.
---     known_cols, secret_cols   what is known, what is to be found out: the nearest released row's value is taken over
+--     known_cols, secret_cols   what is known, and what is to be found out: the nearest released row's value is taken
 --     control        a table of people from the same population who are not in `original`; NULL: a naive guess is the
 --                    baseline
 --     success, control_success, naive_success   the shares predicted rightly (numbers: within `tolerance` of the
---                    column's range) for the people in the data, for control, and by taking the secret of a random
---                    released row
---     risk           (success - control_success) / (1 - control_success), with its 95 % interval risk_lower, risk_upper
---     attacks        how many records are attacked at most, drawn at random;  log  as in anon.prediction_risk
+--                    column's range) for the people in the data, for those of control, and by taking the secret of a
+--                    random released row
+--     risk           (success - control_success) / (1 - control_success)
+--     risk_lower, risk_upper   its 95 % interval
+--     attacks        how many records are attacked at most, drawn at random
+--     log            as in anon.prediction_risk
 --     (Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022)
 -- test: tests/measure/linkage_risk.test
 -- needs: python

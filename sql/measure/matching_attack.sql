@@ -1,10 +1,11 @@
 -- anon.matching_attack: how many records are found again by their nearest released row, and whether an attacker can
 -- tell which.
---     key            a column of both tables by which a released row is the image of a record; NULL: the n-th row is
---                    the n-th record's
+--     key            a column of both tables that says of which record a released row is the image; NULL: the n-th row
+--                    is the image of the n-th record
 --     records, released_rows, images   and how many records have an image
 --     matched        the share of the records whose nearest released row is their own image; a tie of m rows counts 1/m
---     expected       what guessing would give;  tied_rows  how many rows are nearest, on average
+--     expected       what guessing would give
+--     tied_rows      how many rows are nearest, on average
 --     distance_auc, ambiguity_auc, uncertainty_auc   how well each measure tells right matches from wrong ones: 0.5 not
 --                    at all, 1 perfectly; NULL where all are right or all wrong
 --     log            as in anon.prediction_risk

@@ -1,10 +1,11 @@
 -- anon.prediction_risk: how well each original record can be predicted from a release, one row per record: what an
 -- attacker who knows the record's values, or some guess at them, finds nearest to it.
 --     record       the values of `cols`
---     distance     to the nearest released row: the root of the mean squared difference of the standardised columns
+--     distance     to the nearest released row: the root of the mean squared difference of the standardized columns
 --     ambiguity    the distance to the nearest over that to the k-th nearest row: 0 one row stands out, 1 a tie of k
---     uncertainty  the mean variance of the columns among the k nearest rows;  column_uncertainty  the same by column
---     sample       look at so many originals, drawn at random; NULL: all
+--     uncertainty  the mean variance of the columns among the k nearest rows
+--     column_uncertainty   the same by column
+--     sample       look at this many originals, drawn at random; NULL: all
 --     log          the columns to take logarithms of; NULL: those that are positive and heavily skewed; []: none
 -- Distances are exact. A missing value is a category of its own, and differs from every other.
 --     (Thesis, Section 3.1)

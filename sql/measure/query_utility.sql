@@ -1,8 +1,9 @@
 -- anon.query_utility: how far random counts (`WHERE age BETWEEN .. AND city IN ..`) on a release are from those on the
 -- original.
 --     predicates    one to three columns in a query; NULL: over all queries
---     queries, median_relative_error, mean_relative_error, p90_relative_error   errors, of counts below 0.1 % of the
---                   rows relative to that share
+--     queries       how many were asked
+--     median_relative_error, mean_relative_error, p90_relative_error   of their counts; counts below 0.1 % of the rows
+--                   are taken relative to that share
 --     hierarchies   MAP {'education': 'education_hierarchy'}, as in anon.generalization_loss
 -- A released cell may be a value, an interval STRUCT(lo, hi) (anon.boxes, both ends belong to it), or any label that
 -- anon.generalization_loss reads: '[20, 30)', '<25', '1950s', '021**', '{a, b}', 'other', '*', one of `hierarchies`. A

@@ -1,10 +1,10 @@
 -- anon.singling_out_risk: the share of predicates made from the release that single out one original record, against
 -- people who are not in the data. One row per mode: 'univariate' (a value that the release has once, or beyond its
--- extremes), 'multivariate'
--- (several columns of one released row).
+-- extremes), 'multivariate' (several columns of one released row).
 --     control        a table of people from the same population who are not in `original`; NULL: predicates made at
 --                    random are the baseline
---     attacks        predicates per mode;  predicate_columns  columns in a multivariate predicate
+--     attacks        predicates per mode
+--     predicate_columns   columns in a multivariate predicate
 --     success, control_success, naive_success, risk, risk_lower, risk_upper  as in anon.linkage_risk
 --     (Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022)
 -- test: tests/measure/singling_out_risk.test

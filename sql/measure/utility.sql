@@ -2,10 +2,10 @@
 --     statistic    mean, variance, correlation, rank_correlation, ks (the largest difference of the distribution
 --                  functions of numbers), total_variation (between the shares of categories)
 --     column_name, other_column   a category is written as race = other, a missing value as asked IS NULL
---     original, released, difference   the values, and how far apart they are;  normalized_difference  means in
---                  standard deviations of the original, variances as a share of the original's
+--     original, released, difference   the values, and how far apart they are
+--     normalized_difference   means in standard deviations of the original, variances as a share of the original's
 --     median_difference   the median of the absolute normalized differences of the statistic, as in Table 4.1 of the
---                         Thesis
+--                  Thesis
 --     log          columns to take by their logarithms
 --     (Thesis, Section 4.2.1)
 -- test: tests/measure/utility.test

@@ -1,5 +1,5 @@
 -- anon.data_shuffle: every column keeps exactly its values, rearranged to the ranks of a normal sample with the table's
--- rank correlations: keeps distributions exactly, rank correlations nearly, and nothing beyond.
+-- rank correlations. It keeps distributions exactly, rank correlations nearly, and nothing else.
 --     nulls, seed  as in anon.svd_swap
 --     (Thesis, Section 2.3.3: synthetic-guided swapping)
 -- test: tests/release/data_shuffle.test

@@ -1,9 +1,9 @@
--- anon.interval_regression: coefficients of a linear regression over columns of intervals, each with a range that the
--- coefficient of every table within the boxes keeps to. The intercept has no predictor. With several predictors the
--- ranges are guaranteed but may be much wider than the exact ones; infinite ends mean that nothing could be ruled out.
+-- anon.interval_regression: the coefficients of a linear regression over columns of intervals. Each comes with a range
+-- that holds the coefficient of every table within the boxes. The row without a predictor is the intercept. With
+-- several predictors the ranges are guaranteed but may be much wider than the exact ones; an infinite end means that
+-- nothing could be ruled out.
 --     estimate, lower, upper, lower_looseness, upper_looseness, linear_halfwidth, standard_error, records, weights   as
---                                                                                                                    in
---     anon.interval_statistics
+--     in anon.interval_statistics
 -- test: tests/release/interval_regression.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.interval_regression(boxed, target, predictors, weights := NULL) AS TABLE

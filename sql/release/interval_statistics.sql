@@ -1,12 +1,15 @@
 -- anon.interval_statistics: means, variances, standard deviations, covariances and correlations of columns of
--- intervals, each with a range that the statistic of every table within the boxes keeps to, the original's among them.
---     estimate       every record at the midpoint of its box
---     lower, upper   guaranteed;  lower_looseness, upper_looseness   the exact ends are at most so far inside, proven
+-- intervals. Each comes with a range that holds the statistic of every table within the boxes, the original among them.
+--     estimate           with every record at the midpoint of its box
+--     lower, upper       the ends of the guaranteed range
+--     lower_looseness, upper_looseness   how far inside the exact ends can lie at most, proven
 --     linear_halfwidth   by the derivatives, as in the papers: the right width in the wrong place
---     standard_error     of the sampling;  records
---     weights        a column of weights, NULL: all the same;  unbiased   variances times N / (N - 1)
--- Dates and timestamps count in days since 1970. The cost goes with the number of distinct boxes.
---     (Accurate Boxes; ERRATA: exact ranges)
+--     standard_error     of the sampling
+--     records            how many there are
+--     weights            a column of weights, NULL: all the same
+--     unbiased           true: variances are multiplied by N / (N - 1), N the number of records
+-- Dates and timestamps count in days since 1970. The cost grows with the number of distinct boxes.
+--     (Accurate Boxes; REFERENCES.md, Boxes: exact ranges over boxes)
 -- test: tests/release/interval_statistics.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.interval_statistics(boxed, cols, weights := NULL, unbiased := false) AS TABLE

@@ -1,8 +1,10 @@
--- anon.optimal_uncertainty: how uncertain statistics must become at least through boxes of `k` records, and how much
--- they do through the boxes that anon.boxes makes: mean of half-width over desired accuracy.
---     optimum       asymptotically, (n / N) sum of c(x), with the density estimated from the data
---     bounds, cell  of the boxes that are made;  bounds_ratio, cell_ratio   to the optimum. Bounds are smaller than the
---                   optimum would have them, since a box need not reach to its neighbour
+-- anon.optimal_uncertainty: how uncertain statistics must become, at the least, through boxes of `k` records, and how
+-- uncertain they become through the boxes that anon.boxes makes: the mean of half-width over desired accuracy.
+--     optimum       asymptotically, (n / N) sum of c(x) over the N records in n columns, c as in anon.box_halfwidths with
+--                   the density estimated from the data
+--     bounds, cell  of the boxes that are made with box := 'bounds' and 'cell'
+--     bounds_ratio, cell_ratio   the same over the optimum. Bounds may be smaller than the optimum, since a box need
+--                   not reach to its neighbour
 --     statistics    as in anon.boxes
 --     (Accurate Boxes, Sections II and III)
 -- test: tests/release/optimal_uncertainty.test

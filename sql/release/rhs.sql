@@ -1,6 +1,6 @@
--- anon.rhs: recursive histogram sanitization, the method that anon.spectral_rhs improves, for comparison: parts of more
--- than 2k rows are split at the median of all columns at once. With many columns nearly every record ends alone,
--- released as it is: a release that breaks k is refused unless `checks := 'off'`.
+-- anon.rhs: recursive histogram sanitization, for comparison: the method that anon.spectral_rhs improves. Parts of more
+-- than 2k rows are split at the median of all columns at once. With many columns nearly every record ends up alone and
+-- is released as it is: a release that breaks k is refused unless `checks := 'off'`.
 --     label, key, log, nulls, seed  as in anon.spectral_rhs
 --     (Thesis, Section 4.1.2)
 -- test: tests/release/rhs.test

@@ -1,9 +1,8 @@
 -- anon.spectral_rhs: every record replaced by one that at least `k` records share: the principal components are split
 -- at medians, always the widest one, while a part has more than 2k rows; each part is released as copies of one record.
---     label   'mean': the part's mean (variances shrink); 'member': the record nearest to it, a real one, whose
---             categories and decimals are possible ones
---     key     one of `cols` that travels unchanged, to measure a release with anon.matching_attack; not to be given
---             away
+--     label  'mean': the part's mean (variances shrink); 'member': the record nearest to it, a real one, whose
+--            categories and decimals are possible ones
+--     key    one of `cols` that stays unchanged, to measure a release with anon.matching_attack; not to be given away
 --     log, nulls, seed  as in anon.svd_swap
 -- That at least k rows share each released record is counted before the rows are returned.
 --     (Thesis, Figure 4-2)
