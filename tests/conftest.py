@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import catalog
+from duckanon.bridge import macros
 from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, parse
 
 
@@ -63,7 +63,7 @@ class SqlTest(pytest.Item):
                 pytest.skip("the stock DuckDB shell is not installed")
             folder = self.config._tmp_path_factory.mktemp("shell")  # type: ignore[attr-defined]
             init_script = folder / "duckanon.sql"
-            init_script.write_text(catalog.script(), encoding="utf-8")
+            init_script.write_text(macros.script(), encoding="utf-8")
             self._check(ShellEngine(binary, init_script), records)
         else:
             connection = duckanon.connect()

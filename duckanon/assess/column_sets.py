@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon.assess import lattice, sampling
+from duckanon.assess.declared import QUASI_IDENTIFIERS
 from duckanon.common import codes
 
 MOST_SETS = 1_000_000
@@ -29,22 +30,6 @@ SAMPLE_BYTES = 2**28
 
 Found: TypeAlias = tuple[tuple[int, ...], int, int, int | None, float, float]
 """The columns of a set, distinct combinations, singletons, smallest class, standard errors of the first two counts."""
-
-REPORT = pa.schema(
-    [
-        ("columns", pa.list_(pa.string())),
-        ("rows", pa.int64()),
-        ("distinct_observed", pa.int64()),
-        ("singletons", pa.int64()),
-        ("smallest_class", pa.int64()),
-        ("distinct_product", pa.float64()),
-        ("distinct_error", pa.float64()),
-        ("singletons_error", pa.float64()),
-    ]
-)
-REPORT_TYPE = """STRUCT(columns VARCHAR[], rows BIGINT, distinct_observed BIGINT, singletons BIGINT,
-                        smallest_class BIGINT,
-                        distinct_product DOUBLE, distinct_error DOUBLE, singletons_error DOUBLE)[]"""
 
 
 class Search(NamedTuple):
@@ -103,7 +88,7 @@ def refuse_too_many_sets(columns: int, max_size: int, most: int) -> None:
         )
 
 
-def exact(table: pa.Table | None, *options: Any) -> pa.Table:
+def exact(table: pa.Table | None, **options: Any) -> pa.Table:
     """Report on every set of up to `max_size` columns.
 
     Parameters
@@ -113,7 +98,7 @@ def exact(table: pa.Table | None, *options: Any) -> pa.Table:
     options
         The fields of a `Search`.
     """
-    search = Search(*options)
+    search = Search(**options)
     table = pa.table({}) if table is None else table.drop_columns([NONE])
     search.check(table.column_names, table.num_rows)
     columns = codes.encode(table)
@@ -176,15 +161,15 @@ class SetSampler:
             self._waiting = []
 
 
-def approximate(sampled: SetSampler | None, *options: Any) -> pa.Table:
+def approximate(sampler: SetSampler | None, **options: Any) -> pa.Table:
     """Report on every set of up to `max_size` columns from samples; the options are the fields of a `Search`."""
-    search = Search(*options)
-    if sampled is None:
+    search = Search(**options)
+    if sampler is None:
         raise ValueError("the table has no rows to look at.")
-    sampled.flush()
-    row_count = sampled.sampler.rows
-    search.check(sampled.names, row_count)
-    estimates = {estimate.columns: estimate for estimate in sampled.sampler.estimates()}
+    sampler.flush()
+    row_count = sampler.sampler.rows
+    search.check(sampler.names, row_count)
+    estimates = {estimate.columns: estimate for estimate in sampler.sampler.estimates()}
 
     def product(members: Iterable[int]) -> float:
         return math.prod(max(1.0, estimates[member,].distinct) for member in members)
@@ -210,7 +195,7 @@ def approximate(sampled: SetSampler | None, *options: Any) -> pa.Table:
         )
         for estimate in chosen
     ]
-    return _report(found, sampled.names, row_count, product)
+    return _report(found, sampler.names, row_count, product)
 
 
 def _report(
@@ -229,4 +214,4 @@ def _report(
         }
         for members, distinct, singletons, smallest, distinct_error, singletons_error in found
     ]
-    return pa.Table.from_pylist(rows, schema=REPORT)
+    return pa.Table.from_pylist(rows, schema=QUASI_IDENTIFIERS)

@@ -12,12 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon.boxes import theory
+from duckanon.boxes.declared import OPTIMAL_UNCERTAINTY
 from duckanon.boxes.ends import rounded_outward
 from duckanon.boxes.make import Boxes, make_boxes
 from duckanon.boxes.shaping import Statistic
 from duckanon.common import labels, progress, values
 from duckanon.common.arguments import generator
 from duckanon.common.arrays import Floats
+from duckanon.common.reports import report_rows
 
 DAY = 86_400_000_000  # microseconds
 HIGH = "_duckanon_hi "
@@ -25,11 +27,10 @@ HIGH = "_duckanon_hi "
 
 _KINDS = {"standard_deviation": "sd", "standard deviation": "sd"}
 
-OPTIMUM_TYPE = "STRUCT(optimum DOUBLE, bounds DOUBLE, bounds_ratio DOUBLE, cell DOUBLE, cell_ratio DOUBLE)[]"
-
 
 def boxes(
     table: pa.Table,
+    *,
     cols: Sequence[str],
     k: int,
     statistics: Sequence[Mapping[str, Any]] | None,
@@ -56,8 +57,8 @@ def boxes(
     return shuffled.append_column("_duckanon_box", pa.array(number + 1))
 
 
-def optimum(
-    table: pa.Table | None, cols: Sequence[str], k: int, statistics: Sequence[Mapping[str, Any]] | None
+def optimal_uncertainty(
+    table: pa.Table | None, *, cols: Sequence[str], k: int, statistics: Sequence[Mapping[str, Any]] | None
 ) -> pa.Table:
     """Report how wide boxes must be at best, asymptotically, and how wide those that are made are."""
     if table is None:
@@ -70,10 +71,11 @@ def optimum(
     row = {"optimum": least}
     for kind, width in found.items():
         row |= {kind: width, f"{kind}_ratio": width / least if least else float("nan")}
-    return pa.table({name: [value] for name, value in row.items()})
+    return report_rows([row], OPTIMAL_UNCERTAINTY)
 
 
-def halfwidths(
+def box_halfwidths(
+    *,
     sensitivities: Sequence[float] | None,
     density: float | None,
     k: int | None,

@@ -16,6 +16,7 @@ import pyarrow as pa
 from duckanon.common import values
 from duckanon.common.arrays import Ints
 from duckanon.generalize.budgets import distinct_budget, groups_within
+from duckanon.generalize.declared import PLAN
 from duckanon.generalize.methods import Bucket, Coarsening, Hierarchy, Prefixes, Top
 from duckanon.generalize.number_methods import Calendar, Intervals, Steps
 from duckanon.generalize.recoding.columns import Column
@@ -23,33 +24,13 @@ from duckanon.generalize.recoding.recode import ColumnRecoding, recode
 
 METHODS = ("hierarchy", "interval", "round", "calendar", "prefix", "top")
 
-_SCHEMA = pa.schema(
-    [
-        ("column_name", pa.string()),
-        ("method", pa.string()),
-        ("covers", pa.string()),
-        ("lower", pa.string()),
-        ("upper", pa.string()),
-        ("label", pa.string()),
-        ("distinct_values", pa.int64()),
-        ("rows", pa.int64()),
-        ("loss", pa.float64()),
-        ("allowed", pa.int64()),
-        ("suppressed_rows", pa.int64()),
-    ]
-)
-
-REPORT_TYPE = (
-    "STRUCT(column_name VARCHAR, method VARCHAR, covers VARCHAR, lower VARCHAR, upper VARCHAR, label VARCHAR, "
-    'distinct_values BIGINT, "rows" BIGINT, loss DOUBLE, allowed BIGINT, suppressed_rows BIGINT)[]'
-)
-
 
 _ALL_NULL = ColumnRecoding(np.zeros(1, np.int64), np.zeros(1))
 
 
 def plan(
     table: pa.Table | None,
+    *,
     cols: Sequence[str],
     k: int,
     beta: float,
@@ -81,7 +62,7 @@ def plan(
     Returns
     -------
     pyarrow.Table
-        One row per bucket: `REPORT_TYPE`.
+        One row per bucket: `PLAN`.
     """
     if table is None:
         raise ValueError("the table has no rows to look at.")
@@ -229,9 +210,7 @@ def _report(
                 yield (name, one.method, *_fields(bucket), most, suppressed)
 
     columns = zip(*rows(), strict=True)
-    return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
-    )
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, PLAN, strict=True)], schema=PLAN)
 
 
 def _fields(bucket: Bucket) -> tuple[Any, ...]:

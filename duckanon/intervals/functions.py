@@ -12,60 +12,50 @@ import pyarrow as pa
 from duckanon.common import values
 from duckanon.common.arrays import Floats
 from duckanon.common.reports import report_rows
-from duckanon.intervals import dismissal
-from duckanon.intervals import regression as interval_regression
-from duckanon.intervals import statistics as interval_statistics
+from duckanon.intervals import dismissal as dismissals
+from duckanon.intervals import regression, statistics
+from duckanon.intervals.declared import BOX_WEIGHTS, DISMISSAL, INTERVAL_REGRESSION, INTERVAL_STATISTICS
 
 _DAY = 86_400_000_000.0
 
-STATISTICS_TYPE = (
-    "STRUCT(statistic VARCHAR, columns VARCHAR[], estimate DOUBLE, lower DOUBLE, upper DOUBLE, lower_looseness DOUBLE, "
-    "upper_looseness DOUBLE, linear_halfwidth DOUBLE, standard_error DOUBLE, records BIGINT)[]"
-)
-REGRESSION_TYPE = STATISTICS_TYPE.replace("statistic VARCHAR, columns VARCHAR[]", "predictor VARCHAR")
-_CHOICE = (
-    "version VARCHAR, threshold DOUBLE, privacy DOUBLE, statistical DOUBLE, shift DOUBLE, total DOUBLE, "
-    "estimate DOUBLE, standard_error DOUBLE, kept_boxes BIGINT, kept_records BIGINT"
-)
-DISMISSAL_TYPE = f"STRUCT({_CHOICE}, dismissed BIGINT[])[]"
-WEIGHTS_TYPE = f"STRUCT({_CHOICE}, weights STRUCT(box BIGINT, weight DOUBLE)[])[]"
 
-
-def statistics(table: pa.Table | None, weights: str | None, unbiased: bool) -> pa.Table:
+def interval_statistics(table: pa.Table | None, *, weights: str | None, unbiased: bool) -> pa.Table:
     """Report means, variances, standard deviations, covariances and correlations with guaranteed ranges."""
     names, lower, upper, counts, weight = _boxes(table, weights)
-    found = interval_statistics.interval_statistics(lower, upper, counts, weight, unbiased=unbiased)
+    found = statistics.interval_statistics(lower, upper, counts, weight, unbiased=unbiased)
     rows = [{**vars(one), "columns": [names[place] for place in one.columns]} for one in found]
-    return report_rows(rows, STATISTICS_TYPE)
+    return report_rows(rows, INTERVAL_STATISTICS)
 
 
-def regression(table: pa.Table | None, target: str, predictors: Sequence[str], weights: str | None) -> pa.Table:
+def interval_regression(
+    table: pa.Table | None, *, target: str, predictors: Sequence[str], weights: str | None
+) -> pa.Table:
     """Report the coefficients of a linear regression with guaranteed ranges; the intercept has no predictor."""
     names, lower, upper, counts, weight = _boxes(table, weights)
     place = {name.lower(): at for at, name in enumerate(names)}
     wanted = tuple(place[name.lower()] for name in predictors)
-    found = interval_regression.interval_regression(
+    found = regression.interval_regression(
         lower, upper, counts, weight, target=place[target.lower()], predictors=wanted
     )
     rows = [{**vars(one), "predictor": None if one.predictor is None else names[one.predictor]} for one in found]
-    return report_rows(rows, REGRESSION_TYPE)
+    return report_rows(rows, INTERVAL_REGRESSION)
 
 
-def left_out(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.Table:
+def dismissal(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) -> pa.Table:
     """Report which boxes to leave out of a statistic: all kept, as the papers choose, and with the shift counted."""
     numbers, lower, upper, counts = _numbered(table, cols)
-    found = dismissal.dismissal(statistic, lower, upper, counts)
+    found = dismissals.dismissal(statistic, lower, upper, counts)
     rows = [
         {**_choice(version, choice), "dismissed": numbers[choice.weight == 0].tolist()}
         for version, choice in vars(found).items()
     ]
-    return report_rows(rows, DISMISSAL_TYPE)
+    return report_rows(rows, DISMISSAL)
 
 
-def weighted(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.Table:
+def box_weights(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) -> pa.Table:
     """Report with which weights to count the boxes in a statistic, in the same three versions."""
     numbers, lower, upper, counts = _numbered(table, cols)
-    found = dismissal.box_weights(statistic, lower, upper, counts)
+    found = dismissals.box_weights(statistic, lower, upper, counts)
     rows = [
         {
             **_choice(version, choice),
@@ -75,10 +65,10 @@ def weighted(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.
         }
         for version, choice in vars(found).items()
     ]
-    return report_rows(rows, WEIGHTS_TYPE)
+    return report_rows(rows, BOX_WEIGHTS)
 
 
-def _choice(version: str, choice: dismissal.Choice) -> dict[str, Any]:
+def _choice(version: str, choice: dismissals.Choice) -> dict[str, Any]:
     kept = ("threshold", "privacy", "statistical", "shift", "total", "estimate", "standard_error")
     fields = {name: float(getattr(choice, name)) for name in kept}
     return {"version": version, **fields, "kept_boxes": choice.kept_boxes, "kept_records": choice.kept_records}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from duckanon.common.arguments import spelled
 from duckanon.common.arrays import Array
 from duckanon.matrix.encoding import Encoding
 from duckanon.matrix.fit import fit
@@ -79,7 +78,7 @@ def encoded(
     ValueError
         For NaN and infinity, types that cannot be coded, and columns of more than 1,000 categories.
     """
-    encoding, _ = fit(original, log=spelled("log", log, original.column_names), nulls="category", lenient=True)
+    encoding, _ = fit(original, log=log, nulls="category", lenient=True)
     first, second = (encoding.matrix(table) for table in (original, released))
     return Measured(encoding, first, second, [None if table is None else encoding.matrix(table) for table in others])
 

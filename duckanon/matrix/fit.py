@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from duckanon.common.arguments import spelled
 from duckanon.matrix.arrow import Floats, kind_of
 from duckanon.matrix.column_fit import CategoriesSeen, NumberSeen
 from duckanon.matrix.encoding import Encoding
@@ -90,6 +91,7 @@ def fit(
 def _fit(
     opened: Source, log: Sequence[str] | None, nulls: str, lenient: bool, tell: Callable[[int], None] | None
 ) -> tuple[Encoding, Moments]:
+    log = spelled("log", log, opened.schema.names)
     _check(opened.schema, log, nulls, 1 if lenient else 2)
     wide = Wide()
     seen = [_seen(column, log, wide) for column in opened.schema]

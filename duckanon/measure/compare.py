@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon.common.arguments import Whole, generator, refuse_unless
-from duckanon.common.progress import shown
+from duckanon.common.arguments import Whole, checked, generator
 from duckanon.common.reports import report
 from duckanon.matrix.aligned import aligned, encoded
+from duckanon.measure.declared import COMPARE_RELEASES
 from duckanon.measure.queries.answers import query_utility
 from duckanon.measure.utility.classifiers import detectability
 from duckanon.measure.utility.kernel_components import kernel_utility
 from duckanon.measure.utility.statistics import utility
 from duckanon.privacy.reference_test import privacy_tests
 
-COMPARISON_TYPE = (
-    "STRUCT(release VARCHAR, kind VARCHAR, measure VARCHAR, value DOUBLE, reference_value DOUBLE, pass BOOLEAN)[]"
-)
 _NAME = "_duckanon_release"
 _FEWEST_ROWS = 200
 
 Row = tuple[str, str, float, "float | None", "bool | None"]
 
 
+@checked(max_rows=Whole(_FEWEST_ROWS))
 def compare_releases(
     original: pa.Table | None,
     stacked: pa.Table | None,
@@ -34,6 +33,7 @@ def compare_releases(
     max_rows: int,
     log: list[str] | None,
     seed: int | None,
+    tell: Callable[[float], None],
 ) -> pa.Table:
     """Measure releases of a table.
 
@@ -51,14 +51,14 @@ def compare_releases(
         As for the spectral releases.
     seed
         Makes the drawing repeatable.
+    tell
+        Told the share of the work done.
     """
     random = generator(seed)
-    refuse_unless(Whole(_FEWEST_ROWS), "max_rows", max_rows)
     if stacked is None:
         raise ValueError("the released tables have no rows; give some that have.")
     original, reference = (None if table is None else _some(table, max_rows, random) for table in (original, reference))
     names = pc.unique(stacked[_NAME]).to_pylist()
-    tell = shown("anon.compare_releases")
     rows: list[tuple[str, Row]] = []
     others: dict[str, float] = {}
     for place, name in enumerate(sorted(names)):
@@ -73,7 +73,7 @@ def compare_releases(
     columns: dict[str, list[Any]] = {"release": [name for name, _ in rows]}
     for place, field in enumerate(("kind", "measure", "value", "reference_value", "pass")):
         columns[field] = [row[place] for _, row in rows]
-    return report(columns, COMPARISON_TYPE)
+    return report(columns, COMPARE_RELEASES)
 
 
 def _some(table: pa.Table, rows: int, random: np.random.Generator) -> pa.Table:

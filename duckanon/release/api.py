@@ -66,7 +66,7 @@ def pica(
     """
     size = checked_size(cluster_size)
     random = generator(seed)
-    table = Partitioned.of(source, _names(cols), _names(log), nulls, basis, clustering, checks, random)
+    table = Partitioned.of(source, _names(cols), log, nulls, basis, clustering, checks, random)
     others = None if reference is None or size is not None else _whole(reference, table.encoding.schema.names)
     return _reader(table.released(size, others, tell))
 
@@ -202,7 +202,7 @@ def _read(
         if place is None:
             raise ValueError(f"key must be one of cols; got {key}.")
         keys, table = (place, table.select([place])), table.remove_column(place)
-    encoding, _ = fit(table, log=_names(log), nulls=nulls)
+    encoding, _ = fit(table, log=log, nulls=nulls)
     return table, encoding, keys
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,7 +63,7 @@ class Partitioned:
         cls,
         source: object,
         cols: list[str] | None,
-        log: list[str] | None,
+        log: Sequence[str] | None,
         nulls: str,
         basis: str,
         clustering: str,

@@ -15,28 +15,27 @@ CREATE OR REPLACE MACRO anon.quasi_identifiers(
 ) AS TABLE
 WITH _duckanon_call AS MATERIALIZED (
     FROM anon._call()
+), _duckanon_asked AS NOT MATERIALIZED (
+    SELECT COLUMNS(lambda column_name: anon._is_asked(column_name, cols))
+    FROM (SELECT *, NULL AS _duckanon_none
+          FROM query_table(anon._checked_search('anon.quasi_identifiers', tbl, cols, max_size, alpha)))
 ), _duckanon_found AS (
     SELECT _anon_quasi_identifiers(
                (SELECT list(ticket) FILTER (ticket IS NOT NULL)
                 FROM (SELECT _anon_park(record, call) AS ticket
-                      FROM (SELECT struct_pack(*COLUMNS(lambda column_name: anon._is_asked(column_name, cols))) AS record
-                            FROM (SELECT *, NULL AS _duckanon_none
-                                  FROM query_table(anon._checked_search('anon.quasi_identifiers', tbl, cols, max_size,
-                                                                        alpha)))),
-                           _duckanon_call)),
-               cols::VARCHAR[], max_size, minimal, alpha::DOUBLE, anon.distinct_for_alpha(alpha, 1), population::DOUBLE) AS sets
+                      FROM (SELECT struct_pack(*COLUMNS(*)) AS record FROM _duckanon_asked), _duckanon_call)),
+               {'cols': cols::VARCHAR[], 'max_size': max_size, 'minimal': minimal, 'alpha': alpha::DOUBLE,
+                'product_fraction': anon.distinct_for_alpha(alpha, 1), 'population': population::DOUBLE}) AS sets
     WHERE NOT approximate
     UNION ALL
     SELECT _anon_sampled_quasi_identifiers(
                (SELECT list(ticket) FILTER (ticket IS NOT NULL)
-                FROM (SELECT _anon_sample_sets(record, call, max_size) AS ticket
+                FROM (SELECT _anon_park_sampled_quasi_identifiers(record, call, max_size) AS ticket
                       FROM (SELECT struct_pack(*COLUMNS(*)) AS record
-                            FROM (SELECT hash(COLUMNS(lambda column_name: anon._is_asked(column_name, cols)))
-                                  FROM (SELECT *, NULL AS _duckanon_none
-                                        FROM query_table(anon._checked_search('anon.quasi_identifiers', tbl, cols,
-                                                                              max_size, alpha))))),
+                            FROM (SELECT hash(COLUMNS(*)) FROM _duckanon_asked)),
                            _duckanon_call)),
-               cols::VARCHAR[], max_size, minimal, alpha::DOUBLE, anon.distinct_for_alpha(alpha, 1), population::DOUBLE)
+               {'cols': cols::VARCHAR[], 'max_size': max_size, 'minimal': minimal, 'alpha': alpha::DOUBLE,
+                'product_fraction': anon.distinct_for_alpha(alpha, 1), 'population': population::DOUBLE})
     WHERE approximate
 ), _duckanon_sets AS (
     SELECT unnest(sets, max_depth := 2) FROM _duckanon_found

@@ -4,4 +4,4 @@ CREATE OR REPLACE MACRO anon._identifiers(tbl, cols, keep) AS TABLE
 SELECT list(DISTINCT column_name ORDER BY column_name)
 FROM anon.direct_identifiers(tbl)
 WHERE category NOT IN ('geographic_subdivision', 'zip', 'date', 'age_over_89')
-  AND NOT anon._is_among(column_name, list_concat(TRY_CAST(cols AS VARCHAR[]), coalesce(keep, [])));
+  AND NOT anon._is_among(column_name, anon._with_columns(cols, coalesce(keep, [])));

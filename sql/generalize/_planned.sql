@@ -8,10 +8,11 @@ WITH _duckanon_grouped AS (
     FROM anon._classes(caller, anon._checked_plan(caller, k, beta, population, max_suppressed_fraction, tbl), cols,
                        'value')
 )
-SELECT _p.*, released
+SELECT _plan.*, released
 FROM (SELECT unnest(_anon_plan(
-          caller, anon._pack(caller, '_duckanon_grouped', list_append(cols, '_duckanon_size'), NULL), cols, k, beta, population,
-          weights, (SELECT list(_h) FROM anon._hierarchies(caller, hierarchies) AS _h), methods, max_suppressed_fraction,
-          identifiers, (FROM anon._unfit(tbl, cols))),
-          max_depth := 2)) AS _p
+          anon._pack(caller, '_duckanon_grouped', list_append(cols, '_duckanon_size'), NULL),
+          {'caller': caller, 'cols': cols, 'k': k, 'beta': beta, 'population': population, 'weights': weights,
+           'hierarchies': (SELECT list(_trees) FROM anon._hierarchies(caller, hierarchies) AS _trees),
+           'methods': methods, 'max_suppressed_fraction': max_suppressed_fraction, 'identifiers': identifiers,
+           'unfit': (FROM anon._unfit(tbl, cols))}), max_depth := 2)) AS _plan
      LEFT JOIN anon._released_types(tbl, cols) ON true;

@@ -17,9 +17,11 @@ CREATE OR REPLACE MACRO anon.optimal_partition(
     tbl, col, k, cost := 'squares', label := 'interval', nulls := 'error'
 ) AS TABLE
 FROM anon._partition('anon.optimal_partition',
-                     _anon_optimal_partition(anon._column_list('anon.optimal_partition', tbl, col), col, k,
-                                             anon._checked_choice('anon.optimal_partition', 'cost', cost,
-                                                                  ['squares', 'median', 'radius', 'center'], cost), nulls),
+                     _anon_optimal_partition(
+                         anon._column_list('anon.optimal_partition', tbl, col),
+                         {'name': col, 'k': k, 'nulls': nulls,
+                          'cost': anon._checked_choice('anon.optimal_partition', 'cost', cost,
+                                                       ['squares', 'median', 'radius', 'center'], cost)}),
                      tbl, col, label);
 COMMENT ON MACRO TABLE anon.optimal_partition IS
     'Buckets of at least k rows for one column at the least possible cost.';

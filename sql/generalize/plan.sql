@@ -15,8 +15,10 @@
 --     (Probabilistic Anonymity, Sections 3 and 4)
 -- test: tests/generalize/plan.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.plan(tbl, cols, k, beta := 0.1, population := NULL, weights := NULL, hierarchies := NULL,
-                                  max_suppressed_fraction := 0.01, methods := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.plan(
+    tbl, cols, k, beta := 0.1, population := NULL, weights := NULL, hierarchies := NULL,
+    max_suppressed_fraction := 0.01, methods := NULL
+) AS TABLE
 FROM anon._planned('anon.plan', tbl, cols, k, beta, population, weights, hierarchies, max_suppressed_fraction, methods,
                    NULL);
 COMMENT ON MACRO TABLE anon.plan IS

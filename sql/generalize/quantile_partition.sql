@@ -15,7 +15,8 @@ CREATE OR REPLACE MACRO anon.quantile_partition(
     tbl, col, k := NULL, buckets := NULL, label := 'interval', nulls := 'error'
 ) AS TABLE
 FROM anon._partition('anon.quantile_partition',
-                     _anon_quantile_partition(anon._column_list('anon.quantile_partition', tbl, col), col, k, buckets, nulls),
+                     _anon_quantile_partition(anon._column_list('anon.quantile_partition', tbl, col),
+                                              {'name': col, 'k': k, 'buckets': buckets, 'nulls': nulls}),
                      tbl, col, label);
 COMMENT ON MACRO TABLE anon.quantile_partition IS
     'Buckets of equal size for one column, equal values together: the quantile transformation.';

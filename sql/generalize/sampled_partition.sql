@@ -13,8 +13,9 @@
 -- NULLs are left out. The sample is the sample_rows rows with the smallest random numbers: what a reservoir would hold.
 --     (Probabilistic Anonymity, Section 4.1, "Efficient Approximate Quantiles using Samples")
 -- test: tests/generalize/sampled_partition.test
-CREATE OR REPLACE MACRO anon.sampled_partition(tbl, col, buckets, epsilon := 0.005, delta := 0.05, sample_rows := NULL,
-                                               label := 'interval') AS TABLE
+CREATE OR REPLACE MACRO anon.sampled_partition(
+    tbl, col, buckets, epsilon := 0.005, delta := 0.05, sample_rows := NULL, label := 'interval'
+) AS TABLE
 WITH _duckanon_sample AS MATERIALIZED (
     SELECT count(_duckanon_value) AS table_rows,
            list_sort(arg_min(_duckanon_value, random(), anon._sample_size(epsilon, delta, sample_rows))

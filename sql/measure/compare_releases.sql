@@ -14,14 +14,17 @@
 --     log        as in anon.prediction_risk
 -- test: tests/measure/compare_releases.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.compare_releases(original, releases, cols, reference := NULL, max_rows := 10_000, log := NULL,
-                                              seed := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.compare_releases(
+    original, releases, cols, reference := NULL, max_rows := 10_000, log := NULL, seed := NULL
+) AS TABLE
 WITH _duckanon_stacked AS (
     FROM anon._stacked('anon.compare_releases', releases, cols)
 )
 SELECT unnest(_anon_compare_releases(
            anon._pack('anon.compare_releases', original, cols, seed),
-           anon._pack('anon.compare_releases', '_duckanon_stacked', list_concat(TRY_CAST(cols AS VARCHAR[]), ['_duckanon_release']), seed),
-           anon._pack_other('anon.compare_releases', reference, original, cols, seed), max_rows, log, seed), max_depth := 2);
+           anon._pack('anon.compare_releases', '_duckanon_stacked', anon._with_columns(cols, ['_duckanon_release']),
+                      seed),
+           anon._pack_other('anon.compare_releases', reference, original, cols, seed),
+           {'max_rows': max_rows, 'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.compare_releases IS
     'Privacy and utility of several releases of a table, one row per release and measure.';

@@ -7,6 +7,7 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.detectability(original, released, cols, seed := NULL) AS TABLE
 SELECT unnest(_anon_detectability(anon._pack('anon.detectability', original, cols, seed),
-                                  anon._pack('anon.detectability', released, cols, seed), seed), max_depth := 2);
+                                  anon._pack('anon.detectability', released, cols, seed), {'seed': seed}),
+              max_depth := 2);
 COMMENT ON MACRO TABLE anon.detectability IS
     'How well boosted trees tell released rows from original ones.';

@@ -14,12 +14,14 @@
 --     (Thesis, Section 3.2, Table 5.1; the kernel is centred)
 -- test: tests/measure/kernel_utility.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.kernel_utility(original, released, cols, degree := 4, components := 20, standardize := true,
-                                            kernel := 'polynomial', reference := NULL, points := NULL, log := NULL,
-                                            seed := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.kernel_utility(
+    original, released, cols, degree := 4, components := 20, standardize := true, kernel := 'polynomial',
+    reference := NULL, points := NULL, log := NULL, seed := NULL
+) AS TABLE
 SELECT unnest(_anon_kernel_utility(anon._pack('anon.kernel_utility', original, cols, seed),
                                    anon._pack('anon.kernel_utility', released, cols, seed),
                                    anon._pack_other('anon.kernel_utility', reference, original, cols, seed),
-                                   degree, components, standardize, kernel, points, log, seed), max_depth := 2);
+                                   {'degree': degree, 'components': components, 'standardize': standardize,
+                                    'kernel': kernel, 'points': points, 'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.kernel_utility IS
     'Compares a release with the original along kernel principal components, for structure that is not linear.';

@@ -13,12 +13,15 @@
 --     (Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022)
 -- test: tests/measure/linkage_risk.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.linkage_risk(original, released, known_cols, secret_cols, control := NULL, attacks := 2000,
-                                          tolerance := 0.05, log := NULL, seed := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.linkage_risk(
+    original, released, known_cols, secret_cols, control := NULL, attacks := 2000, tolerance := 0.05, log := NULL,
+    seed := NULL
+) AS TABLE
 SELECT unnest(_anon_linkage_risk(
-           anon._pack('anon.linkage_risk', original, list_concat(TRY_CAST(known_cols AS VARCHAR[]), TRY_CAST(secret_cols AS VARCHAR[])), seed),
-           anon._pack('anon.linkage_risk', released, list_concat(TRY_CAST(known_cols AS VARCHAR[]), TRY_CAST(secret_cols AS VARCHAR[])), seed),
-           anon._pack_other('anon.linkage_risk', control, original, list_concat(TRY_CAST(known_cols AS VARCHAR[]), TRY_CAST(secret_cols AS VARCHAR[])), seed),
-           known_cols, secret_cols, attacks, tolerance, log, seed), max_depth := 2);
+           anon._pack('anon.linkage_risk', original, anon._with_columns(known_cols, secret_cols), seed),
+           anon._pack('anon.linkage_risk', released, anon._with_columns(known_cols, secret_cols), seed),
+           anon._pack_other('anon.linkage_risk', control, original, anon._with_columns(known_cols, secret_cols), seed),
+           {'known_cols': known_cols, 'secret_cols': secret_cols, 'attacks': attacks, 'tolerance': tolerance,
+            'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.linkage_risk IS
     'How much better secret columns are predicted from a release for its own people than for others.';

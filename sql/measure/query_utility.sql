@@ -13,12 +13,15 @@
 -- original's number of rows.
 -- test: tests/measure/query_utility.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.query_utility(original, released, cols, queries := 1000, hierarchies := NULL, seed := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.query_utility(
+    original, released, cols, queries := 1000, hierarchies := NULL, seed := NULL
+) AS TABLE
 SELECT unnest(_anon_query_utility(
            anon._pack('anon.query_utility',
-               anon._checked_name('anon.query_utility', 'original', 'a table, a view or a CTE', original, original), cols, seed),
+                      anon._checked_table('anon.query_utility', 'original', original, original), cols, seed),
            anon._pack('anon.query_utility',
-               anon._checked_name('anon.query_utility', 'released', 'a table, a view or a CTE', released, released), cols, seed),
-           anon._label_meanings('anon.query_utility', original, released, cols, hierarchies), queries, seed), max_depth := 2);
+                      anon._checked_table('anon.query_utility', 'released', released, released), cols, seed),
+           {'meanings': anon._label_meanings('anon.query_utility', original, released, cols, hierarchies),
+            'queries': queries, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.query_utility IS
     'Relative errors of random range counts on a release.';

@@ -9,11 +9,13 @@
 --     (Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022)
 -- test: tests/measure/singling_out_risk.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.singling_out_risk(original, released, cols, control := NULL, attacks := 2000, predicate_columns := 3,
-                                               seed := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.singling_out_risk(
+    original, released, cols, control := NULL, attacks := 2000, predicate_columns := 3, seed := NULL
+) AS TABLE
 SELECT unnest(_anon_singling_out_risk(anon._pack('anon.singling_out_risk', original, cols, seed),
                                       anon._pack('anon.singling_out_risk', released, cols, seed),
                                       anon._pack_other('anon.singling_out_risk', control, original, cols, seed),
-                                      attacks, predicate_columns, seed), max_depth := 2);
+                                      {'attacks': attacks, 'predicate_columns': predicate_columns, 'seed': seed}),
+              max_depth := 2);
 COMMENT ON MACRO TABLE anon.singling_out_risk IS
     'The share of predicates made from a release that single out one original record, against a control group.';

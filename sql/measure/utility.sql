@@ -11,7 +11,7 @@
 -- test: tests/measure/utility.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.utility(original, released, cols, log := []) AS TABLE
-SELECT unnest(_anon_utility(anon._pack('anon.utility', original, cols, NULL), anon._pack('anon.utility', released, cols, NULL),
-                            log), max_depth := 2);
+SELECT unnest(_anon_utility(anon._pack('anon.utility', original, cols, NULL),
+                            anon._pack('anon.utility', released, cols, NULL), {'log': log}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.utility IS
     'How far means, variances, correlations and distributions of a release are from the original''s.';

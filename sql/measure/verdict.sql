@@ -6,9 +6,10 @@
 --     reference, holdout, log, seed  as in anon.privacy_test
 -- test: tests/measure/verdict.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.verdict(original, released, cols, reference := NULL, holdout := NULL, min_k := NULL,
-                                     max_correlation_difference := NULL, max_detectability_auc := NULL, log := NULL,
-                                     seed := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.verdict(
+    original, released, cols, reference := NULL, holdout := NULL, min_k := NULL, max_correlation_difference := NULL,
+    max_detectability_auc := NULL, log := NULL, seed := NULL
+) AS TABLE
 SELECT measure AS promise, coalesce(shift_bound, value) AS measured, "limit", pass
 FROM anon.privacy_test(original, released, cols, reference := reference, holdout := holdout, log := log, seed := seed)
 UNION ALL

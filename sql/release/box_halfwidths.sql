@@ -8,6 +8,6 @@
 -- test: tests/release/box_halfwidths.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.box_halfwidths(sensitivities, density, k, l := 1, epsilon := NULL) AS
-    _anon_box_halfwidths(sensitivities, density, k, l, epsilon);
+    _anon_box_halfwidths({'sensitivities': sensitivities, 'density': density, 'k': k, 'l': l, 'epsilon': epsilon});
 COMMENT ON MACRO anon.box_halfwidths IS
     'Best half-widths of a box around a point, from sensitivities, density, k and diversity.';

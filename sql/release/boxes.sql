@@ -16,9 +16,14 @@
 --     (Accurate Boxes; Fuzzy Boxes, Section IV)
 -- test: tests/release/boxes.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.boxes(tbl, cols, k, statistics := NULL, l := 1, epsilon := NULL, box := 'cell', effort := 'default',
-                                   seconds := NULL) AS TABLE
-FROM anon._unpack_boxes(_anon_boxes(anon._pack_all('anon.boxes', anon._checked_boxes('anon.boxes', k, l, box, effort, tbl), cols),
-                                    cols, k, statistics, l, epsilon, box, effort, seconds), tbl, cols);
+CREATE OR REPLACE MACRO anon.boxes(
+    tbl, cols, k, statistics := NULL, l := 1, epsilon := NULL, box := 'cell', effort := 'default', seconds := NULL
+) AS TABLE
+FROM anon._unpack_boxes(_anon_boxes(anon._pack_all('anon.boxes',
+                                                   anon._checked_boxes('anon.boxes', k, l, box, effort, tbl), cols),
+                                    {'cols': cols, 'k': k, 'statistics': statistics, 'l': l, 'epsilon': epsilon,
+                                     'box': box, 'effort': effort, 'seconds': seconds}),
+                        tbl, cols);
 COMMENT ON MACRO TABLE anon.boxes IS
-    'A table whose numbers and dates become intervals that at least k records share, shaped for the statistics that matter.';
+    'A table whose numbers and dates become intervals that at least k records share, '
+    'shaped for the statistics that matter.';

@@ -6,6 +6,8 @@
 -- test: tests/release/copula_synthesize.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.copula_synthesize(tbl, cols, rows := NULL, nulls := 'error', seed := NULL) AS TABLE
-FROM anon._unpack(_anon_copula_synthesize(anon._pack('anon.copula_synthesize', tbl, cols, seed), rows, nulls, seed), tbl, cols);
+FROM anon._unpack(_anon_copula_synthesize(anon._pack('anon.copula_synthesize', tbl, cols, seed),
+                                          {'rows': rows, 'nulls': nulls, 'seed': seed}),
+                  tbl, cols);
 COMMENT ON MACRO TABLE anon.copula_synthesize IS
     'Draws new records from a normal copula with the table''s rank correlations and distributions.';

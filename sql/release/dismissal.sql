@@ -13,10 +13,7 @@
 -- test: tests/release/dismissal.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.dismissal(boxed, statistic, cols) AS TABLE
-WITH _duckanon_boxes AS (
-    FROM anon._numbered_boxes('anon.dismissal', boxed, cols)
-)
-SELECT unnest(_anon_dismissal(anon._pack('anon.dismissal', '_duckanon_boxes',
-                                        list_concat(cols, ['_duckanon_box', '_duckanon_size']), NULL), statistic, cols), max_depth := 2);
+SELECT unnest(_anon_dismissal(anon._pack_boxes('anon.dismissal', boxed, cols),
+                              {'statistic': statistic, 'cols': cols}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.dismissal IS
     'Which boxes to leave out of a statistic, and what that costs: width, standard error, shift.';

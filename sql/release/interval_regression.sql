@@ -9,11 +9,11 @@
 CREATE OR REPLACE MACRO anon.interval_regression(boxed, target, predictors, weights := NULL) AS TABLE
 WITH _duckanon_boxes AS (
     FROM anon._classes('anon.interval_regression', boxed,
-                       list_concat([target], list_concat(predictors, list_filter([weights], lambda w: w IS NOT NULL))), 'value')
+                       anon._with_column(list_concat([target], predictors), weights), 'value')
 )
 SELECT unnest(_anon_interval_regression(
            anon._pack('anon.interval_regression', '_duckanon_boxes',
-                      list_concat([target], list_concat(predictors, list_filter([weights, '_duckanon_size'], lambda w: w IS NOT NULL))),
-                      NULL), target, predictors, weights), max_depth := 2);
+                      list_append(anon._with_column(list_concat([target], predictors), weights), '_duckanon_size'),
+                      NULL), {'target': target, 'predictors': predictors, 'weights': weights}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.interval_regression IS
     'Coefficients of a linear regression over columns of intervals, each with a guaranteed range.';

@@ -14,11 +14,11 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.interval_statistics(boxed, cols, weights := NULL, unbiased := false) AS TABLE
 WITH _duckanon_boxes AS (
-    FROM anon._classes('anon.interval_statistics', boxed, list_concat(cols, list_filter([weights], lambda w: w IS NOT NULL)), 'value')
+    FROM anon._classes('anon.interval_statistics', boxed, anon._with_column(cols, weights), 'value')
 )
 SELECT unnest(_anon_interval_statistics(
            anon._pack('anon.interval_statistics', '_duckanon_boxes',
-                      list_concat(cols, list_filter([weights, '_duckanon_size'], lambda w: w IS NOT NULL)), NULL),
-           weights, unbiased), max_depth := 2);
+                      list_append(anon._with_column(cols, weights), '_duckanon_size'), NULL),
+           {'weights': weights, 'unbiased': unbiased}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.interval_statistics IS
     'Statistics of columns of intervals, each with a guaranteed range.';

@@ -1,7 +1,7 @@
 -- anon.optimal_uncertainty: how uncertain statistics must become, at the least, through boxes of `k` records, and how
 -- uncertain they become through the boxes that anon.boxes makes: the mean of half-width over desired accuracy.
---     optimum       asymptotically, (n / N) sum of c(x) over the N records in n columns, c as in anon.box_halfwidths with
---                   the density estimated from the data
+--     optimum       asymptotically, (n / N) sum of c(x) over the N records in n columns, with c as in
+--                   anon.box_halfwidths and the density estimated from the data
 --     bounds, cell  of the boxes that are made with box := 'bounds' and 'cell'
 --     bounds_ratio, cell_ratio   the same over the optimum. Bounds may be smaller than the optimum, since a box need
 --                   not reach to its neighbour
@@ -11,7 +11,8 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.optimal_uncertainty(tbl, cols, k, statistics := NULL) AS TABLE
 SELECT unnest(_anon_optimal_uncertainty(
-           anon._pack('anon.optimal_uncertainty', anon._checked_whole('anon.optimal_uncertainty', 'k', k, 2, tbl), cols, NULL),
-           cols, k, statistics), max_depth := 2);
+           anon._pack('anon.optimal_uncertainty', anon._checked_whole('anon.optimal_uncertainty', 'k', k, 2, tbl), cols,
+                      NULL),
+           {'cols': cols, 'k': k, 'statistics': statistics}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.optimal_uncertainty IS
     'How uncertain statistics must become through boxes of k records, and how much they do.';

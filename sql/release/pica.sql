@@ -12,9 +12,14 @@
 --     (Thesis, Figure 5-1)
 -- test: tests/release/pica.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.pica(tbl, cols, cluster_size := NULL, basis := 'ica', clustering := 'auto', reference := NULL,
-                                  log := NULL, nulls := 'error', checks := 'error', seed := NULL) AS TABLE
-FROM anon._unpack(_anon_pica(anon._pack('anon.pica', tbl, cols, seed), anon._pack_other('anon.pica', reference, tbl, cols, seed),
-                             cluster_size, basis, clustering, log, nulls, checks, seed), tbl, cols);
+CREATE OR REPLACE MACRO anon.pica(
+    tbl, cols, cluster_size := NULL, basis := 'ica', clustering := 'auto', reference := NULL, log := NULL,
+    nulls := 'error', checks := 'error', seed := NULL
+) AS TABLE
+FROM anon._unpack(_anon_pica(anon._pack('anon.pica', tbl, cols, seed),
+                             anon._pack_other('anon.pica', reference, tbl, cols, seed),
+                             {'cluster_size': cluster_size, 'basis': basis, 'clustering': clustering, 'log': log,
+                              'nulls': nulls, 'checks': checks, 'seed': seed}),
+                  tbl, cols);
 COMMENT ON MACRO TABLE anon.pica IS
     'New records that keep nonlinear structure: permutes the independent components of clusters.';

@@ -5,8 +5,12 @@
 --     (Thesis, Section 4.1.2)
 -- test: tests/release/rhs.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.rhs(tbl, cols, k, label := 'mean', key := NULL, log := NULL, nulls := 'error', checks := 'error',
-                                 seed := NULL) AS TABLE
-FROM anon._unpack(_anon_rhs(anon._pack('anon.rhs', tbl, cols, seed), k, label, key, log, nulls, checks, seed), tbl, cols);
+CREATE OR REPLACE MACRO anon.rhs(
+    tbl, cols, k, label := 'mean', key := NULL, log := NULL, nulls := 'error', checks := 'error', seed := NULL
+) AS TABLE
+FROM anon._unpack(_anon_rhs(anon._pack('anon.rhs', tbl, cols, seed),
+                            {'k': k, 'label': label, 'key': key, 'log': log, 'nulls': nulls, 'checks': checks,
+                             'seed': seed}),
+                  tbl, cols);
 COMMENT ON MACRO TABLE anon.rhs IS
     'Recursive histogram sanitization, for comparison: splits all columns at once, and fails when there are many.';

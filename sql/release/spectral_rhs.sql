@@ -8,8 +8,11 @@
 --     (Thesis, Figure 4-2)
 -- test: tests/release/spectral_rhs.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.spectral_rhs(tbl, cols, k, label := 'mean', key := NULL, log := NULL, nulls := 'error',
-                                          seed := NULL) AS TABLE
-FROM anon._unpack(_anon_spectral_rhs(anon._pack('anon.spectral_rhs', tbl, cols, seed), k, label, key, log, nulls, seed), tbl, cols);
+CREATE OR REPLACE MACRO anon.spectral_rhs(
+    tbl, cols, k, label := 'mean', key := NULL, log := NULL, nulls := 'error', seed := NULL
+) AS TABLE
+FROM anon._unpack(_anon_spectral_rhs(anon._pack('anon.spectral_rhs', tbl, cols, seed),
+                                     {'k': k, 'label': label, 'key': key, 'log': log, 'nulls': nulls, 'seed': seed}),
+                  tbl, cols);
 COMMENT ON MACRO TABLE anon.spectral_rhs IS
     'Microaggregation along principal components: every released record stands for at least k.';

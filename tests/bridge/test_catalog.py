@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import catalog
+from duckanon.bridge import macros
 
 ROOT = Path(__file__).parent.parent.parent
 LISTED = "SELECT count(*) > 0 FROM anon.functions()"
@@ -114,9 +114,9 @@ def test_tables_by_any_name(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_macro_files_say_what_they_are() -> None:
-    for file in catalog.macro_files():
+    for file in macros.macro_files():
         assert file.sql.startswith(f"-- anon.{file.name}: "), file.name
-        called = {other.name: other for other in catalog.macro_files() if other.name in file.calls}
+        called = {other.name: other for other in macros.macro_files() if other.name in file.calls}
         needs = "_anon_" in re.sub(r"--[^\n]*", "", file.sql) or any(other.needs_python for other in called.values())
         assert file.needs_python or not needs, f"{file.name}: the header lacks `-- needs: python`"
         if file.is_public:
@@ -161,7 +161,7 @@ ARGUMENTS = {  # of the functions that take more than a table and columns
 
 def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
     """A table may be called like a step of a macro: query_table() would take the step for it."""
-    files = {file.name: file for file in catalog.macro_files()}
+    files = {file.name: file for file in macros.macro_files()}
 
     def steps(name: str) -> set[str]:
         own = set(re.findall(r"(?:WITH|\),) (\w+) AS ", files[name].sql))
@@ -174,7 +174,7 @@ def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE partition AS FROM anon.sampled_partition('plain', 'a', 2)").fetchall()
     con.execute("CREATE TABLE boxes AS SELECT 1 AS box, {'lo': 0, 'hi': 9} AS a, {'lo': 0, 'hi': 9} AS b").fetchall()
     con.execute("CREATE TABLE tree AS SELECT i AS leaf, '*' AS root FROM range(7) AS t(i)").fetchall()
-    for file in catalog.macro_files():
+    for file in macros.macro_files():
         if file.is_public and file.parameters.startswith("tbl"):
             arguments = ARGUMENTS.get(file.name, ", ['a']")
             expected = sorted(map(str, con.execute(f"FROM anon.{file.name}('plain'{arguments})").fetchall()))
@@ -192,9 +192,9 @@ def test_every_public_function_is_complete(con: duckdb.DuckDBPyConnection) -> No
            WHERE database_name = 'anon' AND NOT starts_with(function_name, '_')"""
     ).fetchall()
     names = {name for name, _ in rows}
-    assert names == {file.name for file in catalog.macro_files() if file.is_public}
+    assert names == {file.name for file in macros.macro_files() if file.is_public}
     for name, comment in rows:
-        file = next(file for file in catalog.macro_files() if file.name == name)
+        file = next(file for file in macros.macro_files() if file.name == name)
         assert comment, f"anon.{name} has no comment"
         assert comment.endswith("."), f"the comment of anon.{name} is not a sentence"
         assert (ROOT / "tests" / file.stage / f"{name}.test").exists(), f"anon.{name} has no .test file"
@@ -209,7 +209,7 @@ def test_every_public_function_is_complete(con: duckdb.DuckDBPyConnection) -> No
 
 def test_readme_signatures_are_the_real_ones() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for file in catalog.macro_files():
+    for file in macros.macro_files():
         if file.is_public:
             assert f"`anon.{file.name}({file.parameters})`" in readme, f"README: anon.{file.name}({file.parameters})"
 
@@ -241,8 +241,8 @@ def test_the_wheel_carries_the_macros(tmp_path: Path) -> None:
 import sys
 sys.path.insert(0, {str(tmp_path / "site")!r})
 import duckanon
-from duckanon.bridge import catalog
-print(catalog.sql_folder())
+from duckanon.bridge import macros
+print(macros.sql_folder())
 print(duckanon.connect().execute("FROM anon.functions()").fetchall()[0][0])
 """
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)

@@ -11,12 +11,8 @@ import pyarrow as pa
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.reports import report_rows
 from duckanon.measure.attacks import rates
+from duckanon.measure.declared import LINKAGE_RISK
 from duckanon.privacy import ties
-
-REPORT_TYPE = (
-    "STRUCT(secret VARCHAR, attacks BIGINT, success DOUBLE, control_attacks BIGINT, control_success DOUBLE, "
-    "naive_success DOUBLE, risk DOUBLE, risk_lower DOUBLE, risk_upper DOUBLE)[]"
-)
 
 
 @dataclass(frozen=True)
@@ -104,7 +100,7 @@ def linkage_risk(
                 "risk_upper": risk.upper,
             }
         )
-    return report_rows(rows, REPORT_TYPE)
+    return report_rows(rows, LINKAGE_RISK)
 
 
 class _Answers:

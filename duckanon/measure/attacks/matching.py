@@ -9,10 +9,6 @@ import pyarrow.compute as pc
 from duckanon.common.arrays import Floats, Ints
 from duckanon.privacy import neighbours, ties
 
-REPORT_TYPE = (
-    "STRUCT(records BIGINT, released_rows BIGINT, images BIGINT, matched DOUBLE, expected DOUBLE, tied_rows DOUBLE, "
-    "distance_auc DOUBLE, ambiguity_auc DOUBLE, uncertainty_auc DOUBLE)[]"
-)
 _CELLS = 4_000_000  # numbers looked at in one go
 
 

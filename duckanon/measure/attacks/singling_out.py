@@ -10,11 +10,8 @@ import pyarrow as pa
 from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.common.reports import report_rows
 from duckanon.measure.attacks import rates
+from duckanon.measure.declared import SINGLING_OUT_RISK
 
-REPORT_TYPE = (
-    "STRUCT(mode VARCHAR, attacks BIGINT, rows_looked_at BIGINT, success DOUBLE, control_success DOUBLE, "
-    "naive_success DOUBLE, risk DOUBLE, risk_lower DOUBLE, risk_upper DOUBLE)[]"
-)
 _MISSING = np.inf  # beyond every number, so that no range reaches it
 _LARGEST = np.finfo(np.float64).max
 _ATTEMPTS = 50  # batches of random conditions before it is given up to find more
@@ -125,7 +122,7 @@ def singling_out_risk(
                 "risk_upper": None if risk is None else risk.upper,
             }
         )
-    return report_rows(rows, REPORT_TYPE)
+    return report_rows(rows, SINGLING_OUT_RISK)
 
 
 class Sorted:

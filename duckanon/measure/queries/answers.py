@@ -12,13 +12,10 @@ import pyarrow as pa
 from duckanon.common.arrays import Floats
 from duckanon.common.reports import report
 from duckanon.matrix.pairs import check_rows
+from duckanon.measure.declared import QUERY_UTILITY
 from duckanon.measure.queries.columns import QueryColumn, query_column
 from duckanon.measure.queries.labels import Meanings
 
-QUERY_UTILITY_TYPE = (
-    "STRUCT(predicates BIGINT, queries BIGINT, median_relative_error DOUBLE, mean_relative_error DOUBLE, "
-    "p90_relative_error DOUBLE)[]"
-)
 _CHUNK = 32_768  # rows of a few columns of codes and one mask stay in the processor's cache
 
 Predicate: TypeAlias = tuple[int, int]
@@ -58,7 +55,7 @@ def query_utility(
     Returns
     -------
     pyarrow.Table
-        Rows of `QUERY_UTILITY_TYPE`: the relative errors of all queries (``predicates`` NULL), and of those with
+        Rows of `QUERY_UTILITY`: the relative errors of all queries (``predicates`` NULL), and of those with
         1, 2, ... restricted columns.
 
     Notes
@@ -107,7 +104,7 @@ def query_utility(
             "mean_relative_error": [float(part.mean()) for _, part in groups],
             "p90_relative_error": [float(np.quantile(part, 0.9)) for _, part in groups],
         },
-        QUERY_UTILITY_TYPE,
+        QUERY_UTILITY,
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.reports import report
 from duckanon.matrix.pairs import CategoryPair, NumberPair, Pair, paired
+from duckanon.measure.declared import CLASSIFIER_UTILITY, DETECTABILITY
 from duckanon.measure.utility.learners import (
     MODELS,
     Features,
@@ -21,11 +22,6 @@ from duckanon.measure.utility.learners import (
     with_decimals,
 )
 
-CLASSIFIER_UTILITY_TYPE = (
-    "STRUCT(model VARCHAR, measure VARCHAR, trained_on_original DOUBLE, trained_on_released DOUBLE, "
-    "difference DOUBLE, train_rows BIGINT, test_rows BIGINT)[]"
-)
-DETECTABILITY_TYPE = "STRUCT(comparison VARCHAR, auc DOUBLE, standard_error DOUBLE, rows_each BIGINT)[]"
 _MOST_CLASSES = 50
 
 
@@ -60,7 +56,7 @@ def classifier_utility(
     Returns
     -------
     pyarrow.Table
-        Rows of `CLASSIFIER_UTILITY_TYPE`, for boosted trees, a linear (or logistic) model, and a constant one that
+        Rows of `CLASSIFIER_UTILITY`, for boosted trees, a linear (or logistic) model, and a constant one that
         knows the target's distribution only: ``auc`` (two classes) and ``accuracy``, or ``r2``. The difference is
         released minus original. Both are trained on equally many rows.
 
@@ -110,7 +106,7 @@ def classifier_utility(
     names = ("model", "measure", "trained_on_original", "trained_on_released", "difference")
     found = dict(zip(names, zip(*rows, strict=True), strict=True))
     sizes = {"train_rows": [size] * len(rows), "test_rows": [len(test)] * len(rows)}
-    return report({**found, **sizes}, CLASSIFIER_UTILITY_TYPE)
+    return report({**found, **sizes}, CLASSIFIER_UTILITY)
 
 
 def _target(aim: Pair) -> tuple[Pair, Ints, Ints]:
@@ -181,7 +177,7 @@ def detectability(
     Returns
     -------
     pyarrow.Table
-        Rows of `DETECTABILITY_TYPE`: the mean area under the ROC curve over the folds, its standard error, and how many
+        Rows of `DETECTABILITY`: the mean area under the ROC curve over the folds, its standard error, and how many
         rows of each table were looked at; ``released`` against the original, and as ``reference`` one random half of
         the original against the other, which is about .5.
 
@@ -211,7 +207,7 @@ def detectability(
         rest = with_decimals(pairs, whole.trees)
         rows.append(("reference", *_told_apart(rest[:half], rest[half:], whole.categorical, folds, random), half))
     names = ("comparison", "auc", "standard_error", "rows_each")
-    return report(dict(zip(names, zip(*rows, strict=True), strict=True)), DETECTABILITY_TYPE)
+    return report(dict(zip(names, zip(*rows, strict=True), strict=True)), DETECTABILITY)
 
 
 def _told_apart(

@@ -7,13 +7,9 @@ import pyarrow as pa
 
 from duckanon.common.arrays import Floats
 from duckanon.common.reports import report
+from duckanon.measure.declared import KERNEL_UTILITY
 from duckanon.measure.two_samples import ks_test
 from duckanon.measure.utility.kernels import exact_components, kernel_for, landmark_components
-
-KERNEL_UTILITY_TYPE = (
-    "STRUCT(component BIGINT, eigenvalue DOUBLE, cumulative DOUBLE, ks DOUBLE, p_value DOUBLE, reference_ks DOUBLE, "
-    "reference_p_value DOUBLE)[]"
-)
 
 
 def kernel_utility(
@@ -61,7 +57,7 @@ def kernel_utility(
     Returns
     -------
     pyarrow.Table
-        Rows of `KERNEL_UTILITY_TYPE`: the variance along the component, the share of all variance up to it, and the
+        Rows of `KERNEL_UTILITY`: the variance along the component, the share of all variance up to it, and the
         two-sided Kolmogorov-Smirnov distance between original and release with its p-value; the same for the reference.
 
     Notes
@@ -101,7 +97,7 @@ def kernel_utility(
             "reference_ks": [distance for distance, _ in (tests[1] if reference is not None else unknown)],
             "reference_p_value": [p for _, p in (tests[1] if reference is not None else unknown)],
         },
-        KERNEL_UTILITY_TYPE,
+        KERNEL_UTILITY,
     )
 
 

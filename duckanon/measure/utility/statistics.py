@@ -14,12 +14,9 @@ import pyarrow as pa
 from duckanon.common.arrays import Floats
 from duckanon.common.reports import report
 from duckanon.matrix.pairs import CategoryPair, NumberPair, Pair, indicators, paired
+from duckanon.measure.declared import UTILITY
 from duckanon.measure.two_samples import ks_distance, total_variation
 
-UTILITY_TYPE = (
-    "STRUCT(statistic VARCHAR, column_name VARCHAR, other_column VARCHAR, original DOUBLE, released DOUBLE, "
-    "difference DOUBLE, normalized_difference DOUBLE, median_difference DOUBLE)[]"
-)
 _CHUNK = 16_384
 
 
@@ -39,7 +36,7 @@ def utility(
     Returns
     -------
     pyarrow.Table
-        Rows of `UTILITY_TYPE`: ``mean`` and ``variance`` of every matrix column, ``correlation`` and
+        Rows of `UTILITY`: ``mean`` and ``variance`` of every matrix column, ``correlation`` and
         ``rank_correlation`` of every pair of them, then of every column of the tables ``ks`` (numbers, dates) or
         ``total_variation`` (categories). ``difference`` is released minus original; ``median_difference`` the median of
         the absolute normalized differences of that statistic.
@@ -67,7 +64,7 @@ def utility(
         *_distributions(pairs),
     ]
     filled = [part for part in parts if len(part["statistic"])]
-    return report({name: np.concatenate([part[name] for part in filled]) for name in filled[0]}, UTILITY_TYPE)
+    return report({name: np.concatenate([part[name] for part in filled]) for name in filled[0]}, UTILITY)
 
 
 Part = dict[str, npt.NDArray[Any]]
