@@ -1,8 +1,8 @@
--- anon.copula_synthesize: new records drawn from a normal copula with the table's rank correlations and each column's distribution;
--- numbers are drawn between the table's values, not only among them.
---     rows   how many records; NULL: as many as the table has
+-- anon.copula_synthesize: new records drawn from a normal copula with the table's rank correlations and each column's
+-- distribution; numbers are drawn between the table's values, not only among them.
+--     rows  how many records; NULL: as many as the table has
 --     nulls, seed  as in anon.svd_swap
---     (Spectral Anonymization of Data, equations 2.14 to 2.17)
+--     (Thesis, Equations 2.14 to 2.17)
 -- test: tests/release/copula_synthesize.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.copula_synthesize(tbl, cols, rows := NULL, nulls := 'error', seed := NULL) AS TABLE
