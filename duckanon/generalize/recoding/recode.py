@@ -182,7 +182,7 @@ def _tables(counts: Ints, columns: Sequence[Column], leaf_rows: list[Ints], weig
         if len(last.counts) <= _FIRST_COMBOS:
             break
         # Any leaf of an atom stands for all of them.
-        leaves = [axis.some_leaf[atoms] for axis, atoms in zip(last.axes, last.atoms, strict=True)]
+        leaves = [axis.leaf_of_atom[atoms] for axis, atoms in zip(last.axes, last.atoms, strict=True)]
         table = Table(last.counts, leaves, _axes(columns, leaf_rows, stage, k), weights, k)
         if len(tables) > 1 and len(table.counts) > 0.6 * len(tables[-2].counts):
             tables.pop()

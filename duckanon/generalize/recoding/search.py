@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon.common.arrays import Floats, Ints
+from duckanon.common.runs import run_starts
 from duckanon.generalize.recoding.axes import Axis
-from duckanon.generalize.recoding.columns import Moves, Slice, State, run_starts
+from duckanon.generalize.recoding.columns import Moves, Slice, State
 from duckanon.generalize.recoding.refit import Refit, refit
 
 _NOISE = 1e-7
