@@ -227,7 +227,7 @@ def _views(table: _Table, depth: int) -> list[_Table]:
                 key, weights = _collapse(key, cells, table.weights)
                 table = _Table(*_split(key.copy(), table), weights, table.unique, len(key))
             else:
-                table = table._replace(least=0.9 * share * rows)
+                table = table._replace(least=0.9 * share * rows)  # less than the share, which is an estimate
         views.append(table)
         if key is not None:
             key -= np.multiply(table.tail[0][0], cells // count, dtype=np.int64)

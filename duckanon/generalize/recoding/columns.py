@@ -174,6 +174,6 @@ class Slice:
         return results[0], results[1], results[2], results[3]
 
 
-def weighted_count(groups: Ints, values: Floats, n_groups: int) -> Floats:
+def weighted_count(groups: Ints, values: Floats | Ints, n_groups: int) -> Floats:
     """Return the sum of the values of each group (bincount, which mypy believes to return integers)."""
     return np.asarray(np.bincount(groups, values, n_groups), dtype=np.float64)
