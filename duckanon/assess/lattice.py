@@ -26,11 +26,11 @@ _MAX_KEY = 2**62  # mixed-radix keys stay below this bound, so that int64 never 
 # Equal rows of a table are collapsed only where at most this share of its rows is left: then the tables along a path
 # shrink geometrically, and all of them together take the memory of four.
 _SHRINK = 0.75
-# Collapsing costs about as much as visiting this many sets, and one more for each column that has to be split again.
+# Collapsing is taken to cost as much as visiting this many sets, and one more for each column to be split again.
 _GAIN = 4.0
-_FEW_ROWS = 256  # and with fewer rows numpy's cost per call is all there is: nothing is gained
+_FEW_ROWS = 256  # with fewer rows the cost of numpy's calls is nearly all there is, and collapsing does not lower it
 _FEW_CELLS = 256  # so few cells are always counted by bincount, whatever the number of rows
-_DENSE = 2.0  # cells per row up to which bincount, which writes each cell, is quicker than sorting the rows
+_DENSE = 2.0  # cells per row up to which classes are counted by bincount, which writes each cell, and not by sorting
 _DENSE_DEEPER = 8.0  # the same where the classes are numbered too: sorting must then carry the row numbers along
 _SAMPLED_ROWS = 2**15  # tables with more rows have their share of distinct rows estimated, from a part ...
 _SAMPLE_BELOW = np.uint64(2**59)  # ... with hashes below this: one in 32, so that the estimate costs next to nothing
