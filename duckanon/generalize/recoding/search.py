@@ -28,8 +28,8 @@ _LEAST_PRICE = 1 / 8
 takes many steps to rise again; with 1/64 and with 1 the ten columns lost the same."""
 
 _PRICES = 12
-"""Prices that a refit of one column tries: from all to nothing by bisection. No difference was seen with 4 or 24, not in
-the ten columns, nor where groups must fit tightly (500 rows, k = 100): it may be more than is needed."""
+"""Prices that a refit of one column tries: from all to nothing by bisection. No difference was seen with 4 or 24, in
+the ten columns and where groups must fit tightly (500 rows, k = 100): it may be more than is needed."""
 
 _FIRST_PRICE_STEP = 64
 """By what the price is divided until too many rows are suppressed; from there on it is bisected. With 4 and with 1024
