@@ -19,9 +19,10 @@ from duckanon.boxes.shaping import Statistic
 from duckanon.common import labels, progress, values
 from duckanon.common.arguments import generator
 from duckanon.common.arrays import Floats
+from duckanon.common.kinds import is_time
+from duckanon.common.labels import MICROSECONDS_PER_DAY
 from duckanon.common.reports import report_rows
 
-DAY = 86_400_000_000  # microseconds
 HIGH = "_duckanon_hi "
 """What the column of upper ends is called on its way, before the column's own name; the lower ends have that name."""
 
@@ -108,8 +109,8 @@ def _made(
     if seconds is not None and not isinstance(seconds, int | float):
         raise ValueError(f"seconds must be a number; got {seconds}.")
     for name in apart:
-        if name in spelling.values() and values.is_time(table.schema.field(name).type):
-            apart[name] *= DAY
+        if name in spelling.values() and is_time(table.schema.field(name).type):
+            apart[name] *= MICROSECONDS_PER_DAY
     asked = _statistics(statistics, names)
     tell = progress.shown("anon.boxes") if effort == "thorough" else None
     return make_boxes(_numbers(table, names), k, asked, l, apart or None, effort, seconds, tell)
@@ -146,7 +147,7 @@ def _is_day(kind: pa.DataType) -> bool:
 def _unit(kind: pa.DataType) -> float:
     """Return the least distance of two values of a type, in the numbers that are computed with."""
     if _is_day(kind):
-        return DAY
+        return MICROSECONDS_PER_DAY
     if pa.types.is_timestamp(kind):
         return {"s": 1e6, "ms": 1e3}.get(kind.unit, 1.0)
     if pa.types.is_decimal(kind):
@@ -191,11 +192,17 @@ def _ends(
         first, last = lower.min(), upper.max()
         ends = rounded_outward(np.array([[first]]), np.array([[last]]))
         if _is_day(kind):
-            ends = _month(np.array([first / DAY]), False) * DAY, _month(np.array([last / DAY]), True) * DAY
+            ends = (
+                _month(np.array([first / MICROSECONDS_PER_DAY]), False) * MICROSECONDS_PER_DAY,
+                _month(np.array([last / MICROSECONDS_PER_DAY]), True) * MICROSECONDS_PER_DAY,
+            )
         lower = np.where(lower == first, float(ends[0].ravel()[0]), lower)
         upper = np.where(upper == last, float(ends[1].ravel()[0]), upper)
     elif _is_day(kind):
-        lower, upper = _month(lower / DAY, False) * DAY, _month(upper / DAY, True) * DAY
+        lower, upper = (
+            _month(lower / MICROSECONDS_PER_DAY, False) * MICROSECONDS_PER_DAY,
+            _month(upper / MICROSECONDS_PER_DAY, True) * MICROSECONDS_PER_DAY,
+        )
     low, high = _typed(kind, lower, upper)
     if pa.types.is_float64(kind):  # what was computed with is what the column holds: nothing to make good
         return low, high

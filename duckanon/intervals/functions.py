@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from duckanon.common import values
 from duckanon.common.arrays import Floats
+from duckanon.common.kinds import is_time
+from duckanon.common.labels import MICROSECONDS_PER_DAY
 from duckanon.common.reports import report_rows
 from duckanon.intervals import choices, regression, statistics
 from duckanon.intervals import dismissal as dismissals
 from duckanon.intervals import weights as weightings
 from duckanon.intervals.declared import BOX_WEIGHTS, DISMISSAL, INTERVAL_REGRESSION, INTERVAL_STATISTICS
-
-_DAY = 86_400_000_000.0
 
 
 def interval_statistics(table: pa.Table | None, *, weights: str | None, unbiased: bool) -> pa.Table:
@@ -123,8 +123,8 @@ def _ends(name: str, column: pa.ChunkedArray) -> tuple[Floats, Floats]:
         raise ValueError(f'column "{name}" has {whole.null_count} NULLs, which no interval holds; leave them out.')
     ends = []
     for side in ("lo", "hi"):
-        found, valid, _ = values.numbers(name, whole.field(side))
+        numbers, valid, _ = values.numbers(name, whole.field(side))
         if not valid.all():
             raise ValueError(f'column "{name}" has intervals without an end; leave them out.')
-        ends.append(found / _DAY if values.is_time(whole.field(side).type) else found)
+        ends.append(numbers / MICROSECONDS_PER_DAY if is_time(whole.field(side).type) else numbers)
     return ends[0], ends[1]

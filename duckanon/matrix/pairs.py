@@ -12,11 +12,10 @@ from duckanon.common import values as leaves
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.codes import encode
 from duckanon.common.kinds import is_number, is_text, is_time
+from duckanon.common.labels import MICROSECONDS_PER_DAY
 
 MOST_INDICATORS = 50
 """How many categories of a column, the most frequent ones of the original, get an indicator of their own."""
-
-MICROSECONDS_PER_DAY = 86_400_000_000.0
 
 
 @dataclass(frozen=True)

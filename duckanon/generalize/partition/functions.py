@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from duckanon.common import values as leaves
+from duckanon.common import values as column_values
 from duckanon.common.arguments import OneOf, Whole, checked, refuse_unless
 from duckanon.common.labels import Scale
 from duckanon.generalize.declared import PARTITION
@@ -50,7 +50,7 @@ def _distinct(
     refuse_unless(OneOf("error", "drop"), "nulls", nulls)
     if column is None or not len(column):
         raise ValueError("the table has no rows to look at.")
-    numbers, valid, scale = leaves.numbers(name, column)
+    numbers, valid, scale = column_values.numbers(name, column)
     if not valid.all() and nulls == "error":
         raise ValueError(f"column \"{name}\" has {int((~valid).sum())} NULLs; leave them out with nulls := 'drop'.")
     if not len(numbers):

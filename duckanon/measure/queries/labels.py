@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from duckanon.common import kinds
 from duckanon.common.arrays import Bools, Floats, Ints
-from duckanon.matrix.pairs import MICROSECONDS_PER_DAY, plain
+from duckanon.common.labels import MICROSECONDS_PER_DAY
+from duckanon.matrix.pairs import plain
 from duckanon.measure.queries.cells import Cells
 
 
