@@ -193,15 +193,15 @@ def _ends(
         ends = rounded_outward(np.array([[first]]), np.array([[last]]))
         if _is_day(kind):
             ends = (
-                _month(np.array([first / MICROSECONDS_PER_DAY]), False) * MICROSECONDS_PER_DAY,
-                _month(np.array([last / MICROSECONDS_PER_DAY]), True) * MICROSECONDS_PER_DAY,
+                _month(np.array([first]), False),
+                _month(np.array([last]), True),
             )
         lower = np.where(lower == first, float(ends[0].ravel()[0]), lower)
         upper = np.where(upper == last, float(ends[1].ravel()[0]), upper)
     elif _is_day(kind):
         lower, upper = (
-            _month(lower / MICROSECONDS_PER_DAY, False) * MICROSECONDS_PER_DAY,
-            _month(upper / MICROSECONDS_PER_DAY, True) * MICROSECONDS_PER_DAY,
+            _month(lower, False),
+            _month(upper, True),
         )
     low, high = _typed(kind, lower, upper)
     if pa.types.is_float64(kind):  # what was computed with is what the column holds: nothing to make good
@@ -242,9 +242,8 @@ def _typed(kind: pa.DataType, lower: Floats, upper: Floats) -> tuple[pa.Array, p
     return tuple(pa.array(np.clip(end, bounds.min, bounds.max).astype(dtype)) for end in (low, high))
 
 
-def _month(days: Floats, is_end: bool) -> Floats:
-    """Return the first day of each day's month, or the last."""
-    starts = labels.period_starts(np.floor(days).astype(np.int64), "month")
-    if not is_end:
-        return starts.astype(np.float64)
-    return np.array([labels.period(int(start), "month")[1] - 1 for start in starts], np.float64)
+def _month(moments: Floats, is_end: bool) -> Floats:
+    """Return the first day of each moment's month, or the last, both in microseconds since 1970."""
+    starts = labels.period_starts(np.floor(moments / MICROSECONDS_PER_DAY).astype(np.int64), "month")
+    days = [labels.period(int(start), "month")[1] - 1 for start in starts] if is_end else starts
+    return np.array(days, np.float64) * MICROSECONDS_PER_DAY
