@@ -201,7 +201,7 @@ def approximate(sampler: SetSampler | None, **options: Any) -> pa.Table:
         elif search.minimal:
             continue
         chosen.append(estimate)
-    found = [
+    sets = [
         (
             estimate.columns,
             min(round(estimate.distinct), row_count),
@@ -212,7 +212,7 @@ def approximate(sampler: SetSampler | None, **options: Any) -> pa.Table:
         )
         for estimate in chosen
     ]
-    return _report(found, sampler.names, row_count, product)
+    return _report(sets, sampler.names, row_count, product)
 
 
 def _report(

@@ -13,16 +13,21 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from duckanon.common.arrays import Array, Bools, Floats, Ints, Ints32
+from duckanon.assess.class_keys import (
+    DENSE,
+    MAX_KEY,
+    ClassCounts,
+    Weights,
+    class_counts,
+    collapsed,
+    distinct_share,
+    ranked,
+)
+from duckanon.common.arrays import Array, Bools, Ints, Ints32
 from duckanon.common.codes import Codes, Column
-from duckanon.common.runs import run_starts
 
-Weights: TypeAlias = Floats
 Stop: TypeAlias = Callable[[tuple[int, ...], int], bool]
-ClassCounts: TypeAlias = tuple[int, int, int]
-"""Distinct combinations of a set, rows whose combination occurs once, size of the smallest class."""
 
-_MAX_KEY = 2**62  # mixed-radix keys stay below this bound, so that int64 never overflows
 # Equal rows of a table are collapsed only where at most this share of its rows is left: then the tables along a path
 # shrink geometrically, and all of them together take the memory of four.
 _SHRINK = 0.75
@@ -30,11 +35,7 @@ _SHRINK = 0.75
 _GAIN = 4.0
 _FEW_ROWS = 256  # with fewer rows the cost of numpy's calls is nearly all there is, and collapsing does not lower it
 _FEW_CELLS = 256  # so few cells are always counted by bincount, whatever the number of rows
-_DENSE = 2.0  # cells per row up to which classes are counted by bincount, which writes each cell, and not by sorting
 _DENSE_DEEPER = 8.0  # the same where the classes are numbered too: sorting must then carry the row numbers along
-_SAMPLED_ROWS = 2**15  # tables with more rows have their share of distinct rows estimated, from a part ...
-_SAMPLE_BELOW = np.uint64(2**59)  # ... with hashes below this: one in 32, so that the estimate costs next to nothing
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: a product with it spreads nearby keys
 
 
 class SetStats(NamedTuple):
@@ -140,15 +141,15 @@ def _refine(table: _Table, depth: int) -> tuple[ClassCounts, _Table | None]:
     sets_below = _sets_below(len(tail), depth - 1)
     if rows == 0:
         return _with_unique((0, 0, 0), table.unique), table._replace(tail=tail) if sets_below else None
-    is_dense = cells <= max(_FEW_CELLS, rows * (_DENSE_DEEPER if sets_below else _DENSE))
+    is_dense = cells <= max(_FEW_CELLS, rows * (_DENSE_DEEPER if sets_below else DENSE))
     key: Codes = np.multiply(table.prefix, count, dtype=np.intp if is_dense or cells >= 2**31 else np.int32)
     key += codes
     if is_dense:
         sizes: Array = np.bincount(key, table.weights, minlength=cells)
     elif sets_below:
-        key, sizes = _rank(key, cells, table.weights)
+        key, sizes = ranked(key, cells, table.weights)
     else:
-        return _with_unique(_leaf(key, cells, table.weights), table.unique), None
+        return _with_unique(class_counts(key, cells, table.weights), table.unique), None
     distinct, singletons = int(np.count_nonzero(sizes)), int(np.count_nonzero(sizes == 1))
     smallest = 1 if singletons or table.unique else int(sizes[sizes > 0].min())
     child = None
@@ -185,27 +186,6 @@ def _numbers(chosen: Bools) -> Ints32:
     return numbers
 
 
-def _leaf(key: Codes, cells: int, weights: Weights | None) -> tuple[int, int, int]:
-    """Distinct combinations, singletons and smallest class of a set whose codes are not needed any more."""
-    flagged = key
-    if weights is not None:  # one bit tells a row of more weight than 1, so the sort need not carry the weights
-        flagged = key.astype(np.int32 if cells < 2**30 else np.int64)
-        flagged *= 2
-        flagged += weights > 1
-    flagged.sort()
-    first = np.ones(len(key) + 1, np.bool_)
-    first[1:-1] = (flagged[1:] ^ flagged[:-1]) > (weights is not None)
-    single = first[1:] & first[:-1]
-    if weights is not None:
-        single &= (flagged & 1) == 0
-    distinct, singletons = int(np.count_nonzero(first)) - 1, int(np.count_nonzero(single))
-    if singletons:
-        return distinct, singletons, 1
-    if weights is None:
-        return distinct, 0, int(np.diff(np.flatnonzero(first)).min())
-    return distinct, 0, int(_rank(key, cells, weights)[1].min())
-
-
 def _sets_below(columns: int, depth: int) -> int:
     return sum(math.comb(columns, size) for size in range(1, min(depth, columns) + 1))
 
@@ -220,11 +200,11 @@ def _views(table: _Table, depth: int) -> list[_Table]:
     for _, count in table.tail:
         rows, left = len(table.prefix), _sets_below(len(table.tail), depth)
         cells = table.cells * math.prod(count for _, count in table.tail)
-        if rows >= _FEW_ROWS and cells < _MAX_KEY and _pays(table.least / rows, left, len(table.tail)):
+        if rows >= _FEW_ROWS and cells < MAX_KEY and _pays(table.least / rows, left, len(table.tail)):
             key = _row_key(table) if key is None else key
-            share = _distinct_share(key)
+            share = distinct_share(key)
             if _pays(share, left, len(table.tail)):
-                key, weights = _collapse(key, cells, table.weights)
+                key, weights = collapsed(key, cells, table.weights)
                 table = _Table(*_split(key.copy(), table), weights, table.unique, len(key))
             else:
                 table = table._replace(least=0.9 * share * rows)  # less than the share, which is an estimate
@@ -258,48 +238,3 @@ def _split(key: Ints, table: _Table) -> tuple[Codes, int, list[Column]]:
         digits.append((key.astype(like.dtype), count))
         key = rest
     return *digits[0], digits[:0:-1]
-
-
-def _distinct_share(key: Ints) -> float:
-    """Estimate distinct keys over rows from the rows whose key has a hash in a small range: all copies or none."""
-    if len(key) > _SAMPLED_ROWS:
-        key = key.take(np.flatnonzero(key.view(np.uint64) * _GOLDEN < _SAMPLE_BELOW))
-    return len(run_starts(np.sort(key))) / len(key) if len(key) else 1.0
-
-
-def _collapse(key: Ints, cells: int, weights: Weights | None) -> tuple[Ints, Weights]:
-    """Distinct keys and the weight of each."""
-    if cells <= _DENSE * len(key):
-        sizes = np.bincount(key, weights)
-        distinct = np.flatnonzero(sizes)
-        return distinct, sizes.take(distinct).astype(np.float64)
-    if weights is None:
-        key = np.sort(key)
-        starts = run_starts(key)
-        return key.take(starts), np.diff(starts, append=len(key)).astype(np.float64)
-    order = _order(key, cells)
-    key = key.take(order)
-    starts = run_starts(key)
-    return key.take(starts), np.add.reduceat(weights.take(order), starts)
-
-
-def _rank(key: Codes, cells: int, weights: Weights | None) -> tuple[Codes, Array]:
-    """Dense code of every row by its key, and the size of each class."""
-    order = _order(key, cells)
-    starts = run_starts(key.take(order))
-    runs = np.diff(starts, append=len(key))
-    ranks = np.empty(len(key), np.int32)
-    ranks[order] = np.repeat(np.arange(len(starts), dtype=np.int32), runs)
-    return ranks, runs if weights is None else np.add.reduceat(weights.take(order), starts)
-
-
-def _order(key: Codes, cells: int) -> Ints:
-    """Order of the rows by key; one sort of key and row number packed into 64 bits, if they fit."""
-    bits = len(key).bit_length()
-    if cells << bits > _MAX_KEY:
-        return np.argsort(key)
-    packed = key.astype(np.int64)
-    packed <<= bits
-    packed |= np.arange(len(key))
-    packed.sort()
-    return packed & ((1 << bits) - 1)

@@ -91,8 +91,8 @@ def register(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyCon
 
 def _refuse_foreign_catalog(cursor: duckdb.DuckDBPyConnection) -> None:
     """Refuse to write into a user's own database that happens to be called anon."""
-    found = cursor.execute("SELECT path FROM duckdb_databases() WHERE database_name = 'anon' AND path IS NOT NULL")
-    for (path,) in found.fetchall():
+    foreign = cursor.execute("SELECT path FROM duckdb_databases() WHERE database_name = 'anon' AND path IS NOT NULL")
+    for (path,) in foreign.fetchall():
         raise ValueError(
             f"duckanon.register: the name anon is taken by the database file {path}; "
             f"attach that file under another name (ATTACH '{path}' AS other_name)."

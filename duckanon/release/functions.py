@@ -30,7 +30,7 @@ def pica_report(
     if table is None:
         return report_rows([], PICA_REPORT)
     partitioned = Partitioned.of(table, None, log, nulls, basis, clustering, checks, generator(seed))
-    found = partitioned.search(reference, tell)
+    search = partitioned.search(reference, tell)
     rows = [
         {
             "step": number,
@@ -39,8 +39,8 @@ def pica_report(
             **{f"{name}_shift": step.verdict.numbers.get(name) for name in ("distance", "ambiguity", "uncertainty")},
             **{name: step.verdict.numbers.get(name) for name in ("exact_copies", "unique_copies", "near_copies")},
             "passed": step.verdict.passed,
-            "chosen": step.cluster_size == found.cluster_size,
+            "chosen": step.cluster_size == search.cluster_size,
         }
-        for number, step in enumerate(found.steps, 1)
+        for number, step in enumerate(search.steps, 1)
     ]
     return report_rows(rows, PICA_REPORT)
