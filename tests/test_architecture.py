@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -15,6 +16,8 @@ LONGEST_MODULE = 300
 
 PUBLIC_FACES = {"__init__.py", "py.typed", "spectral.py"}
 """What may stand at the top of the package beside the packages."""
+
+LIBRARIES = {"numpy", "pyarrow", "scipy", "sklearn", "threadpoolctl"}
 
 OUTSIDE = re.compile(r"\bERRATA\b|\.\./shared\b")
 """Documents that a reader of the repository does not have; `REFERENCES.md` is what the code cites."""
@@ -53,3 +56,17 @@ def test_nothing_but_public_faces_and_packages_at_the_top() -> None:
 def test_no_file_points_outside_the_repository() -> None:
     pointing = [where for path in macros() + modules() for where, line in numbered_lines(path) if OUTSIDE.search(line)]
     assert pointing == []
+
+
+def test_libraries_are_imported_at_the_top_of_modules() -> None:
+    """Inside a function the import would run on a thread of DuckDB's, where some extension modules crash later."""
+    inside = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in modules()
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if (isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in LIBRARIES)
+        or (isinstance(node, ast.Import) and any(alias.name.partition(".")[0] in LIBRARIES for alias in node.names))
+    ]
+    assert inside == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import re
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +17,11 @@ from tests.documentation import EXAMPLE, ROOT, Clinic
 
 PUBLIC = [file for file in macros.macro_files() if file.is_public]
 SCRIPTS = [path for path in sorted((ROOT / "examples").glob("*.sql")) if path.stem != "population"]
+MODULES_WITH_EXAMPLES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in sorted((ROOT / "duckanon").rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8")
+]
 ENOUGH = 25_000
 """People for the scripts: more than the largest bucket that one of them asks for (20,000 rows), and soon done."""
 CITATION = re.compile(r'REFERENCES\.md`*, "?([A-Z][\w ]+\w)"?, points? ((?:\d+(?:, | and | to )?)+)')
@@ -103,6 +110,13 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert file.exists(), f"{_name(page)} links {target}"
             anchors = documentation.anchors(file.read_text(encoding="utf-8")) if anchor else []
             assert not anchor or anchor in anchors, f"{_name(page)} links {target}"
+
+
+@pytest.mark.parametrize("module", MODULES_WITH_EXAMPLES)
+def test_examples_in_docstrings_are_true(module: str) -> None:
+    results = doctest.testmod(importlib.import_module(module))
+    assert results.attempted
+    assert results.failed == 0
 
 
 def test_cited_corrections_exist() -> None:

@@ -1,8 +1,6 @@
 """SVD swapping: what it keeps, what it breaks, ranks, tolerance, blocks, seeds, sources and refusals."""
 
-import doctest
 import os
-from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duckanon.matrix.fit import fit
-from duckanon.release import api, pica, svd
 from duckanon.release.components import permute_components, principal_components
 from duckanon.release.svd import svd_swap
 
@@ -218,7 +215,3 @@ def test_refusals() -> None:
         svd_swap(broad, ["c0", "zz"])
     assert released(broad, ["c3", "c1"]).column_names == ["c3", "c1"]
 
-
-@pytest.mark.parametrize("module", [api, pica, svd])
-def test_examples_of_the_public_functions(module: ModuleType) -> None:
-    assert doctest.testmod(module).failed == 0
