@@ -12,25 +12,17 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from duckanon.common import labels
 from duckanon.common import values as leaves
 from duckanon.generalize import budgets
+from tests.profiles import cheap, dear
 from tests.sqltest import data_file
 
 Connection = duckdb.DuckDBPyConnection
-quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-unshrunk = settings(  # each example takes a second: a failure is shown as it was found
-    max_examples=20,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-)
 
 
 def rows(con: Connection, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
@@ -63,7 +55,6 @@ def test_the_probability_is_the_binomial_tail(con: Connection, population: float
     assert bound <= exact
 
 
-@quick
 @given(
     budget=st.floats(1, 1e9),
     columns=st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20)), min_size=1, max_size=6),
@@ -124,7 +115,6 @@ def group_cost(group: list[int], cost: str) -> float:
     return half if cost == "center" else half * len(group)
 
 
-@quick
 @given(
     values=st.lists(st.integers(-20, 20), min_size=1, max_size=11),
     k=st.integers(1, 5),
@@ -178,7 +168,7 @@ def test_sampled_cuts_are_where_the_bound_says(con: Connection) -> None:
     assert paper_misses > 30
 
 
-@quick
+@cheap
 @given(st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=2, unique=True))
 def test_readable_cuts_part_the_same_values(pair: list[float]) -> None:
     low, high = sorted(pair)
@@ -310,8 +300,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     return pa.table(columns).append_column("id", pa.array(range(size)))
 
 
-@pytest.mark.slow
-@unshrunk
+@dear
 @given(table=tables(), k=st.integers(2, 8), fraction=st.sampled_from([0.0, 0.01, 0.2]))
 def test_every_class_has_k_rows_and_the_rows_add_up(con: Connection, table: pa.Table, k: int, fraction: float) -> None:
     con.register("arrow_table", table)
@@ -348,8 +337,7 @@ def test_every_class_has_k_rows_and_the_rows_add_up(con: Connection, table: pa.T
         assert said == dict(Counter(row[place] for row in coarse.values()))
 
 
-@pytest.mark.slow
-@unshrunk
+@dear
 @given(table=tables(), k=st.integers(2, 8), people=st.sampled_from([100, 1000, 10**6]))
 def test_with_a_population_the_budget_is_kept_and_no_row_is_lost(
     con: Connection, table: pa.Table, k: int, people: int
@@ -407,7 +395,6 @@ ADULT = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("k", "arx"), [(10, 0.344), (5, 0.292)])
 def test_adult_loses_less_than_with_arx(con: Connection, k: int, arx: float) -> None:
     """ARX's best global recoding with the same hierarchies, 5 % of the rows suppressed at most."""

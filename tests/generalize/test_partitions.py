@@ -8,12 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.generalize.partition import search
 from duckanon.generalize.partition.costs import COSTS
 from duckanon.generalize.partition.fit import Partition, optimal_partition, quantile_buckets, quantile_partition
+from tests.profiles import cheap
 
 MODES = {"batches": (1 << 15, 0), "by hand": (1 << 15, 1 << 30), "levels": (0, 0)}
 
@@ -104,7 +105,6 @@ columns = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 9)), min_size=1,
 
 @pytest.mark.parametrize("name", [None, *MODES])
 @pytest.mark.parametrize("cost", COSTS)
-@settings(max_examples=60, deadline=None)
 @given(column=columns, share=st.floats(0, 1), offset=st.sampled_from([0.0, -50.0, 1e6]), batch=st.sampled_from([1, 40]))
 def test_equals_the_best_of_all_partitions(name, cost, column, share, offset, batch):
     values = offset + np.cumsum([gap for gap, _ in column])
@@ -120,7 +120,7 @@ def test_equals_the_best_of_all_partitions(name, cost, column, share, offset, ba
     assert float(total(mine, cost) - best) <= 1e-12 * float(best)
 
 
-@settings(max_examples=100, deadline=None)
+@cheap
 @given(counts=st.lists(st.integers(1, 12), min_size=1, max_size=10), share=st.floats(0, 1))
 def test_the_quantile_partition_has_the_least_rank_difference(counts, share):
     k = 1 + round(share * (min(sum(counts), 30) - 1))
@@ -133,8 +133,8 @@ def test_the_quantile_partition_has_the_least_rank_difference(counts, share):
     assert found.costs.sum() == sum(exact_costs(np.arange(len(counts)), counts, found.starts.tolist(), "ranks"))
 
 
+@cheap
 @given(rows=st.integers(1, 300), share=st.floats(0, 1))
-@settings(deadline=None)
 def test_without_ties_the_sizes_are_those_of_definition_9(rows, share):
     k = 1 + round(share * (rows - 1))
     found = quantile_partition(np.ones(rows, dtype=int), k)
@@ -150,8 +150,8 @@ def test_the_paper_s_example_11():
     assert quantile_partition(np.ones(5, dtype=int), 2).costs.sum() == 3
 
 
+@cheap
 @given(rows=st.integers(1, 200), buckets=st.integers(1, 250))
-@settings(deadline=None)
 def test_buckets_without_ties_differ_by_at_most_one_row(rows, buckets):
     found = quantile_buckets(np.ones(rows, dtype=int), buckets)
     sizes = np.diff(np.append(found.starts, rows))
@@ -159,8 +159,8 @@ def test_buckets_without_ties_differ_by_at_most_one_row(rows, buckets):
     assert sizes.max() - sizes.min() <= 1
 
 
+@cheap
 @given(counts=st.lists(st.integers(1, 20), min_size=1, max_size=30), buckets=st.integers(1, 40))
-@settings(deadline=None)
 def test_buckets_with_ties_cut_at_the_nearest_border(counts, buckets):
     found = quantile_buckets(counts, buckets)
     check_shape(found, counts, 1)

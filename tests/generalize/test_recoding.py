@@ -7,11 +7,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.generalize.recoding.columns import Column, Flat, Levels, Ordered, Tree
 from duckanon.generalize.recoding.recode import Recoding, recode
+from tests.profiles import dear
 
 
 def leaves_of(column):
@@ -235,8 +236,7 @@ def optimum(counts, columns, k, limit):
     return best
 
 
-@pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@dear
 @given(st.integers(0, 10**9))
 def test_results_are_allowed_feasible_and_measured_right(seed):
     rng = np.random.default_rng(seed)
@@ -248,7 +248,6 @@ def test_results_are_allowed_feasible_and_measured_right(seed):
         check(counts, columns, k, limit)
 
 
-@pytest.mark.slow
 def test_close_to_the_optimum_on_tiny_tables():
     gaps = []
     for seed in range(30):

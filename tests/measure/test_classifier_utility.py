@@ -31,7 +31,6 @@ def measured(*tables, **options) -> dict[tuple[str, str], dict]:
     return {(row["model"], row["measure"]): row for row in found.to_pylist()}
 
 
-@pytest.mark.slow
 def test_good_and_bad_releases():
     original = people(2000, 1)
     for target, measure in (("ill", "auc"), ("job", "accuracy"), ("pay", "r2")):
@@ -99,7 +98,6 @@ def test_many_categories():
         measured(table, table, "name")
 
 
-@pytest.mark.slow
 def test_detectability():
     original = people(3000, 1)
     found = {}

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon.privacy.neighbours
 from duckanon.privacy.neighbours import equal_rows, nearest, row_hashes
 from duckanon.privacy.prediction import measures
+from tests.profiles import cheap
 
 
 def by_force(queries, points, k, own=None):
@@ -34,7 +35,6 @@ matrices = st.integers(1, 12).flatmap(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(matrices, st.integers(1, 7), st.sampled_from([0.0, 1e7, -3e3]), st.sampled_from([1.0, 1e-20, 1e60]))
 def test_brute_force(rows, k, offset, scale):
     queries, points = (np.array(part) * scale + offset for part in rows)
@@ -88,7 +88,7 @@ def test_progress_is_told():
     assert told[-1] == 1
 
 
-@settings(max_examples=30, deadline=None)
+@cheap
 @given(matrices)
 def test_equal_rows(rows):
     points = np.array(rows[1])
@@ -139,7 +139,6 @@ def test_golden_measures():
         measures(rows, rows, 1)
 
 
-@settings(max_examples=20, deadline=None)
 @given(matrices, st.integers(2, 5))
 def test_measures_by_force(rows, k):
     queries, points = (np.array(part) for part in rows)

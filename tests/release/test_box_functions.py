@@ -8,18 +8,13 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.profiles import dear
 from tests.sqltest import data_file
 
 Connection = duckdb.DuckDBPyConnection
-slow = settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-)
 
 
 def rows(con: Connection, query: str) -> list[tuple[Any, ...]]:
@@ -34,7 +29,7 @@ PAIRS = """
     UNION ALL SELECT 'correlation', ['{0}', '{1}'], corr({0}, {1}) FROM t"""
 
 
-@slow
+@dear
 @given(
     values=st.lists(st.tuples(st.integers(-50, 50), st.floats(-1e3, 1e3)), min_size=10, max_size=80),
     k=st.integers(2, 10),

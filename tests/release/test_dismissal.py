@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from duckanon.intervals.dismissal import box_weights, crisp_threshold, dismissal, optimal_weights
 from duckanon.intervals.influence import STATISTICS, influence, sensitivities
+from tests.profiles import cheap
 
 D = [0.1, 0.2, 0.4, 1.0]
 POINTS = np.array([(1, 2), (2, 1), (4, 5), (7, 6), (11, 13)], dtype=float)
@@ -82,7 +83,7 @@ def test_derivatives_against_finite_differences(statistic):
 contributions = st.lists(st.tuples(st.integers(0, 20).map(lambda v: v / 7), st.integers(1, 9)), min_size=1, max_size=12)
 
 
-@settings(deadline=None)
+@cheap
 @given(contributions, st.floats(0, 10))
 def test_crisp_against_all_subsets_by_threshold(boxes, spread):
     d, m = np.array([b[0] for b in boxes]), np.array([b[1] for b in boxes])
@@ -92,7 +93,7 @@ def test_crisp_against_all_subsets_by_threshold(boxes, spread):
     assert (m * d)[keep].sum() / m[keep].sum() + spread / np.sqrt(m[keep].sum()) == pytest.approx(min(tried))
 
 
-@settings(deadline=None)
+@cheap
 @given(contributions, st.floats(0, 10))
 def test_weights_are_optimal(boxes, spread):
     d, m = np.array([b[0] for b in boxes]), np.array([b[1] for b in boxes])

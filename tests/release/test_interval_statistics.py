@@ -7,10 +7,11 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.intervals.statistics import INTERVAL_STATISTICS, IntervalStatistic, interval_statistics
+from tests.profiles import dear
 
 CORNERS = [[0, 0], [1, 1.5], [2.5, 1], [4, 3]], [[1, 1.5], [2.5, 3], [4, 3], [6, 5]], [3] * 4
 
@@ -177,8 +178,7 @@ def test_reached_from_inside(seed, boxes):
             assert best >= sign * end - loose - 1e-3 * max(abs(end), 0.1), (statistic, sign, best, end, loose)
 
 
-@pytest.mark.slow
-@settings(max_examples=50, deadline=None)
+@dear
 @given(st.data())
 def test_any_boxes(data):
     columns = data.draw(st.integers(1, 3))
