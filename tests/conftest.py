@@ -19,6 +19,7 @@ import pytest
 
 import duckanon
 from duckanon.bridge import catalog
+from duckanon.generalize.recoding import recode
 from tests import profiles
 from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, parse
 
@@ -77,6 +78,12 @@ def adult() -> Iterator[duckdb.DuckDBPyConnection]:
     with empty_schema() as connection:
         connection.execute(f"CREATE TABLE adult AS FROM read_csv('{data_file('adult.csv')}')").fetchall()
         yield connection
+
+
+@pytest.fixture
+def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the search for a recoding give up early: for what must hold of any plan, not only of the best."""
+    monkeypatch.setattr(recode, "_STEPS", 8)
 
 
 def stock_shell() -> Path | None:

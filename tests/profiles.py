@@ -4,13 +4,17 @@ A property without a decorator of this module is tried as often as the profile s
 ten milliseconds, such as a query. ``@cheap`` is for pure functions on small inputs, ``@dear`` for examples that take
 a good part of a second: these are not shrunk, a failure is shown as it was found.
 
+Tests that draw from a seed take theirs from `seeds`.
+
 ``make test`` uses ``quick``; ``make test-thorough`` uses ``thorough``: ``pytest --hypothesis-profile=thorough``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 
@@ -54,3 +58,10 @@ def dear(property_test):
     """Try a property less often than others, and do not shrink what fails: an example takes up to a second."""
     phases = [Phase.explicit, Phase.reuse, Phase.generate]
     return settings(max_examples=_depth().dear, phases=phases)(property_test)
+
+
+def seeds(quick: int, thorough: int) -> Sequence:
+    """Return the seeds for which a test is run, as many as the profile's name says."""
+    if settings.get_current_profile_name() == "quick":
+        return range(quick)
+    return [pytest.param(seed, marks=pytest.mark.thorough) for seed in range(thorough)]

@@ -107,9 +107,8 @@ def check(found: Any, counts: list[int]) -> None:
 @given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=8))
 def test_recoding_is_the_class_size(shared: duckdb.DuckDBPyConnection, sizes: list[int]) -> None:
     """Where each value has one label, the candidates are the class: the risks of anon.reidentification_risk."""
-    rows = [(place, member) for place, size in enumerate(sizes) for member in range(size)]
-    shared.execute("CREATE OR REPLACE TABLE original (g INTEGER, x INTEGER)").fetchall()
-    shared.executemany("INSERT INTO original VALUES (?, ?)", [[g, 10 * g + x % 10] for g, x in rows])
+    rows = [(place, 10 * place + member % 10) for place, size in enumerate(sizes) for member in range(size)]
+    fill(shared, "original", rows, [pa.int32(), pa.int32()], "gx")
     shared.execute(
         "CREATE OR REPLACE TABLE released AS SELECT g, format('[{}, {})', x // 10 * 10, x // 10 * 10 + 10) AS x "
         "FROM original"

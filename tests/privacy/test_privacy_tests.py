@@ -93,7 +93,7 @@ def results(tests):
     return {test.name: test for test in tests}
 
 
-@pytest.mark.parametrize("with_reference", [True, False])
+@pytest.mark.parametrize("with_reference", [True, pytest.param(False, marks=pytest.mark.thorough)])
 def test_accepted_and_refused(with_reference):
     random = np.random.default_rng(11)
     rows, other, fresh, holdout = (people(random, 2000) for _ in range(4))
@@ -198,6 +198,7 @@ def test_isolated_and_near_copies():
     assert (found.value, found.reference) == (2 / 5, 0.0)
 
 
+@pytest.mark.thorough
 def test_checks_of_honest_releases():
     alarms = []
     for seed in range(6):
@@ -219,6 +220,7 @@ def test_checks_of_honest_releases():
     assert set(alarms) == {""}
 
 
+@pytest.mark.thorough
 def test_checks_and_repairs():
     random = np.random.default_rng(4)
     rows, fresh = people(random, 2000), people(random, 2000)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.intervals.statistics import INTERVAL_STATISTICS, IntervalStatistic, interval_statistics
-from tests.profiles import dear
+from tests.profiles import dear, seeds
 
 CORNERS = [[0, 0], [1, 1.5], [2.5, 1], [4, 3]], [[1, 1.5], [2.5, 3], [4, 3], [6, 5]], [3] * 4
 
@@ -80,7 +80,7 @@ def test_unbiased():
         )
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(8, 200))
 def test_variance_against_all_corners(seed):
     rng = np.random.default_rng(seed)
     lo, hi, m = random_boxes(rng, rng.integers(1, 6), 1)
@@ -100,7 +100,7 @@ def test_variance_against_all_corners(seed):
     assert row.lower >= least - 1e-5 * (np.ptp(mus) ** 2)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(10, 200))
 def test_covariance_against_all_corners(seed):
     rng = np.random.default_rng(seed)
     lo, hi, m = random_boxes(rng, rng.integers(1, 4), 2, 3)
@@ -118,7 +118,7 @@ def test_covariance_against_all_corners(seed):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(10, 100))
 def test_encloses_random_tables(seed, weighted):
     rng = np.random.default_rng(seed)
     lo, hi, m = random_boxes(rng)
@@ -141,7 +141,7 @@ def best_corners(x, lo, hi, w, sign):
     return corners[np.argmax(sign * gap[:, :, 0] * gap[:, :, 1], axis=0), np.arange(len(lo))]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(4, 100))
 @pytest.mark.parametrize("boxes", [30, 300])
 def test_reached_from_inside(seed, boxes):
     """A search over corners comes as near to every end as the looseness says, and the looseness is small."""
