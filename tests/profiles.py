@@ -45,8 +45,12 @@ def register() -> None:
     settings.load_profile("quick")
 
 
+def _is_thorough() -> bool:
+    return settings.default.max_examples >= DEPTHS["thorough"].usual
+
+
 def _depth() -> Depth:
-    return DEPTHS[settings.get_current_profile_name()]
+    return DEPTHS["thorough" if _is_thorough() else "quick"]
 
 
 def cheap(property_test):
@@ -62,6 +66,6 @@ def dear(property_test):
 
 def seeds(quick: int, thorough: int) -> Sequence:
     """Return the seeds for which a test is run, as many as the profile's name says."""
-    if settings.get_current_profile_name() == "quick":
-        return range(quick)
-    return [pytest.param(seed, marks=pytest.mark.thorough) for seed in range(thorough)]
+    if _is_thorough():
+        return [pytest.param(seed, marks=pytest.mark.thorough) for seed in range(thorough)]
+    return range(quick)
