@@ -100,7 +100,7 @@ def test_asking_for_one_covariance_of_four_columns_makes_it_four_times_sharper(c
     assert widths[0] > 4 * widths[1]
 
 
-@pytest.mark.parametrize("k", [5, 50])
+@pytest.mark.parametrize("k", [50, pytest.param(5, marks=pytest.mark.thorough)])
 def test_nhanes_lies_in_its_intervals(con: Connection, k: int) -> None:
     con.execute(f"CREATE TABLE t AS FROM '{data_file('nhanes.parquet')}'").fetchall()
     cols = [name for name, kind, *_ in rows(con, "DESCRIBE t") if kind == "DOUBLE"][:3]
