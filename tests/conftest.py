@@ -18,8 +18,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import catalog
-from duckanon.generalize.recoding import recode
+from duckanon.bridge import macros
 from tests import profiles
 from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, parse
 
@@ -83,7 +82,7 @@ def adult() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.fixture
 def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the search for a recoding give up early: for what must hold of any plan, not only of the best."""
-    monkeypatch.setattr(recode, "_STEPS", 8)
+    monkeypatch.setattr("duckanon.generalize.recoding.recode._STEPS", 8)
 
 
 def stock_shell() -> Path | None:
@@ -116,7 +115,7 @@ class SqlTest(pytest.Item):
                 pytest.skip("the stock DuckDB shell is not installed")
             folder = self.config._tmp_path_factory.mktemp("shell")  # type: ignore[attr-defined]
             init_script = folder / "duckanon.sql"
-            init_script.write_text(catalog.script(), encoding="utf-8")
+            init_script.write_text(macros.script(), encoding="utf-8")
             self._check(ShellEngine(binary, init_script), records)
         else:
             with empty_schema() as connection:

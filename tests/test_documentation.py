@@ -1,44 +1,116 @@
-"""README's examples, typed as they stand, print what it shows."""
+"""The documentation is true: examples print what is shown, every function has its entry, every link leads somewhere."""
 
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from duckanon.cli import statements
+from duckanon.bridge import macros
+from tests import documentation
+from tests.documentation import EXAMPLE, ROOT, Clinic
 
-ROOT = Path(__file__).parent.parent
-EXAMPLE = re.compile(r"```sql\n((?:(?!```).)*)```\n```text\n((?:(?!```).)*)```", re.DOTALL)
+PUBLIC = [file for file in macros.macro_files() if file.is_public]
+SCRIPTS = [path for path in sorted((ROOT / "examples").glob("*.sql")) if path.stem != "population"]
+ENOUGH = 25_000
+"""People for the scripts: more than the largest bucket that one of them asks for (20,000 rows), and soon done."""
+CITATION = re.compile(r'REFERENCES\.md`*, "?([A-Z][\w ]+\w)"?, points? ((?:\d+(?:, | and | to )?)+)')
 
 
-@pytest.fixture(scope="module")
-def clinic() -> duckdb.DuckDBPyConnection:
-    import duckanon
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
 
-    con = duckanon.connect()
-    for statement in statements.split((ROOT / "examples" / "population.sql").read_text(encoding="utf-8")):
-        statements.run(con, statement)
-    return con
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("clinic")
+    documentation.make_files(folder)
+    return folder
 
 
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="the outputs are drawn by DuckDB 2.0")
-def test_examples_print_what_is_shown(clinic: duckdb.DuckDBPyConnection) -> None:
-    examples = EXAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert len(examples) >= 3
-    for script, shown in examples:
-        printed = "".join(statements.run(clinic, statement) for statement in statements.split(script))
-        assert printed == shown, f"{script}\nprints\n{printed}"
+@pytest.mark.parametrize("page", documentation.PAGES_WITH_EXAMPLES, ids=_name)
+def test_examples_print_what_is_shown(page: Path, files: Path, tmp_path: Path) -> None:
+    with closing(Clinic(files, tmp_path)) as clinic:
+        for example in EXAMPLE.finditer(page.read_text(encoding="utf-8")):
+            printed = clinic.run(example["language"], example["code"])
+            assert printed == (example["shown"] or ""), f"{example['code']}\nprints\n{printed}"
 
 
-def test_example_scripts_run(
-    clinic: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("script", SCRIPTS, ids=_name)
+def test_example_scripts_run(script: Path, files: Path, tmp_path: Path) -> None:
     (tmp_path / "build" / "demo").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    for path in sorted((ROOT / "examples").glob("*.sql")):
-        for statement in statements.split(path.read_text(encoding="utf-8")):
-            statements.run(clinic, statement)
-    assert (tmp_path / "build" / "demo" / "swapped.csv").stat().st_size > 1_000_000
+    with closing(Clinic(files, tmp_path, people=ENOUGH)) as clinic:
+        clinic.run("sql", script.read_text(encoding="utf-8"))
+    if script.stem == "demo":
+        assert (tmp_path / "build" / "demo" / "swapped.csv").stat().st_size > 100_000
+
+
+@pytest.mark.parametrize("file", PUBLIC, ids=lambda file: file.name)
+def test_every_function_has_an_entry_in_the_reference(file: macros.MacroFile) -> None:
+    entry = documentation.entries(file.stage).get(file.name)
+    page = f"sql/{file.stage}/README.md"
+    assert entry, f"{page} has no entry for anon.{file.name}"
+    signature = f"anon.{file.name}({file.parameters})"
+    assert entry.startswith(f"## `{signature}`\n"), f"{page}: the heading of anon.{file.name} is not {signature}"
+    assert f"[source]({file.name}.sql)" in entry, f"{page}: the entry of anon.{file.name} does not link its source"
+    examples = "".join(example["code"] for example in EXAMPLE.finditer(entry) if example["language"] == "sql")
+    assert f"anon.{file.name}(" in examples, f"{page}: the entry of anon.{file.name} has no example"
+
+
+def test_the_reference_has_no_other_entries() -> None:
+    described = [(stage, name) for stage in documentation.STAGES for name in documentation.entries(stage)]
+    assert sorted(described) == sorted((file.stage, file.name) for file in PUBLIC)
+
+
+def test_every_function_is_complete(con: duckdb.DuckDBPyConnection) -> None:
+    """A comment that is a sentence, a `.test` file, a place in examples/."""
+    examples = "\n".join(path.read_text(encoding="utf-8") for path in SCRIPTS)
+    rows = con.execute(
+        """SELECT DISTINCT function_name, comment FROM duckdb_functions()
+           WHERE database_name = 'anon' AND NOT starts_with(function_name, '_')"""
+    ).fetchall()
+    comments = dict(rows)
+    assert comments.keys() == {file.name for file in PUBLIC}
+    for file in PUBLIC:
+        assert comments[file.name], f"anon.{file.name} has no comment"
+        assert comments[file.name].endswith("."), f"the comment of anon.{file.name} is not a sentence"
+        assert (ROOT / "tests" / file.stage / f"{file.name}.test").exists(), f"anon.{file.name} has no .test file"
+        assert f"anon.{file.name}(" in examples, f"anon.{file.name} is in no file of examples/"
+
+
+def test_readme_lists_every_function(con: duckdb.DuckDBPyConnection) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = documentation.LIST.search(text)
+    assert shown
+    assert shown[0] == documentation.function_list(con), "python -m tests.update_documentation draws the list anew"
+    assert len(re.findall(r"^- \[`anon\.", shown[0], re.MULTILINE)) == len(PUBLIC)
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 300
+
+
+@pytest.mark.parametrize("page", documentation.PAGES, ids=_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in documentation.links(page.read_text(encoding="utf-8")):
+        if not target.startswith("https://"):
+            name, _, anchor = target.partition("#")
+            file = (page.parent / name).resolve() if name else page
+            assert file.exists(), f"{_name(page)} links {target}"
+            anchors = documentation.anchors(file.read_text(encoding="utf-8")) if anchor else []
+            assert not anchor or anchor in anchors, f"{_name(page)} links {target}"
+
+
+def test_cited_corrections_exist() -> None:
+    """`REFERENCES.md, Boxes, point 7` in the code means a heading of that page and an item of its list."""
+    sections = re.split(r"^## ", (ROOT / "REFERENCES.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    points = {section.partition("\n")[0]: set(re.findall(r"^(\d+)\. ", section, re.MULTILINE)) for section in sections}
+    for path in [*ROOT.glob("duckanon/**/*.py"), *ROOT.glob("sql/**/*.sql")]:
+        text = re.sub(r"\s*\n\s*(?:--|#)?\s*", " ", path.read_text(encoding="utf-8"))
+        for heading, numbers in CITATION.findall(text):
+            assert heading in points, f"{_name(path)} cites REFERENCES.md, {heading}"
+            assert set(re.findall(r"\d+", numbers)) <= points[heading], f"{_name(path)}: {heading}, points {numbers}"

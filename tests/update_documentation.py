@@ -1,25 +1,46 @@
-"""Draws README's outputs anew: `python -m tests.update_readme`, after looking at what changed and why."""
+"""Draws the outputs of all examples and README's list of functions anew: `python -m tests.update_documentation`.
+
+Look at what changed, and why, before you commit it. `python -m tests.update_documentation sql/assess/README.md` does
+only the pages that are named. The outputs are drawn as DuckDB 2.0 draws them.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
 
-import duckanon
-from duckanon.cli import statements
-from tests.test_readme import EXAMPLE, ROOT
+import duckdb
+
+from tests import documentation
+
+
+def draw(page: Path, files: Path) -> None:
+    """Run the examples of a page and write what they print below them."""
+
+    def with_output(example: re.Match[str]) -> str:
+        printed = opened.run(example["language"], example["code"])
+        block = f"```{example['language']}\n{example['code']}```\n"
+        return f"{block}```text\n{printed}```\n" if printed else block
+
+    with tempfile.TemporaryDirectory() as folder, closing(documentation.Clinic(files, Path(folder))) as opened:
+        text = documentation.EXAMPLE.sub(with_output, page.read_text(encoding="utf-8"))
+        if page == documentation.ROOT / "README.md":
+            functions = documentation.function_list(opened.connection)
+            text = documentation.LIST.sub(lambda _: functions, text)
+    page.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
-    path = ROOT / "README.md"
-    con = duckanon.connect()
-    for statement in statements.split((ROOT / "examples" / "population.sql").read_text(encoding="utf-8")):
-        statements.run(con, statement)
-
-    def drawn(example: re.Match[str]) -> str:
-        printed = "".join(statements.run(con, statement) for statement in statements.split(example[1]))
-        return f"```sql\n{example[1]}```\n```text\n{printed}```"
-
-    path.write_text(EXAMPLE.sub(drawn, path.read_text(encoding="utf-8")), encoding="utf-8")
+    if duckdb.__version__ < "2":
+        sys.exit("tests.update_documentation: the outputs are drawn by DuckDB 2.0; this is an older one.")
+    with tempfile.TemporaryDirectory() as files:
+        documentation.make_files(Path(files))
+        for page in [Path(name).resolve() for name in sys.argv[1:]] or documentation.PAGES_WITH_EXAMPLES:
+            print(page.relative_to(documentation.ROOT))
+            draw(page, Path(files))
 
 
 if __name__ == "__main__":

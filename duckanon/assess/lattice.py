@@ -1,35 +1,44 @@
 """Class statistics of every set of columns of a table, by one walk over the lattice of sets.
 
-The columns come as dense integer codes, as from ``encoding.encode``.  :func:`walk` visits the subsets depth first: the
-codes of a set refine to those of its children, a row that is unique in a set is left out of all the work below it, and
-rows that agree on every column still in play are collapsed into one row with a weight.
+The columns come as dense integer codes, as from `duckanon.common.codes.encode`. `walk` visits the sets depth first: the
+codes of a set are refined to those of its children, a row that is unique in a set is left out of all the work below it,
+and rows that agree on every column still in play are collapsed into one row with a weight.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from duckanon.common.arrays import Array, Bools, Floats, Ints, Ints32
 from duckanon.common.codes import Codes, Column
+from duckanon.common.runs import run_starts
 
-Weights: TypeAlias = "NDArray[np.float64]"
+Weights: TypeAlias = Floats
 Stop: TypeAlias = Callable[[tuple[int, ...], int], bool]
+ClassCounts: TypeAlias = tuple[int, int, int]
+"""Distinct combinations of a set, rows whose combination occurs once, size of the smallest class."""
 
 _MAX_KEY = 2**62  # mixed-radix keys stay below this bound, so that int64 never overflows
-_SHRINK = 0.75  # a table is collapsed only to at most this share of its rows
-_GAIN = 4.0  # and when its sets, times the share of rows that go, are more than this and its columns
-_FEW = 256  # and not when it has fewer rows
-_DENSE = 2.0  # count by bincount when there are at most this many cells a row, else by sorting
-_DENSE_DEEPER = 8.0  # the same where the codes of the set are needed too, which makes sorting dearer
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # multiplier of a quick hash
+# Equal rows of a table are collapsed only where at most this share of its rows is left: then the tables along a path
+# shrink geometrically, and all of them together take the memory of four.
+_SHRINK = 0.75
+# Collapsing is taken to cost as much as visiting this many sets, and one more for each column to be split again.
+_GAIN = 4.0
+_FEW_ROWS = 256  # with fewer rows the cost of numpy's calls is nearly all there is, and collapsing does not lower it
+_FEW_CELLS = 256  # so few cells are always counted by bincount, whatever the number of rows
+_DENSE = 2.0  # cells per row up to which classes are counted by bincount, which writes each cell, and not by sorting
+_DENSE_DEEPER = 8.0  # the same where the classes are numbered too: sorting must then carry the row numbers along
+_SAMPLED_ROWS = 2**15  # tables with more rows have their share of distinct rows estimated, from a part ...
+_SAMPLE_BELOW = np.uint64(2**59)  # ... with hashes below this: one in 32, so that the estimate costs next to nothing
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: a product with it spreads nearby keys
 
 
 class SetStats(NamedTuple):
-    """What :func:`walk` tells about one set of columns.
+    """What `walk` tells about one set of columns.
 
     Attributes
     ----------
@@ -55,12 +64,12 @@ class SetStats(NamedTuple):
 class _Table(NamedTuple):
     """Rows under a node of the lattice."""
 
-    prefix: Codes  # code of the node's set
-    cells: int  # which is below this
+    prefix: Codes  # the code of each row in the node's columns
+    cells: int  # codes are below this
     tail: list[Column]  # columns that may still join the set
-    weights: Weights | None  # number of rows that were collapsed into each
-    unique: int  # rows left out, because no other row has their combination of the node's columns
-    least: float  # about the least number of distinct rows there can be
+    weights: Weights | None  # how many rows were collapsed into each; None: one each
+    unique: int  # rows left out because no other row has their combination of the node's columns
+    least: float  # about the least number of distinct rows that there can be
 
 
 def walk(columns: Sequence[Column], max_size: int | None = None, stop: Stop | None = None) -> Iterator[SetStats]:
@@ -69,25 +78,34 @@ def walk(columns: Sequence[Column], max_size: int | None = None, stop: Stop | No
     Parameters
     ----------
     columns : sequence of (ndarray, int)
-        Codes and number of distinct codes of each column, as from ``encoding.encode``.
+        Codes and number of distinct codes of each column, as from `duckanon.common.codes.encode`.
     max_size : int, optional
         Size of the largest sets; all columns when it is None.
     stop : callable, optional
-        ``stop(columns, singletons)``: a monotone predicate (once true for a set, true for its supersets).  Where it
-        holds the set is yielded with `stopped` true, and none of its supersets is visited.
+        ``stop(columns, singletons)``: a monotone predicate (once true for a set, true for its supersets). Where it
+        holds, the set is yielded with `stopped` true, and none of its supersets is visited.
 
     Yields
     ------
     SetStats
-        One a set.  Every set comes after all its subsets, whence the sets that stop are exactly the minimal ones.
+        One for each set. Every set comes after all its subsets, so the sets that stop are exactly the minimal ones.
 
     Notes
     -----
     Columns are ordered by falling distinct count, c_0 .. c_m-1, and a set is reached from the set without its last
-    column.  Children are visited last column first; with bit m-1-i for column c_i that is the order of counting in
-    binary, in which a subset, being the smaller number, comes before its supersets.  So one depth-first walk gives
-    exact minimality, with memory for the tables along a path and not for a level of the lattice.  Codes of sets are
+    column. Children are visited last column first; with bit m-1-i for column c_i that is the order of counting in
+    binary, in which a subset, being the smaller number, comes before its supersets. So one depth-first walk gives
+    exact minimality, with memory for the tables along a path and not for a level of the lattice. Codes of sets are
     int32, so there must be fewer than 2**28 rows.
+
+    Examples
+    --------
+    >>> sex, age = (np.array([0, 0, 1]), 2), (np.array([0, 1, 1]), 2)
+    >>> for statistics in walk([sex, age]):
+    ...     print(statistics.columns, statistics.distinct, statistics.singletons)
+    (1,) 2 1
+    (0,) 2 1
+    (0, 1) 3 3
     """
     order = sorted(range(len(columns)), key=lambda i: -columns[i][1])
     size = len(columns) if max_size is None else min(max_size, len(columns))
@@ -97,59 +115,70 @@ def walk(columns: Sequence[Column], max_size: int | None = None, stop: Stop | No
 
 
 def _children(
-    table: _Table, names: list[int], parent: tuple[int, ...], depth: int, stop: Stop | None, found: list[int]
+    table: _Table, names: list[int], parent: tuple[int, ...], depth: int, stop: Stop | None, minimal_masks: list[int]
 ) -> Iterator[SetStats]:
-    """Visit the sets below a node; `found` has the minimal sets so far as bit masks."""
+    """Visit the sets below a node; `minimal_masks` has the sets at which the walk stopped so far, a bit per column."""
     for view in reversed(_views(table, depth)):
-        at = len(names) - len(view.tail)
-        node = tuple(sorted((*parent, names[at])))
-        mask = sum(1 << i for i in node)
-        if any(mask & minimal == minimal for minimal in found):
+        position = len(names) - len(view.tail)
+        columns = tuple(sorted((*parent, names[position])))
+        mask = sum(1 << column for column in columns)
+        if any(mask & minimal == minimal for minimal in minimal_masks):
             continue
         (distinct, singletons, smallest), child = _refine(view, depth)
-        stopped = stop is not None and stop(node, singletons)
+        stopped = stop is not None and stop(columns, singletons)
         if stopped:
-            found.append(mask)
-        yield SetStats(node, distinct, singletons, smallest, stopped)
+            minimal_masks.append(mask)
+        yield SetStats(columns, distinct, singletons, smallest, stopped)
         if child is not None and not stopped:
-            yield from _children(child, names[at + 1 :], node, depth - 1, stop, found)
+            yield from _children(child, names[position + 1 :], columns, depth - 1, stop, minimal_masks)
 
 
-def _refine(table: _Table, depth: int) -> tuple[tuple[int, int, int], _Table | None]:
-    """Add the first tail column to the set of a node: the set's statistics, and its table if it has children."""
+def _refine(table: _Table, depth: int) -> tuple[ClassCounts, _Table | None]:
+    """Add the first tail column to the set of a node: the set's class counts, and its table if it has children."""
     (codes, count), *tail = table.tail
-    rows, cells, weights, unique = len(codes), table.cells * count, table.weights, table.unique
-    below = _sets_below(len(tail), depth - 1)
+    rows, cells = len(codes), table.cells * count
+    sets_below = _sets_below(len(tail), depth - 1)
     if rows == 0:
-        return (unique, unique, min(unique, 1)), table._replace(tail=tail) if below else None
-    dense = cells <= max(256, rows * (_DENSE_DEEPER if below else _DENSE))
-    key: Codes = np.multiply(table.prefix, count, dtype=np.intp if dense or cells >= 2**31 else np.int32)
+        return _with_unique((0, 0, 0), table.unique), table._replace(tail=tail) if sets_below else None
+    is_dense = cells <= max(_FEW_CELLS, rows * (_DENSE_DEEPER if sets_below else _DENSE))
+    key: Codes = np.multiply(table.prefix, count, dtype=np.intp if is_dense or cells >= 2**31 else np.int32)
     key += codes
-    if not dense and not below:
-        distinct, singletons, smallest = _leaf(key, cells, weights)
-        return (distinct + unique, singletons + unique, 1 if unique else smallest), None
-    sizes: NDArray[Any]
-    if dense:
-        sizes = np.bincount(key, weights, minlength=cells)
+    if is_dense:
+        sizes: Array = np.bincount(key, table.weights, minlength=cells)
+    elif sets_below:
+        key, sizes = _rank(key, cells, table.weights)
     else:
-        key, sizes = _rank(key, cells, weights)
+        return _with_unique(_leaf(key, cells, table.weights), table.unique), None
     distinct, singletons = int(np.count_nonzero(sizes)), int(np.count_nonzero(sizes == 1))
-    smallest = 1 if singletons or unique else int(sizes[sizes > 0].min())
-    stats = distinct + unique, singletons + unique, smallest
-    if not below:
-        return stats, None
-    if 2 * singletons * below > (rows - singletons) * len(tail):  # leaving them out costs less than it saves below
+    smallest = 1 if singletons or table.unique else int(sizes[sizes > 0].min())
+    child = None
+    if sets_below:
+        child = _child(table._replace(tail=tail), key, sizes, distinct, singletons, sets_below)
+    return _with_unique((distinct, singletons, smallest), table.unique), child
+
+
+def _with_unique(counts: ClassCounts, unique: int) -> ClassCounts:
+    """Add the rows that were left out because each is a class of its own."""
+    distinct, singletons, smallest = counts
+    return distinct + unique, singletons + unique, 1 if unique else smallest
+
+
+def _child(table: _Table, key: Codes, sizes: Array, distinct: int, singletons: int, sets_below: int) -> _Table:
+    """Make the table of a set from the class of each row: without singletons, or renumbered, where that pays."""
+    rows, tail, weights = len(key), table.tail, table.weights
+    if 2 * singletons * sets_below > (rows - singletons) * len(tail):  # leaving them out costs less than it saves below
         kept = np.flatnonzero((sizes > 1).take(key))
         key = _numbers(sizes > 1).take(key.take(kept))
         tail = [(codes.take(kept), count) for codes, count in tail]
         weights = None if weights is None else weights.take(kept)
-        return stats, _Table(key, distinct - singletons, tail, weights, unique + singletons, table.least - singletons)
-    if 2 * distinct < len(sizes):
-        return stats, _Table(_numbers(sizes > 0).take(key), distinct, tail, weights, unique, table.least)
-    return stats, _Table(key.astype(np.int32, copy=False), len(sizes), tail, weights, unique, table.least)
+        unique, least = table.unique + singletons, table.least - singletons
+        return _Table(key, distinct - singletons, tail, weights, unique, least)
+    if 2 * distinct < len(sizes):  # half of the codes do not occur
+        return table._replace(prefix=_numbers(sizes > 0).take(key), cells=distinct)
+    return table._replace(prefix=key.astype(np.int32, copy=False), cells=len(sizes))
 
 
-def _numbers(chosen: NDArray[np.bool_]) -> NDArray[np.int32]:
+def _numbers(chosen: Bools) -> Ints32:
     """Lookup table that numbers the chosen cells 0, 1, 2 ..."""
     numbers = np.cumsum(chosen, dtype=np.int32)
     numbers -= 1
@@ -187,18 +216,18 @@ def _views(table: _Table, depth: int) -> list[_Table]:
     A collapsed table has at most _SHRINK of the rows of the one before it, so that together they are O(rows).
     """
     views: list[_Table] = []
-    key: NDArray[np.int64] | None = None
+    key: Ints | None = None
     for _, count in table.tail:
         rows, left = len(table.prefix), _sets_below(len(table.tail), depth)
         cells = table.cells * math.prod(count for _, count in table.tail)
-        if rows >= _FEW and cells < _MAX_KEY and _pays(table.least / rows, left, len(table.tail)):
+        if rows >= _FEW_ROWS and cells < _MAX_KEY and _pays(table.least / rows, left, len(table.tail)):
             key = _row_key(table) if key is None else key
             share = _distinct_share(key)
             if _pays(share, left, len(table.tail)):
                 key, weights = _collapse(key, cells, table.weights)
                 table = _Table(*_split(key.copy(), table), weights, table.unique, len(key))
             else:
-                table = table._replace(least=0.9 * share * rows)
+                table = table._replace(least=0.9 * share * rows)  # less than the share, which is an estimate
         views.append(table)
         if key is not None:
             key -= np.multiply(table.tail[0][0], cells // count, dtype=np.int64)
@@ -211,7 +240,7 @@ def _pays(share: float, left: int, columns: int) -> bool:
     return share <= _SHRINK and left * (1 - share) > _GAIN + columns
 
 
-def _row_key(table: _Table) -> NDArray[np.int64]:
+def _row_key(table: _Table) -> Ints:
     """Mixed-radix key of the rows, the first tail column as its leading digit and the prefix as its last."""
     key = np.zeros(len(table.prefix), np.int64)
     for codes, count in [*table.tail, (table.prefix, table.cells)]:
@@ -220,8 +249,8 @@ def _row_key(table: _Table) -> NDArray[np.int64]:
     return key
 
 
-def _split(key: NDArray[np.int64], table: _Table) -> tuple[Codes, int, list[Column]]:
-    """Codes of the prefix and of the tail columns from the key, the inverse of :func:`_row_key`."""
+def _split(key: Ints, table: _Table) -> tuple[Codes, int, list[Column]]:
+    """Codes of the prefix and of the tail columns from the key, the inverse of `_row_key`."""
     digits: list[Column] = []
     for like, count in [(table.prefix, table.cells), *reversed(table.tail)]:
         rest = key // count  # unlike divmod this is vectorised for a scalar divisor
@@ -231,14 +260,14 @@ def _split(key: NDArray[np.int64], table: _Table) -> tuple[Codes, int, list[Colu
     return *digits[0], digits[:0:-1]
 
 
-def _distinct_share(key: NDArray[np.int64]) -> float:
+def _distinct_share(key: Ints) -> float:
     """Estimate distinct keys over rows from the rows whose key has a hash in a small range: all copies or none."""
-    if len(key) > 2**15:
-        key = key.take(np.flatnonzero(key.view(np.uint64) * _GOLDEN < np.uint64(2**59)))
-    return len(_starts(np.sort(key))) / len(key) if len(key) else 1.0
+    if len(key) > _SAMPLED_ROWS:
+        key = key.take(np.flatnonzero(key.view(np.uint64) * _GOLDEN < _SAMPLE_BELOW))
+    return len(run_starts(np.sort(key))) / len(key) if len(key) else 1.0
 
 
-def _collapse(key: NDArray[np.int64], cells: int, weights: Weights | None) -> tuple[NDArray[np.int64], Weights]:
+def _collapse(key: Ints, cells: int, weights: Weights | None) -> tuple[Ints, Weights]:
     """Distinct keys and the weight of each."""
     if cells <= _DENSE * len(key):
         sizes = np.bincount(key, weights)
@@ -246,25 +275,25 @@ def _collapse(key: NDArray[np.int64], cells: int, weights: Weights | None) -> tu
         return distinct, sizes.take(distinct).astype(np.float64)
     if weights is None:
         key = np.sort(key)
-        starts = _starts(key)
+        starts = run_starts(key)
         return key.take(starts), np.diff(starts, append=len(key)).astype(np.float64)
     order = _order(key, cells)
     key = key.take(order)
-    starts = _starts(key)
+    starts = run_starts(key)
     return key.take(starts), np.add.reduceat(weights.take(order), starts)
 
 
-def _rank(key: Codes, cells: int, weights: Weights | None) -> tuple[Codes, NDArray[Any]]:
+def _rank(key: Codes, cells: int, weights: Weights | None) -> tuple[Codes, Array]:
     """Dense code of every row by its key, and the size of each class."""
     order = _order(key, cells)
-    starts = _starts(key.take(order))
+    starts = run_starts(key.take(order))
     runs = np.diff(starts, append=len(key))
     ranks = np.empty(len(key), np.int32)
     ranks[order] = np.repeat(np.arange(len(starts), dtype=np.int32), runs)
     return ranks, runs if weights is None else np.add.reduceat(weights.take(order), starts)
 
 
-def _order(key: Codes, cells: int) -> NDArray[np.intp]:
+def _order(key: Codes, cells: int) -> Ints:
     """Order of the rows by key; one sort of key and row number packed into 64 bits, if they fit."""
     bits = len(key).bit_length()
     if cells << bits > _MAX_KEY:
@@ -274,8 +303,3 @@ def _order(key: Codes, cells: int) -> NDArray[np.intp]:
     packed |= np.arange(len(key))
     packed.sort()
     return packed & ((1 << bits) - 1)
-
-
-def _starts(ordered: Codes) -> NDArray[np.intp]:
-    """Positions where a run of equal values starts in a sorted array that is not empty."""
-    return np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))

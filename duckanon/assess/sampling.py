@@ -1,9 +1,9 @@
 """Approximate class statistics of many column sets in one pass and fixed memory, by distinct sampling.
 
 For each set of columns the sampler keeps the combinations of values whose hash is below a threshold, with their counts
-(Gibbons, VLDB 2001).  A combination is sampled with all its rows or not at all, so that the count of a sampled one is
-exact.  Where Gibbons halves the sampling rate when the sample overflows, here the threshold falls to the hash of the
-first combination that no longer fits (a bottom-k sample: Cohen and Kaplan, PODC 2007), so that the sample stays full.
+(Gibbons, VLDB 2001). A combination is sampled with all its rows or not at all, so its count is exact. Where Gibbons
+halves the sampling rate when the sample overflows, here the threshold falls to the hash of the first combination that
+no longer fits (a bottom-k sample: Cohen and Kaplan, PODC 2007), so the sample stays full.
 """
 
 from __future__ import annotations
@@ -15,10 +15,19 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from duckanon.common.arguments import Whole, checked
+from duckanon.common.arrays import Ints
+from duckanon.common.runs import run_starts
+
 Hashes: TypeAlias = "NDArray[np.uint64]"
 
-_BLOCK = 2**16  # rows at a time, so that the hashes of a block stay in the cache
-_RANGE = 2.0**64
+BYTES_PER_COMBINATION = 48
+"""What a sampled combination takes at most: a hash and a count, and waiting hashes and their copies while they join."""
+
+BLOCK_ROWS = 2**16
+"""Rows hashed at a time: the hashes of a block, half a megabyte a column, stay in the cache."""
+
+_HASHES = 2.0**64  # how many hashes there are
 
 
 class Estimate(NamedTuple):
@@ -39,8 +48,8 @@ class Estimate(NamedTuple):
 
     Notes
     -----
-    An estimate is c / p for c sampled combinations.  Its relative standard error is sqrt((1 - p) / (p n)) if n is the
-    true number, so sqrt((1 - p) / c) from the sample.  Where c is 0 the error is given as for c = 1; then the true
+    An estimate is c / p for c sampled combinations. Its relative standard error is sqrt((1 - p) / (p n)) if n is the
+    true number, so sqrt((1 - p) / c) from the sample. Where c is 0 the error is given as for c = 1; then the true
     number is below 3 / p with 95 % confidence.
     """
 
@@ -54,15 +63,16 @@ class Estimate(NamedTuple):
 
 
 class DistinctSampler:
-    """Sample of the distinct combinations of each of many column sets.
+    """Samples of the distinct combinations of values, one for each of many column sets.
 
     Parameters
     ----------
     sets : iterable of iterable of int
         The column sets, as indices of columns.
     capacity : int, default 8192
-        Number of combinations kept a set.  The relative standard error of the number of distinct combinations is about
-        1 / sqrt(capacity); memory is at most about 48 * capacity bytes a set, whatever the number of rows.
+        Number of combinations kept for each set. The relative standard error of the number of distinct combinations is
+        about 1 / sqrt(capacity); memory is at most about `BYTES_PER_COMBINATION` * capacity for each set, whatever the
+        number of rows.
     seed : int, default 0
         Seed of the hashes; samplers with different seeds draw independent samples.
 
@@ -70,11 +80,17 @@ class DistinctSampler:
     ----------
     rows : int
         Number of rows seen.
+
+    Examples
+    --------
+    >>> sampler = DistinctSampler([(0,), (0, 1)])
+    >>> sampler.update([np.array([1, 1, 2], np.uint64), np.array([1, 2, 2], np.uint64)])
+    >>> [(estimate.columns, estimate.distinct, estimate.singletons) for estimate in sampler.estimates()]
+    [((0,), 2.0, 1.0), ((0, 1), 3.0, 3.0)]
     """
 
+    @checked(capacity=Whole(1))
     def __init__(self, sets: Iterable[Iterable[int]], capacity: int = 8192, seed: int = 0) -> None:
-        if capacity < 1:
-            raise ValueError("the capacity must be at least 1")
         self.rows = 0
         self._samples = {columns: _Sample(capacity) for columns in sorted({tuple(sorted(set(s))) for s in sets} - {()})}
         self._seed = seed
@@ -85,12 +101,13 @@ class DistinctSampler:
         Parameters
         ----------
         hashes : sequence of ndarray of uint64
-            For every column one 64-bit hash a row; equal values, and NULL and NULL, must have equal hashes.
+            For every column the 64-bit hashes of its rows; equal values, and NULL and NULL, must have equal hashes.
         """
         rows = len(hashes[0])
         used = {column for columns in self._samples for column in columns}
-        for at in range(0, rows, _BLOCK):
-            mixed = {column: _mix(hashes[column][at : at + _BLOCK], _salt(self._seed, column)) for column in used}
+        for start in range(0, rows, BLOCK_ROWS):
+            block = slice(start, start + BLOCK_ROWS)
+            mixed = {column: _mix(hashes[column][block], _salt(self._seed, column)) for column in used}
             for columns, hashed in _set_hashes(self._samples, mixed):
                 self._samples[columns].add(hashed)
         self.rows += rows
@@ -98,7 +115,7 @@ class DistinctSampler:
     def merge(self, other: DistinctSampler) -> None:
         """Add the rows that another sampler of the same sets and seed has seen."""
         if self._seed != other._seed or self._samples.keys() != other._samples.keys():
-            raise ValueError("only samplers of the same sets and seed can be merged")
+            raise ValueError("other must be a sampler of the same sets and seed.")
         for columns, sample in self._samples.items():
             sample.merge(other._samples[columns])
         self.rows += other.rows
@@ -109,7 +126,7 @@ class DistinctSampler:
         Yields
         ------
         Estimate
-            One a set, in lexicographic order of the sets.
+            One for each set, in lexicographic order of the sets.
         """
         for columns, sample in self._samples.items():
             yield sample.estimate(columns)
@@ -122,7 +139,7 @@ class _Sample:
         self._capacity = capacity
         self._limit: np.uint64 | None = None  # None as long as every combination is in the sample
         self._keys: Hashes = np.zeros(0, np.uint64)  # ascending
-        self._counts: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._counts: Ints = np.zeros(0, np.int64)
         self._pending: list[Hashes] = []
         self._waiting = 0
 
@@ -143,7 +160,7 @@ class _Sample:
 
     def estimate(self, columns: tuple[int, ...]) -> Estimate:
         self._flush()
-        rate = 1.0 if self._limit is None else float(self._limit) / _RANGE
+        rate = 1.0 if self._limit is None else float(self._limit) / _HASHES
         sampled, once = len(self._keys), int(np.count_nonzero(self._counts == 1))
         errors = [math.sqrt(max(count, 1) * (1 - rate)) / rate for count in (sampled, once)]
         return Estimate(columns, sampled / rate, once / rate, errors[0], errors[1], rate, sampled)
@@ -153,17 +170,17 @@ class _Sample:
         if self._waiting:
             keys = np.concatenate(self._pending)
             keys.sort()
-            starts = _starts(keys)
+            starts = run_starts(keys)
             self._join(keys.take(starts), np.diff(starts, append=len(keys)))
         self._pending, self._waiting = [], 0
 
-    def _join(self, keys: Hashes, counts: NDArray[np.int64]) -> None:
+    def _join(self, keys: Hashes, counts: Ints) -> None:
         """Add counted hashes, ascending; then lower the threshold until the sample fits."""
         keys = np.concatenate((self._keys, keys))
         counts = np.concatenate((self._counts, counts))
         order = np.argsort(keys, kind="stable")  # merges two ascending runs in linear time
         keys = keys.take(order)
-        starts = _starts(keys)
+        starts = run_starts(keys)
         keys, counts = keys.take(starts), np.add.reduceat(counts.take(order), starts) if len(starts) else counts
         if len(keys) > self._capacity:
             self._limit = keys[self._capacity] if self._limit is None else min(self._limit, keys[self._capacity])
@@ -174,7 +191,7 @@ class _Sample:
 
 
 def _set_hashes(sets: Iterable[tuple[int, ...]], mixed: dict[int, Hashes]) -> Iterator[tuple[tuple[int, ...], Hashes]]:
-    """Hash of each set from the sum of those of its columns, the sums of shared leading columns computed once.
+    """Hash the rows of each set from the sum of its columns' hashes; sums of shared leading columns are computed once.
 
     The sums themselves would not do: over a grid of values they are only pairwise independent, which gives estimates of
     the right variance but with a heavy tail.
@@ -191,18 +208,14 @@ def _set_hashes(sets: Iterable[tuple[int, ...]], mixed: dict[int, Hashes]) -> It
 
 
 def _salt(seed: int, column: int) -> np.uint64:
+    # Steps of 2**64 over the golden ratio lie far apart; seeds are 2**20 steps apart, more than a table has columns.
     return np.uint64(((seed << 20) + column + 1) * 0x9E3779B97F4A7C15 % 2**64)
 
 
 def _mix(hashed: Hashes, salt: np.uint64) -> Hashes:
     """Scramble hashes with a salt; the leading bits of the result depend on all bits."""
     mixed = hashed + salt
-    for _ in range(2):
+    for _ in range(2):  # after once, evenly spaced sums may have evenly spaced hashes
         mixed ^= mixed >> np.uint64(32)
-        mixed *= np.uint64(0xD6E8FEB86659FD93)
+        mixed *= np.uint64(0xD6E8FEB86659FD93)  # odd, so that no two hashes fall together
     return mixed
-
-
-def _starts(ordered: Hashes) -> NDArray[np.intp]:
-    """Positions where a run of equal values starts in a sorted array."""
-    return np.flatnonzero(np.concatenate((np.ones(min(len(ordered), 1), np.bool_), ordered[1:] != ordered[:-1])))

@@ -2,7 +2,7 @@
 
 References
 ----------
-"Data Anonymization that Leads to the Most Accurate Estimates" (000), Sections II and V; `ERRATA.md`, "Tiling space".
+Accurate Boxes, Sections II and V; REFERENCES.md, Boxes, "Tiling space with the boxes".
 """
 
 from __future__ import annotations
@@ -11,27 +11,28 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from duckanon.boxes.nodes import Floats, Ints, Nodes, Points, segment_sums
+from duckanon.boxes.nodes import Nodes, Points, segment_sums
+from duckanon.common.arrays import Bools, Floats, Ints
 
-# Shares of a node's leaves that may go left. Far from the middle a cut takes off the tail of a skewed column.
 SHARES = (0.5, 0.25, 0.75, 0.125, 0.875, 1 / 16, 15 / 16, 1 / 32, 31 / 32)
+"""Shares of a node's leaves that may go left.  Far from the middle, a cut takes off the tail of a skewed column."""
 MORE_SHARES = (*SHARES, 1 / 64, 63 / 64, 1 / 128, 127 / 128)
-_MIDDLE = 5  # of these shares are tried in nodes of at most _MANY leaves
+_MIDDLE = 5  # so many of the shares are tried in nodes of at most _MANY leaves, where thin tails are less than a leaf
 _MANY = 51
-FEW = 8  # in nodes of at most so many leaves the left side has half of them, one less or one more
+FEW = 8
+"""In nodes of at most so many leaves the left side has half of them, one less or one more."""
 _STEPS = np.array([0, -1, 1])
-_TINY = 1e-300
-_GRID = 128  # records of a large node whose sensitivities are looked at
+_TINY = 1e-300  # in place of 0, whose logarithm is infinite
+_GRID = 128  # records of a large node whose sensitivities are looked at: enough for sums to within a few percent
 
 
 class Candidates(NamedTuple):
-    """Possible cuts of some nodes.
+    """Possible cuts of several nodes.
 
     Attributes
     ----------
-    columns : int64, one a candidate
+    columns : int64, one per candidate
         The column each candidate cuts.
     cuts : int64, nodes by candidates
         Where the right part begins in that column's order.
@@ -44,8 +45,8 @@ class Candidates(NamedTuple):
     scores: Floats
 
 
-def left_leaves(leaves: Ints, shares: Sequence[float]) -> tuple[Ints, NDArray[np.bool_]]:
-    """Return how many of a node's leaves may go left, and whether that is a new choice, nodes by choices.
+def _left_leaves(leaves: Ints, shares: Sequence[float]) -> tuple[Ints, Bools]:
+    """Return how many of a node's leaves may go left, and whether each number is a new choice; nodes by choices.
 
     Halving comes first, so that it wins among equals.
     """
@@ -70,7 +71,7 @@ def candidates(
     uneven: float = 0.0,
     shares: Sequence[float] = SHARES,
 ) -> Candidates:
-    """List the cuts of every node and estimate what the boxes on both sides will cost.
+    """List the cuts of every node, and estimate what the boxes on both sides will cost.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def candidates(
     scale : float
         How many records each record stands for, where they are a sample.
     sampled : bool
-        Whether to look at the sensitivities of some records of each node only.
+        Whether to look at the sensitivities of only a sample of each node's records.
     uneven : float
         By how much a cut has to be better for every factor of 2 between its left side and half the leaves.  Where all
         cuts promise the same, as in a uniform column, even trees are shallow and so quick to build.
@@ -100,14 +101,14 @@ def candidates(
     If the m leaves of a node were a grid of s_i parts in column i, the cost would be half the sum of A_i w_i / s_i with
     A_i the summed sensitivity and w_i the width.  The best s_i >= 1 with product m give t (prod_T g_i / m)^(1/t) plus
     the sum of the other g_i, where g_i = A_i w_i and T are the t columns worth cutting (the same condition as in the
-    l-diversity case of 000, Section IV).  A cut changes width and mean sensitivity of its own column; the others are
-    taken as they are in the node.  This look-ahead tells when to take off a tail.
+    l-diversity case of Accurate Boxes, Section IV).  A cut changes the width and the mean sensitivity of the column
+    that it cuts; those of the others are taken from the node.  This look-ahead tells when to take off a tail.
     """
     starts, sizes = nodes.starts, nodes.sizes
     if which is not None:
         starts, sizes = starts[which], sizes[which]
     ends = starts + sizes
-    left, new = left_leaves(sizes // k, shares)
+    left, new = _left_leaves(sizes // k, shares)
     wanted = starts[:, None] + left * k
     shape = (points.shaping, *wanted.shape)
     cuts, possible = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.bool_)
@@ -115,7 +116,7 @@ def candidates(
     for j in range(points.shaping):
         values, order = points.values[j], nodes.orders[j]
         low, high = values[order[starts]], values[order[ends - 1]]
-        cuts[j], possible[j] = places(values, order, starts, ends, wanted, k)
+        cuts[j], possible[j] = _feasible_cuts(values, order, starts, ends, wanted, k)
         left_sums, total = _left_sums(points.weights[j], order, starts, sizes, cuts[j], sampled)
         gains[0, j] = left_sums * (values[order[cuts[j] - 1]] - low[:, None])
         gains[1, j] = (total[:, None] - left_sums) * (high[:, None] - values[order[cuts[j]]])
@@ -146,8 +147,8 @@ def _left_sums(
     sums = np.zeros((len(starts), _GRID + 1))
     np.cumsum(sample, axis=1, out=sums[:, 1:])
     sums *= (sizes / _GRID)[:, None]
-    at = np.rint((cuts - starts[:, None]) * (_GRID / sizes)[:, None]).astype(np.int64)
-    return np.take_along_axis(sums, at, axis=1), sums[:, -1]
+    grid_cuts = np.rint((cuts - starts[:, None]) * (_GRID / sizes)[:, None]).astype(np.int64)
+    return np.take_along_axis(sums, grid_cuts, axis=1), sums[:, -1]
 
 
 def _scores(left_sizes: Ints, sizes: Ints, gains: Floats, means: Floats, rate: float) -> Floats:
@@ -166,13 +167,13 @@ def _scores(left_sizes: Ints, sizes: Ints, gains: Floats, means: Floats, rate: f
     for part_sizes, gain in ((left_sizes, gains[0]), (sizes[:, None] - left_sizes, gains[1])):
         leaves = np.log(part_sizes * rate)
         mean = gain / part_sizes
-        own = np.log(np.maximum(mean, _TINY))
-        own -= leaves
-        level = own.copy()
+        cut_level = np.log(np.maximum(mean, _TINY))
+        cut_level -= leaves
+        level = cut_level.copy()
         for t in range(n - 1):
             total = sums[:, t, :, None]
             np.maximum(level, (total - leaves) / (t + 1), out=level)
-            np.maximum(level, (total + own) / (t + 2), out=level)
+            np.maximum(level, (total + cut_level) / (t + 2), out=level)
         np.exp(level, out=level)
         cost = np.minimum(mean, level)
         for t in range(n - 1):
@@ -182,15 +183,24 @@ def _scores(left_sizes: Ints, sizes: Ints, gains: Floats, means: Floats, rate: f
     return scores
 
 
-def places(
-    values: Floats, order: Ints, starts: Ints, ends: Ints, wanted: Ints, k: int
-) -> tuple[Ints, NDArray[np.bool_]]:
-    """Move wanted cuts to the nearest place where neighbours differ and both sides hold at least k records.
+def _feasible_cuts(values: Floats, order: Ints, starts: Ints, ends: Ints, wanted: Ints, k: int) -> tuple[Ints, Bools]:
+    """Move wanted cuts to where neighbours differ next to them and both sides hold at least k records.
+
+    Parameters
+    ----------
+    values, order : float64 and int64, one per record
+        A column, and the records by node and by value.
+    starts, ends : int64, one per node
+        The nodes in that order.
+    wanted : int64, nodes by choices
+        Where the right parts should begin.
+    k : int
+        The smallest number of records on a side.
 
     Returns
     -------
     cuts, possible : int64 and bool, like `wanted`
-        The places; where none is possible the wanted place is given back.
+        The cuts, and whether they are possible; where none is, the wanted one is given back.
     """
     possible = values[order[wanted]] != values[order[wanted - 1]]
     if possible.all():
@@ -199,9 +209,9 @@ def places(
     differs = np.ones(len(sorted_values) + 1, dtype=np.bool_)
     np.not_equal(sorted_values[1:], sorted_values[:-1], out=differs[1:-1])
     differs[starts] = True
-    where = np.flatnonzero(differs)
-    after = np.searchsorted(where, wanted)
-    above, below = where[after], where[after - 1]
+    steps = np.flatnonzero(differs)
+    after = np.searchsorted(steps, wanted)
+    above, below = steps[after], steps[after - 1]
     first, last = (starts + k)[:, None], (ends - k)[:, None]
     below_fits, above_fits = (below >= first) & (below <= last), (above >= first) & (above <= last)
     take_above = above_fits & (~below_fits | (above - wanted < wanted - below))
@@ -212,9 +222,16 @@ def places(
 def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]:
     """Cut nodes into two boxes each, by the column that makes the realised cost smallest.
 
+    Parameters
+    ----------
+    points, nodes : Points, Nodes
+        The records and the nodes, each of at least 2 k records.
+    k : int
+        The smallest number of records in a box.
+
     Returns
     -------
-    columns, cuts, costs : one a node
+    columns, cuts, costs : one per node
         The best cut and the cost of its two boxes; the cost is infinite where no cut is possible.
     """
     starts, sizes = nodes.starts, nodes.sizes
@@ -225,10 +242,12 @@ def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]
     best = np.full(len(sizes), np.inf)
     right = np.zeros(len(points.values[0]), dtype=np.bool_)
     for j in range(n):
-        cuts, possible = places(points.values[j], nodes.orders[j], starts, ends, (starts + sizes // 2)[:, None], k)
-        at = cuts[:, 0]
-        left_sizes = at - starts
-        parts = np.stack([starts, at], axis=1).ravel()
+        cuts, possible = _feasible_cuts(
+            points.values[j], nodes.orders[j], starts, ends, (starts + sizes // 2)[:, None], k
+        )
+        cut = cuts[:, 0]
+        left_sizes = cut - starts
+        parts = np.stack([starts, cut], axis=1).ravel()
         part_sizes = np.stack([left_sizes, sizes - left_sizes], axis=1).ravel()
         right[nodes.orders[j]] = np.repeat(np.arange(len(parts)) % 2 == 1, part_sizes)
         left_starts = np.cumsum(left_sizes) - left_sizes
@@ -238,8 +257,8 @@ def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]
         for i in range(n):
             values = sorted_values[i]
             if i == j:
-                widths[:, 0] = values[at - 1] - values[starts]
-                widths[:, 1] = values[ends - 1] - values[at]
+                widths[:, 0] = values[cut - 1] - values[starts]
+                widths[:, 1] = values[ends - 1] - values[cut]
             else:
                 goes_right = right.take(nodes.orders[i])
                 above, below = values.compress(goes_right), values.compress(~goes_right)
@@ -248,5 +267,5 @@ def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]
             sums = segment_sums(points.weights[i], nodes.orders[j], parts, part_sizes)
             cost += (sums.reshape(-1, 2) * widths).sum(axis=1) / 2
         better = possible[:, 0] & (cost < best)
-        best[better], best_columns[better], best_cuts[better] = cost[better], j, at[better]
+        best[better], best_columns[better], best_cuts[better] = cost[better], j, cut[better]
     return best_columns, best_cuts, best

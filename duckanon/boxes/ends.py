@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckanon.boxes.nodes import Floats
+from duckanon.common.arrays import Floats
 
 
 def rounded_outward(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
@@ -25,6 +25,12 @@ def rounded_outward(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     The step is the coarsest of 1, 2, 5 times a power of ten that is at most a tenth of the interval's width, so that
     rounding adds at most a fifth to it and no end has more digits than that needs.  The step of an interval without
     width is that of a tenth of its value's magnitude.  Where a double cannot carry the step the end stays as it is.
+
+    Examples
+    --------
+    >>> low, high = rounded_outward(np.array([1234.5]), np.array([6789.1]))
+    >>> low.tolist(), high.tolist()
+    ([1000.0], [7000.0])
     """
     low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
     width = high / 10 - low / 10

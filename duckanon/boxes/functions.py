@@ -12,24 +12,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon.boxes import theory
+from duckanon.boxes.declared import OPTIMAL_UNCERTAINTY
 from duckanon.boxes.ends import rounded_outward
 from duckanon.boxes.make import Boxes, make_boxes
 from duckanon.boxes.shaping import Statistic
 from duckanon.common import labels, progress, values
 from duckanon.common.arguments import generator
 from duckanon.common.arrays import Floats
+from duckanon.common.kinds import is_time
+from duckanon.common.labels import MICROSECONDS_PER_DAY
+from duckanon.common.reports import report_rows
 
-DAY = 86_400_000_000  # microseconds
 HIGH = "_duckanon_hi "
 """What the column of upper ends is called on its way, before the column's own name; the lower ends have that name."""
 
-_KINDS = {"standard_deviation": "sd", "standard deviation": "sd"}
-
-OPTIMUM_TYPE = "STRUCT(optimum DOUBLE, bounds DOUBLE, bounds_ratio DOUBLE, cell DOUBLE, cell_ratio DOUBLE)[]"
+_KINDS = {"sd": "standard_deviation", "standard deviation": "standard_deviation"}
 
 
 def boxes(
     table: pa.Table,
+    *,
     cols: Sequence[str],
     k: int,
     statistics: Sequence[Mapping[str, Any]] | None,
@@ -49,15 +51,15 @@ def boxes(
     order = generator(None).permutation(table.num_rows)
     shuffled = table.take(pa.array(order))
     number = made.box[order]
-    for place, name in enumerate(names):
-        low, high = _ends(table.column(name), made.box, lower[:, place], upper[:, place], box)
+    for index, name in enumerate(names):
+        low, high = _ends(table.column(name), made.box, lower[:, index], upper[:, index], box)
         shuffled = shuffled.set_column(shuffled.column_names.index(name), name, low.take(pa.array(number)))
         shuffled = shuffled.append_column(HIGH + name, high.take(pa.array(number)))
     return shuffled.append_column("_duckanon_box", pa.array(number + 1))
 
 
-def optimum(
-    table: pa.Table | None, cols: Sequence[str], k: int, statistics: Sequence[Mapping[str, Any]] | None
+def optimal_uncertainty(
+    table: pa.Table | None, *, cols: Sequence[str], k: int, statistics: Sequence[Mapping[str, Any]] | None
 ) -> pa.Table:
     """Report how wide boxes must be at best, asymptotically, and how wide those that are made are."""
     if table is None:
@@ -66,14 +68,15 @@ def optimum(
     asked = _statistics(statistics, names)
     least = theory.optimal_uncertainty(_numbers(table, names), k, asked)
     made = _made(table, names, k, statistics, 1, None, "default", None)
-    found = {kind: made.uncertainty(kind) for kind in ("bounds", "cell")}
+    widths = {kind: made.uncertainty(kind) for kind in ("bounds", "cell")}
     row = {"optimum": least}
-    for kind, width in found.items():
+    for kind, width in widths.items():
         row |= {kind: width, f"{kind}_ratio": width / least if least else float("nan")}
-    return pa.table({name: [value] for name, value in row.items()})
+    return report_rows([row], OPTIMAL_UNCERTAINTY)
 
 
-def halfwidths(
+def box_halfwidths(
+    *,
     sensitivities: Sequence[float] | None,
     density: float | None,
     k: int | None,
@@ -83,8 +86,8 @@ def halfwidths(
     """Return the best half-widths of a box around one point; None where something is not known."""
     if sensitivities is None or density is None or k is None or l is None:
         return None
-    found = theory.halfwidths(np.array(sensitivities, np.float64), density, k, l, epsilon)
-    return [float(width) for width in found]
+    widths = theory.halfwidths(np.array(sensitivities, np.float64), density, k, l, epsilon)
+    return [float(width) for width in widths]
 
 
 def _made(
@@ -97,17 +100,17 @@ def _made(
     effort: str,
     seconds: float | None,
 ) -> Boxes:
-    own = {name.lower(): name for name in names}
+    spelling = {name.lower(): name for name in names}
     try:
         pairs = epsilon.items() if isinstance(epsilon, dict) else epsilon or []
-        apart = {own.get(str(name).lower(), str(name)): float(value) for name, value in pairs}
+        apart = {spelling.get(str(name).lower(), str(name)): float(value) for name, value in pairs}
     except (TypeError, ValueError):
         raise ValueError(f"epsilon must be a map such as MAP {{'age': 2}}; got {epsilon}.") from None
     if seconds is not None and not isinstance(seconds, int | float):
         raise ValueError(f"seconds must be a number; got {seconds}.")
     for name in apart:
-        if name in own.values() and values.is_time(table.schema.field(name).type):
-            apart[name] *= DAY
+        if name in spelling.values() and is_time(table.schema.field(name).type):
+            apart[name] *= MICROSECONDS_PER_DAY
     asked = _statistics(statistics, names)
     tell = progress.shown("anon.boxes") if effort == "thorough" else None
     return make_boxes(_numbers(table, names), k, asked, l, apart or None, effort, seconds, tell)
@@ -120,18 +123,17 @@ def _own_names(table: pa.Table, cols: Sequence[str]) -> list[str]:
 
 
 def _numbers(table: pa.Table, names: Sequence[str]) -> dict[str, Floats]:
-    found = {}
+    numbers = {}
     for name in names:
         column = table.column(name)
         if column.null_count:
             raise ValueError(f'column "{name}" has {column.null_count} NULLs, which no interval holds; leave them out.')
-        found[name] = values.numbers(name, column)[0]
-        is_far = (
-            len(found[name]) and np.abs(found[name]).max() / _unit(column.type) > _LARGEST_EXACT[_is_day(column.type)]
-        )
+        numbers[name] = values.numbers(name, column)[0]
+        units = np.abs(numbers[name]) / _unit(column.type)
+        is_far = len(units) and units.max() > _LARGEST_EXACT[_is_day(column.type)]
         if is_far and not pa.types.is_floating(column.type):
             raise ValueError(f'column "{name}" has values too far away to be computed with exactly; leave them out.')
-    return found
+    return numbers
 
 
 _LARGEST_EXACT = {False: 2.0**53, True: 3_700_000}
@@ -145,7 +147,7 @@ def _is_day(kind: pa.DataType) -> bool:
 def _unit(kind: pa.DataType) -> float:
     """Return the least distance of two values of a type, in the numbers that are computed with."""
     if _is_day(kind):
-        return DAY
+        return MICROSECONDS_PER_DAY
     if pa.types.is_timestamp(kind):
         return {"s": 1e6, "ms": 1e3}.get(kind.unit, 1.0)
     if pa.types.is_decimal(kind):
@@ -157,22 +159,22 @@ def _statistics(given: Sequence[Mapping[str, Any]] | None, names: Sequence[str])
     """Read the statistics as the caller wrote them: structs of statistic, columns, probability, accuracy."""
     if given is None:
         return None
-    own = {name.lower(): name for name in names}
-    found = []
-    for one in given:
-        if not isinstance(one, Mapping) or not {"statistic", "columns"} <= one.keys():
+    spelling = {name.lower(): name for name in names}
+    statistics = []
+    for request in given:
+        if not isinstance(request, Mapping) or not {"statistic", "columns"} <= request.keys():
             raise ValueError(
                 "statistics must be a list such as [{'statistic': 'variance', 'columns': ['age']}], with probability "
-                f"and accuracy where they matter; got {one}."
+                f"and accuracy where they matter; got {request}."
             )
-        if unknown := one.keys() - {"statistic", "columns", "probability", "accuracy"}:
+        if unknown := request.keys() - {"statistic", "columns", "probability", "accuracy"}:
             raise ValueError(f"a statistic has statistic, columns, probability and accuracy; got {min(unknown)}.")
-        listed = one["columns"] if isinstance(one["columns"], list) else [one["columns"]]
-        columns = tuple(own.get(str(name).lower(), str(name)) for name in listed)
-        kind = str(_KINDS.get(one["statistic"], one["statistic"]))
-        more = {key: float(one[key]) for key in ("probability", "accuracy") if one.get(key) is not None}
-        found.append(Statistic(kind, columns, **more))
-    return found
+        listed = request["columns"] if isinstance(request["columns"], list) else [request["columns"]]
+        columns = tuple(spelling.get(str(name).lower(), str(name)) for name in listed)
+        kind = str(_KINDS.get(request["statistic"], request["statistic"]))
+        more = {key: float(request[key]) for key in ("probability", "accuracy") if request.get(key) is not None}
+        statistics.append(Statistic(kind, columns, **more))
+    return statistics
 
 
 def _ends(
@@ -190,11 +192,17 @@ def _ends(
         first, last = lower.min(), upper.max()
         ends = rounded_outward(np.array([[first]]), np.array([[last]]))
         if _is_day(kind):
-            ends = _month(np.array([first / DAY]), False) * DAY, _month(np.array([last / DAY]), True) * DAY
+            ends = (
+                _month(np.array([first]), False),
+                _month(np.array([last]), True),
+            )
         lower = np.where(lower == first, float(ends[0].ravel()[0]), lower)
         upper = np.where(upper == last, float(ends[1].ravel()[0]), upper)
     elif _is_day(kind):
-        lower, upper = _month(lower / DAY, False) * DAY, _month(upper / DAY, True) * DAY
+        lower, upper = (
+            _month(lower, False),
+            _month(upper, True),
+        )
     low, high = _typed(kind, lower, upper)
     if pa.types.is_float64(kind):  # what was computed with is what the column holds: nothing to make good
         return low, high
@@ -234,9 +242,8 @@ def _typed(kind: pa.DataType, lower: Floats, upper: Floats) -> tuple[pa.Array, p
     return tuple(pa.array(np.clip(end, bounds.min, bounds.max).astype(dtype)) for end in (low, high))
 
 
-def _month(days: Floats, is_end: bool) -> Floats:
-    """Return the first day of each day's month, or the last."""
-    starts = labels.period_starts(np.floor(days).astype(np.int64), "month")
-    if not is_end:
-        return starts.astype(np.float64)
-    return np.array([labels.period(int(start), "month")[1] - 1 for start in starts], np.float64)
+def _month(moments: Floats, is_end: bool) -> Floats:
+    """Return the first day of each moment's month, or the last, both in microseconds since 1970."""
+    starts = labels.period_starts(np.floor(moments / MICROSECONDS_PER_DAY).astype(np.int64), "month")
+    days = [labels.period(int(start), "month")[1] - 1 for start in starts] if is_end else starts
+    return np.array(days, np.float64) * MICROSECONDS_PER_DAY

@@ -1,9 +1,8 @@
-"""Boxes: k-anonymous and l-diverse intervals that keep the statistics one cares about.
+"""Boxes: k-anonymous and l-diverse intervals that keep the requested statistics accurate.
 
 References
 ----------
-"Data Anonymization that Leads to the Most Accurate Estimates" (000) and its "Fuzzy-Motivated Approach" (001);
-`ERRATA.md`, Boxes, "Tiling space with the boxes".
+Accurate Boxes; Fuzzy Boxes; REFERENCES.md, Boxes, "Tiling space with the boxes".
 """
 
 from __future__ import annotations
@@ -18,13 +17,15 @@ from numpy.typing import ArrayLike
 
 from duckanon.boxes.diversity import diverse
 from duckanon.boxes.ends import rounded_outward
-from duckanon.boxes.nodes import Floats, Ints, Leaves, Points
+from duckanon.boxes.nodes import Leaves, Points, value_order
 from duckanon.boxes.portfolio import leaves_of
 from duckanon.boxes.search import Rules
 from duckanon.boxes.shaping import Sensitivities, Statistic, sensitivities
+from duckanon.common.arguments import Number, OneOf, Whole, checked, refuse_unless
+from duckanon.common.arrays import Floats, Ints
 
 EFFORTS = ("default", "thorough")
-_LARGEST = 1e100
+_LARGEST = 1e100  # sums of squares of such numbers are still far from the largest double
 KINDS = ("cell", "bounds", "rounded")
 
 
@@ -36,9 +37,9 @@ class Boxes:
     ----------
     names : tuple of str
         The columns.
-    box : int64, one a record
+    box : int64, one per record
         The number of the record's box, from 0.
-    counts : int64, one a box
+    counts : int64, one per box
         The number of records.
     bounds : pair of float64, boxes by columns
         The smallest and the largest value of the records.
@@ -62,13 +63,12 @@ class Boxes:
 
     def intervals(self, kind: str = "cell") -> tuple[Floats, Floats]:
         """Return lower and upper ends, boxes by columns; `kind` is 'cell', 'bounds' or 'rounded'."""
-        if kind not in KINDS:
-            raise ValueError(f"Unknown box '{kind}': use one of {', '.join(KINDS)}.")
+        refuse_unless(OneOf(*KINDS), "kind", kind)
         ends: tuple[Floats, Floats] = getattr(self, kind)
         return ends
 
     def uncertainty(self, kind: str = "bounds") -> float:
-        """Return the linear half-width Delta of 001, Section II, with the derivatives at the boxes' midpoints.
+        """Return the linear half-width Delta of Fuzzy Boxes, Section II, with the derivatives at the boxes' midpoints.
 
         For one statistic it is its half-width over the desired accuracy; for several the mean of that (equation 4).
         """
@@ -79,6 +79,7 @@ class Boxes:
         return float(sum((self.counts * w * half[:, j]).sum() for j, w in enumerate(weights)) / self.counts.sum())
 
 
+@checked(k=Whole(2), l=Whole(1), effort=OneOf(*EFFORTS), seconds=Number(0, null=True))
 def make_boxes(
     columns: Mapping[str, ArrayLike],
     k: int,
@@ -105,7 +106,7 @@ def make_boxes(
     epsilon : mapping of str to float, optional
         How far apart values of a column must be to count as different; 0 where it is not named.
     effort : {'default', 'thorough'}
-        'thorough' begins subtrees anew many times and keeps what is better; it takes some hundred times longer.
+        'thorough' begins subtrees anew many times and keeps what is better; it takes about a hundred times longer.
     seconds : float, optional
         When 'thorough' should stop trying.  Without it, it always finds the same boxes.
     progress : callable, optional
@@ -120,134 +121,147 @@ def make_boxes(
     ------
     ValueError
         If an argument is not as described, or the whole table has fewer than l different values in a column.
+
+    Examples
+    --------
+    >>> boxes = make_boxes({"age": [21, 25, 33, 38, 61, 70]}, k=3)
+    >>> boxes.box.tolist()
+    [0, 0, 0, 1, 1, 1]
+    >>> lower, upper = boxes.intervals("rounded")
+    >>> lower.ravel().tolist(), upper.ravel().tolist()
+    ([21.0, 38.0], [33.0, 70.0])
     """
-    data, checked_epsilon = _checked(columns, k, l, epsilon, effort, seconds)
-    names = tuple(data)
+    data = _checked_columns(columns)
+    records = len(next(iter(data.values())))
+    if k > records:
+        raise ValueError(f"k must be at most the number of records, {records}; got {k}.")
+    refuse_unless(Whole(1, k), "l", l)
+    distances = _checked_distances(data, epsilon)
+    if l > 1:
+        _refuse_uniform_columns(data, l, distances)
     # Sorted by value, sums and samples are the same for every order of the records.
-    everything = list(data.values())
-    order = _value_order(everything)
-    everything = [values.take(order) for values in everything]
-    sensitivity = sensitivities(dict(zip(names, everything, strict=True)), statistics)
-    weights = sensitivity.at(everything)
-    shaping = [j for j, w in enumerate(weights) if np.max(w) > 0]
-    passive = [j for j in range(len(names)) if j not in shaping] if l > 1 else []
-    points = Points([everything[j] for j in shaping + passive], [weights[j] for j in shaping])
-    size, n = len(order), len(names)
-    distances = [checked_epsilon[names[j]] for j in shaping + passive]
-    rules = Rules(k, l, distances)
-    del weights
-    if not shaping:
-        found = [Leaves(np.arange(size), np.array([size]), np.array([0]), np.zeros((1, 0)), np.zeros((1, 0)))]
+    order = value_order(list(data.values()))
+    ordered = {name: values.take(order) for name, values in data.items()}
+    sensitivity = sensitivities(ordered, statistics)
+    points, shaping, point_distances = _points(ordered, sensitivity, l, distances)
+    if shaping:
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        report = progress or (lambda share: None)
+        rules = Rules(k, l, point_distances)
+        batches = list(leaves_of(points, rules, effort == "thorough", deadline, report))
     else:
-        limit = math.inf if seconds is None else time.monotonic() + seconds
-        found = list(leaves_of(points, rules, effort == "thorough", limit, progress or (lambda share: None)))
-    # Boxes are numbered by their first record in the order of values.
-    counts = np.concatenate([leaves.sizes for leaves in found])
-    records = np.concatenate([leaves.records for leaves in found])
+        batches = [_one_box(records)]
+    boxes = _numbered(ordered, order, shaping, batches, sensitivity)
+    _promise(boxes, data, k, l, distances)
+    return boxes
+
+
+def _points(
+    columns: Mapping[str, Floats],
+    sensitivity: Sensitivities,
+    l: int,  # noqa: E741
+    distances: Mapping[str, float],
+) -> tuple[Points, list[int], list[float]]:
+    """Return what the search works on, which columns shape the boxes, and how far apart values of its columns must be.
+
+    Columns to which no statistic is sensitive take part only where they have to be diverse.
+    """
+    names = list(columns)
+    weights = sensitivity.at(list(columns.values()))
+    shaping = [column for column, weight in enumerate(weights) if np.max(weight) > 0]
+    passive = [column for column in range(len(names)) if column not in shaping] if l > 1 else []
+    values = [columns[names[column]] for column in shaping + passive]
+    points = Points(values, [weights[column] for column in shaping])
+    return points, shaping, [distances[names[column]] for column in shaping + passive]
+
+
+def _one_box(records: int) -> Leaves:
+    """Put all records into one box, as no column shapes any."""
+    no_ends = np.zeros((1, 0))
+    return Leaves(np.arange(records), np.array([records]), np.array([0]), no_ends, no_ends)
+
+
+def _numbered(
+    ordered: Mapping[str, Floats], order: Ints, shaping: list[int], batches: list[Leaves], sensitivity: Sensitivities
+) -> Boxes:
+    """Give boxes numbers, by their first record in the order of values, and find their ends.
+
+    Parameters
+    ----------
+    ordered : mapping of str to float64
+        The columns, sorted by value.
+    order : int64, one per record
+        The record that each row of `ordered` is.
+    shaping : list of int
+        The columns that the search cut.
+    batches : list of Leaves
+        The boxes, with rows of `ordered`.
+    sensitivity : Sensitivities
+        What shaped the boxes.
+    """
+    counts = np.concatenate([leaves.sizes for leaves in batches])
+    rows = np.concatenate([leaves.records for leaves in batches])
     starts = np.cumsum(counts) - counts
-    rank = np.argsort(np.minimum.reduceat(records, starts))
+    rank = np.argsort(np.minimum.reduceat(rows, starts))
     number = np.empty_like(rank)
     number[rank] = np.arange(len(rank))
-    box = np.empty(size, dtype=np.int64)
-    box[order[records]] = np.repeat(number, counts)
-    bounds = np.empty((2, len(counts), n))
-    cell = np.empty((2, len(counts), n))
-    for j, values in enumerate(everything):
-        there = values.take(records)
-        bounds[0, :, j] = np.minimum.reduceat(there, starts)[rank]
-        bounds[1, :, j] = np.maximum.reduceat(there, starts)[rank]
-        cell[0, :, j], cell[1, :, j] = values.min(), values.max()
-    for i, j in enumerate(shaping):
-        cell[0, :, j] = np.concatenate([leaves.lower[:, i] for leaves in found])[rank]
-        cell[1, :, j] = np.concatenate([leaves.upper[:, i] for leaves in found])[rank]
-    result = Boxes(names, box, counts[rank], (bounds[0], bounds[1]), (cell[0], cell[1]), sensitivity)
-    _promise(result, data, k, l, checked_epsilon)
-    return result
-
-
-def _value_order(columns: Sequence[Floats]) -> Ints:
-    """Sort records by the first column, equal ones by the second, and so on."""
-    order: Ints = np.argsort(columns[0])
-    first = columns[0].take(order)
-    if (first[1:] != first[:-1]).all():
-        return order
-    run = np.concatenate([[0], np.cumsum(first[1:] != first[:-1])])
-    for values in columns[1:]:
-        if run[-1] == len(order) - 1:
-            break
-        tied = np.zeros(len(order), dtype=np.bool_)
-        np.equal(run[1:], run[:-1], out=tied[1:])
-        tied[:-1] |= tied[1:]
-        places = np.flatnonzero(tied)
-        records = order[places]
-        there = values.take(records)
-        by_value = np.argsort(there)
-        there = there[by_value]
-        # Run and rank of the value in one number, as sorting one number is fast.
-        key = np.empty(len(places), dtype=np.int64)
-        key[by_value] = np.concatenate([[0], np.cumsum(there[1:] != there[:-1])])
-        key += run[places] * len(order)
-        by_key = np.argsort(key)
-        order[places] = records[by_key]
-        key = key[by_key]
-        step = np.concatenate([[True], run[1:] != run[:-1]])
-        step[places[1:]] |= key[1:] != key[:-1]
-        run = np.cumsum(step) - 1
-    return order
+    box = np.empty(len(order), dtype=np.int64)
+    box[order[rows]] = np.repeat(number, counts)
+    bounds = np.empty((2, len(counts), len(ordered)))
+    cell = np.empty((2, len(counts), len(ordered)))
+    for column, values in enumerate(ordered.values()):
+        by_box = values.take(rows)
+        bounds[0, :, column] = np.minimum.reduceat(by_box, starts)[rank]
+        bounds[1, :, column] = np.maximum.reduceat(by_box, starts)[rank]
+        cell[0, :, column], cell[1, :, column] = values.min(), values.max()
+    for position, column in enumerate(shaping):
+        cell[0, :, column] = np.concatenate([leaves.lower[:, position] for leaves in batches])[rank]
+        cell[1, :, column] = np.concatenate([leaves.upper[:, position] for leaves in batches])[rank]
+    return Boxes(tuple(ordered), box, counts[rank], (bounds[0], bounds[1]), (cell[0], cell[1]), sensitivity)
 
 
 def _promise(boxes: Boxes, data: Mapping[str, Floats], k: int, l: int, epsilon: Mapping[str, float]) -> None:  # noqa: E741
     """Count again, from the result alone, what was promised."""
     counts = np.bincount(boxes.box)
     if not np.array_equal(counts, boxes.counts) or counts.min() < k:
-        raise AssertionError(f"A box has fewer than {k} records.")
+        raise AssertionError(f"a box has fewer than {k} records.")
     if l > 1:
         orders = [np.lexsort((values, boxes.box)) for values in data.values()]
         starts = np.cumsum(counts) - counts
         if not diverse(list(data.values()), orders, starts, counts, l, list(epsilon.values())).all():
-            raise AssertionError(f"A box has fewer than {l} different values in a column.")
+            raise AssertionError(f"a box has fewer than {l} different values in a column.")
 
 
-def _checked(
-    columns: Mapping[str, ArrayLike],
-    k: int,
-    l: int,  # noqa: E741
-    epsilon: Mapping[str, float] | None,
-    effort: str,
-    seconds: float | None,
-) -> tuple[dict[str, Floats], dict[str, float]]:
-    """Return columns and epsilons as they are used, or say what is wrong with an argument."""
+def _checked_columns(columns: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+    """Return the columns as arrays, or say what is wrong with them."""
     data = {name: np.ascontiguousarray(values, dtype=np.float64) for name, values in columns.items()}
     if not data:
-        raise ValueError("At least one column is needed.")
-    sizes = {values.shape for values in data.values()}
-    if len(sizes) > 1 or len(size := sizes.pop()) != 1:
-        raise ValueError("The columns must be lists of the same length.")
+        raise ValueError("columns must have at least one column; got none.")
+    shapes = {values.shape for values in data.values()}
+    if len(shapes) > 1 or len(shapes.pop()) != 1:
+        raise ValueError("columns must be lists of the same length; got others.")
     for name, values in data.items():
         if not np.isfinite(values).all():
-            raise ValueError(f"Column '{name}' has NaN or infinite values.")
+            raise ValueError(f"column '{name}' must hold finite numbers; got NaN or infinity.")
         if values.size and max(-values.min(), values.max()) > _LARGEST:
-            raise ValueError(f"Column '{name}' has values beyond {_LARGEST:g}, whose squares cannot be computed.")
-    if k < 2:
-        raise ValueError(f"k must be an integer of at least 2; got {k}.")
-    if k > size[0]:
-        raise ValueError(f"k is {k}, but there are only {size[0]} records.")
-    if not 1 <= l <= k:
-        raise ValueError(f"l must be an integer from 1 to k, which is {k}; got {l}.")
-    if effort not in EFFORTS:
-        raise ValueError(f"Unknown effort '{effort}': use one of {', '.join(EFFORTS)}.")
-    if seconds is not None and not seconds >= 0:
-        raise ValueError(f"The time limit must be at least 0 seconds; got {seconds}.")
+            raise ValueError(f"column '{name}' must hold numbers up to {_LARGEST:g}, to be squared; got larger ones.")
+    return data
+
+
+def _checked_distances(data: Mapping[str, Floats], epsilon: Mapping[str, float] | None) -> dict[str, float]:
+    """Return how far apart values of each column must be to count as different, or say what is wrong with epsilon."""
     distances = dict.fromkeys(data, 0.0)
     for name, distance in (epsilon or {}).items():
         if name not in data:
-            raise ValueError(f"Epsilon is given for column '{name}', which is not among {', '.join(data)}.")
-        if not 0 <= distance < math.inf:
-            raise ValueError(f"Epsilon of column '{name}' must be a number of at least 0; got {distance}.")
+            raise ValueError(f"epsilon must name columns among {', '.join(data)}; got '{name}'.")
+        refuse_unless(Number(0), f"epsilon of column '{name}'", distance)
         distances[name] = float(distance)
-    if l > 1:
-        for name, values in data.items():
-            whole = np.array([0]), np.array([size[0]])
-            if not diverse([values], [np.argsort(values)], *whole, l, [distances[name]])[0]:
-                raise ValueError(f"Column '{name}' has fewer than {l} values that are far enough apart.")
-    return data, distances
+    return distances
+
+
+def _refuse_uniform_columns(data: Mapping[str, Floats], l: int, distances: Mapping[str, float]) -> None:  # noqa: E741
+    """Say which column of the whole table has not enough values that are far enough apart."""
+    for name, values in data.items():
+        everything = np.array([0]), np.array([len(values)])
+        if not diverse([values], [np.argsort(values)], *everything, l, [distances[name]])[0]:
+            raise ValueError(f"column '{name}' must have at least {l} values that are far enough apart; it has fewer.")

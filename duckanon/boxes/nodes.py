@@ -8,14 +8,11 @@ first, the right parts after them, and no order has to be sorted again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats: TypeAlias = "NDArray[np.float64]"
-Ints: TypeAlias = "NDArray[np.int64]"
-Masks: TypeAlias = "NDArray[np.bool_]"
+from duckanon.common.arrays import Bools, Floats, Ints
 
 
 class Points(NamedTuple):
@@ -23,10 +20,10 @@ class Points(NamedTuple):
 
     Attributes
     ----------
-    values : one array of float64 a column
+    values : sequence of float64, one array per column
         The columns that shape the boxes come first; those that only have to be diverse follow.
-    weights : one array, or one number for all records, a shaping column
-        The sensitivities a_i(x) of the records (001, Section II).
+    weights : sequence of float64 or float, one element per shaping column
+        The sensitivities a_i(x) of the records (Fuzzy Boxes, Section II); one number where it is the same for all.
     """
 
     values: Sequence[Floats]
@@ -38,21 +35,21 @@ class Points(NamedTuple):
         return len(self.weights)
 
     def take(self, rows: Ints | slice) -> Points:
-        """Return some of the records."""
+        """Return the records with these indices."""
         weights = [w if isinstance(w, float) else w[rows] for w in self.weights]
         return Points([v[rows] for v in self.values], weights)
 
 
 class Nodes(NamedTuple):
-    """Some nodes, with their records.
+    """Nodes of the tree, with their records.
 
     Attributes
     ----------
-    orders : one array a column
+    orders : list of int64, one array per column
         The records by node, and by the column's value within a node.
-    sizes : int64, one a node
+    sizes : int64, one per node
         The number of records.
-    roots : int64, one a node
+    roots : int64, one per node
         The node of an earlier level that it comes from.
     lower, upper : float64, nodes by shaping columns
         The cells: the ends of the nodes as the cuts made them.
@@ -70,8 +67,8 @@ class Nodes(NamedTuple):
         starts: Ints = np.cumsum(self.sizes) - self.sizes
         return starts
 
-    def keep(self, chosen: Masks) -> Nodes:
-        """Return some of the nodes."""
+    def keep(self, chosen: Bools) -> Nodes:
+        """Return the chosen nodes."""
         if chosen.all():
             return self
         records = np.repeat(chosen, self.sizes)
@@ -80,7 +77,7 @@ class Nodes(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """Boxes that are done; `records` has theirs one box after the other."""
+    """Boxes that are done; `records` has the records of one box after the other."""
 
     records: Ints
     sizes: Ints
@@ -88,23 +85,87 @@ class Leaves(NamedTuple):
     lower: Floats
     upper: Floats
 
-    def keep(self, chosen: Masks) -> Leaves:
-        """Return some of the boxes."""
+    def keep(self, chosen: Bools) -> Leaves:
+        """Return the chosen boxes."""
         if chosen.all():
             return self
         records = self.records.compress(np.repeat(chosen, self.sizes))
         return Leaves(records, self.sizes[chosen], self.roots[chosen], self.lower[chosen], self.upper[chosen])
 
 
+def value_order(columns: Sequence[Floats]) -> Ints:
+    """Sort records by the first column, equal ones by the second, and so on.
+
+    Faster than `np.lexsort`, as few records are equal in most tables.
+
+    Parameters
+    ----------
+    columns : sequence of float64
+        The columns.
+
+    Returns
+    -------
+    int64, one per record
+        The records in their order.
+
+    Examples
+    --------
+    >>> value_order([np.array([2.0, 1.0, 2.0]), np.array([5.0, 9.0, 4.0])]).tolist()
+    [1, 2, 0]
+    """
+    order: Ints = np.argsort(columns[0])
+    first = columns[0].take(order)
+    if (first[1:] != first[:-1]).all():
+        return order
+    run = _run_numbers(first)
+    for values in columns[1:]:
+        if run[-1] == len(order) - 1:
+            break
+        tied = np.zeros(len(order), dtype=np.bool_)
+        np.equal(run[1:], run[:-1], out=tied[1:])
+        tied[:-1] |= tied[1:]
+        rows = np.flatnonzero(tied)
+        records = order[rows]
+        tied_values = values.take(records)
+        by_value = np.argsort(tied_values)
+        tied_values = tied_values[by_value]
+        # Run and rank of the value in one number, as sorting one number is fast.
+        key = np.empty(len(rows), dtype=np.int64)
+        key[by_value] = _run_numbers(tied_values)
+        key += run[rows] * len(order)
+        by_key = np.argsort(key)
+        order[rows] = records[by_key]
+        key = key[by_key]
+        step = np.concatenate([[True], run[1:] != run[:-1]])
+        step[rows[1:]] |= key[1:] != key[:-1]
+        run = np.cumsum(step) - 1
+    return order
+
+
+def _run_numbers(sorted_values: Floats) -> Ints:
+    """Return the number of the run of equal values that each value belongs to, from 0."""
+    return np.concatenate([[0], np.cumsum(sorted_values[1:] != sorted_values[:-1])])
+
+
 def root_nodes(points: Points, sizes: Ints, lower: Floats, upper: Floats) -> Nodes:
-    """Make nodes of records that come one node after the other."""
+    """Make nodes of records that come one node after the other.
+
+    Parameters
+    ----------
+    points : Points
+        The records.
+    sizes : int64, one per node
+        How many records each node has.
+    lower, upper : float64, nodes by shaping columns
+        The cells of the nodes.
+    """
     ends = np.cumsum(sizes)
     orders: list[Ints] = []
     for values in points.values:
         pieces = []
         for start, end in zip(ends - sizes, ends, strict=True):
             piece = values[start:end]
-            ascending = bool((piece[1:] >= piece[:-1]).all())  # as the column is that the table was sorted by
+            ascending = bool((piece[1:] >= piece[:-1]).all())  # true of the column that the table is sorted by
             pieces.append(np.arange(start, end) if ascending else start + np.argsort(piece))
         orders.append(np.concatenate(pieces))
     return Nodes(orders, sizes, np.arange(len(sizes), dtype=np.int64), lower, upper)
@@ -117,10 +178,10 @@ def split(points: Points, nodes: Nodes, column: Ints, cuts: Ints, final: bool = 
     ----------
     points, nodes : Points, Nodes
         The records and the nodes.
-    column : int64, one a node
+    column : int64, one per node
         The column whose order is cut.
-    cuts : int64, one a node
-        The place in that order where the right part begins; the end of the node leaves it as it is.
+    cuts : int64, one per node
+        Where in that order the right part begins; a cut at the end of the node leaves the node as it is.
     final : bool
         Whether the parts are boxes, for which the order of one column is enough.
 
@@ -129,7 +190,7 @@ def split(points: Points, nodes: Nodes, column: Ints, cuts: Ints, final: bool = 
     Nodes
         The left parts of all nodes, then their right parts.
     """
-    right = sides(nodes, column, cuts, len(points.values[0]))
+    right = _sides(nodes, column, cuts, len(points.values[0]))
     orders: list[Ints] = []
     for order in nodes.orders[:1] if final else nodes.orders:
         goes_right = right.take(order)
@@ -139,30 +200,30 @@ def split(points: Points, nodes: Nodes, column: Ints, cuts: Ints, final: bool = 
     cut = left_sizes < nodes.sizes
     numbers = np.concatenate([np.arange(len(cuts)), np.flatnonzero(cut)])
     lower, upper = nodes.lower[numbers], nodes.upper[numbers]
-    place = len(cuts) + np.cumsum(cut) - 1
+    right_number = len(cuts) + np.cumsum(cut) - 1
     for j in range(points.shaping):
         of_column = np.flatnonzero(cut & (column == j))
         at = cuts[of_column]
         below, above = points.values[j][nodes.orders[j][at - 1]], points.values[j][nodes.orders[j][at]]
         middle = midway(below, above)
         upper[of_column, j] = middle
-        lower[place[of_column], j] = middle
+        lower[right_number[of_column], j] = middle
     sizes = np.concatenate([left_sizes, (nodes.sizes - left_sizes)[cut]])
     return Nodes(orders, sizes, nodes.roots[numbers], lower, upper)
 
 
-def sides(nodes: Nodes, column: Ints, cuts: Ints, records: int) -> Masks:
+def _sides(nodes: Nodes, column: Ints, cuts: Ints, records: int) -> Bools:
     """Tell for every record whether it lies right of its node's cut (False for records of no node)."""
     right = np.zeros(records, dtype=np.bool_)
     lengths = nodes.starts + nodes.sizes - cuts
     for j, order in enumerate(nodes.orders):
         of_column = np.flatnonzero(column == j)
         if len(of_column):
-            right[order[ranges(cuts[of_column], lengths[of_column])]] = True
+            right[order[_ranges(cuts[of_column], lengths[of_column])]] = True
     return right
 
 
-def ranges(starts: Ints, lengths: Ints) -> Ints:
+def _ranges(starts: Ints, lengths: Ints) -> Ints:
     """Return the numbers start, start + 1, ... of several ranges, one after the other."""
     before = np.cumsum(lengths) - lengths
     numbers: Ints = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()), dtype=np.int64)
@@ -170,7 +231,7 @@ def ranges(starts: Ints, lengths: Ints) -> Ints:
 
 
 def midway(below: Floats | np.float64, above: Floats | np.float64) -> Floats:
-    """Return the middle of two values, above the lower one even where rounding would not have it so."""
+    """Return the middle of two values, or the upper one where rounding makes the middle equal to the lower one."""
     middle = below / 2 + above / 2
     between: Floats = np.where((middle > below) & (middle <= above), middle, above)
     return between
@@ -185,7 +246,7 @@ def segment_sums(weight: Floats | float, order: Ints, starts: Ints, sizes: Ints)
 
 
 def node_costs(points: Points, nodes: Nodes) -> Floats:
-    """Sum a_i times half the width over the records and columns of each node (001, Section II: Delta, times N)."""
+    """Sum a_i times half the width over the records and columns of each node: N Delta of Fuzzy Boxes, Section II."""
     starts = nodes.starts
     last = starts + nodes.sizes - 1
     costs = np.zeros(len(starts))

@@ -9,15 +9,17 @@ import numpy as np
 
 from duckanon.boxes.cuts import candidates
 from duckanon.boxes.diversity import diverse
-from duckanon.boxes.nodes import Floats, Ints, Masks, Points, midway, root_nodes
+from duckanon.boxes.nodes import Points, midway, root_nodes
 from duckanon.boxes.search import Rules
+from duckanon.common.arrays import Bools, Floats, Ints
 
-PART = 1 << 17  # records; the columns and orders of a part stay in the cache
-_SAMPLE = 1 << 13  # records that decide how a larger part is cut
+PART = 1 << 17
+"""Records of a part at most: its columns and orders stay in the cache."""
+_SAMPLE = 1 << 13  # records that decide how a larger part is cut: its quantiles are right to within a percent
 
 
 class Part(NamedTuple):
-    """Some records, ascending, and the cell they lie in; `whole` if nothing separates them."""
+    """Records, ascending, and the cell they lie in; `whole` if nothing separates them."""
 
     records: Ints
     lower: Floats
@@ -29,6 +31,18 @@ def parts(points: Points, rules: Rules) -> Iterator[Part]:
     """Cut the records, one large node at a time, until no part has more than `PART` records.
 
     The column and the share of leaves on each side are chosen on an even sample, the cut is then made on all records.
+
+    Parameters
+    ----------
+    points : Points
+        All records.
+    rules : Rules
+        What a box must hold.
+
+    Yields
+    ------
+    Part
+        Records that become boxes on their own.
     """
     shaping = range(points.shaping)
     lower = np.array([points.values[j].min() for j in shaping])
@@ -52,14 +66,14 @@ def parts(points: Points, rules: Rules) -> Iterator[Part]:
         waiting.append(Part(part.records.compress(left), part.lower, upper, False))
 
 
-def _cut(points: Points, part: Part, rules: Rules) -> tuple[int, Masks] | None:
+def _cut(points: Points, part: Part, rules: Rules) -> tuple[int, Bools] | None:
     """Find a column and the records of the left side; None if nothing separates the records."""
     size = len(part.records)
     step = -(-size // _SAMPLE)
     sample = points.take(part.records[::step])
     count = len(sample.values[0])
     nodes = root_nodes(sample, np.array([count]), part.lower[None], part.upper[None])
-    # Only shares of the sample are of interest, so k plays no part there unless the node has few leaves.
+    # Only shares of the sample are of interest, so k plays no part in it unless the node has few leaves.
     k = max(1, min(rules.k // step, count // 64))
     options = candidates(sample, nodes, k, scale=step * k / rules.k, uneven=rules.uneven, shares=rules.shares)
     for choice in np.argsort(options.scores[0], kind="stable"):
@@ -67,7 +81,7 @@ def _cut(points: Points, part: Part, rules: Rules) -> tuple[int, Masks] | None:
         values = points.values[column].take(part.records)
         order = nodes.orders[column]
         below, above = sample.values[column][order[cut - 1]], sample.values[column][order[cut]]
-        # The sample's place is good enough, as a part has thousands of leaves; where it falls on ties it is not.
+        # The sample's cut is good enough, as a part has thousands of leaves; where it falls on ties it is not.
         left = values <= below if below < above else _left(values, round(cut / count * size), rules.k)
         if left is None or not rules.k <= np.count_nonzero(left) <= size - rules.k:
             continue
@@ -76,12 +90,12 @@ def _cut(points: Points, part: Part, rules: Rules) -> tuple[int, Masks] | None:
     return None
 
 
-def _left(values: Floats, wanted: int, k: int) -> Masks | None:
-    """Cut where neighbours differ, nearest to a place with at least k records on both sides."""
+def _left(values: Floats, wanted: int, k: int) -> Bools | None:
+    """Cut where neighbours differ, as near as can be to the wanted size, with at least k records on both sides."""
     size = len(values)
-    there = float(np.partition(values, wanted)[wanted])
-    lesser: Masks = values < there
-    up_to: Masks = values <= there
+    value = float(np.partition(values, wanted)[wanted])
+    lesser: Bools = values < value
+    up_to: Bools = values <= value
     left, right = np.count_nonzero(lesser), np.count_nonzero(up_to)
     fits_left, fits_right = k <= left <= size - k, k <= right <= size - k
     if fits_left and (not fits_right or wanted - left <= right - wanted):
@@ -89,11 +103,11 @@ def _left(values: Floats, wanted: int, k: int) -> Masks | None:
     return up_to if fits_right else None
 
 
-def _both_diverse(points: Points, part: Part, rules: Rules, left: Masks) -> bool:
+def _both_diverse(points: Points, part: Part, rules: Rules, left: Bools) -> bool:
     for chosen in (left, ~left):
-        some = points.take(part.records.compress(chosen))
-        count = len(some.values[0])
-        orders = [np.argsort(values) for values in some.values]
-        if not diverse(some.values, orders, np.array([0]), np.array([count]), rules.l, rules.epsilon).all():
+        side = points.take(part.records.compress(chosen))
+        count = len(side.values[0])
+        orders = [np.argsort(values) for values in side.values]
+        if not diverse(side.values, orders, np.array([0]), np.array([count]), rules.l, rules.epsilon).all():
             return False
     return True

@@ -15,10 +15,10 @@ from duckanon.boxes.parts import Part, parts
 from duckanon.boxes.search import Rules, grow, joined
 from duckanon.boxes.thorough import search
 
-_LARGE = 200_000  # records of a table that is grown in one way only, with an eye on the time
-_UNEVEN = 0.02
-_CLOSELY = 100_000  # records of a table up to which everything is tried
-_TRIES, _WIDE = 6, 4
+_LARGE = 200_000  # a table of more records is grown in one way only, with an eye on the time
+_UNEVEN = 0.02  # how much better an uneven cut of a large table must be: even trees are shallow, so quick to build
+_CLOSELY = 100_000  # in a table of at most so many records everything is tried
+_TRIES, _WIDE = 6, 4  # first cuts tried on nodes of three or four, and of five to eight leaves; time grows with both
 # Look-ahead, look-ahead that takes off thinner tails, and plain halving.  The first wins among equals.
 _PORTFOLIO = (SHARES, MORE_SHARES, SHARES[:1])
 
@@ -65,8 +65,8 @@ def leaves_of(
         if batch[0].whole:
             yield Leaves(records, np.array([len(records)]), np.array([0]), lower, upper)
         else:
-            some = points.take(records)
-            nodes = root_nodes(some, np.array([len(part.records) for part in batch]), lower, upper)
+            batch_points = points.take(records)
+            nodes = root_nodes(batch_points, np.array([len(part.records) for part in batch]), lower, upper)
             # Every batch has its share of the time.
             before, after = done / size, (done + len(records)) / size
             deadline = begun + (limit - begun) * after if thorough else begun
@@ -74,7 +74,7 @@ def leaves_of(
             def report(share: float, low: float = before, high: float = after) -> None:
                 progress(low + (high - low) * share)
 
-            leaves = _best(some, nodes, rules, not large or thorough, thorough, deadline, report)
+            leaves = _best(batch_points, nodes, rules, not large or thorough, thorough, deadline, report)
             yield leaves._replace(records=records.take(leaves.records))
         done += len(records)
         progress(done / size)
@@ -92,10 +92,10 @@ def _best(
     """Grow every node in the way of the portfolio that costs least."""
     if not several:
         return grow(points, nodes, rules)[0]
-    # The last leaves are left for the winner: trying more cuts there makes no way dearer than it was.
+    # The last leaves are left for the winner: trying more cuts of those makes no way cost more than it did.
     costs = [grow(points, nodes, replace(rules, shares=shares, tries=1, wide=1))[1] for shares in _PORTFOLIO]
     winner = np.argmin(costs, axis=0)
-    done: list[Leaves] = []
+    grown: list[Leaves] = []
     for way in np.unique(winner):
         of_way = np.flatnonzero(winner == way)
         chosen, way_rules = nodes.keep(winner == way), replace(rules, shares=_PORTFOLIO[way])
@@ -103,14 +103,14 @@ def _best(
             leaves, _ = search(points, chosen, way_rules, deadline, report)
         else:
             leaves, _, _ = grow(points, chosen, way_rules)
-        done.append(leaves._replace(roots=of_way[leaves.roots]))
-    return joined(done, nodes)
+        grown.append(leaves._replace(roots=of_way[leaves.roots]))
+    return joined(grown, nodes)
 
 
-def _batches(some_parts: Iterator[Part]) -> Iterator[list[Part]]:
+def _batches(table_parts: Iterator[Part]) -> Iterator[list[Part]]:
     """Put small parts together, up to `PART` records; a part that cannot be cut comes alone."""
     batch: list[Part] = []
-    for part in some_parts:
+    for part in table_parts:
         if part.whole:
             yield [part]
             continue

@@ -2,7 +2,7 @@
 
 References
 ----------
-"Data Anonymization that Leads to the Most Accurate Estimates" (000), Section V; `ERRATA.md`, "Tiling space".
+Accurate Boxes, Section V; REFERENCES.md, Boxes, "Tiling space with the boxes".
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import numpy as np
 
 from duckanon.boxes.cuts import FEW, SHARES, Candidates, candidates, pair_cuts
 from duckanon.boxes.diversity import diverse
-from duckanon.boxes.nodes import Floats, Ints, Leaves, Masks, Nodes, Points, node_costs, split
+from duckanon.boxes.nodes import Leaves, Nodes, Points, node_costs, split
+from duckanon.common.arrays import Bools, Floats, Ints
 
-_LARGE = 512  # records of a node whose sensitivities are looked at in part only
+_LARGE = 512  # of a node with more records only a sample's sensitivities are looked at
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Rules:
         The smallest number of records in a box.
     l : int
         The smallest number of different values of each column in a box.
-    epsilon : sequence of float, one a column
+    epsilon : sequence of float, one per column
         How far apart values must be to be different.
     tries : int
         How many first cuts are tried on a node of three or four leaves.
@@ -72,7 +73,7 @@ def grow(points: Points, nodes: Nodes, rules: Rules, until: int = 0) -> tuple[Le
     -------
     leaves : Leaves
         The boxes; `roots` counts the nodes given.
-    costs : float64, one a node given
+    costs : float64, one per node given
         The summed cost of the boxes of each.
     rest : Nodes
         The nodes that were not split further; none if `until` is 0.
@@ -103,9 +104,9 @@ def grow(points: Points, nodes: Nodes, rules: Rules, until: int = 0) -> tuple[Le
             uneven = rules.uneven if smallest >= FEW else 0.0
             sampled = smallest == large
             options = candidates(points, nodes, rules.k, which, sampled=sampled, uneven=uneven, shares=rules.shares)
-            column, cuts, found = _choose(points, nodes, which, options, rules)
-            if not found.all():
-                closed = which[~found]
+            column, cuts, is_cut = _choose(points, nodes, which, options, rules)
+            if not is_cut.all():
+                closed = which[~is_cut]
                 active[closed] = False
                 stays = np.ones(len(nodes.sizes), dtype=np.bool_)
                 stays[closed] = False
@@ -114,26 +115,26 @@ def grow(points: Points, nodes: Nodes, rules: Rules, until: int = 0) -> tuple[Le
                 if not len(nodes.sizes):
                     break
             all_columns, all_cuts = np.zeros(len(active), dtype=np.int64), nodes.starts + nodes.sizes
-            all_columns[active] = column[found]
-            all_cuts[active] = nodes.starts[active] + cuts[found]
+            all_columns[active] = column[is_cut]
+            all_cuts[active] = nodes.starts[active] + cuts[is_cut]
             nodes = split(points, nodes, all_columns, all_cuts)
         waiting.append(nodes)
-        nodes = joined_nodes([some for some in waiting if len(some.sizes)], nodes)
+        nodes = joined_nodes([kept for kept in waiting if len(kept.sizes)], nodes)
     if not until:
         _last_leaves(points, nodes, rules, costs, done)
     return joined(done, nodes), costs, nodes
 
 
 def _last_leaves(points: Points, nodes: Nodes, rules: Rules, costs: Floats, done: list[Leaves]) -> None:
-    """Finish nodes of one to eight leaves; of those with two and more several cuts are tried and the cheapest kept."""
+    """Finish nodes of one to eight leaves; where there are at least two, the cheapest of several cuts is kept."""
     leaves = nodes.sizes // rules.k
     kinds = ((leaves == 1, _wholes), (leaves == 2, _pairs), (np.isin(leaves, (3, 4)), _best_of), (leaves > 4, _best_of))
     for of_kind, solve in kinds:
         if of_kind.any():
-            some = nodes.keep(of_kind)
-            boxes, cost = solve(points, some, rules)
-            np.add.at(costs, some.roots, cost)
-            done.append(boxes._replace(roots=some.roots[boxes.roots]))
+            kept = nodes.keep(of_kind)
+            boxes, cost = solve(points, kept, rules)
+            np.add.at(costs, kept.roots, cost)
+            done.append(boxes._replace(roots=kept.roots[boxes.roots]))
 
 
 def _wholes(points: Points, nodes: Nodes, rules: Rules) -> tuple[Leaves, Floats]:
@@ -146,14 +147,15 @@ def _pairs(points: Points, nodes: Nodes, rules: Rules) -> tuple[Leaves, Floats]:
     """Cut nodes of two leaves by the best column; a node that no column can cut is a box."""
     nodes = nodes._replace(roots=np.arange(len(nodes.sizes)))
     column, cuts, cost = pair_cuts(points, nodes, rules.k)
-    found = np.isfinite(cost)
+    is_cut = np.isfinite(cost)
     parts: list[Nodes] = []
-    if not found.all():
-        cost[~found] = node_costs(points, nodes.keep(~found))
-        parts.append(nodes.keep(~found))
-    if found.any():
-        kept = nodes.keep(found)
-        parts.append(split(points, kept, column[found], cuts[found] - nodes.starts[found] + kept.starts, final=True))
+    if not is_cut.all():
+        cost[~is_cut] = node_costs(points, nodes.keep(~is_cut))
+        parts.append(nodes.keep(~is_cut))
+    if is_cut.any():
+        kept = nodes.keep(is_cut)
+        kept_cuts = cuts[is_cut] - nodes.starts[is_cut] + kept.starts
+        parts.append(split(points, kept, column[is_cut], kept_cuts, final=True))
     boxes = [Leaves(part.orders[0], part.sizes, part.roots, part.lower, part.upper) for part in parts]
     return joined(boxes, nodes), cost
 
@@ -170,51 +172,52 @@ def _best_of(points: Points, nodes: Nodes, rules: Rules) -> tuple[Leaves, Floats
     for t in range(min(rules.tries if small else rules.wide, order.shape[1])):
         chosen = order[:, t]
         rows = np.arange(count)
-        found = np.isfinite(options.scores[rows, chosen])
-        if t == 0 and not found.all():
+        is_cut = np.isfinite(options.scores[rows, chosen])
+        if t == 0 and not is_cut.all():
             # Nothing separates these records.
-            whole = nodes.keep(~found)
-            best[~found], which[~found] = node_costs(points, whole), len(tried)
-            tried.append(Leaves(whole.orders[0], whole.sizes, np.flatnonzero(~found), whole.lower, whole.upper))
-        if not found.any():
+            whole = nodes.keep(~is_cut)
+            best[~is_cut], which[~is_cut] = node_costs(points, whole), len(tried)
+            tried.append(Leaves(whole.orders[0], whole.sizes, np.flatnonzero(~is_cut), whole.lower, whole.upper))
+        if not is_cut.any():
             break
-        kept = nodes.keep(found)._replace(roots=np.flatnonzero(found))
-        cuts = (options.cuts[rows, chosen] - nodes.starts)[found] + kept.starts
-        parts = split(points, kept, options.columns[chosen][found], cuts)
+        kept = nodes.keep(is_cut)._replace(roots=np.flatnonzero(is_cut))
+        cuts = (options.cuts[rows, chosen] - nodes.starts)[is_cut] + kept.starts
+        parts = split(points, kept, options.columns[chosen][is_cut], cuts)
         roots = parts.roots
         # Fewer cuts of the parts are tried, as their share in the gain is smaller.
         tries, wide = (rules.tries * 2 // 3, rules.wide) if small else (rules.tries, rules.wide // 2)
         boxes, cost, _ = grow(points, parts, replace(rules, tries=max(tries, 1), wide=max(wide, 1)))
         total = np.bincount(roots, weights=cost, minlength=count)
-        better = found & (total < best)
+        better = is_cut & (total < best)
         best[better], which[better] = total[better], len(tried)
         tried.append(boxes._replace(roots=roots[boxes.roots]))
     return joined([boxes.keep(which[boxes.roots] == t) for t, boxes in enumerate(tried)], nodes), best
 
 
 def _noisy(options: Candidates, rules: Rules) -> Candidates:
+    """Multiply the estimates by random factors where the rules ask for noise."""
     if rules.random is None or not rules.noise:
         return options
     factors = np.exp(rules.noise * rules.random.standard_normal(options.scores.shape))
     return options._replace(scores=options.scores * factors)
 
 
-def _choose(points: Points, nodes: Nodes, which: Ints, options: Candidates, rules: Rules) -> tuple[Ints, Ints, Masks]:
+def _choose(points: Points, nodes: Nodes, which: Ints, options: Candidates, rules: Rules) -> tuple[Ints, Ints, Bools]:
     """Take the best cut of every node, or the best one after which both sides are diverse.
 
     Returns
     -------
-    columns, cuts, found : one a node of `which`
-        The cuts count from the start of their node.
+    columns, cuts, is_cut : one per node of `which`
+        The cuts, counted from the start of their node, and whether there is one.
     """
     options = _noisy(options, rules)
     scores, starts = options.scores, nodes.starts[which]
     rows = np.arange(len(scores))
     best = scores.argmin(axis=1)
-    found = np.isfinite(scores[rows, best])
+    is_cut = np.isfinite(scores[rows, best])
     if rules.l > 1:
         scores = scores.copy()
-        refused = np.flatnonzero(found)
+        refused = np.flatnonzero(is_cut)
         while len(refused):
             chosen = best[refused]
             tested = np.zeros(len(nodes.sizes), dtype=np.bool_)
@@ -227,13 +230,13 @@ def _choose(points: Points, nodes: Nodes, which: Ints, options: Candidates, rule
             scores[refused, chosen] = np.where(good, scores[refused, chosen], np.inf)
             refused = refused[~good]
             best[refused] = scores[refused].argmin(axis=1)
-            found[refused] = np.isfinite(scores[refused, best[refused]])
-            refused = refused[found[refused]]
-    return options.columns[best], options.cuts[rows, best] - starts, found
+            is_cut[refused] = np.isfinite(scores[refused, best[refused]])
+            refused = refused[is_cut[refused]]
+    return options.columns[best], options.cuts[rows, best] - starts, is_cut
 
 
 def joined(parts: list[Leaves], like: Nodes) -> Leaves:
-    """Put boxes of several lists into one; `like` tells the number of columns where there are none."""
+    """Put the boxes of several lists into one list; `like` tells the number of columns where there are no boxes."""
     if not parts:
         none = np.zeros(0, dtype=np.int64)
         return Leaves(none, none, none, like.lower[:0], like.upper[:0])
@@ -243,7 +246,7 @@ def joined(parts: list[Leaves], like: Nodes) -> Leaves:
 
 
 def joined_nodes(parts: list[Nodes], none: Nodes) -> Nodes:
-    """Put nodes of several lists into one; `none` is given back where there are none."""
+    """Put the nodes of several lists into one list; `none` is given back where there are no lists."""
     if len(parts) < 2:
         return parts[0] if parts else none
     orders = [np.concatenate(orders) for orders in zip(*(part.orders for part in parts), strict=True)]

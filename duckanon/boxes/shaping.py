@@ -2,8 +2,7 @@
 
 References
 ----------
-"Data Anonymization ... Fuzzy-Motivated Approach" (001), Sections II and IV, equation 4; "Data Anonymization that Leads
-to the Most Accurate Estimates" (000), Section II; `ERRATA.md`, Boxes, points 1, 2 and 9.
+Fuzzy Boxes, Sections II and IV, equation 4; Accurate Boxes, Section II; REFERENCES.md, Boxes, points 1, 2 and 9.
 """
 
 from __future__ import annotations
@@ -11,23 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats: TypeAlias = "NDArray[np.float64]"
+from duckanon.common.arguments import Number, OneOf, refuse_unless
+from duckanon.common.arrays import Floats
+from duckanon.intervals.influence import STATISTICS, Gradient, check_statistic, gradient
 
-# How many columns each kind of statistic takes; None: two or more, the target first.
-KINDS: dict[str, int | None] = {
-    "mean": 1,
-    "variance": 1,
-    "sd": 1,
-    "covariance": 2,
-    "correlation": 2,
-    "regression": None,
-}
-_FLOOR = 0.1  # a statistic counts as at least this share of its natural scale, so that one near 0 asks for no wonders
+_FLOOR = 0.1  # a statistic counts as at least this share of its natural scale: no boxes keep a share of nearly 0
 
 
 @dataclass(frozen=True)
@@ -36,12 +27,12 @@ class Statistic:
 
     Attributes
     ----------
-    kind : {'mean', 'variance', 'sd', 'covariance', 'correlation', 'regression'}
+    kind : {'mean', 'variance', 'standard_deviation', 'covariance', 'correlation', 'regression'}
         What is computed. 'regression': the coefficients of a linear regression, without the constant.
     columns : tuple of str
         One column, or two for covariance and correlation, or the target and its predictors.
     probability : float
-        How often it is asked for, relative to the others (p_C of 001, Section IV).
+        How often it is asked for, relative to the others (p_C of Fuzzy Boxes, Section IV).
     accuracy : float
         The desired accuracy, as a share of the statistic's absolute value: 0.1 is 10 %.
     """
@@ -53,27 +44,36 @@ class Statistic:
 
 
 class Term(NamedTuple):
-    """One summand of a sensitivity: factor * abs(constant + sum of slope * (x - mean)) of one column."""
+    """One statistic's part in the sensitivities.
 
-    column: int
+    Attributes
+    ----------
+    factor : float
+        p_C / Delta_0 of equation 4 (Fuzzy Boxes, Section IV): how often it is asked for, over its desired accuracy.
+    columns : tuple of int
+        Its columns, by their index in the data.
+    derivatives : Gradient
+        How it moves with the records.
+    """
+
     factor: float
-    constant: float
-    slopes: tuple[tuple[int, float], ...]
+    columns: tuple[int, ...]
+    derivatives: Gradient
 
 
 @dataclass(frozen=True)
 class Sensitivities:
     """The sensitivities a_i(x) of the columns, as functions of the record.
 
-    Every derivative of the six kinds, times the number of records, is a linear function of the record; a_i(x) is the
-    sum of their absolute values with the factors p_C / Delta_0 of equation 4 (001, Section IV).
+    Every derivative of the six statistics, times the number of records, is a linear function of the record; a_i(x) is
+    the sum of their absolute values with the factors of equation 4 (Fuzzy Boxes, Section IV).
 
     Attributes
     ----------
-    means : float64, one a column
+    means : float64, one per column
         The means of the columns.
     terms : tuple of Term
-        The summands.
+        The statistics that count.
     """
 
     means: Floats
@@ -89,15 +89,18 @@ class Sensitivities:
 
         Returns
         -------
-        list, one a column
-            An array, one number a record; or a single number where it is the same for all records.
+        list, one element per column
+            An array, one number per record; or a single number where it is the same for all records.
         """
         result: list[Floats | float] = [0.0] * len(self.means)
-        for column, factor, constant, slopes in self.terms:
-            part: Floats | float = float(constant)
-            for other, slope in slopes:
-                part = part + slope * (columns[other] - self.means[other])
-            result[column] = result[column] + factor * (abs(part) if isinstance(part, float) else np.abs(part))
+        for factor, used, derivatives in self.terms:
+
+            def gap(position: int, used: tuple[int, ...] = used) -> Floats:
+                distance: Floats = columns[used[position]] - self.means[used[position]]
+                return distance
+
+            for position, column in enumerate(used):
+                result[column] = result[column] + factor * np.abs(derivatives.by_value(position, gap))
         return result
 
 
@@ -127,132 +130,104 @@ def sensitivities(columns: Mapping[str, Floats], statistics: Sequence[Statistic]
     -----
     The desired accuracy is a share of |C|, but |C| counts as at least a tenth of the statistic's natural scale: the
     standard deviation for a mean, the product of two for a covariance, 1 for a correlation, their ratio for a
-    regression coefficient (ERRATA, point 9).  A constant column has sensitivity 0, as it has no width.
+    regression coefficient (REFERENCES.md, Boxes, point 9).  A constant column has sensitivity 0, as it has no width.
+
+    Examples
+    --------
+    A mean of 2 is wanted to within a tenth, so that a width of 0.2 counts as 1:
+
+    >>> x = np.array([1.0, 3.0])
+    >>> sensitivities({"x": x}, [Statistic("mean", ("x",))]).at([x])[0].item()
+    5.0
     """
     names = list(columns)
-    data = [columns[name] for name in names]
-    means = np.array([float(np.mean(values)) for values in data])
-    moments = _Moments(data, means)
-    terms: list[Term] = []
+    moments = _Moments([columns[name] for name in names])
     if statistics is None:
-        for i in range(len(names)):
-            if sd := moments.sd(i):
-                terms.append(Term(i, 1.0 / (0.1 * len(names) * sd), 1.0, ()))
-        return Sensitivities(means, tuple(terms))
-    checked = [_checked(statistic, names) for statistic in statistics]
+        # The accuracy that is wanted of every mean is a tenth of the standard deviation.
+        terms = [
+            Term(1.0 / (0.1 * len(names) * deviation), (i,), moments.gradients("mean", (i,))[0])
+            for i in range(len(names))
+            if (deviation := moments.deviation(i))
+        ]
+        return Sensitivities(moments.means, tuple(terms))
+    indices = [_checked_columns(statistic, names) for statistic in statistics]
     total = sum(statistic.probability for statistic in statistics)
-    if not checked or not total > 0:
-        raise ValueError("At least one statistic must have a probability above 0.")
-    for statistic, places in zip(statistics, checked, strict=True):
-        parts = _derivatives(statistic, places, moments)
-        for value, scale, derivative in parts:
-            desired = statistic.accuracy * max(abs(value), _FLOOR * scale)
-            if desired > 0:
-                factor = statistic.probability / (total * len(parts) * desired)
-                terms += [Term(i, factor, constant, slopes) for i, constant, slopes in derivative]
-    return Sensitivities(means, tuple(terms))
-
-
-Linear: TypeAlias = tuple[int, float, tuple[tuple[int, float], ...]]
+    if not total > 0:
+        raise ValueError("statistics must have at least one with a probability above 0; got none.")
+    terms = []
+    for statistic, used in zip(statistics, indices, strict=True):
+        gradients = moments.gradients(statistic.kind, used)
+        for coefficient, derivatives in enumerate(gradients):
+            if math.isnan(derivatives.value):
+                raise ValueError(
+                    f"statistics must exist for the data; the {_described(statistic)} does not, as columns are "
+                    "constant or depend on each other."
+                )
+            scale = moments.scale(statistic.kind, used, coefficient)
+            desired = statistic.accuracy * max(abs(derivatives.value), _FLOOR * scale)
+            if scale and desired > 0:
+                factor = statistic.probability / (total * len(gradients) * desired)
+                terms.append(Term(factor, used, derivatives))
+    return Sensitivities(moments.means, tuple(terms))
 
 
 class _Moments:
-    """Second moments, computed when first asked for."""
+    """Means and second moments of columns, computed when first asked for."""
 
-    def __init__(self, data: Sequence[Floats], means: Floats) -> None:
-        self.data, self.means = data, means
-        self.known: dict[tuple[int, int], float] = {}
+    def __init__(self, data: Sequence[Floats]) -> None:
+        self.data = data
+        self.means = np.array([float(np.mean(values)) for values in data])
+        self.covariances: dict[tuple[int, int], float] = {}
 
     def covariance(self, i: int, j: int) -> float:
         pair = (min(i, j), max(i, j))
-        if pair not in self.known:
+        if pair not in self.covariances:
             first, second = self.data[pair[0]], self.data[pair[1]]
             if pair[0] == pair[1] and first.min() == first.max():
-                self.known[pair] = 0.0  # Exactly, where the mean of a constant column is rounded.
+                self.covariances[pair] = 0.0  # Exactly, where the mean of a constant column is rounded.
             else:
-                self.known[pair] = float(np.mean((first - self.means[pair[0]]) * (second - self.means[pair[1]])))
-        return self.known[pair]
+                products = (first - self.means[pair[0]]) * (second - self.means[pair[1]])
+                self.covariances[pair] = float(np.mean(products))
+        return self.covariances[pair]
 
-    def sd(self, i: int) -> float:
+    def deviation(self, i: int) -> float:
         return math.sqrt(self.covariance(i, i))
 
+    def gradients(self, statistic: str, used: tuple[int, ...]) -> list[Gradient]:
+        """Differentiate a statistic; a regression has as many values as predictors (REFERENCES.md, Boxes, point 2)."""
+        matrix = np.array([[self.covariance(i, j) for j in used] for i in used])
+        coefficients = range(len(used) - 1) if statistic == "regression" else [0]
+        return [gradient(statistic, self.means[list(used)], matrix, coefficient) for coefficient in coefficients]
 
-def _derivatives(statistic: Statistic, places: list[int], moments: _Moments) -> list[tuple[float, float, list[Linear]]]:
-    """Return value, natural scale and N times the derivatives; a regression has several values."""
-    i, j = places[0], places[-1]
-    variance, sd = moments.covariance(i, i), moments.sd(i)
-    match statistic.kind:
-        case "mean":
-            return [(float(moments.means[i]), sd, [(i, 1.0, ())] if sd else [])]
-        case "variance":
-            return [(variance, variance, [(i, 0.0, ((i, 2.0),))])]
-        case "sd":
-            return [(sd, sd, [(i, 0.0, ((i, 1.0 / sd),))] if sd else [])]
-        case "covariance":
-            both: list[Linear] = [(i, 0.0, ((j, 1.0),)), (j, 0.0, ((i, 1.0),))]
-            return [(moments.covariance(i, j), sd * moments.sd(j), both)]
-        case "correlation":
-            return [_correlation(statistic, i, j, moments)]
-        case _:
-            return _regression(statistic, places, moments)
-
-
-def _correlation(statistic: Statistic, i: int, j: int, moments: _Moments) -> tuple[float, float, list[Linear]]:
-    product = moments.sd(i) * moments.sd(j)
-    if not product:
-        raise ValueError(f"The correlation of {_listed(statistic)} does not exist, as a column is constant.")
-    shared = moments.covariance(i, j)
-    both: list[Linear] = []
-    for one, other in ((i, j), (j, i)):
-        slope = -shared / moments.covariance(one, one) / product
-        both.append((one, 0.0, ((other, 1.0 / product), (one, slope))))
-    return shared / product, 1.0, both
+    def scale(self, statistic: str, used: tuple[int, ...], coefficient: int) -> float:
+        """Return what counts as a value of usual size; 0 where a column is constant, so that nothing can be lost."""
+        first = self.deviation(used[0])
+        match statistic:
+            case "mean" | "standard_deviation":
+                return first
+            case "variance":
+                return self.covariance(used[0], used[0])
+            case "covariance":
+                return first * self.deviation(used[1])
+            case "correlation":
+                return 1.0
+            case _:
+                return first / self.deviation(used[1 + coefficient])
 
 
-def _regression(statistic: Statistic, places: list[int], moments: _Moments) -> list[tuple[float, float, list[Linear]]]:
-    """Differentiate regression coefficients (ERRATA, point 2): b_y = h_q, b_xj = Sigma^-1_qj r - h_q beta_j."""
-    target, predictors = places[0], places[1:]
-    scales = np.array([moments.sd(i) for i in predictors])
-    sigma = np.array([[moments.covariance(i, j) for j in predictors] for i in predictors])
-    # The rank is that of the correlations, which has nothing to do with units.
-    if not scales.all() or np.linalg.cond(sigma / np.outer(scales, scales)) > 1e12:
-        raise ValueError(
-            f"The regression on {_listed(statistic)} does not exist, as its predictors are constant or collinear."
-        )
-    inverse = np.linalg.inv(sigma / np.outer(scales, scales)) / np.outer(scales, scales)
-    beta = inverse @ np.array([moments.covariance(target, i) for i in predictors])
-    residual = {target: 1.0, **{i: -float(b) for i, b in zip(predictors, beta, strict=True)}}
-    results = []
-    for q in range(len(predictors)):
-        h = {i: float(inverse[q, p]) for p, i in enumerate(predictors)}
-        derivative: list[Linear] = [(target, 0.0, tuple(h.items()))]
-        for p, column in enumerate(predictors):
-            slopes = {i: float(inverse[q, p]) * r for i, r in residual.items()}
-            for i, value in h.items():
-                slopes[i] -= value * float(beta[p])
-            derivative.append((column, 0.0, tuple(slopes.items())))
-        results.append((float(beta[q]), moments.sd(target) / float(scales[q]), derivative))
-    return results
-
-
-def _checked(statistic: Statistic, names: list[str]) -> list[int]:
-    """Return the places of a statistic's columns, or say what is wrong with it."""
-    if statistic.kind not in KINDS:
-        raise ValueError(f"Unknown statistic '{statistic.kind}': use one of {', '.join(KINDS)}.")
+def _checked_columns(statistic: Statistic, names: list[str]) -> tuple[int, ...]:
+    """Return the indices of a statistic's columns, or say what is wrong with it."""
+    refuse_unless(OneOf(*STATISTICS), "statistic", statistic.kind)
     for name in statistic.columns:
         if name not in names:
-            raise ValueError(f"The {statistic.kind} asks for column '{name}', which is not among {', '.join(names)}.")
-    wanted, got = KINDS[statistic.kind], len(statistic.columns)
-    if got != wanted if wanted else got < 2:
-        raise ValueError(f"A {statistic.kind} takes {wanted or 'at least 2'} columns, not {got}.")
-    if len(set(statistic.columns)) < got:
-        raise ValueError(f"The {statistic.kind} of {_listed(statistic)} names a column twice.")
-    if not (0 <= statistic.probability < math.inf and 0 < statistic.accuracy < math.inf):
-        raise ValueError(
-            f"The {statistic.kind} of {_listed(statistic)} needs a probability of at least 0 and an accuracy above 0."
-        )
-    return [names.index(name) for name in statistic.columns]
+            raise ValueError(f"columns of a statistic must be among {', '.join(names)}; got '{name}'.")
+    check_statistic(statistic.kind, len(statistic.columns))
+    if len(set(statistic.columns)) < len(statistic.columns):
+        raise ValueError(f"columns of a statistic must be different ones; got the {_described(statistic)}.")
+    refuse_unless(Number(0), "probability", statistic.probability)
+    refuse_unless(Number(above=0), "accuracy", statistic.accuracy)
+    return tuple(names.index(name) for name in statistic.columns)
 
 
-def _listed(statistic: Statistic) -> str:
-    return ", ".join(statistic.columns)
+def _described(statistic: Statistic) -> str:
+    return f"{statistic.kind.replace('_', ' ')} of {', '.join(statistic.columns)}"

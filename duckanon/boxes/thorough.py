@@ -1,4 +1,4 @@
-"""Towards the true optimum: random restarts on subtrees, never worse than what was there (000, Section V)."""
+"""Towards the true optimum: random restarts on subtrees, never worse than one run (Accurate Boxes, Section V)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from duckanon.boxes.nodes import Floats, Leaves, Nodes, Points
+from duckanon.boxes.nodes import Leaves, Nodes, Points
 from duckanon.boxes.search import Rules, grow, joined, joined_nodes
+from duckanon.common.arrays import Floats
 
-# Leaves of the subtrees that are begun anew, how often, and how much the estimates of their cuts are shaken.
 STAGES = ((256, 6, 0.02), (64, 10, 0.03), (16, 40, 0.05))
+"""Leaves of the subtrees that are begun anew, how often, and how much the estimates of their cuts are shaken.
+
+Small subtrees are quick to grow, and chance finds their best cuts, so they are begun anew more often."""
 
 
 def search(
@@ -23,10 +26,8 @@ def search(
 
     Parameters
     ----------
-    points, nodes : Points, Nodes
-        The records and the nodes to begin with.
-    rules : Rules
-        What a box must hold.
+    points, nodes, rules
+        As for `search.grow`.
     deadline : float
         The time (of `time.monotonic`) after which nothing new is begun.
     report : callable
@@ -35,7 +36,7 @@ def search(
     Returns
     -------
     leaves, costs : Leaves, float64
-        As from ``box_search.grow``.
+        As from `search.grow`.
 
     Notes
     -----
@@ -46,7 +47,7 @@ def search(
     rounds, total = 0, sum(tries for _, tries, _ in STAGES)
     following = [*(leaves for leaves, _, _ in STAGES[1:]), 0]
     boxes, costs, inner = grow(points, nodes, rules, STAGES[0][0])
-    done, owners = [boxes], inner.roots  # the node given that each node of a stage comes from
+    done, owners = [boxes], inner.roots  # `owners`: which of the given nodes each node of a stage comes from
     for (_, tries, noise), until in zip(STAGES, following, strict=True):
         best = _grown(points, inner, rules, rules, until)
         for _ in range(tries):
@@ -66,13 +67,14 @@ def search(
 class _Grown(NamedTuple):
     """Subtrees grown down to the nodes of the next stage."""
 
-    boxes: Leaves  # boxes on the way
-    early: Floats  # what they cost in each subtree
+    boxes: Leaves  # those that are finished on the way
+    early: Floats  # what these boxes cost in each subtree
     below: Nodes
     costs: Floats  # what each subtree costs if the nodes below are grown without chance
 
 
 def _grown(points: Points, nodes: Nodes, shaken: Rules, rules: Rules, until: int) -> _Grown:
+    """Grow subtrees by shaken rules, and see what they would cost if plain rules finished them."""
     boxes, early, below = grow(points, nodes, shaken, until)
     if not until:
         return _Grown(boxes, early, below.keep(np.zeros(len(below.sizes), dtype=np.bool_)), early)
@@ -81,12 +83,12 @@ def _grown(points: Points, nodes: Nodes, shaken: Rules, rules: Rules, until: int
 
 
 def _better(first: _Grown, second: _Grown, nodes: Nodes) -> _Grown:
-    """Take the cheaper one of each subtree."""
+    """Take each subtree from where it is cheaper."""
     change = second.costs < first.costs
     pairs = ((first, ~change), (second, change))
     return _Grown(
-        joined([one.boxes.keep(taken[one.boxes.roots]) for one, taken in pairs], nodes),
+        joined([grown.boxes.keep(taken[grown.boxes.roots]) for grown, taken in pairs], nodes),
         np.where(change, second.early, first.early),
-        joined_nodes([one.below.keep(taken[one.below.roots]) for one, taken in pairs], nodes),
+        joined_nodes([grown.below.keep(taken[grown.below.roots]) for grown, taken in pairs], nodes),
         np.where(change, second.costs, first.costs),
     )

@@ -6,9 +6,10 @@ accumulators of its own, one a thread; what travels on through the query is the 
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -25,65 +26,94 @@ class Accumulator(Protocol):
         """Take in what another accumulator of the same call has collected."""
 
 
-Collected = TypeVar("Collected", bound=Accumulator)
+_ENDED = "the query ended before all its rows were read; run it again."
 
 
-class Parcels(Generic[Collected]):
-    """The accumulators that wait for their function; one instance per database.
+class Owner(NamedTuple):
+    """Whose call it is: the database, its connection, and the connection's query."""
 
-    Parameters
-    ----------
-    make
-        Makes an accumulator from the arguments of its first block.
+    database: int
+    connection: int
+    query: int
+
+
+class Parcels:
+    """The accumulators that wait for their function, of all calls in all databases.
 
     Notes
     -----
     A query that fails before its function is called leaves its accumulators behind. A connection runs one query at a
-    time, so whatever it collected for an earlier one is dropped when it begins to collect again.
+    time, so whatever it collected for an earlier one is dropped when it opens a call again, and at the latest when the
+    connection itself goes.
     """
 
-    def __init__(self, make: Callable[..., Collected]) -> None:
-        self._make = make
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: dict[int, dict[int, Collected]] = {}  # by call and thread
+        self._numbers = itertools.count(1)
+        self._owners: dict[int, Owner] = {}  # by call
+        self._waiting: dict[int, dict[int, Accumulator]] = {}  # by call and thread
 
-    def park(self, *arguments: pa.Array) -> pa.Array:
-        """Add a block to an accumulator of its call; return the call's number where that began, NULL everywhere else.
-
-        The arguments are the rows, the call's number (``anon._call``), and what else the accumulator wants.
-        """
-        rows, calls, *others = arguments
-        call, thread = calls[0].as_py(), threading.get_ident()
+    def open(self, *arguments: pa.Array) -> pa.Array:
+        """Begin a call, for ``anon._call``: takes database, connection and query, and returns the call's number."""
+        owner = Owner(*(argument[0].as_py() for argument in arguments))
         with self._lock:
-            if call not in self._waiting:
-                self._drop_failed(call)
-            accumulators = self._waiting.setdefault(call, {})
+            self._drop(lambda other: other[:2] == owner[:2] and other.query != owner.query)
+            call = next(self._numbers)
+            self._owners[call] = owner
+        return pa.array([call], pa.int64())
+
+    def park(self, make: Callable[..., Accumulator]) -> Callable[..., pa.Array]:
+        """Return the function that takes a block of rows.
+
+        Its arguments are the rows, the call's number, and what else the accumulator wants. It returns the number where
+        a thread's first block began, the ticket, and NULL everywhere else.
+
+        Parameters
+        ----------
+        make
+            Makes an accumulator from the arguments of its first block.
+        """
+
+        def parked(*arguments: pa.Array) -> pa.Array:
+            rows, calls, *others = arguments
+            call, thread = calls[0].as_py(), threading.get_ident()
+            with self._lock:
+                if call not in self._owners:
+                    raise ValueError(_ENDED)
+                accumulators = self._waiting.setdefault(call, {})
             is_first = thread not in accumulators
             if is_first:
-                accumulators[thread] = self._make(rows, *others)
-        accumulators[thread].add(rows, *others)  # nobody else touches this one, so the threads need not wait here
-        return _in_first_place(call, len(rows)) if is_first else pa.nulls(len(rows), pa.int64())
+                accumulators[thread] = make(rows, *others)
+            accumulators[thread].add(rows, *others)  # nobody else touches this one: threads need not wait here
+            return _first_is(call, len(rows)) if is_first else pa.nulls(len(rows), pa.int64())
 
-    def redeem(self, tickets: list[int] | None) -> Collected | None:
-        """Take what a call has collected; None where no row came."""
+        return parked
+
+    def redeem(self, tickets: list[int] | None) -> Any:
+        """Take the accumulator of a call, what all its threads have collected; None where no row came."""
         if not tickets:
             return None
         with self._lock:
+            if self._owners.pop(tickets[0], None) is None:
+                raise ValueError(_ENDED)
             first, *rest = self._waiting.pop(tickets[0]).values()
         for other in rest:
             first.merge(other)
         return first
 
+    def drop_connection(self, database: int, connection: int) -> None:
+        """Drop what a connection that is gone has left behind."""
+        with self._lock:
+            self._drop(lambda owner: owner[:2] == (database, connection))
+
     def __len__(self) -> int:
         """Count the calls that wait."""
         return len(self._waiting)
 
-    def _drop_failed(self, call: int) -> None:
-        """Drop what the call's connection collected for other queries; the bits are those of ``anon._call``."""
-        for other in list(self._waiting):
-            same_connection, same_query = (other >> bits == call >> bits for bits in (39, 31))
-            if same_connection and not same_query:
-                del self._waiting[other]
+    def _drop(self, is_over: Callable[[Owner], bool]) -> None:
+        for call in [call for call, owner in self._owners.items() if is_over(owner)]:
+            del self._owners[call]
+            self._waiting.pop(call, None)
 
 
 class TableBuilder:
@@ -108,8 +138,8 @@ class TableBuilder:
         """Put the rows that another thread has collected behind these."""
         other._sort_into_columns()
         self._sort_into_columns()
-        mine, theirs = ([*builder._columns, builder._keys] for builder in (self, other))
-        for column, more in zip(mine, theirs, strict=True):
+        into, from_other = ([*builder._columns, builder._keys] for builder in (self, other))
+        for column, more in zip(into, from_other, strict=True):
             if column is not None and more is not None:
                 for chunk in more.finish().chunks:
                     column.append_whole(chunk)
@@ -127,8 +157,8 @@ class TableBuilder:
         if self._blocks:
             rows = pa.concat_arrays(self._blocks)
             self._blocks = []
-            for place, column in enumerate(self._columns):
-                column.append(rows.field(place))
+            for index, column in enumerate(self._columns):
+                column.append(rows.field(index))
 
 
 def _chunks(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
@@ -162,12 +192,12 @@ class _FixedWidthColumn:
         start, length = array.offset, len(array)
         if self._used + length > len(self._values):
             self._begin_anew(max(length, min(self._length, 1 << 20)))
-        here = slice(self._used, self._used + length)
-        self._values[here] = np.frombuffer(array.buffers()[1], self._raw, start + length)[start:]
+        span = slice(self._used, self._used + length)
+        self._values[span] = np.frombuffer(array.buffers()[1], self._raw, start + length)[start:]
         if array.null_count:
             if self._valid is None:
                 self._valid = np.ones(len(self._values), bool)
-            self._valid[here] = array.is_valid().to_numpy(zero_copy_only=False)
+            self._valid[span] = array.is_valid().to_numpy(zero_copy_only=False)
         self._used += length
         self._length += length
 
@@ -218,6 +248,6 @@ class _OtherColumn:
             self._small = []
 
 
-def _in_first_place(number: int, length: int) -> pa.Array:
+def _first_is(number: int, length: int) -> pa.Array:
     """Return an array with a number in its first place and NULL in all others."""
     return pa.array([number] + [None] * (length - 1), pa.int64())

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import duckanon
-from duckanon.bridge import catalog
-from duckanon.cli import shell, statements
+from duckanon.bridge import macros
+from duckanon.cli.output import FORMATS
 
 EPILOG = """\
 examples:
@@ -36,7 +36,7 @@ def parser() -> Parser:
     database.add_argument("--db", metavar="FILE", default=":memory:", help="database file (default: in memory)")
     database.add_argument("--read-only", action="store_true", help="open the database file read-only")
     output = Parser(add_help=False)
-    output.add_argument("--format", choices=statements.FORMATS, default="table", help="how results are printed")
+    output.add_argument("--format", choices=FORMATS, default="table", help="how results are printed")
 
     main_parser = Parser(
         prog="duckanon",
@@ -79,6 +79,8 @@ def parser() -> Parser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0, or 1 after one sentence on standard error."""
     options = parser().parse_args(arguments)
+    from duckanon.cli import statements  # loads DuckDB, which --version and --help can do without
+
     try:
         return _run(options)
     except BrokenPipeError:  # the reader of our output went away, as in `duckanon functions | head`
@@ -94,19 +96,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     if options.command == "sql":
-        sys.stdout.write(catalog.script())
+        sys.stdout.write(macros.script())
         return 0
     if options.command is None and options.sql is None:
         parser().print_help()
         return 0
+    from duckanon.cli import shell, statements
+
     if options.command == "run":
         script = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
     elif options.command == "functions":
         script = "FROM anon.functions();"
     else:
         script = options.sql or ""
-    con = catalog.connect(getattr(options, "db", ":memory:"), getattr(options, "read_only", False))
+    con = duckanon.connect(getattr(options, "db", ":memory:"), getattr(options, "read_only", False))
     try:
+        con.execute("SET python_enable_replacements = false").fetchall()  # 'people.csv' is a file, not the module csv
         if not sys.stdout.isatty():  # the progress bar goes to standard output, among the results
             con.execute("SET enable_progress_bar = false").fetchall()
         if options.command == "shell":
@@ -124,7 +129,3 @@ def _run(options: argparse.Namespace) -> int:
     finally:
         con.close()
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 
 from duckanon.cli import statements
+from duckanon.cli.output import FORMATS
 
 HISTORY = Path.home() / ".duckanon_history"
 PROMPT, CONTINUED = "duckanon> ", "     ...> "
@@ -127,7 +128,7 @@ class Shell:
             self._run("SHOW TABLES;")
         elif name == ".timing" and arguments in (("on",), ("off",)):
             self._timing = arguments == ("on",)
-        elif name == ".format" and len(arguments) == 1 and arguments[0] in statements.FORMATS:
+        elif name == ".format" and len(arguments) == 1 and arguments[0] in FORMATS:
             self._format = arguments[0]
         else:
             self._write(f"Error: {' '.join((name, *arguments))} is not a command of this shell; .help lists them.\n")

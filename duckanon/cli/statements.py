@@ -1,59 +1,42 @@
-"""SQL scripts on the command line: split into statements, run one by one, results printed, errors as one sentence."""
+"""SQL scripts on the command line: split into statements, run one by one, errors as one sentence."""
 
 from __future__ import annotations
 
-import contextlib
-import csv
-import io
-import json
 import re
-import shutil
-import sys
 from collections.abc import Iterator
 
 import duckdb
 
-FORMATS = ("table", "csv", "json", "markdown")
-"""How results can be printed: DuckDB's own table, or something that other programs read."""
-
-_TOKEN = re.compile(
-    r"""
-      '(?:[^']|'')*(?:'|\Z)                      # text
-    | "(?:[^"]|"")*(?:"|\Z)                      # a quoted name
-    | --[^\n]*                                   # a comment to the end of the line
-    | /\*.*?(?:\*/|\Z)                           # a comment in the middle
-    | (?P<dollar>\$\w*\$).*?(?:(?P=dollar)|\Z)   # text in dollar quotes
-    | ;
-    | [^'"/$;-]+ | .                             # anything else
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_COMMENT = re.compile(r"\s*(--|/\*)")
+from duckanon.cli.output import printed
 
 
 def split(script: str) -> Iterator[str]:
     """Yield the statements of a script, without their semicolons; what is only comment is left out."""
-    statement: list[str] = []
-    has_code = False
-    for token in (match[0] for match in _TOKEN.finditer(script)):
-        if token == ";":
-            if has_code:
-                yield "".join(statement).strip()
-            statement, has_code = [], False
-        else:
-            statement.append(token)
-            has_code = has_code or bool(token.strip() and not _COMMENT.match(token))
-    if has_code:
-        yield "".join(statement).strip()
+    code = script.encode()
+    start = 0
+    for end in [*_semicolons(code), len(code)]:
+        statement = code[start:end].decode().strip()
+        if _has_code(statement):
+            yield statement
+        start = end + 1
 
 
 def is_complete(text: str) -> bool:
     """Tell whether typed lines end with a statement's semicolon, outside quotes and comments."""
-    last = ""
-    for token in (match[0] for match in _TOKEN.finditer(text)):
-        if token.strip() and not token.startswith(("--", "/*")):
-            last = token
-    return last == ";"
+    code = text.encode()
+    ends = _semicolons(code)
+    return bool(ends) and not _has_code(code[ends[-1] + 1 :].decode().strip())
+
+
+def _semicolons(code: bytes) -> list[int]:
+    """Find the semicolons between statements, by DuckDB's own tokens: its offsets count bytes."""
+    return [offset for offset, _ in duckdb.tokenize(code.decode()) if code[offset : offset + 1] == b";"]
+
+
+def _has_code(text: str) -> bool:
+    """Tell whether a text holds more than comments; DuckDB 1.5 has no token for text in quotes that never end."""
+    is_code = any(kind != duckdb.token_type.comment for _, kind in duckdb.tokenize(text))
+    return is_code or bool(text and not text.startswith(("--", "/*")))
 
 
 def run(con: duckdb.DuckDBPyConnection, statement: str, output_format: str = "table") -> str:
@@ -61,59 +44,11 @@ def run(con: duckdb.DuckDBPyConnection, statement: str, output_format: str = "ta
     relation = con.sql(statement)
     if relation is None or (relation.columns in (["Count"], ["Success"]) and not _is_query(con, statement)):
         return ""
-    if output_format == "table":
-        return _as_table(relation)
-    if output_format == "json":
-        return _as_json(relation)
-    return _as_csv(relation) if output_format == "csv" else _as_markdown(relation)
-
-
-def _as_table(relation: duckdb.DuckDBPyRelation) -> str:
-    """Return DuckDB's own table, as wide as the terminal where there is one."""
-    if not sys.stdout.isatty():
-        return str(relation).rstrip("\n") + "\n"
-    with contextlib.redirect_stdout(io.StringIO()) as shown:
-        relation.show(max_width=shutil.get_terminal_size().columns)
-    return shown.getvalue().rstrip("\n") + "\n"
+    return printed(relation, output_format)
 
 
 def _is_query(con: duckdb.DuckDBPyConnection, statement: str) -> bool:
     return con.extract_statements(statement)[-1].type == duckdb.StatementType.SELECT
-
-
-def _texts(relation: duckdb.DuckDBPyRelation) -> list[tuple[str | None, ...]]:
-    return relation.project("CAST(COLUMNS(*) AS VARCHAR)").fetchall()
-
-
-def _as_csv(relation: duckdb.DuckDBPyRelation) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(relation.columns)
-    writer.writerows(_texts(relation))
-    return buffer.getvalue()
-
-
-def _as_json(relation: duckdb.DuckDBPyRelation) -> str:
-    names = [json.dumps(name, ensure_ascii=False) for name in relation.columns]
-    records = (
-        "{" + ", ".join(f"{name}: {value or 'null'}" for name, value in zip(names, row, strict=True)) + "}"
-        for row in relation.project("CAST(to_json(COLUMNS(*)) AS VARCHAR)").fetchall()
-    )
-    return "[" + ",\n ".join(records) + "]\n"
-
-
-def _as_markdown(relation: duckdb.DuckDBPyRelation) -> str:
-    def line(cells: list[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", "<br>") for cell in cells) + " |\n"
-
-    numbers = [_is_number(str(column_type)) for column_type in relation.types]
-    rows = [["" if value is None else value for value in row] for row in _texts(relation)]
-    dashes = "|" + "|".join(" ---: " if number else " --- " for number in numbers) + "|\n"
-    return line(relation.columns) + dashes + "".join(line(row) for row in rows)
-
-
-def _is_number(type_name: str) -> bool:
-    return re.match(r"U?(TINY|SMALL|BIG|HUGE)?INT|FLOAT|DOUBLE|DECIMAL", type_name) is not None
 
 
 def listing(con: duckdb.DuckDBPyConnection) -> str:

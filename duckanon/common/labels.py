@@ -9,15 +9,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
+
+from duckanon.common.arrays import Floats, Ints
 
 CALENDAR = ("day", "month", "quarter", "half-year", "year", "5 years", "decade")
-"""The periods that lie in one another, finest first. (Weeks do not lie in months.)"""
+"""Periods of which each lies within one of the next, finest first. (Weeks do not lie within months.)"""
 
 _MONTHS = {"month": 1, "quarter": 3, "half-year": 6, "year": 12, "5 years": 60, "decade": 120}
-_DAY = 86_400_000_000  # microseconds
+MICROSECONDS_PER_DAY = 86_400_000_000
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
-"""The years 1 to 9999, in days from 1970: what can be written."""
+"""The years 1 to 9999, in days from 1970: what Python's dates can write."""
 
 
 class Scale(ABC):
@@ -91,13 +92,13 @@ class Times(Scale):
         moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=int(number))
         if self.is_zoned:
             return moment.isoformat(" ") + "+00"
-        return moment.date().isoformat() if int(number) % _DAY == 0 else moment.isoformat(" ")
+        return moment.date().isoformat() if int(number) % MICROSECONDS_PER_DAY == 0 else moment.isoformat(" ")
 
     def readable(self, low: float, high: float) -> float:
         """Find the first moment of the longest period: a decade, a year, ..., a second."""
-        day = int(high) // _DAY
+        day = int(high) // MICROSECONDS_PER_DAY
         for level in CALENDAR[::-1]:
-            start = period_starts(np.array([day]), level)[0] * _DAY
+            start = period_starts(np.array([day]), level)[0] * MICROSECONDS_PER_DAY
             if low < start:
                 return float(start)
         for unit in (3_600_000_000, 60_000_000, 1_000_000):
@@ -107,7 +108,7 @@ class Times(Scale):
 
     def is_one_value(self, start: float, end: float) -> bool:
         """Tell whether it is one day."""
-        return self.is_date and end - start == _DAY
+        return self.is_date and end - start == MICROSECONDS_PER_DAY
 
 
 def of_span(scale: Scale, start: float, end: float) -> str:
@@ -135,7 +136,7 @@ def of_runs(scale: Scale, cuts: Sequence[float]) -> list[str]:
     return [below(scale, cuts[0]), *inner, from_on(scale, cuts[-1])]
 
 
-def round_steps(positions: npt.NDArray[np.float64]) -> list[float]:
+def round_steps(positions: Floats) -> list[float]:
     """List the steps 1, 2, 5 times a power of ten that are wider than the least distance of two values."""
     span = float(positions[-1] - positions[0])
     if span == 0:
@@ -151,7 +152,7 @@ def tidy(number: float) -> float:
     return float(f"{number:.12g}")
 
 
-def period_starts(days: npt.NDArray[np.int64], level: str) -> npt.NDArray[np.int64]:
+def period_starts(days: Ints, level: str) -> Ints:
     """Return the first day of each day's period; days are counted from 1970."""
     if level == "day":
         return days

@@ -15,6 +15,8 @@ from typing import Any
 
 import threadpoolctl
 
+from duckanon.common.imports import imported
+
 SMALL_CELLS = 10_000_000
 """Tables of fewer values are worked on by one thread."""
 
@@ -49,8 +51,7 @@ _ONE = _Limit()
 
 @functools.cache
 def _controller() -> Any:
-    import scipy.linalg  # noqa: F401  what is loaded later would not be found
-
+    imported("scipy.linalg:eigh")  # what is loaded later would not be found
     return threadpoolctl.ThreadpoolController()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,27 @@ from duckanon.generalize.recoding.recode import ColumnRecoding
 
 
 def distinct_budget(population: float, k: int, beta: float) -> float:
-    """Return how many classes a (1-beta, k)-anonymous table may have, as ``anon.distinct_budget`` does."""
+    """Return how many classes a (1-beta, k)-anonymous table may have, as ``anon.distinct_budget`` does.
+
+    Parameters
+    ----------
+    population
+        The number of people.
+    k
+        The smallest class.
+    beta
+        The probability, above 0 and below 1, with which a class may be smaller.
+
+    Returns
+    -------
+    float
+        The largest product of the columns' numbers of values (Probabilistic Anonymity, Section 3).
+
+    Examples
+    --------
+    >>> round(distinct_budget(3e8, 100, 0.1))
+    2443425
+    """
     if k == 1:
         return population
     x = -math.log(beta) / (k - 1)
@@ -23,23 +44,47 @@ def distinct_budget(population: float, k: int, beta: float) -> float:
 
 
 def allocate(budget: float, distinct_counts: Sequence[int], weights: Sequence[float]) -> list[int]:
-    """Share a budget out among columns, as ``anon.allocate`` does (which is for those who have no Python)."""
+    """Share a budget out among columns, as ``anon.allocate`` does (which is for those who have no Python).
+
+    Parameters
+    ----------
+    budget
+        The largest product of the numbers of values that the columns keep, at least 1.
+    distinct_counts
+        How many values each column has.
+    weights
+        How much each column matters, at least 0; not all of them 0.
+
+    Returns
+    -------
+    list of int
+        How many values each column may keep: in proportion to the weights, but at least 1 and at most all.
+
+    Examples
+    --------
+    >>> allocate(100, [2, 1000, 1000], [1.0, 1.0, 1.0])
+    [2, 7, 7]
+    """
     counts = np.asarray(distinct_counts, dtype=np.float64)
     weight = np.asarray(weights, dtype=np.float64)
-    some = weight > 0
-    low, high = -np.log(weight[some]), np.log(counts[some]) - np.log(weight[some])
+    # The logarithm of what a column keeps grows with a level that all share, from 0 at `low` to its maximum at `high`.
+    # The logarithm of the product is linear between these corners, so the level that uses up the budget is read off.
+    matters = weight > 0
+    low, high = -np.log(weight[matters]), np.log(counts[matters]) - np.log(weight[matters])
     corners = np.unique(np.concatenate([low, high]))
     reached = (np.clip(corners[:, None], low, high) - low).sum(axis=1)
-    at = int(np.flatnonzero(reached <= math.log(budget))[-1])
-    slope = int(((low <= corners[at]) & (corners[at] < high)).sum())
-    level = corners[at] + ((math.log(budget) - reached[at]) / slope if slope else 0.0)
+    corner = int(np.flatnonzero(reached <= math.log(budget))[-1])
+    slope = int(((low <= corners[corner]) & (corners[corner] < high)).sum())
+    level = corners[corner] + ((math.log(budget) - reached[corner]) / slope if slope else 0.0)
+    # exp and log may leave a whole number a few bits short: 1e-12 is far more than that, and far less than a value.
     kept = np.floor(np.clip(weight * np.exp(level), 1, counts) * (1 + 1e-12))
+    # What rounding down left over goes to the columns that gain most by one more value; then to whoever can use more.
     turns = np.lexsort((np.arange(len(kept)), -weight / (kept * (kept + 1))))
     for most in (1.0, np.inf):
         for turn in turns:
             fits = math.floor(budget / (kept.prod() / kept[turn]) * (1 + 1e-15))
             kept[turn] = min(counts[turn], kept[turn] + most, max(kept[turn], fits))
-    return [int(one) for one in kept]
+    return [int(count) for count in kept]
 
 
 def groups_within(
@@ -50,77 +95,93 @@ def groups_within(
     A column whose levels leave no choice near its share, such as a calendar, takes less than it may. What it leaves is
     given to the others: it is set to what it takes, and the rest is solved again, as where a column has too few values.
 
+    Parameters
+    ----------
+    coarsenings
+        The columns.
+    budget, weights
+        As in `allocate`.
+
     Returns
     -------
     groups, allowed
         The groups of each column, and how many it was allowed.
     """
-    counts = [len(one.column.rows) for one in coarsenings]
+    counts = [len(coarsening.column.rows) for coarsening in coarsenings]
     while True:
         allowed = allocate(budget, counts, weights)
-        found = [finest(one, most) for one, most in zip(coarsenings, allowed, strict=True)]
-        taken = [int(groups.group_of_leaf.max()) + 1 for groups in found]
-        leaving = [one for one, took in enumerate(taken) if took < min(allowed[one], counts[one])]
+        groups = [finest(coarsening, most) for coarsening, most in zip(coarsenings, allowed, strict=True)]
+        taken = [int(column_groups.group_of_leaf.max()) + 1 for column_groups in groups]
+        leaving = [column for column, took in enumerate(taken) if took < min(allowed[column], counts[column])]
         if not leaving:
-            return found, allowed
+            return groups, allowed
         # the column that leaves most is fixed first: the others may then reach a level that they had just missed
-        worst = max(leaving, key=lambda one: allowed[one] / taken[one])
+        worst = max(leaving, key=lambda column: allowed[column] / taken[column])
         counts[worst] = taken[worst]
 
 
 def finest(coarsening: Coarsening, most: int) -> ColumnRecoding:
     """Return the finest groups of a column of which there are at most ``most``, NULL's counted."""
-    column, structure = coarsening.column, coarsening.structure
-    own = most - column.has_null
+    column = coarsening.column
     if not column.size:
         return ColumnRecoding(np.zeros(1, np.int64), np.zeros(1))
-    nodes: Ints | None = None
-    level: int | None = None
+    most_known = most - column.has_null
+    groups = _finest_known(coarsening, max(most_known, 1))
+    if not column.has_null:
+        return groups
+    if most_known < 1:  # NULL is one with all other values: nothing is said about any of them
+        return replace(groups, group_of_leaf=np.zeros(column.size + 1, np.int64), losses=np.ones(1))
+    return replace(
+        groups,
+        group_of_leaf=np.append(groups.group_of_leaf, len(groups.losses)),
+        losses=np.append(groups.losses, 0.0),
+        nodes=None if groups.nodes is None else np.append(groups.nodes, -1),
+    )
+
+
+def _finest_known(coarsening: Coarsening, most: int) -> ColumnRecoding:
+    """Return the finest groups of the values that are not NULL."""
+    column, structure = coarsening.column, coarsening.structure
     if isinstance(structure, Ordered):
-        group, losses = _quantiles(structure, column.rows[: column.size], max(own, 1))
-    elif isinstance(structure, Levels):
-        level = next(at for at, groups in enumerate(structure.maps) if int(groups.max()) < max(own, 1))
-        group, losses = structure.maps[level], structure.losses[level]
-    elif isinstance(structure, Flat):
-        group = _most_frequent(column.rows[: column.size], max(own, 1))
-        losses = _leaf_share(group)
-    else:
-        nodes, group = _climbed(structure, column.size, max(own, 1))
-        losses = _leaf_share(group)
-    if column.has_null and own >= 1:
-        group, losses = np.append(group, int(group.max()) + 1), np.append(losses, 0.0)
-        nodes = None if nodes is None else np.append(nodes, -1)
-    elif column.has_null:  # NULL is one with all other values: nothing is said about any of them
-        group, losses = np.zeros(column.size + 1, np.int64), np.ones(1)
-    return ColumnRecoding(group.astype(np.int64), losses.astype(np.float64), nodes, level)
+        return _quantiles(structure, column.known_rows, most)
+    if isinstance(structure, Levels):
+        level = next(level for level, groups in enumerate(structure.maps) if int(groups.max()) < most)
+        return ColumnRecoding(structure.maps[level].astype(np.int64), structure.losses[level], level=level)
+    if isinstance(structure, Flat):
+        group_of_leaf = _most_frequent(column.known_rows, most)
+        return ColumnRecoding(group_of_leaf, _leaf_share(group_of_leaf))
+    nodes, group_of_leaf = _climbed(structure, column.size, most)
+    return ColumnRecoding(group_of_leaf, _leaf_share(group_of_leaf), nodes)
 
 
-def _quantiles(structure: Ordered, rows: Ints, own: int) -> tuple[Ints, Floats]:
-    starts = quantile_buckets(rows, own).starts
+def _quantiles(structure: Ordered, rows: Ints, most: int) -> ColumnRecoding:
+    starts = quantile_buckets(rows, most).starts
     ends = np.append(starts[1:], len(rows))
     span = float(structure.positions[-1] - structure.positions[0]) or 1.0
     losses = (structure.positions[ends - 1] - structure.positions[starts]) / span
-    return np.repeat(np.arange(len(starts)), ends - starts), losses
+    return ColumnRecoding(np.repeat(np.arange(len(starts)), ends - starts), losses)
 
 
-def _leaf_share(group: Ints) -> Floats:
-    return (np.bincount(group) - 1) / max(len(group) - 1, 1)
+def _leaf_share(group_of_leaf: Ints) -> Floats:
+    """Return the loss of each group of a tree or a flat column: the share of the other leaves that are in it too."""
+    return (np.bincount(group_of_leaf) - 1) / max(len(group_of_leaf) - 1, 1)
 
 
-def _most_frequent(rows: Ints, own: int) -> Ints:
-    if own >= len(rows):
+def _most_frequent(rows: Ints, most: int) -> Ints:
+    """Keep the most frequent leaves, and merge all others into the last group."""
+    if most >= len(rows):
         return np.arange(len(rows))
-    group = np.full(len(rows), own - 1)
-    group[np.argsort(-rows, kind="stable")[: own - 1]] = np.arange(own - 1)
-    return group
+    group_of_leaf = np.full(len(rows), most - 1)
+    group_of_leaf[np.argsort(-rows, kind="stable")[: most - 1]] = np.arange(most - 1)
+    return group_of_leaf
 
 
-def _climbed(tree: Tree, size: int, own: int) -> tuple[Ints, Ints]:
+def _climbed(tree: Tree, size: int, most: int) -> tuple[Ints, Ints]:
     """Climb from the leaves, all of them a level at a time, until few enough nodes are left."""
-    node = np.arange(size)
+    node_of_leaf = np.arange(size)
     while True:
-        nodes, group = np.unique(node, return_inverse=True)
-        if len(nodes) <= own:
-            return nodes, group.reshape(-1)
-        above = tree.parents[node]
-        node = np.where(above < 0, node, above)
+        nodes, group_of_leaf = np.unique(node_of_leaf, return_inverse=True)
+        if len(nodes) <= most:
+            return nodes, group_of_leaf.reshape(-1)
+        above = tree.parents[node_of_leaf]
+        node_of_leaf = np.where(above < 0, node_of_leaf, above)

@@ -9,11 +9,11 @@ them when |r| <= 1.  With M its largest value over all tables, every table has
 
     rho <= r cosh(K - kappa) + M / (sd_x sd_y).
 
-Such bounds for a few kappa hold together; r is the best correlation that was found, so M is about 0 at the right kappa.
+Such bounds for several kappa hold together.  r is the best correlation met, so M is about 0 at the right kappa.
 
 References
 ----------
-`ERRATA.md`, "Exact ranges over boxes": correlation and slope.
+REFERENCES.md, Boxes, "Exact ranges over boxes": correlation and slope.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ import numpy as np
 from duckanon.common.arrays import Floats
 from duckanon.intervals.covariance import largest_covariance
 from duckanon.intervals.moments import Range
-from duckanon.intervals.scaled import EPS, Boxes
+from duckanon.intervals.scaled import EPS, ScaledBoxes
 from duckanon.intervals.zonotopes import Forms
 
-_CLIMB = 20
+_CLIMB = 20  # steps at most of the search for a good table; it stops when a step gains almost nothing
 _RATIOS = 24  # guesses of the ratio of the standard deviations
 _GRID = 4000  # cells over the possible ratios, in which the bounds are compared
-_FAR = 0.1  # for ratios away from the right one, M need not be nearer than this to the slack there is
+_FAR = 0.1  # for ratios away from the right one, M may be off by this share of the slack
 _ROUGH = 0.02  # accuracy of the bounds for ratios that are far from the right one
-_ALMOST = 1e-7  # a correlation this near to 1 is called 1: the forms become equal there
+_ALMOST = 1e-7  # a correlation this near to 1 is called 1, as the two forms become equal at 1
 _WIDEST = 30.0  # ratios beyond exp of this are not searched
 
 
 def correlation_upper(
-    boxes: Boxes, first: int, second: int, var: list[Range], sign: float, relative: float
+    boxes: ScaledBoxes, first: int, second: int, var: list[Range], sign: float, relative: float
 ) -> tuple[float, float]:
     """Bound the largest correlation, or that of x and -y for sign -1.
 
     Parameters
     ----------
-    boxes : Boxes
+    boxes : ScaledBoxes
         The boxes.
     first, second : int
         The columns.
@@ -58,7 +58,7 @@ def correlation_upper(
     upper, reached : float
         No table has a larger correlation than the first, some table has the second.
     """
-    best, spot, means = _climb(boxes, first, second, sign)
+    best, best_ratio, means = _climb(boxes, first, second, sign)
     low_x, high_x, low_y, high_y = (float(np.sqrt(v)) for c in (first, second) for v in (var[c].lower, var[c].upper))
     if min(low_x, low_y) <= 0 or best >= 1 - _ALMOST:
         return 1.0, best
@@ -68,42 +68,60 @@ def correlation_upper(
         return 1.0, best
     edges = np.linspace(low, high, _GRID + 1)
     bounds = np.full(_GRID, 1.0)
-    at, bend = min(max(spot, low), high), 0.8
+    ratio, bend = min(max(best_ratio, low), high), 0.8
     for _ in range(_RATIOS):
         # The best r for this ratio makes M about 0, so that the unknown sd_x sd_y does not matter.  If the best table
         # were the best for all ratios, r would be best / cosh; `bend` is how much of that is seen.
-        drop = best * (1 - 1 / float(np.cosh(at - spot))) if best > 0 else 0.0
+        drop = best * (1 - 1 / float(np.cosh(ratio - best_ratio))) if best > 0 else 0.0
         r = best - bend * drop
         before = best
         tolerance = 0.25 * relative * max(abs(best), 0.02)
-        rows = _rows(r, at)
+        rows = _rows(r, ratio)
         forms = _forms(boxes, first, second, sign, rows)
-        found = largest_covariance(
+        largest = largest_covariance(
             forms, _ROUGH, max(tolerance, _FAR * (best - r)) * least / _ROUGH, tuple(rows @ means)
         )
-        doubt = 32 * EPS * (np.exp(at) * var[first].upper + var[second].upper * np.exp(-at) + most)
-        excess = float(found.upper + doubt)
-        bounds = np.minimum(bounds, _over(edges, at, r) + excess / (least if excess > 0 else most))
+        doubt = 32 * EPS * (np.exp(ratio) * var[first].upper + var[second].upper * np.exp(-ratio) + most)
+        excess = float(largest.upper + doubt)
+        bounds = np.minimum(bounds, _over(edges, ratio, r) + excess / (least if excess > 0 else most))
         if drop > 4 * tolerance:
-            bend = min(max((best - r - found.reached / np.sqrt(least * most)) / drop, 0.0), 1.0)
-        if r + found.reached / most > best + tolerance:  # some table is better than the best so far
-            again, at_again, there = _climb(boxes, first, second, sign, (r, at))
-            best, spot, means = (again, at_again, there) if again > best else (best, spot, means)
+            bend = min(max((best - r - largest.reached / np.sqrt(least * most)) / drop, 0.0), 1.0)
+        if r + largest.reached / most > best + tolerance:  # some table is better than the best so far
+            climbed = _climb(boxes, first, second, sign, (r, ratio))
+            best, best_ratio, means = climbed if climbed[0] > best else (best, best_ratio, means)
         worst = int(np.argmax(bounds))
         if bounds[worst] <= best + 4 * tolerance:
             break
         following = 0.5 * float(edges[worst] + edges[worst + 1])
-        if abs(following - at) <= (high - low) / _GRID and best == before:
+        if abs(following - ratio) <= (high - low) / _GRID and best == before:
             break
-        at = following
+        ratio = following
     return min(float(bounds.max()) + 8 * EPS, 1.0), best
 
 
-def slope_upper(boxes: Boxes, x: int, y: int, var: Range, sign: float, relative: float) -> tuple[float, float]:
-    """Bound the largest slope of y on x, or of -y on x for sign -1: upper, reached.
+def slope_upper(boxes: ScaledBoxes, x: int, y: int, var: Range, sign: float, relative: float) -> tuple[float, float]:
+    """Bound the largest slope of y on x, or of -y on x for sign -1.
 
-    With b the best slope found, cov(x, y) - b var_x is the covariance of x and y - b x; its largest value over the
+    With b the best slope met, cov(x, y) - b var_x is the covariance of x and y - b x; its largest value over the
     least variance is how much b can be exceeded.
+
+    Parameters
+    ----------
+    boxes : ScaledBoxes
+        The boxes.
+    x, y : int
+        The columns of predictor and target.
+    var : Range
+        The range of the predictor's variance.
+    sign : float
+        1, or -1 to turn the target around.
+    relative : float
+        Wanted accuracy, relative to the slope.
+
+    Returns
+    -------
+    upper, reached : float
+        No table has a larger slope than the first, some table has the second.
     """
     best = -np.inf
     a, r = np.zeros(len(boxes.lo)), np.zeros(len(boxes.lo))
@@ -132,28 +150,28 @@ def slope_upper(boxes: Boxes, x: int, y: int, var: Range, sign: float, relative:
     if var.lower <= 0:
         return np.inf, best
     a[x], r[x], r[y] = 1.0, -slope, sign
-    found = largest_covariance(Forms(boxes, a, r), 1.0, 0.5 * relative * max(abs(slope), 0.01) * var.lower)
-    excess = found.upper + 16 * EPS * (abs(slope) * var.upper)
+    largest = largest_covariance(Forms(boxes, a, r), 1.0, 0.5 * relative * max(abs(slope), 0.01) * var.lower)
+    excess = largest.upper + 16 * EPS * (abs(slope) * var.upper)
     upper = slope + excess / (var.lower if excess > 0 else var.upper)
     return float(upper + 4 * EPS * abs(upper)), float(best - 16 * EPS * abs(best))
 
 
 def _rows(r: float, kappa: float) -> Floats:
-    """Coefficients of two forms of x and y whose product is x y - (r / 2) (k x^2 + y^2 / k)."""
+    """Return the coefficients of two forms of x and y whose product is x y - (r / 2) (k x^2 + y^2 / k)."""
     root = np.exp(0.5 * kappa)
     c = 1 + np.sqrt(max(1 - r * r, 0.0))
     return np.array([[-0.5 * r * root, 0.5 * c / root], [root, -r / c / root]])
 
 
-def _forms(boxes: Boxes, first: int, second: int, sign: float, rows: Floats) -> Forms:
-    """Forms of these two columns, the second one turned around for sign -1."""
+def _forms(boxes: ScaledBoxes, first: int, second: int, sign: float, rows: Floats) -> Forms:
+    """Return forms of these two columns, the second of which is turned around for sign -1."""
     both = np.zeros((2, len(boxes.lo)))
     both[:, [first, second]] = rows * [1.0, sign]
     return Forms(boxes, both[0], both[1])
 
 
 def _over(edges: Floats, kappa: float, r: float) -> Floats:
-    """Largest r cosh(K - kappa) within every cell."""
+    """Return the largest r cosh(K - kappa) within every cell."""
     if r >= 0:
         ends = r * np.cosh(edges - kappa)
         return np.maximum(ends[1:], ends[:-1])
@@ -162,7 +180,7 @@ def _over(edges: Floats, kappa: float, r: float) -> Floats:
 
 
 def _climb(
-    boxes: Boxes, first: int, second: int, sign: float, start: tuple[float, float] | None = None
+    boxes: ScaledBoxes, first: int, second: int, sign: float, start: tuple[float, float] | None = None
 ) -> tuple[float, float, Floats]:
     """Look for a table of large correlation: the correlation, the logarithm of its ratio of deviations, its means."""
     middle = boxes.middle[[first, second]]
@@ -176,7 +194,7 @@ def _climb(
         kappa = float(np.log(spread[1] / spread[0]))
     else:
         r, kappa = 0.0, 0.0
-    best, at, there = -1.0, kappa, means
+    best, best_kappa, best_means = -1.0, kappa, means
     for _ in range(_CLIMB):
         r = min(max(r, -1 + _ALMOST), 1 - _ALMOST)
         rows = _rows(r, kappa)
@@ -196,7 +214,7 @@ def _climb(
         kappa = 0.5 * float(np.log(spreads[1, 1] / spreads[0, 0]))
         gained = r - best
         if gained > 0:
-            best, at, there = r, kappa, means
+            best, best_kappa, best_means = r, kappa, means
         if gained <= 1e-8 or best >= 1 - _ALMOST:
             break
-    return min(best, 1.0), at, there
+    return min(best, 1.0), best_kappa, best_means

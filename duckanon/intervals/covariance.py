@@ -12,7 +12,7 @@ branch and bound on the means in one dimension in place of two.
 
 References
 ----------
-`ERRATA.md`, "Exact ranges over boxes": covariance.
+REFERENCES.md, Boxes, "Exact ranges over boxes": covariance.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckanon.intervals.scaled import EPS, Boxes
+from duckanon.intervals.scaled import EPS, ScaledBoxes
 from duckanon.intervals.zonotopes import Forms
 
 _CLIMB = 12  # steps of the search for a good table; it usually settles after three
 _CENTER = 12  # steps towards the minimum over s; each gains a digit
-_INTERVALS = 200
+_INTERVALS = 200  # pieces of t at most, so that asking for more digits than rounding leaves comes to an end
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,13 @@ class Largest:
     Attributes
     ----------
     upper : float
-        No table has a larger one.
+        No table has a larger covariance.
     reached : float
-        Some table has this one.
-    passes : int
-        Number of passes over the boxes.
+        Some table has this covariance.
     """
 
     upper: float
     reached: float
-    passes: int
 
 
 class _Search:
@@ -54,7 +51,6 @@ class _Search:
     def __init__(self, forms: Forms, start: tuple[float, float] | None) -> None:
         self.forms = forms
         self.best = -np.inf
-        self.passes = 0
         a, r = (forms.center_a, forms.center_r)
         if start is not None:
             a, r = start[0] * forms.ratio, start[1] / forms.ratio
@@ -63,7 +59,6 @@ class _Search:
     def look(self, s: float, t: float) -> tuple[float, float, float]:
         """Evaluate S(s, t), rounded up, and the s and t of the table that attains it."""
         peak = self.forms.peak(0.5 * (s + t), 0.5 * (s - t))
-        self.passes += 1
         to_s, to_t = peak.mean_a + peak.mean_r, peak.mean_a - peak.mean_r
         reached = peak.exact - ((to_s - s) ** 2 - (to_t - t) ** 2) / 4 - 2 * (peak.value - peak.exact)
         if reached > self.best:
@@ -115,8 +110,8 @@ def largest_covariance(
     Returns
     -------
     Largest
-        The bound, what is reached, and the cost.  They differ by more than asked only where records of a box would
-        have to be split between places of equal worth, which matters in tables of few records.
+        The bound, and what is reached.  They differ by more than asked only where records of a box would
+        have to be split between points of equal worth, which matters in tables of few records.
     """
     search = _Search(forms, start)
     if forms.reach_a == 0 or forms.reach_r == 0:
@@ -125,15 +120,15 @@ def largest_covariance(
         s, t = search.at
         value, _, _ = search.look(s, t)
         doubt = 8 * forms.slack * (np.sqrt(forms.size_a * forms.size_r))
-        return Largest(float(value + doubt), float(search.best), search.passes)
+        return Largest(float(value + doubt), float(search.best))
     search.climb(relative, scale)
     tolerance = relative * max(abs(search.best), scale)
     s_best, t_best = search.at
     middle = forms.center_a - forms.center_r
     reach = forms.reach_t + 8 * forms.slack * float(np.sqrt(forms.size_a) + np.sqrt(forms.size_r))
     low, high = middle - reach, middle + reach
-    where = sorted({low, min(max(t_best, low), high), high})
-    known = [(t, *search.centered(t, s_best, tolerance / 8)) for t in where]
+    starts = sorted({low, min(max(t_best, low), high), high})
+    known = [(t, *search.centered(t, s_best, tolerance / 8)) for t in starts]
     for _ in range(_INTERVALS):
         bounds = [_between(known[i][0], known[i][1], known[i + 1][0], known[i + 1][1]) for i in range(len(known) - 1)]
         worst = int(np.argmax([b[0] for b in bounds]))
@@ -146,11 +141,11 @@ def largest_covariance(
         s_near = known[worst][2] if at - known[worst][0] < known[worst + 1][0] - at else known[worst + 1][2]
         known.insert(worst + 1, (at, *search.centered(at, s_near, tolerance / 8)))
     upper = float(bound + 8 * EPS * (abs(bound) + reach * reach))
-    return Largest(upper, float(search.best), search.passes)
+    return Largest(upper, float(search.best))
 
 
-def covariance_forms(boxes: Boxes, first: int, second: int, sign: float = 1.0) -> Forms:
-    """Forms whose covariance is that of two columns, or its negative."""
+def covariance_forms(boxes: ScaledBoxes, first: int, second: int, sign: float = 1.0) -> Forms:
+    """Return forms whose covariance is that of two columns, or its negative for sign -1."""
     a, r = np.zeros(len(boxes.lo)), np.zeros(len(boxes.lo))
     a[first], r[second] = 1.0, sign
     return Forms(boxes, a, r)

@@ -11,61 +11,55 @@ import pyarrow as pa
 
 from duckanon.common import values
 from duckanon.common.arrays import Floats
+from duckanon.common.kinds import is_time
+from duckanon.common.labels import MICROSECONDS_PER_DAY
 from duckanon.common.reports import report_rows
-from duckanon.intervals import dismissal
-from duckanon.intervals import regression as interval_regression
-from duckanon.intervals import statistics as interval_statistics
-
-_DAY = 86_400_000_000.0
-
-STATISTICS_TYPE = (
-    "STRUCT(statistic VARCHAR, columns VARCHAR[], estimate DOUBLE, lower DOUBLE, upper DOUBLE, lower_looseness DOUBLE, "
-    "upper_looseness DOUBLE, linear_halfwidth DOUBLE, standard_error DOUBLE, records BIGINT)[]"
-)
-REGRESSION_TYPE = STATISTICS_TYPE.replace("statistic VARCHAR, columns VARCHAR[]", "predictor VARCHAR")
-_CHOICE = (
-    "version VARCHAR, threshold DOUBLE, privacy DOUBLE, statistical DOUBLE, shift DOUBLE, total DOUBLE, "
-    "estimate DOUBLE, standard_error DOUBLE, kept_boxes BIGINT, kept_records BIGINT"
-)
-DISMISSAL_TYPE = f"STRUCT({_CHOICE}, dismissed BIGINT[])[]"
-WEIGHTS_TYPE = f"STRUCT({_CHOICE}, weights STRUCT(box BIGINT, weight DOUBLE)[])[]"
+from duckanon.intervals import choices, regression, statistics
+from duckanon.intervals import dismissal as dismissals
+from duckanon.intervals import weights as weightings
+from duckanon.intervals.declared import BOX_WEIGHTS, DISMISSAL, INTERVAL_REGRESSION, INTERVAL_STATISTICS
 
 
-def statistics(table: pa.Table | None, weights: str | None, unbiased: bool) -> pa.Table:
+def interval_statistics(table: pa.Table | None, *, weights: str | None, unbiased: bool) -> pa.Table:
     """Report means, variances, standard deviations, covariances and correlations with guaranteed ranges."""
     names, lower, upper, counts, weight = _boxes(table, weights)
-    found = interval_statistics.interval_statistics(lower, upper, counts, weight, unbiased=unbiased)
-    rows = [{**vars(one), "columns": [names[place] for place in one.columns]} for one in found]
-    return report_rows(rows, STATISTICS_TYPE)
+    intervals = statistics.interval_statistics(lower, upper, counts, weight, unbiased=unbiased)
+    rows = [{**vars(interval), "columns": [names[index] for index in interval.columns]} for interval in intervals]
+    return report_rows(rows, INTERVAL_STATISTICS)
 
 
-def regression(table: pa.Table | None, target: str, predictors: Sequence[str], weights: str | None) -> pa.Table:
+def interval_regression(
+    table: pa.Table | None, *, target: str, predictors: Sequence[str], weights: str | None
+) -> pa.Table:
     """Report the coefficients of a linear regression with guaranteed ranges; the intercept has no predictor."""
     names, lower, upper, counts, weight = _boxes(table, weights)
-    place = {name.lower(): at for at, name in enumerate(names)}
-    wanted = tuple(place[name.lower()] for name in predictors)
-    found = interval_regression.interval_regression(
-        lower, upper, counts, weight, target=place[target.lower()], predictors=wanted
+    index_of = {name.lower(): index for index, name in enumerate(names)}
+    wanted = tuple(index_of[name.lower()] for name in predictors)
+    coefficients = regression.interval_regression(
+        lower, upper, counts, weight, target=index_of[target.lower()], predictors=wanted
     )
-    rows = [{**vars(one), "predictor": None if one.predictor is None else names[one.predictor]} for one in found]
-    return report_rows(rows, REGRESSION_TYPE)
+    rows = [
+        {**vars(coefficient), "predictor": None if coefficient.predictor is None else names[coefficient.predictor]}
+        for coefficient in coefficients
+    ]
+    return report_rows(rows, INTERVAL_REGRESSION)
 
 
-def left_out(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.Table:
+def dismissal(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) -> pa.Table:
     """Report which boxes to leave out of a statistic: all kept, as the papers choose, and with the shift counted."""
     numbers, lower, upper, counts = _numbered(table, cols)
-    found = dismissal.dismissal(statistic, lower, upper, counts)
+    choice_of_version = dismissals.dismissal(statistic, lower, upper, counts)
     rows = [
         {**_choice(version, choice), "dismissed": numbers[choice.weight == 0].tolist()}
-        for version, choice in vars(found).items()
+        for version, choice in vars(choice_of_version).items()
     ]
-    return report_rows(rows, DISMISSAL_TYPE)
+    return report_rows(rows, DISMISSAL)
 
 
-def weighted(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.Table:
+def box_weights(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) -> pa.Table:
     """Report with which weights to count the boxes in a statistic, in the same three versions."""
     numbers, lower, upper, counts = _numbered(table, cols)
-    found = dismissal.box_weights(statistic, lower, upper, counts)
+    choice_of_version = weightings.box_weights(statistic, lower, upper, counts)
     rows = [
         {
             **_choice(version, choice),
@@ -73,12 +67,12 @@ def weighted(table: pa.Table | None, statistic: str, cols: Sequence[str]) -> pa.
                 {"box": int(box), "weight": float(weight)} for box, weight in zip(numbers, choice.weight, strict=True)
             ],
         }
-        for version, choice in vars(found).items()
+        for version, choice in vars(choice_of_version).items()
     ]
-    return report_rows(rows, WEIGHTS_TYPE)
+    return report_rows(rows, BOX_WEIGHTS)
 
 
-def _choice(version: str, choice: dismissal.Choice) -> dict[str, Any]:
+def _choice(version: str, choice: choices.Choice) -> dict[str, Any]:
     kept = ("threshold", "privacy", "statistical", "shift", "total", "estimate", "standard_error")
     fields = {name: float(getattr(choice, name)) for name in kept}
     return {"version": version, **fields, "kept_boxes": choice.kept_boxes, "kept_records": choice.kept_records}
@@ -94,11 +88,11 @@ def _boxes(
     names = table.column_names[:-1]
     weight = None
     if weights is not None:
-        own = next(name for name in names if name.lower() == weights.lower())
-        names.remove(own)
-        if table.column(own).null_count:
-            raise ValueError(f'column "{own}" has NULLs, which are no weights; leave them out.')
-        weight = values.numbers(own, table.column(own))[0]
+        weight_column = next(name for name in names if name.lower() == weights.lower())
+        names.remove(weight_column)
+        if table.column(weight_column).null_count:
+            raise ValueError(f'column "{weight_column}" has NULLs, which are no weights; leave them out.')
+        weight = values.numbers(weight_column, table.column(weight_column))[0]
     ends = [_ends(name, table.column(name)) for name in names]
     return names, np.column_stack([low for low, _ in ends]), np.column_stack([high for _, high in ends]), counts, weight
 
@@ -111,8 +105,8 @@ def _numbered(
         raise ValueError("the table has no rows to look at.")
     if table.column("_duckanon_box").null_count:
         raise ValueError('column "box" has NULLs; leave out what is in no box.')
-    own = {name.lower(): name for name in table.column_names}
-    ends = [_ends(name, table.column(own[name.lower()])) for name in cols]
+    spelling = {name.lower(): name for name in table.column_names}
+    ends = [_ends(name, table.column(spelling[name.lower()])) for name in cols]
     numbers, counts = (table.column(name).to_numpy().astype(np.int64) for name in ("_duckanon_box", "_duckanon_size"))
     order = np.argsort(numbers, kind="stable")
     low, high = (np.column_stack([pair[side] for pair in ends])[order] for side in (0, 1))
@@ -129,8 +123,8 @@ def _ends(name: str, column: pa.ChunkedArray) -> tuple[Floats, Floats]:
         raise ValueError(f'column "{name}" has {whole.null_count} NULLs, which no interval holds; leave them out.')
     ends = []
     for side in ("lo", "hi"):
-        found, valid, _ = values.numbers(name, whole.field(side))
+        numbers, valid, _ = values.numbers(name, whole.field(side))
         if not valid.all():
             raise ValueError(f'column "{name}" has intervals without an end; leave them out.')
-        ends.append(found / _DAY if values.is_time(whole.field(side).type) else found)
+        ends.append(numbers / MICROSECONDS_PER_DAY if is_time(whole.field(side).type) else numbers)
     return ends[0], ends[1]

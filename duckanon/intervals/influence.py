@@ -1,22 +1,28 @@
-"""How much a statistic moves when one record moves, or when it is counted more.
+"""The six statistics: their values, and how much each moves when a record moves or is counted more.
+
+Each is a function of the means m and the covariances S of its columns.  With f its derivative by m and F its symmetric
+derivative by S, a record x with a share w of the weight moves it
+
+    by w (f + 2 F (x - m)) dx                                      when x moves by dx, and
+    by w psi(x), psi(x) = f (x - m) + (x - m) F (x - m) - tr(F S)  when its share grows by w.
+
+So f and F say everything, and stand here once for each statistic.
 
 References
 ----------
-"Data Anonymization that Leads to the Most Accurate Estimates of Statistical Characteristics" (000), Section II;
-"... Fuzzy-Motivated Approach" (001), Section II; `ERRATA.md`, "Boxes", points 1, 2 and 10.
+Accurate Boxes, Section II; Fuzzy Boxes, Section II; REFERENCES.md, Boxes, points 1, 2 and 10.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from duckanon.common.arrays import Floats
-from duckanon.intervals.scaled import checked_counts, checked_weights
+from duckanon.common.arguments import OneOf, refuse_unless
+from duckanon.common.arrays import Floats, Ints
 
-#: The statistics, and how many columns each takes (None: two or more).
 STATISTICS: dict[str, int | None] = {
     "mean": 1,
     "variance": 1,
@@ -25,11 +31,53 @@ STATISTICS: dict[str, int | None] = {
     "correlation": 2,
     "regression": None,
 }
-_SINGULAR = 1e-12  # a variance this small, relative to the values' squares, is none
+"""How many columns each statistic takes; None: two or more, the target first."""
+
+DEPENDENT = 1e-12
+"""The eigenvalue of the predictors' correlations up to which they are dependent: their inverse has four digits left."""
+_CONSTANT = 1e-24  # a variance this small, relative to the mean square, is the rounding of a column that is constant
 
 
-@dataclass(frozen=True)
-class Influence:
+class Gradient(NamedTuple):
+    """The value of a statistic, with its derivatives by means and covariances.
+
+    Attributes
+    ----------
+    value : float
+        The statistic; NaN where it is undefined.
+    constant : float64, one per column
+        The derivative by the means, f.
+    slopes : float64, columns x columns
+        Twice the derivative by the covariances, 2 F; NaN where the statistic is undefined or has no derivative.
+    """
+
+    value: float
+    constant: Floats
+    slopes: Floats
+
+    def by_value(self, column: int, gap: Callable[[int], Floats]) -> Floats | float:
+        """Return the derivative by the value that records have in one column, per share of the weight.
+
+        Parameters
+        ----------
+        column : int
+            Which column of the statistic moves.
+        gap : callable
+            Returns how far the records are from the mean of a column; asked only where that matters.
+
+        Returns
+        -------
+        float64, one per record, or float
+            A single number where it is the same for all records.
+        """
+        derivative: Floats | float = float(self.constant[column])
+        for other, slope in enumerate(self.slopes[column]):
+            if slope != 0:
+                derivative = derivative + slope * gap(other)
+        return derivative
+
+
+class Influence(NamedTuple):
     """A statistic of points, with its derivatives.
 
     Attributes
@@ -46,19 +94,125 @@ class Influence:
     slopes: Floats
     psi: Floats
 
-    def deviation(self, share: Floats) -> float:
-        """Compute A = sqrt(mean(psi^2)): A / sqrt(N) is the standard error of N equally weighted records."""
-        return float(np.sqrt(np.sum(share * self.psi**2)))
+    def linear_halfwidth(self, share: Floats, half: Floats) -> float:
+        """Return by how much the statistic can move, to first order, when every point moves within its half-widths."""
+        return float(np.sum(share * np.sum(np.abs(self.slopes) * half, axis=0)))
+
+    def standard_error(self, share: Floats, records: Ints) -> float:
+        """Return sqrt(sum w^2 psi^2) over the records, of which each point stands for several that share its weight."""
+        return float(np.sqrt(np.sum(share**2 / records * self.psi**2)))
 
 
-def influence(statistic: str, points: Floats, share: Floats) -> Influence:
-    """Compute a statistic of weighted points with its derivatives.
+def check_statistic(statistic: str, columns: int) -> None:
+    """Refuse an unknown statistic, or one with the wrong number of columns."""
+    refuse_unless(OneOf(*STATISTICS), "statistic", statistic)
+    wanted = STATISTICS[statistic]
+    if (columns < 2) if wanted is None else (columns != wanted):
+        count = "at least 2 columns" if wanted is None else f"{wanted} column{'s' * (wanted > 1)}"
+        raise ValueError(f"a {statistic.replace('_', ' ')} must have {count}; got {columns}.")
+
+
+def statistic_value(
+    statistic: str, mean: Floats, covariance: Floats, *, coefficient: int = 0, dependent: float = DEPENDENT
+) -> Floats:
+    """Compute a statistic from means and covariances.
 
     Parameters
     ----------
     statistic : str
-        One of `STATISTICS`.  'regression' is the coefficient of the second column in the regression of the first column
-        on all others.
+        One of `STATISTICS`; variance and covariance in the population form (divided by N).
+    mean : float64, ... x columns
+        The means; leading axes are kept.
+    covariance : float64, ... x columns x columns
+        The covariances; a variance of 0 means that the column is constant.
+    coefficient : int
+        Which predictor's coefficient a regression returns, from 0.
+    dependent : float
+        The eigenvalue of the predictors' correlations below which they are called dependent.
+
+    Returns
+    -------
+    float64
+        NaN where the statistic is undefined.
+
+    Examples
+    --------
+    >>> statistic_value("correlation", np.array([0.0, 5.0]), np.array([[4.0, 3.0], [3.0, 9.0]])).item()
+    0.5
+    """
+    if statistic == "mean":
+        return mean[..., 0]
+    if statistic == "covariance":
+        return covariance[..., 0, 1]
+    if statistic == "regression":
+        return _normal_equations(covariance, dependent)[1][..., coefficient]
+    variances = np.maximum(np.einsum("...ii->...i", covariance), 0.0)
+    if statistic == "variance":
+        return np.asarray(variances[..., 0])
+    deviations = np.sqrt(variances)
+    if statistic == "standard_deviation":
+        return np.asarray(deviations[..., 0])
+    product = deviations[..., 0] * deviations[..., 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(product > 0, np.clip(covariance[..., 0, 1] / product, -1.0, 1.0), np.nan)
+
+
+def gradient(statistic: str, mean: Floats, covariance: Floats, coefficient: int = 0) -> Gradient:
+    """Compute a statistic from means and covariances, with its derivatives.
+
+    Parameters
+    ----------
+    statistic, coefficient
+        As for `statistic_value`.
+    mean : float64, one per column
+        The means.
+    covariance : float64, columns x columns
+        The covariances.
+
+    Returns
+    -------
+    Gradient
+        The value and its derivatives by means and covariances.
+
+    Examples
+    --------
+    >>> gradient("standard_deviation", np.array([7.0]), np.array([[4.0]])).slopes
+    array([[0.5]])
+    """
+    constant, slopes = np.zeros(len(mean)), np.zeros_like(covariance)
+    if statistic == "regression":
+        inverse, beta = _normal_equations(covariance, DEPENDENT)
+        lever = inverse[coefficient]
+        slopes[0, 1:] = slopes[1:, 0] = lever
+        slopes[1:, 1:] = -np.outer(lever, beta) - np.outer(beta, lever)
+        slopes[0, 0] *= lever[0]  # NaN where the others are
+        return Gradient(float(beta[coefficient]), constant, slopes)
+    value = float(statistic_value(statistic, mean, covariance))
+    if statistic == "mean":
+        constant[0] = 1.0
+    elif statistic == "variance":
+        slopes[0, 0] = 2.0
+    elif statistic == "standard_deviation":
+        slopes[0, 0] = 1 / value if value else np.nan
+    elif statistic == "covariance":
+        slopes[0, 1] = slopes[1, 0] = 1.0
+    elif np.isnan(value):
+        slopes[:] = np.nan
+    else:
+        variances = np.diag(covariance)
+        product = float(np.prod(np.sqrt(variances)))
+        slopes[0, 1] = slopes[1, 0] = 1.0 / product
+        np.fill_diagonal(slopes, -covariance[0, 1] / variances / product)
+    return Gradient(value, constant, slopes)
+
+
+def influence(statistic: str, points: Floats, share: Floats, coefficient: int = 0) -> Influence:
+    """Compute a statistic of weighted points with its derivatives.
+
+    Parameters
+    ----------
+    statistic, coefficient
+        As for `statistic_value`.
     points : float64, columns x points
         The columns the statistic uses, in its order.
     share : float64, one per point
@@ -67,120 +221,37 @@ def influence(statistic: str, points: Floats, share: Floats) -> Influence:
     Returns
     -------
     Influence
-        The population form (divided by N) of variance and covariance.
+        The statistic, and how much each point moves it.
+
+    Examples
+    --------
+    >>> influence("variance", np.array([[1.0, 3.0]]), np.array([0.5, 0.5])).slopes
+    array([[-2.,  2.]])
     """
     mean = points @ share
-    gap = points - mean[:, None]
-    one = np.ones_like(gap)
-    if statistic == "mean":
-        return Influence(float(mean[0]), one, gap[0])
-    spread = (gap * share) @ gap.T
-    if statistic in ("variance", "standard_deviation"):
-        variance = float(spread[0, 0])
-        psi = gap[0] ** 2 - variance
-        if statistic == "variance":
-            return Influence(variance, 2 * gap, psi)
-        deviation = float(np.sqrt(variance))
-        if _none(variance, points[0], share):
-            return Influence(deviation, np.full_like(gap, np.nan), np.full_like(psi, np.nan))
-        return Influence(deviation, gap / deviation, psi / (2 * deviation))
-    if statistic == "covariance":
-        covariance = float(spread[0, 1])
-        return Influence(covariance, gap[::-1], gap[0] * gap[1] - covariance)
-    if statistic == "correlation":
-        if _none(spread[0, 0], points[0], share) or _none(spread[1, 1], points[1], share):
-            return _undefined(gap)
-        both = np.sqrt(np.diag(spread))
-        rho = float(np.clip(spread[0, 1] / (both[0] * both[1]), -1.0, 1.0))
-        z = gap / both[:, None]
-        slopes = (z[::-1] - rho * z) / both[:, None]
-        return Influence(rho, slopes, z[0] * z[1] - rho * (z[0] ** 2 + z[1] ** 2) / 2)
-    return _coefficient(points, gap, spread, share)
+    gaps = points - mean[:, None]
+    covariance = (gaps * share) @ gaps.T
+    variances = np.diag(covariance)
+    np.fill_diagonal(covariance, np.where(variances <= _CONSTANT * (variances + mean**2), 0.0, variances))
+    derivatives = gradient(statistic, mean, covariance, coefficient)
+    slopes = np.empty_like(gaps)
+    for column in range(len(gaps)):
+        slopes[column] = derivatives.by_value(column, gaps.__getitem__)
+    doubled = np.sum(gaps * (slopes + derivatives.constant[:, None]), axis=0)
+    return Influence(derivatives.value, slopes, 0.5 * (doubled - np.sum(derivatives.slopes * covariance)))
 
 
-def sensitivities(
-    statistic: str,
-    points: ArrayLike,
-    multiplicity: ArrayLike,
-    halfwidths: ArrayLike,
-    weights: ArrayLike | None = None,
-) -> tuple[float, Floats, Floats, float]:
-    """Compute what dismissal and weighting need: the estimate, d(x), psi and A.
+def _normal_equations(covariance: Floats, dependent: float) -> tuple[Floats, Floats]:
+    """Return the inverse of the predictors' covariances and the coefficients; NaN where predictors are dependent.
 
-    Parameters
-    ----------
-    statistic : str
-        One of `STATISTICS`.
-    points, halfwidths : array of float, boxes x columns
-        Midpoints and half-widths of the boxes, in the columns the statistic uses, in its order.
-    multiplicity : array of int
-        Records per box.
-    weights : array of float, optional
-        Weight per record of the box.
-
-    Returns
-    -------
-    estimate : float
-        The statistic of the midpoints.
-    d : float64, one per box
-        sum |b_i| Delta_i, the box's contribution to the half-width; in the papers n c(x).
-    psi : float64, one per box
-        The influence function.
-    A : float
-        sqrt(mean(psi^2)).
-
-    Raises
-    ------
-    ValueError
-        If the statistic is unknown or undefined for these points, or the arrays do not fit together.
+    Whether they are is seen from their correlations, which have no units.
     """
-    given = np.asarray(points, dtype=np.float64)
-    half = np.asarray(halfwidths, dtype=np.float64)
-    given, half = (m[:, None] if m.ndim == 1 else m for m in (given, half))
-    check_statistic(statistic, given.shape[1])
-    if given.shape != half.shape or given.ndim != 2:
-        raise ValueError(f"There are {given.shape} midpoints but {half.shape} half-widths.")
-    if not (np.isfinite(given).all() and np.isfinite(half).all() and (half >= 0).all()):
-        raise ValueError("The midpoints must be finite, and the half-widths finite and at least 0.")
-    counts = checked_counts(multiplicity, len(given)).astype(np.float64)
-    amount = counts if weights is None else counts * checked_weights(weights, len(given))
-    share = amount / amount.sum()
-    found = influence(statistic, given.T, share)
-    if not (np.isfinite(found.estimate) and np.isfinite(found.psi).all()):
-        raise ValueError(f"The {statistic.replace('_', ' ')} of the midpoints is undefined: a column is constant.")
-    d = np.sum(np.abs(found.slopes) * half.T, axis=0)
-    return found.estimate, d, found.psi, found.deviation(share)
-
-
-def check_statistic(statistic: str, columns: int) -> None:
-    """Refuse an unknown statistic, or one with the wrong number of columns."""
-    if statistic not in STATISTICS:
-        raise ValueError(f"Unknown statistic '{statistic}': use one of {', '.join(STATISTICS)}.")
-    wanted = STATISTICS[statistic]
-    if (columns < 2) if wanted is None else (columns != wanted):
-        raise ValueError(f"The {statistic.replace('_', ' ')} needs {wanted or 'two or more'} columns, not {columns}.")
-
-
-def _none(variance: float, values: Floats, share: Floats) -> bool:
-    """Whether a variance is nothing but rounding."""
-    return bool(variance <= _SINGULAR * 1e-12 * float(np.sum(share * values**2)) or variance == 0)
-
-
-def _undefined(gap: Floats) -> Influence:
-    return Influence(np.nan, np.full_like(gap, np.nan), np.full(gap.shape[1], np.nan))
-
-
-def _coefficient(points: Floats, gap: Floats, spread: Floats, share: Floats) -> Influence:
-    """Coefficient of the second column, the first being the target."""
-    deviation = np.sqrt(np.diag(spread)[1:])
-    if any(_none(spread[i, i], points[i], share) for i in range(1, len(points))):
-        return _undefined(gap)
-    correlation = spread[1:, 1:] / np.outer(deviation, deviation)
-    if np.linalg.eigvalsh(correlation)[0] <= _SINGULAR:
-        return _undefined(gap)
-    inverse = np.linalg.inv(correlation) / np.outer(deviation, deviation)
-    beta = inverse @ spread[1:, 0]
-    residual = gap[0] - beta @ gap[1:]
-    lever = inverse[0] @ gap[1:]
-    slopes = np.vstack([lever, np.outer(inverse[0], residual) - np.outer(beta, lever)])
-    return Influence(float(beta[0]), slopes, lever * residual)
+    deviations = np.sqrt(np.maximum(np.einsum("...ii->...i", covariance)[..., 1:], 0.0))
+    products = deviations[..., :, None] * deviations[..., None, :]
+    regular = np.asarray((products > 0).all(axis=(-1, -2)))
+    correlations = covariance[..., 1:, 1:][regular] / products[regular]
+    independent = np.linalg.eigvalsh(correlations)[:, 0] > dependent
+    regular[regular] = independent
+    inverse = np.full(products.shape, np.nan)
+    inverse[regular] = np.linalg.inv(correlations[independent]) / products[regular]
+    return inverse, np.matmul(inverse, covariance[..., 1:, :1])[..., 0]

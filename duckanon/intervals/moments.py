@@ -2,8 +2,7 @@
 
 References
 ----------
-"Data Anonymization that Leads to the Most Accurate Estimates of Statistical Characteristics" (000), Section II;
-`ERRATA.md`, "Exact ranges over boxes".
+Accurate Boxes, Section II; REFERENCES.md, Boxes, "Exact ranges over boxes".
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckanon.common.arrays import Floats
-from duckanon.intervals.scaled import EPS, TINY, Boxes
+from duckanon.common.arrays import Floats, Ints
+from duckanon.intervals.scaled import EPS, TINY, ScaledBoxes
 
-_STEPS = 200  # Newton on a piecewise linear function ends after a few; bisection after some sixty
-_TIE = 1e-13  # midpoints this near are one, in scaled units
-_SUBSETS = 1 << 16  # tied records are split in every way up to so many ways
+_STEPS = 200  # Newton on a piecewise linear function ends after a few; bisection after about sixty
+_TIE = 1e-13  # midpoints this near, in scaled units, are the same
+_SUBSETS = 1 << 16  # tied records are split in every way if there are at most so many
 
 
 @dataclass(frozen=True)
@@ -39,15 +38,15 @@ class Range:
     upper_looseness: float
 
 
-def mean_range(boxes: Boxes, column: int) -> Range:
-    """Range of a column's mean, exact up to rounding."""
+def mean_range(boxes: ScaledBoxes, column: int) -> Range:
+    """Find the range of a column's mean, exact up to rounding."""
     total = math.fsum(boxes.amount)
     lower, upper = (_mean(boxes.amount * ends[column], total) for ends in (boxes.lo, boxes.hi))
     return Range(lower[0] - lower[1], upper[0] + upper[1], 2 * lower[1], 2 * upper[1])
 
 
-def variance_range(boxes: Boxes, column: int) -> Range:
-    """Range of a column's variance (population form).
+def variance_range(boxes: ScaledBoxes, column: int) -> Range:
+    """Find the range of a column's variance (population form).
 
     The lower end is exact up to rounding: every record moves to the point of its box that is nearest to the common
     mean.  The upper end is the minimum over mu of the mean of the squared distances to the farther end of the box; it
@@ -65,12 +64,12 @@ def variance_range(boxes: Boxes, column: int) -> Range:
 
 
 def _mean(products: Floats, total: float) -> tuple[float, float]:
-    """Mean of products with weights, and its rounding error: the sums are exact, what goes into them is not."""
+    """Return a mean of weighted values and its rounding error: the sums are exact, what goes into them is not."""
     size = math.fsum(np.abs(products)) / total
     return math.fsum(products) / total, 4 * EPS * size + (TINY if size > 0 else 0.0)
 
 
-def _lowest(boxes: Boxes, lo: Floats, hi: Floats, share: Floats) -> tuple[float, float]:
+def _lowest(boxes: ScaledBoxes, lo: Floats, hi: Floats, share: Floats) -> tuple[float, float]:
     """Bound the least variance, and say which one is reached.
 
     Semi-smooth Newton on the increasing, piecewise linear function sum share (mu - clip(mu, lo, hi)).
@@ -95,7 +94,7 @@ def _lowest(boxes: Boxes, lo: Floats, hi: Floats, share: Floats) -> tuple[float,
     return best, value
 
 
-def _highest(boxes: Boxes, lo: Floats, hi: Floats, share: Floats) -> tuple[float, float]:
+def _highest(boxes: ScaledBoxes, lo: Floats, hi: Floats, share: Floats) -> tuple[float, float]:
     """Bound the largest variance, and say how much that may be too large."""
     middle = 0.5 * (lo + hi)
     low, high = float(middle.min()), float(middle.max())
@@ -118,7 +117,9 @@ def _highest(boxes: Boxes, lo: Floats, hi: Floats, share: Floats) -> tuple[float
     return _settled(boxes, lo, hi, middle, candidates[best], values[best])
 
 
-def _settled(boxes: Boxes, lo: Floats, hi: Floats, middle: Floats, mu: float, bound: float) -> tuple[float, float]:
+def _settled(
+    boxes: ScaledBoxes, lo: Floats, hi: Floats, middle: Floats, mu: float, bound: float
+) -> tuple[float, float]:
     """Split tied records between the ends as evenly as can be: the bound falls by the square of what is left."""
     share = boxes.share
     tied = (np.abs(middle - mu) <= _TIE) & (hi > lo) & (share > 0)
@@ -136,16 +137,16 @@ def _settled(boxes: Boxes, lo: Floats, hi: Floats, middle: Floats, mu: float, bo
     return bound, removed + 8 * _TIE * float(reach.sum())
 
 
-def _balance(fixed: float, reach: Floats, counts: np.ndarray) -> tuple[float, bool]:
-    """Smallest absolute value of `fixed` plus signed steps, and whether it is known to be the smallest."""
+def _balance(fixed: float, reach: Floats, counts: Ints) -> tuple[float, bool]:
+    """Find the smallest absolute value of `fixed` plus signed steps, and whether it is known to be the smallest."""
     if reach.size == 0:
         return fixed, True
     step = 2 * reach / counts  # one record going from its lower to its upper end
     start = fixed - float(reach.sum())
     if float(np.log1p(counts).sum()) <= math.log(_SUBSETS) + 1e-9:  # their product may overflow
         sums = np.array([start])
-        for one, count in zip(step, counts, strict=True):
-            sums = np.add.outer(sums, one * np.arange(count + 1)).ravel()
+        for record_step, count in zip(step, counts, strict=True):
+            sums = np.add.outer(sums, record_step * np.arange(count + 1)).ravel()
         return float(np.abs(sums).min()), True
     rest = start
     for i in np.argsort(-step):

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from duckanon.common.arrays import Floats
+from duckanon.common.arrays import Bools, Floats, Ints
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = 1e-290  # what underflow may cost, in scaled units
 
 
 @dataclass(frozen=True)
-class Boxes:
+class ScaledBoxes:
     """Scaled boxes: `x = center + 2**exponent * scaled`.
 
     Attributes
@@ -43,9 +43,9 @@ class Boxes:
     hi: Floats
     amount: Floats
     share: Floats
-    records: NDArray[np.int64]
+    records: Ints
     center: Floats
-    exponent: NDArray[np.int64]
+    exponent: Ints
 
     @cached_property
     def middle(self) -> Floats:
@@ -77,7 +77,9 @@ class Boxes:
         return int(sum(self.exponent[list(columns)]))
 
 
-def scaled_boxes(lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayLike, weights: ArrayLike | None = None) -> Boxes:
+def scaled_boxes(
+    lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayLike, weights: ArrayLike | None = None
+) -> ScaledBoxes:
     """Check boxes and bring them to scale.
 
     Parameters
@@ -91,7 +93,7 @@ def scaled_boxes(lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayLike, weights:
 
     Returns
     -------
-    Boxes
+    ScaledBoxes
         Boxes of weight 0 are kept, with a share of 0.
 
     Raises
@@ -99,26 +101,15 @@ def scaled_boxes(lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayLike, weights:
     ValueError
         If the arrays do not fit together, or hold something else than described.
     """
-    low, high = _matrix(lo, "lower"), _matrix(hi, "upper")
-    if low.shape != high.shape:
-        raise ValueError(f"There are {low.shape} lower ends but {high.shape} upper ends.")
+    low, high = checked_ends(lo, hi)
     boxes, columns = low.shape
-    if boxes == 0 or columns == 0:
-        raise ValueError("There must be at least one box and one column.")
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        raise ValueError("The ends of the boxes must be finite numbers, not NaN, NULL or infinite.")
-    if (low > high).any():
-        box, column = np.argwhere(low > high)[0]
-        raise ValueError(
-            f"A lower end must not exceed the upper end; box {box} has [{low[box, column]}, {high[box, column]}]."
-        )
     records = checked_counts(multiplicity, boxes)
     amount = records.astype(np.float64) if weights is None else records * checked_weights(weights, boxes)
     share = amount / amount.max()
     share /= share.sum()
     used = share > 0
     scaled = [_scaled(low[:, i], high[:, i], used) for i in range(columns)]
-    return Boxes(
+    return ScaledBoxes(
         lo=np.stack([s[0] for s in scaled]),
         hi=np.stack([s[1] for s in scaled]),
         amount=amount,
@@ -129,24 +120,50 @@ def scaled_boxes(lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayLike, weights:
     )
 
 
-def checked_counts(multiplicity: ArrayLike, boxes: int) -> NDArray[np.int64]:
-    """Check the number of records per box."""
+def matrix(values: ArrayLike, name: str) -> Floats:
+    """Return numbers as a matrix, boxes x columns; a list is one column."""
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim == 1:
+        numbers = numbers[:, None]
+    if numbers.ndim != 2:
+        raise ValueError(f"{name} must be a matrix, boxes x columns; got {numbers.ndim} dimensions.")
+    return numbers
+
+
+def checked_ends(lo: ArrayLike, hi: ArrayLike) -> tuple[Floats, Floats]:
+    """Return the ends of boxes as matrices, boxes x columns, or say what is wrong with them."""
+    low, high = matrix(lo, "lo"), matrix(hi, "hi")
+    if low.shape != high.shape:
+        raise ValueError(f"hi must have the shape of lo, {low.shape}; got {high.shape}.")
+    if 0 in low.shape:
+        raise ValueError(f"lo and hi must have at least one box and one column; got the shape {low.shape}.")
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise ValueError("lo and hi must be finite numbers; got NaN, NULL or infinity.")
+    if (inverted := low > high).any():
+        # The numbers themselves may be people's values.
+        raise ValueError(f"lo must not be above hi; it is in {np.count_nonzero(inverted.any(axis=1))} boxes.")
+    return low, high
+
+
+def checked_counts(multiplicity: ArrayLike, boxes: int) -> Ints:
+    """Return the number of records per box, or say what is wrong with it."""
     counts = np.asarray(multiplicity)
     if counts.shape != (boxes,):
-        raise ValueError(f"There are {boxes} boxes but the multiplicities have the shape {counts.shape}.")
+        raise ValueError(f"multiplicity must have one number for each of the {boxes} boxes; got {counts.shape}.")
+    # Doubles tell whole numbers apart up to 2^53.
     if counts.dtype.kind not in "iuf" or not np.all((counts >= 1) & (counts < 2**53) & (counts == np.floor(counts))):
-        raise ValueError("The multiplicities must be whole numbers of at least 1.")
+        raise ValueError("multiplicity must be whole numbers of at least 1; got others.")
     return counts.astype(np.int64)
 
 
 def checked_weights(weights: ArrayLike, boxes: int) -> Floats:
-    """Check the weight per record, and divide by the largest."""
-    given = np.asarray(weights, dtype=np.float64)
-    if given.shape != (boxes,):
-        raise ValueError(f"There are {boxes} boxes but the weights have the shape {given.shape}.")
-    if not (np.isfinite(given).all() and (given >= 0).all() and (given > 0).any()):
-        raise ValueError("The weights must be finite, at least 0, and not all 0.")
-    return np.asarray(given / given.max())
+    """Return the weight of each record of a box, divided by the largest, or say what is wrong with the weights."""
+    numbers = np.asarray(weights, dtype=np.float64)
+    if numbers.shape != (boxes,):
+        raise ValueError(f"weights must have one number for each of the {boxes} boxes; got {numbers.shape}.")
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all() and (numbers > 0).any()):
+        raise ValueError("weights must be finite numbers of at least 0, one of them above 0; got others.")
+    return np.asarray(numbers / numbers.max())
 
 
 def outward(value: float, exponent: int, up: bool, offset: float = 0.0) -> float:
@@ -179,18 +196,7 @@ def outward(value: float, exponent: int, up: bool, offset: float = 0.0) -> float
     return float(total[0] if error[0] == 0 else np.nextafter(total[0], away))
 
 
-def _matrix(ends: ArrayLike, name: str) -> Floats:
-    matrix = np.asarray(ends, dtype=np.float64)
-    if matrix.ndim == 1:
-        matrix = matrix[:, None]
-    if matrix.ndim != 2:
-        raise ValueError(
-            f"The {name} ends must be a matrix, boxes x columns, not an array of {matrix.ndim} dimensions."
-        )
-    return matrix
-
-
-def _scaled(lo: Floats, hi: Floats, used: NDArray[np.bool_]) -> tuple[Floats, Floats, float, int]:
+def _scaled(lo: Floats, hi: Floats, used: Bools) -> tuple[Floats, Floats, float, int]:
     """Scale one column: lower ends, upper ends, center, exponent."""
     # Boxes without weight must not widen the range, as they may lie anywhere.
     lo, hi = np.where(used, lo, lo[used][0]), np.where(used, hi, hi[used][0])

@@ -2,8 +2,7 @@
 
 References
 ----------
-"Data Anonymization that Leads to the Most Accurate Estimates of Statistical Characteristics" (000) and "...
-Fuzzy-Motivated Approach" (001), Sections I to III; `ERRATA.md`, "Exact ranges over boxes".
+Accurate Boxes and Fuzzy Boxes, Sections I to III; REFERENCES.md, Boxes, "Exact ranges over boxes".
 """
 
 from __future__ import annotations
@@ -14,27 +13,27 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from duckanon.common.arguments import Flag, Number, OneOf, checked, refuse_unless
 from duckanon.intervals.correlation import correlation_upper
 from duckanon.intervals.covariance import covariance_forms, largest_covariance
-from duckanon.intervals.influence import influence
+from duckanon.intervals.influence import STATISTICS, influence
 from duckanon.intervals.moments import Range, mean_range, variance_range
-from duckanon.intervals.scaled import EPS, Boxes, outward, scaled_boxes
+from duckanon.intervals.scaled import EPS, ScaledBoxes, outward, scaled_boxes
 
-#: What can be asked for; covariance and correlation come for all pairs of columns.
-INTERVAL_STATISTICS = ("mean", "variance", "standard_deviation", "covariance", "correlation")
+INTERVAL_STATISTICS = tuple(name for name in STATISTICS if name != "regression")
+"""What can be asked for; covariance and correlation come for all pairs of columns."""
 RELATIVE = 1e-4
+"""How near the ends of ranges are brought to the exact ones: a tenth of the standard error of a million records."""
+ACCURACY = Number(1e-12, 0.5)
+"""What the accuracy may be: beyond the rounding of sums nothing is gained, and half the width says nothing."""
 
 
-@dataclass(frozen=True)
-class IntervalStatistic:
-    """One statistic over boxes.
+@dataclass(frozen=True, kw_only=True)
+class Enclosed:
+    """A number computed from boxes: an estimate, the range that it is enclosed by, and its errors.
 
     Attributes
     ----------
-    statistic : str
-        Its name.
-    columns : tuple of int
-        Indices of its columns.
     estimate : float
         Its value with every record at the midpoint of its box; NaN where it is undefined.
     lower, upper : float
@@ -42,15 +41,15 @@ class IntervalStatistic:
     lower_looseness, upper_looseness : float
         Some table within the boxes comes this near to the end, proven.
     linear_halfwidth : float
-        Half the width of the range by the derivatives at the midpoints (000, Section II).  Right width, wrong place.
+        Half the width of the range by the derivatives at the midpoints (Accurate Boxes, Section II).  Right
+        width, wrong place.
     standard_error : float
-        sqrt(sum of squared shares times psi^2) over the records; A / sqrt(N) for equal weights (ERRATA, point 10).
+        sqrt(sum of squared shares times psi^2) over the records; A / sqrt(N) for equal weights (REFERENCES.md,
+        Boxes, point 10).
     records : int
         Number of records (of weight above 0).
     """
 
-    statistic: str
-    columns: tuple[int, ...]
     estimate: float
     lower: float
     upper: float
@@ -61,6 +60,23 @@ class IntervalStatistic:
     records: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class IntervalStatistic(Enclosed):
+    """One statistic over boxes.
+
+    Attributes
+    ----------
+    statistic : str
+        Its name.
+    columns : tuple of int
+        Indices of its columns.
+    """
+
+    statistic: str
+    columns: tuple[int, ...]
+
+
+@checked(unbiased=Flag(), relative_accuracy=ACCURACY)
 def interval_statistics(
     lo: ArrayLike,
     hi: ArrayLike,
@@ -103,43 +119,55 @@ def interval_statistics(
     Notes
     -----
     Means are exact.  The variance's lower end is exact; its upper end too, but for ties, whose effect is the looseness.
-    Covariance and correlation are found by bounding (see `interval_covariance` and `interval_correlation`).  A
+    Covariance and correlation are found by bounding (see the modules `covariance` and `correlation`).  A
     correlation may be undefined for some tables within the boxes; the range holds for all tables where it is defined,
     and is [-1, 1] where it is defined for none.
+
+    Examples
+    --------
+    Two boxes, [0, 1] of one record and [2, 4] of two:
+
+    >>> mean = interval_statistics([[0], [2]], [[1], [4]], [1, 2], statistics=("mean",))[0]
+    >>> round(mean.lower, 3), round(mean.estimate, 3), round(mean.upper, 3)
+    (1.333, 2.167, 3.0)
     """
-    unknown = [s for s in statistics if s not in INTERVAL_STATISTICS]
-    if unknown:
-        raise ValueError(f"Unknown statistic '{unknown[0]}': use one of {', '.join(INTERVAL_STATISTICS)}.")
-    if not 1e-12 <= relative_accuracy <= 0.5:
-        raise ValueError(f"The relative accuracy must be between 1e-12 and 0.5, not {relative_accuracy}.")
+    for statistic in statistics:
+        refuse_unless(OneOf(*INTERVAL_STATISTICS), "statistics", statistic)
     boxes = scaled_boxes(lo, hi, multiplicity, weights)
-    factor = 1.0
-    if unbiased:
-        if boxes.total < 2:
-            raise ValueError("Unbiased statistics need at least two records of weight above 0.")
-        factor = boxes.total / (boxes.total - 1) if weights is None else 1 / (1 - boxes.squares)
+    factor = _unbiased_factor(boxes, weights is not None) if unbiased else 1.0
     columns = range(len(boxes.lo))
     variances = [variance_range(boxes, i) for i in columns] if set(statistics) - {"mean", "covariance"} else []
-    result = []
-    for statistic in statistics:
-        sets: list[tuple[int, ...]] = [(i,) for i in columns]
-        for used in combinations(columns, 2) if statistic in ("covariance", "correlation") else sets:
-            if statistic == "mean":
-                found = mean_range(boxes, used[0])
-            elif statistic == "variance":
-                found = variances[used[0]]
-            elif statistic == "standard_deviation":
-                found = _root(variances[used[0]])
-            elif statistic == "covariance":
-                found = covariance_range(boxes, used[0], used[-1], relative_accuracy)
-            else:
-                found = correlation_range(boxes, used[0], used[-1], variances, relative_accuracy)
-            result.append(_row(boxes, statistic, used, found, factor))
-    return result
+    return [
+        _row(boxes, statistic, used, _range(boxes, statistic, used, variances, relative_accuracy), factor)
+        for statistic in statistics
+        for used in combinations(columns, STATISTICS[statistic] or 0)
+    ]
 
 
-def covariance_range(boxes: Boxes, first: int, second: int, relative: float) -> Range:
-    """Range of the covariance of two columns, in scaled units."""
+def _unbiased_factor(boxes: ScaledBoxes, weighted: bool) -> float:
+    """Return by what the population form of a variance is multiplied to be unbiased."""
+    if boxes.total < 2:
+        raise ValueError(f"unbiased must be false for fewer than two records of weight above 0; got {boxes.total}.")
+    return 1 / (1 - boxes.squares) if weighted else boxes.total / (boxes.total - 1)
+
+
+def _range(boxes: ScaledBoxes, statistic: str, used: tuple[int, ...], variances: list[Range], relative: float) -> Range:
+    """Find the range of one statistic of one set of columns, in scaled units."""
+    match statistic:
+        case "mean":
+            return mean_range(boxes, used[0])
+        case "variance":
+            return variances[used[0]]
+        case "standard_deviation":
+            return _root(variances[used[0]])
+        case "covariance":
+            return _covariance_range(boxes, used[0], used[1], relative)
+        case _:
+            return _correlation_range(boxes, used[0], used[1], variances, relative)
+
+
+def _covariance_range(boxes: ScaledBoxes, first: int, second: int, relative: float) -> Range:
+    """Find the range of the covariance of two columns, in scaled units."""
     if not (boxes.lo[[first, second]].any(axis=1) | boxes.hi[[first, second]].any(axis=1)).all():
         return Range(0.0, 0.0, 0.0, 0.0)  # a constant column
     middle = boxes.middle
@@ -153,8 +181,8 @@ def covariance_range(boxes: Boxes, first: int, second: int, relative: float) -> 
     return Range(-bottom.upper, top.upper, bottom.upper - bottom.reached, top.upper - top.reached)
 
 
-def correlation_range(boxes: Boxes, first: int, second: int, variances: list[Range], relative: float) -> Range:
-    """Range of the correlation of two columns."""
+def _correlation_range(boxes: ScaledBoxes, first: int, second: int, variances: list[Range], relative: float) -> Range:
+    """Find the range of the correlation of two columns."""
     if min(variances[first].upper, variances[second].upper) == 0:
         return Range(-1.0, 1.0, np.nan, np.nan)
     top, top_reached = correlation_upper(boxes, first, second, variances, 1.0, relative)
@@ -164,19 +192,19 @@ def correlation_range(boxes: Boxes, first: int, second: int, variances: list[Ran
 
 
 def _root(variance: Range) -> Range:
-    """Range of the standard deviation."""
+    """Return the range of a standard deviation."""
     lower, upper = float(np.sqrt(variance.lower)) * (1 - 2 * EPS), float(np.sqrt(variance.upper)) * (1 + 2 * EPS)
     reached_low = float(np.sqrt(variance.lower + variance.lower_looseness)) * (1 + 4 * EPS)
     reached_high = float(np.sqrt(max(variance.upper - variance.upper_looseness, 0.0))) * (1 - 4 * EPS)
     return Range(lower, upper, reached_low - lower, upper - reached_high)
 
 
-def _row(boxes: Boxes, statistic: str, used: tuple[int, ...], found: Range, factor: float) -> IntervalStatistic:
+def _row(boxes: ScaledBoxes, statistic: str, used: tuple[int, ...], ends: Range, factor: float) -> IntervalStatistic:
     """Bring a range back to the units of the data, with the estimate and its errors."""
     points, half = boxes.middle[list(used)], boxes.half[list(used)]
     midpoint = influence(statistic, points, boxes.share)
-    linear = float(np.sum(boxes.share * np.sum(np.abs(midpoint.slopes) * half, axis=0))) if half.any() else 0.0
-    error = float(np.sqrt(np.sum(boxes.share**2 / boxes.records * midpoint.psi**2)))
+    linear = midpoint.linear_halfwidth(boxes.share, half) if half.any() else 0.0
+    error = midpoint.standard_error(boxes.share, boxes.records)
     exponent, grow, offset = 0, 1.0, 0.0
     if statistic != "correlation":
         exponent = boxes.scale(*used) * (2 if statistic == "variance" else 1)
@@ -184,7 +212,7 @@ def _row(boxes: Boxes, statistic: str, used: tuple[int, ...], found: Range, fact
             offset = float(boxes.center[used[0]])
         else:
             grow = float(np.sqrt(factor)) if statistic == "standard_deviation" else factor
-    lower, upper = found.lower * grow, found.upper * grow
+    lower, upper = ends.lower * grow, ends.upper * grow
     if grow != 1.0:
         lower, upper = lower - 4 * EPS * abs(lower), upper + 4 * EPS * abs(upper)
 
@@ -198,15 +226,15 @@ def _row(boxes: Boxes, statistic: str, used: tuple[int, ...], found: Range, fact
     rounding = 4 * EPS * max(abs(low), abs(high)) if np.isfinite(low) and np.isfinite(high) else 0.0
     estimate = unit(midpoint.estimate) + offset
     return IntervalStatistic(
-        statistic,
-        used,
+        statistic=statistic,
+        columns=used,
         # Rounding may put the estimate of an exact column outside its own range by an ulp.
-        min(max(estimate, low), high) if np.isfinite(estimate) else estimate,
-        low,
-        high,
-        unit(found.lower_looseness) + rounding,
-        unit(found.upper_looseness) + rounding,
-        unit(linear),
-        unit(error),
-        boxes.total,
+        estimate=min(max(estimate, low), high) if np.isfinite(estimate) else estimate,
+        lower=low,
+        upper=high,
+        lower_looseness=unit(ends.lower_looseness) + rounding,
+        upper_looseness=unit(ends.upper_looseness) + rounding,
+        linear_halfwidth=unit(linear),
+        standard_error=unit(error),
+        records=boxes.total,
     )

@@ -1,4 +1,10 @@
-"""Interval linear systems: all solutions of all systems whose entries lie within given ranges.
+"""The normal equations of all tables within the boxes: bounds of their solutions, and how near to singular they come.
+
+A table's regression coefficients solve a linear system whose entries lie within known ranges.  Where that system is
+near the identity its solutions are bounded by it alone.  Else they are bounded by the least standard deviation that any
+combination of the predictors has in any table: for every direction d the least standard deviation of d z over all
+tables is known exactly, and it changes by no more than the sum of |change of d_i| times the largest standard deviation
+of z_i, so finitely many directions bound it for all.
 
 References
 ----------
@@ -7,43 +13,130 @@ A. Neumaier, "Interval Methods for Systems of Equations" (1990), Chapter 4.
 
 from __future__ import annotations
 
+import heapq
+from dataclasses import replace
+
 import numpy as np
 
 from duckanon.common.arrays import Floats
-from duckanon.intervals.scaled import EPS
+from duckanon.intervals.moments import Range, variance_range
+from duckanon.intervals.scaled import EPS, ScaledBoxes
 
-_SWEEPS = 50
+_SWEEPS = 50  # of Gauss-Seidel over all equations; what a sweep gains shrinks geometrically
+_SETTLED = 1e-9  # relative change of the bounds at which the sweeps end
+_DIRECTIONS = 600  # at most so many directions are looked at
+_ENOUGH = 0.7  # share of the smallest value seen at which a bound is good enough
 
 
 def start_bound(matrix: Floats, right: Floats) -> Floats | None:
-    """Bound the solutions of an interval linear system near the identity; None where it is too far from that."""
+    """Bound the solutions of an interval linear system near the identity.
+
+    Parameters
+    ----------
+    matrix : float64, equations x unknowns x 2
+        Lower and upper ends of the coefficients.
+    right : float64, equations x 2
+        Lower and upper ends of the right sides.
+
+    Returns
+    -------
+    float64, one per unknown, or None
+        Bounds of the solutions' absolute values; None where the matrix is too far from the identity.
+    """
     size = len(right)
-    most = np.abs(matrix - np.eye(size)[:, :, None]).max(axis=2)
-    if np.abs(np.linalg.eigvals(most)).max() >= 1 - 1e-9:
+    distance = np.abs(matrix - np.eye(size)[:, :, None]).max(axis=2)
+    if np.abs(np.linalg.eigvals(distance)).max() >= 1 - 1e-9:  # the iteration below would hardly contract
         return None
-    # |delta| <= |right| + most |delta|; any positive vector that satisfies it strictly is a bound.
-    bound = np.linalg.solve(np.eye(size) - most, np.abs(right).max(axis=1) * (1 + 1e-9) + 1e-300)
-    if (bound <= 0).any() or (np.abs(right).max(axis=1) + most @ bound > bound).any():
+    # |delta| <= |right| + distance |delta|; any positive vector that satisfies it strictly is a bound.  So the right
+    # side is made a little larger, and above 0.
+    bound = np.linalg.solve(np.eye(size) - distance, np.abs(right).max(axis=1) * (1 + 1e-9) + 1e-300)
+    if (bound <= 0).any() or (np.abs(right).max(axis=1) + distance @ bound > bound).any():
         return None
     return np.asarray(bound)
 
 
 def narrowed(matrix: Floats, right: Floats, bound: Floats) -> Floats:
-    """Narrow the solutions of an interval linear system equation by equation (Gauss-Seidel)."""
+    """Narrow the solutions of an interval linear system equation by equation (Gauss-Seidel).
+
+    Parameters
+    ----------
+    matrix, right
+        As for `start_bound`.
+    bound : float64, one per unknown
+        Bounds of the solutions' absolute values.
+
+    Returns
+    -------
+    float64, unknowns x 2
+        Lower and upper ends of the solutions.
+    """
     size = len(right)
     delta = np.stack([-bound, bound], axis=1)
     for _ in range(_SWEEPS):
         before = delta.copy()
-        for q in range(size):
-            rest = right[q].copy()
-            for i in range(size):
-                if i != q:
-                    products = np.outer(matrix[q, i], delta[i]).ravel()
+        for row in range(size):
+            rest = right[row].copy()
+            for column in range(size):
+                if column != row:
+                    products = np.outer(matrix[row, column], delta[column]).ravel()
                     rest += np.array([-products.max(), -products.min()])
-            if matrix[q, q, 0] > 0:
-                quotients = np.divide.outer(rest, matrix[q, q]).ravel()
+            if matrix[row, row, 0] > 0:
+                quotients = np.divide.outer(rest, matrix[row, row]).ravel()
                 slack = 16 * EPS * np.abs(quotients).max()
-                delta[q] = [max(delta[q, 0], quotients.min() - slack), min(delta[q, 1], quotients.max() + slack)]
-        if np.abs(delta - before).max() <= 1e-9 * np.abs(delta).max():
+                delta[row] = [max(delta[row, 0], quotients.min() - slack), min(delta[row, 1], quotients.max() + slack)]
+        if np.abs(delta - before).max() <= _SETTLED * np.abs(delta).max():
             break
     return delta
+
+
+def _form_variance(boxes: ScaledBoxes, form: Floats) -> Range:
+    """Range of the variance of a linear form of the columns."""
+    middle, reach = form @ boxes.middle, np.abs(form) @ boxes.half
+    rounding = (8 + 4 * len(form)) * EPS * (np.abs(form) @ (np.abs(boxes.middle) + boxes.half))
+    size = float((np.abs(middle) + reach + rounding).max()) or 1.0
+    # The form is brought to scale as a column would be.
+    lo, hi = (middle - reach - rounding) / size, (middle + reach + rounding) / size
+    variance = variance_range(replace(boxes, lo=lo[None], hi=hi[None]), 0)
+    slack = 1 + 16 * EPS
+    return Range(variance.lower * size**2 / slack, variance.upper * size**2 * slack, np.nan, np.nan)
+
+
+def least_deviation(boxes: ScaledBoxes, rows: Floats) -> float:
+    """Bound from below the standard deviation of d z over all tables and all unit vectors d.
+
+    Parameters
+    ----------
+    boxes : ScaledBoxes
+        The boxes.
+    rows : float64, forms x columns
+        The forms z.
+
+    Returns
+    -------
+    float
+        The bound; 0 where some table may have linearly dependent forms, or that could not be ruled out in time.
+    """
+    size = len(rows)
+    largest = np.sqrt([_form_variance(boxes, row).upper for row in rows])
+    # Cells of directions on the surface of a cube, the one with the lowest bound first; numbers decide among equals.
+    cells: list[tuple[float, int, Floats, Floats]] = []
+    smallest, looked = np.inf, 0
+
+    def add_cell(center: Floats, half: Floats) -> None:
+        nonlocal smallest, looked
+        looked += 1
+        deviation = float(np.sqrt(_form_variance(boxes, center @ rows).lower))
+        smallest = min(smallest, deviation / float(np.linalg.norm(center)))
+        bound = (deviation - float(half @ largest)) / float(np.linalg.norm(np.abs(center) + half))
+        heapq.heappush(cells, (bound, looked, center, half))
+
+    for axis in range(size):
+        # Opposite directions have the same variance: one face of each pair will do.
+        add_cell(np.eye(size)[axis], np.ones(size) - np.eye(size)[axis])
+    while cells[0][0] < _ENOUGH * smallest and looked < _DIRECTIONS and smallest > 0:
+        _, _, center, half = heapq.heappop(cells)
+        axis = int(np.argmax(half * largest))
+        for side in (-0.5, 0.5):
+            shift = np.eye(size)[axis] * half[axis]
+            add_cell(center + side * shift, half - 0.5 * shift)
+    return max(cells[0][0] * (1 - 64 * EPS), 0.0)

@@ -1,16 +1,16 @@
-"""The largest product of two linear forms over every box: the one pass over the data behind all two-way statistics.
+"""The largest product of two linear forms over every box: the pass over the data behind all statistics of two columns.
 
 For two linear forms a(x) and r(x) of a record and any numbers u, v, every table has
 
     cov(a, r) = mean((a - u)(r - v)) - (mean(a) - u)(mean(r) - v),
 
-and the first term is largest when every record is at its best place in its box, which is found box by box.  A box looks
+and the first term is largest when every record is at the best point of its box, which is found box by box.  A box looks
 like a zonotope in the plane of a and r, with edges in the same directions for all boxes, so its vertices are found
 without sorting.  The largest product is at a vertex, or inside an edge that falls where a rises.
 
 References
 ----------
-`ERRATA.md`, "Exact ranges over boxes": separable bounds.
+REFERENCES.md, Boxes, "Exact ranges over boxes": separable bounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon.common.arrays import Floats
-from duckanon.intervals.scaled import EPS, Boxes
+from duckanon.intervals.scaled import EPS, ScaledBoxes
 
 _LEVEL = 1e-100  # an edge this flat is as good as its ends, and its slope would overflow
 _CHUNK = 1 << 13  # boxes at a time, so that the temporary arrays stay in the cache
@@ -28,7 +28,7 @@ _CHUNK = 1 << 13  # boxes at a time, so that the temporary arrays stay in the ca
 
 @dataclass(frozen=True)
 class Peak:
-    """What the best places for one (u, v) give.
+    """What a table gives in which every record is at the best point of its box for one (u, v).
 
     Attributes
     ----------
@@ -37,9 +37,9 @@ class Peak:
     exact : float
         The same as computed.
     mean_a, mean_r : float
-        The means of the forms when every record is at its best place.
+        The means of the forms in that table.
     second : 2 x 2 float64 or None
-        The second moments of a and r about (u, v) there.
+        The second moments of a and r about (u, v) in that table.
     """
 
     value: float
@@ -54,13 +54,13 @@ class Forms:
 
     Parameters
     ----------
-    boxes : Boxes
+    boxes : ScaledBoxes
         The boxes.
     a, r : array of float, one per column
         Coefficients of the forms.
     """
 
-    def __init__(self, boxes: Boxes, a: Floats, r: Floats) -> None:
+    def __init__(self, boxes: ScaledBoxes, a: Floats, r: Floats) -> None:
         a, r = np.asarray(a, dtype=np.float64), np.asarray(r, dtype=np.float64)
         used = np.flatnonzero((a != 0) | (r != 0))
         middle, half = boxes.middle[used], boxes.half[used]
@@ -102,7 +102,15 @@ class Forms:
         ]
 
     def peak(self, u: float, v: float, moments: bool = False) -> Peak:
-        """Put every record at the best place of its box for (a - u)(r - v)."""
+        """Put every record at the best point of its box for (a - u)(r - v).
+
+        Parameters
+        ----------
+        u, v : float
+            What is taken from the two forms.
+        moments : bool
+            Whether to compute second moments as well.
+        """
         starts = range(0, len(self._share), _CHUNK)
         parts = np.array([self._part(slice(at, at + _CHUNK), u, v, moments) for at in starts])
         value, total_a, total_r, aa, ar, rr = (float(np.sum(part.copy())) for part in parts.T)

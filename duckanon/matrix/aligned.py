@@ -1,4 +1,4 @@
-"""Original, release and other tables as matrices that are coded alike, by the original."""
+"""Original, release and other tables as matrices with one encoding, which is fitted to the original."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from duckanon.common.arguments import spelled
 from duckanon.common.arrays import Array
 from duckanon.matrix.encoding import Encoding
 from duckanon.matrix.fit import fit
@@ -17,7 +16,7 @@ from duckanon.matrix.pairs import kind_of
 
 @dataclass(frozen=True)
 class Measured:
-    """Matrices that are coded alike.
+    """Matrices with one encoding.
 
     Attributes
     ----------
@@ -62,7 +61,7 @@ def aligned(
 
 
 def both_there(original: pa.Table | None, released: pa.Table | None) -> tuple[pa.Table, pa.Table]:
-    """Refuse tables without rows; return the released one with its columns as the original spells and orders them."""
+    """Refuse tables without rows; give the released columns the names and the order of the original's."""
     for role, table in (("original", original), ("released", released)):
         if table is None:
             raise ValueError(f"the {role} table has no rows; give one that has.")
@@ -79,24 +78,24 @@ def encoded(
     ValueError
         For NaN and infinity, types that cannot be coded, and columns of more than 1,000 categories.
     """
-    encoding, _ = fit(original, log=spelled("log", log, original.column_names), nulls="category", lenient=True)
+    encoding, _ = fit(original, log=log, nulls="category", lenient=True)
     first, second = (encoding.matrix(table) for table in (original, released))
     return Measured(encoding, first, second, [None if table is None else encoding.matrix(table) for table in others])
 
 
 def unscaled(encoding: Encoding, matrix: Array) -> Array:
     """Give numbers (their logarithms) their own scale and origin back; categories stay as they are."""
-    own = np.array(matrix, np.float64)
+    result = np.array(matrix, np.float64)
     for column, group in zip(encoding.columns, encoding.groups, strict=True):
         deviation = getattr(column, "deviation", None)
         if deviation is not None:
-            own[:, group.start] = own[:, group.start] * deviation + column.mean  # type: ignore[union-attr]
-    return own
+            result[:, group.start] = result[:, group.start] * deviation + column.mean  # type: ignore[union-attr]
+    return result
 
 
 def _spelled(original: pa.Table, table: pa.Table) -> pa.Table:
-    places = {name.lower(): place for place, name in enumerate(table.column_names)}
-    return table.select([places[name.lower()] for name in original.column_names]).rename_columns(original.column_names)
+    indices = {name.lower(): index for index, name in enumerate(table.column_names)}
+    return table.select([indices[name.lower()] for name in original.column_names]).rename_columns(original.column_names)
 
 
 def _refuse_other_kind(name: str, role: str, first: pa.DataType, second: pa.DataType) -> None:

@@ -1,4 +1,4 @@
-"""What the spectral releases read from an Arrow column and write back: exact codes, floats or categories."""
+"""Arrow columns as numpy arrays and back: exact codes, floats or categories."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from duckanon.common.arrays import Array, Bools, Floats, Ints, Reals
+from duckanon.common.kinds import is_number, is_text
+
 Kind: TypeAlias = Literal["exact", "float", "category"]
-Codes: TypeAlias = "NDArray[np.int64]"
-Floats: TypeAlias = "NDArray[np.float64]"
-Mask: TypeAlias = "NDArray[np.bool_]"
 
 _SIGN = np.uint64(2**63)
 _WIDE_DICTIONARY = 4096  # a longer dictionary is probably that of a larger table: only the values that occur are listed
@@ -29,7 +29,7 @@ def kind_of(name: str, type_: pa.DataType) -> Kind:
     types = pa.types
     if types.is_floating(type_):
         return "float"
-    if types.is_integer(type_) or types.is_decimal(type_) or is_moment(type_):
+    if is_number(type_) or is_moment(type_):
         return "exact"
     if types.is_boolean(type_) or is_text(type_):
         return "category"
@@ -40,11 +40,6 @@ def kind_of(name: str, type_: pa.DataType) -> Kind:
     raise ValueError(
         f'column "{name}" must hold numbers, booleans, texts, dates or times; got {type_}: cast it or leave it out.'
     )
-
-
-def is_text(type_: pa.DataType) -> bool:
-    """Say whether a type is one of Arrow's texts."""
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
 
 
 def is_moment(type_: pa.DataType) -> bool:
@@ -63,12 +58,12 @@ def scale_of(type_: pa.DataType) -> int:
     return int(type_.scale) if pa.types.is_decimal(type_) else 0
 
 
-def valid_of(array: pa.Array) -> Mask | None:
+def valid_of(array: pa.Array) -> Bools | None:
     """Return which rows are not NULL, None where all are."""
     return array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
 
 
-def codes_of(name: str, array: pa.Array) -> Codes:
+def codes_of(name: str, array: pa.Array) -> Ints:
     """Read a column of whole steps as signed 64-bit codes; what stands at NULLs is arbitrary."""
     type_ = array.type
     if pa.types.is_decimal(type_):
@@ -79,7 +74,7 @@ def codes_of(name: str, array: pa.Array) -> Codes:
     return values.astype(np.int64, copy=False)
 
 
-def floats_of(array: pa.Array) -> NDArray[np.floating[Any]]:
+def floats_of(array: pa.Array) -> Reals:
     """Read a column of floats in their own precision; what stands at NULLs is arbitrary."""
     return _buffer(array, storage_of(array.type))
 
@@ -90,7 +85,7 @@ def real_values(array: pa.Array) -> Floats:
     return values
 
 
-def array_of(values: NDArray[Any], type_: pa.DataType, valid: Mask | None = None) -> pa.Array:
+def array_of(values: Array, type_: pa.DataType, valid: Bools | None = None) -> pa.Array:
     """Make an Arrow column of codes or floats, the other way round than `codes_of` and `floats_of`."""
     if pa.types.is_decimal(type_):
         words = np.empty((len(values), 2), np.int64)
@@ -121,7 +116,7 @@ def indices_of(array: pa.Array) -> tuple[NDArray[np.intp], list[Any]]:
     return indices.to_numpy().astype(np.intp, copy=False), values
 
 
-def categories_of(codes: NDArray[Any], values: list[Any], type_: pa.DataType) -> pa.Array:
+def categories_of(codes: Array, values: list[Any], type_: pa.DataType) -> pa.Array:
     """Make an Arrow column of categories; a value of None is NULL."""
     if not pa.types.is_dictionary(type_):
         plain = pa.large_string() if pa.types.is_string_view(type_) else type_
@@ -141,19 +136,19 @@ def storage_of(type_: pa.DataType) -> np.dtype[Any]:
     return np.dtype(f"{'i' if pa.types.is_signed_integer(type_) else 'u'}{type_.bit_width // 8}")
 
 
-def _buffer(array: pa.Array, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _buffer(array: pa.Array, dtype: np.dtype[Any]) -> Array:
     data = array.buffers()[1]
     if len(array) == 0 or data is None:
         return np.zeros(len(array), dtype)
     return np.frombuffer(data, dtype, count=len(array), offset=array.offset * dtype.itemsize)
 
 
-def _from_buffer(values: NDArray[Any], type_: pa.DataType, valid: Mask | None) -> pa.Array:
+def _from_buffer(values: Array, type_: pa.DataType, valid: Bools | None) -> pa.Array:
     bits = None if valid is None else pa.array(valid).buffers()[1]
     return pa.Array.from_buffers(type_, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
 
 
-def _decimal_codes(name: str, array: pa.Array) -> Codes:
+def _decimal_codes(name: str, array: pa.Array) -> Ints:
     if not pa.types.is_decimal128(array.type):
         try:
             array = array.cast(pa.decimal128(38, array.type.scale))

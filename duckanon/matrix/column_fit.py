@@ -8,12 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from duckanon.common.arrays import Bools, Floats, Ints, Reals
 from duckanon.matrix.arrow import (
-    Codes,
-    Floats,
-    Mask,
     codes_of,
     floats_of,
     indices_of,
@@ -28,9 +25,12 @@ from duckanon.matrix.wide import Shifted, Wide
 Map: TypeAlias = list[dict[int, float]]  # one matrix column each: coefficients by row of the wide matrix
 
 MOST_CATEGORIES = 1000
+"""Each category is a column of the matrix, and the covariance grows with the square of their number."""
 MOST_DECIMALS = 6
+"""Numbers with more decimals count as unrounded."""
 HEAVY_SKEWNESS = 2.0
-_FEWEST_DECIMALS = -6
+"""That of an exponential distribution: beyond it a logarithm is worth trying."""
+_FEWEST_DECIMALS = -6  # numbers rounded to millions
 _SAMPLE = 1024  # rows looked at first: most columns turn out there to have no step or decimals of their own
 
 
@@ -80,7 +80,7 @@ class NumberSeen:
         self.raw.write(shifted, valid, self.wide, self.log is None)
 
     def finish(self, rows: int, lenient: bool = False) -> tuple[NumberColumn, Map, Floats]:
-        """Fit the column: also the rows of the affine map from the wide matrix to the encoded one."""
+        """Fit the column; return it with its rows of the affine map from the wide matrix to the encoded one."""
         if self.count == 0:
             raise ValueError(f'column "{self.name}" holds nothing but NULL; leave it out of cols.')
         if self.low == self.high and not self.null_count and not lenient:
@@ -88,10 +88,10 @@ class NumberSeen:
         used, logged = self.raw, False
         mean, deviation, skewness = self.raw.moments(self.count, self.wide)
         if self.logs is not None:
-            of_logs = self.logs.moments(self.count, self.wide)
-            if self.log or (skewness > HEAVY_SKEWNESS and abs(of_logs[2]) < skewness):
+            moments_of_logs = self.logs.moments(self.count, self.wide)
+            if self.log or (skewness > HEAVY_SKEWNESS and abs(moments_of_logs[2]) < skewness):
                 used, logged = self.logs, True
-                mean, deviation, skewness = of_logs
+                mean, deviation, skewness = moments_of_logs
         deviation = deviation or 1.0
         centre = used.shift + used.scale * mean
         from_origin = self.low - self.origin if self.exact and not logged else 0
@@ -117,7 +117,7 @@ class NumberSeen:
             constants.append(-1.0)
         return column, map_rows, np.array(constants)
 
-    def _read_logs(self, numbers: Any, valid: Mask | None) -> None:
+    def _read_logs(self, numbers: Any, valid: Bools | None) -> None:
         if not self._positive():
             self.log, self.logs = False, None
             return
@@ -139,7 +139,7 @@ class NumberSeen:
     def _from_zero(self, numbers: Any) -> Floats:
         return above(numbers, zero_of(self.type)) if self.exact else numbers.astype(np.float64, copy=False)
 
-    def _read_codes(self, codes: Codes, low: int, high: int) -> Floats:
+    def _read_codes(self, codes: Ints, low: int, high: int) -> Floats:
         if is_moment(self.type) and max(-low, high) >= 2 ** (31 if self.type.bit_width == 32 else 63) - 1:
             raise ValueError(f'column "{self.name}" holds NaN or infinity; remove these rows or make them NULL.')
         if self.low is None:
@@ -150,7 +150,7 @@ class NumberSeen:
             self._read_steps(codes)
         return above(codes, self.origin)
 
-    def _read_steps(self, codes: Codes) -> None:
+    def _read_steps(self, codes: Ints) -> None:
         if self.high - self.low >= 2**63:
             self.step = 1
             return
@@ -159,7 +159,7 @@ class NumberSeen:
             if self.step != 1 and (self.step == 0 or (part % self.step).any()):
                 self.step = math.gcd(self.step, int(np.gcd.reduce(part)))
 
-    def _read_floats(self, floats: NDArray[np.floating[Any]], low: float, high: float) -> Floats:
+    def _read_floats(self, floats: Reals, low: float, high: float) -> Floats:
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(f'column "{self.name}" holds NaN or infinity; remove these rows or make them NULL.')
         if max(-low, high) > LARGEST:
@@ -206,7 +206,7 @@ class CategoriesSeen:
         self.wide.rows()[slots.take(indices, mode="wrap"), np.arange(len(indices))] = 1.0  # -1, NULL, is the last
 
     def finish(self, rows: int, lenient: bool = False) -> tuple[CategoryColumn, Map, Floats]:
-        """Fit the column: also the rows of the affine map from the wide matrix to the encoded one."""
+        """Fit the column; return it with its rows of the affine map from the wide matrix to the encoded one."""
         known = sorted(value for value in self.values if value is not None)
         if len(self.values) == 1 and not lenient:
             what = "the same value in every row" if known else "nothing but NULL"
@@ -228,6 +228,6 @@ class CategoriesSeen:
             raise ValueError(f'column "{self.name}" has {distinct} values, too many for {self.type}; cast it to text.')
 
 
-def _rounded(floats: NDArray[np.floating[Any]], doubles: Floats, decimals: int) -> bool:
+def _rounded(floats: Reals, doubles: Floats, decimals: int) -> bool:
     rounded = np.round(doubles, decimals)
     return bool((rounded.astype(floats.dtype, copy=False) == floats).all())

@@ -10,10 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from duckanon.common.arrays import Bools, Floats, Ints, Reals
 from duckanon.matrix.arrow import (
-    Codes,
-    Floats,
-    Mask,
     array_of,
     categories_of,
     codes_of,
@@ -30,7 +28,7 @@ from duckanon.matrix.arrow import (
 LARGEST = 1e150  # squares of larger numbers, summed, come near the largest double
 
 
-def above(codes: Codes, low: int) -> Floats:
+def above(codes: Ints, low: int) -> Floats:
     """Subtract a code from codes, exactly even where the difference does not fit a signed 64-bit integer."""
     if len(codes) == 0:
         return np.zeros(0)
@@ -49,7 +47,7 @@ class NumberColumn:
     name, type
         The column's own.
     low, high
-        Its range: codes (see `spectral_types`) for whole steps, floats otherwise.
+        Its range: codes (see `arrow.codes_of`) for whole steps, floats otherwise.
     step
         For codes: all are `low` plus a multiple of it.
     decimals
@@ -78,8 +76,8 @@ class NumberColumn:
         """The number of matrix columns."""
         return 2 if self.nullable else 1
 
-    def fill(self, array: pa.Array, out: NDArray[np.floating[Any]]) -> None:
-        """Write the rows of the matrix for some records; NULL is filled with the mean."""
+    def fill(self, array: pa.Array, out: Reals) -> None:
+        """Write the rows of the matrix for these records; NULL is filled with the mean."""
         valid = valid_of(array)
         numbers = self._numbers(array)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -99,8 +97,8 @@ class NumberColumn:
             if valid is not None:
                 out[1][~valid] = 1.0
 
-    def back(self, rows: NDArray[np.floating[Any]]) -> pa.Array:
-        """Return the numbers of some records: rounded to the column's own steps, inside its range."""
+    def back(self, rows: Reals) -> pa.Array:
+        """Return the numbers of these records: rounded to the column's own steps, inside its range."""
         values = np.multiply(rows[0], self.deviation, dtype=np.float64)
         values += self.mean
         if self.logged:
@@ -121,7 +119,7 @@ class NumberColumn:
         """The smallest number, in code steps for codes."""
         return float(self.low - zero_of(self.type)) if isinstance(self.low, int) else self.low
 
-    def _numbers(self, array: pa.Array) -> NDArray[np.floating[Any]]:
+    def _numbers(self, array: pa.Array) -> Reals:
         if array.type != self.type:
             if is_moment(self.type):
                 array = array.cast(self.type, safe=False)
@@ -132,7 +130,7 @@ class NumberColumn:
                 return values * 10.0 ** scale_of(self.type) - self._from_zero if self._exact else values
         return above(codes_of(self.name, array), int(self.low)) if self._exact else floats_of(array)
 
-    def _coded(self, values: Floats) -> Codes:
+    def _coded(self, values: Floats) -> Ints:
         steps = (int(self.high) - int(self.low)) // self.step
         highest = float(steps)
         if int(highest) > steps:  # rounded up: past 2^53 steps not every count is a double
@@ -170,8 +168,8 @@ class CategoryColumn:
         """The number of matrix columns."""
         return 1 if len(self.values) == 2 else len(self.values)
 
-    def fill(self, array: pa.Array, out: NDArray[np.floating[Any]]) -> None:
-        """Write the rows of the matrix for some records; a value that was never seen is 0 or -1 throughout."""
+    def fill(self, array: pa.Array, out: Reals) -> None:
+        """Write the rows of the matrix for these records; a value that was never seen is 0 or -1 throughout."""
         if kind_of(self.name, array.type) != "category":
             raise ValueError(f'column "{self.name}" must hold categories ({self.type}); got {array.type}.')
         indices, listed = indices_of(array)
@@ -189,7 +187,7 @@ class CategoryColumn:
             rows = rows[records]
         out[rows, records] = 1.0
 
-    def back(self, rows: NDArray[np.floating[Any]]) -> pa.Array:
+    def back(self, rows: Reals) -> pa.Array:
         """Return the category of every record: by sign, or the largest of its group."""
         if self.width == 1:
             return categories_of((rows[0] > 0).astype(np.int16), list(self.values), self.type)
@@ -199,11 +197,11 @@ class CategoryColumn:
 SpectralColumn = NumberColumn | CategoryColumn
 
 
-def _largest(rows: NDArray[np.floating[Any]]) -> NDArray[np.int16]:
+def _largest(rows: Reals) -> NDArray[np.int16]:
     """Return the index of the largest row for every column, without the transposition of numpy's argmax."""
     best = rows[0].copy()
     winner = np.zeros(rows.shape[1], np.int16)
-    above_best: Mask = np.empty(rows.shape[1], np.bool_)
+    above_best: Bools = np.empty(rows.shape[1], np.bool_)
     for index in range(1, len(rows)):
         np.greater(rows[index], best, out=above_best)
         np.copyto(winner, np.int16(index), where=above_best)

@@ -8,30 +8,34 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from duckanon.common.arrays import Array
 from duckanon.matrix.columns import SpectralColumn
 
 FEWEST_ROWS = 200
+"""The least that a spectral release takes: components of fewer records show single ones (REFERENCES.md, Thesis, point
+10)."""
 ROWS_PER_COMPONENT = 8
+"""The same for tables of many components."""
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the columns of a table become those of a matrix, fitted by `spectral_moments.fit`.
+    """How the columns of a table become those of a matrix, fitted by `fit.fit`.
 
     Attributes
     ----------
     columns
-        One a source column.
+        How each source column is coded.
     schema
         The source's.
 
     Notes
     -----
-    Categories are coded as in section 4.1 of the thesis, one +-1 column a value, and come back by the largest of their
-    group. Corrected: a threshold at 0 leaves rows with no category or several ones. Numbers come back with the decimals
-    and inside the range that their column had; unrounded, a classifier tells a release from its original every time.
+    Categories are coded as in Thesis, Section 4.1, one +-1 column per value, and come back by the largest of their
+    group. Corrected: a threshold at 0 leaves rows with no category or several (REFERENCES.md, Thesis, point 6). Numbers
+    come back with the decimals and inside the range that their column had; unrounded, a classifier tells a release from
+    its original every time.
     """
 
     columns: tuple[SpectralColumn, ...]
@@ -48,7 +52,7 @@ class Encoding:
         ends = list(accumulate((column.width for column in self.columns), initial=0))
         return [slice(start, end) for start, end in pairwise(ends)]
 
-    def matrix(self, table: pa.Table | pa.RecordBatch, dtype: Any = np.float64) -> NDArray[Any]:
+    def matrix(self, table: pa.Table | pa.RecordBatch, dtype: Any = np.float64) -> Array:
         """Encode rows of this table or of another one with the same columns.
 
         Parameters
@@ -75,7 +79,7 @@ class Encoding:
                 start += piece.num_rows
         return out
 
-    def features(self, batch: pa.RecordBatch, dtype: Any = np.float64, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def features(self, batch: pa.RecordBatch, dtype: Any = np.float64, out: Array | None = None) -> Array:
         """Encode one batch the other way round, matrix columns x records, into `out` where it is given."""
         if out is None:
             out = np.empty((self.width, batch.num_rows), dtype)
@@ -88,7 +92,7 @@ class Encoding:
             column.fill(batch.column(index), out[group])
         return out
 
-    def table(self, matrix: NDArray[Any]) -> pa.Table:
+    def table(self, matrix: Array) -> pa.Table:
         """Decode a matrix, records x matrix columns, into a table of the source's schema."""
         rows = max(1, 2**20 // self.width)
         batches = [
@@ -96,7 +100,7 @@ class Encoding:
         ]
         return pa.Table.from_batches(batches, self.schema)
 
-    def batch(self, features: NDArray[Any]) -> pa.RecordBatch:
+    def batch(self, features: Array) -> pa.RecordBatch:
         """Decode one batch the other way round, matrix columns x records."""
         arrays = [column.back(features[group]) for column, group in zip(self.columns, self.groups, strict=True)]
         return pa.record_batch(arrays, schema=self.schema)
@@ -108,7 +112,7 @@ def refuse_too_few(rows: int, rank: int) -> None:
     Raises
     ------
     ValueError
-        For fewer than 200 rows, or fewer than eight a component.
+        For fewer than 200 rows, or fewer than eight per component.
     """
     needed = max(FEWEST_ROWS, ROWS_PER_COMPONENT * rank)
     if rows < needed:

@@ -8,15 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from duckanon.matrix.arrow import Floats, kind_of
+from duckanon.common.arguments import OneOf, refuse_unless, spelled
+from duckanon.common.arrays import Floats
+from duckanon.common.kinds import is_number
+from duckanon.matrix.arrow import kind_of
 from duckanon.matrix.column_fit import CategoriesSeen, NumberSeen
 from duckanon.matrix.encoding import Encoding
 from duckanon.matrix.sources import Source, open_source
 from duckanon.matrix.wide import Wide
 
 _WIDE_CELLS = 2**19  # of the matrix of one step: four megabytes, which the caches of most machines hold
-_MOST_ROWS = 2**16
-_FEWEST_ROWS = 2**10
+_MOST_ROWS = 2**16  # of a step: bounds what a narrow table holds at once
+_FEWEST_ROWS = 2**10  # of a step: with fewer, a wide table spends its time on starting products
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ def fit(
     Parameters
     ----------
     source
-        Anything that `spectral_sources.open_source` takes.
+        Anything that `sources.open_source` takes.
     cols
         The columns; None for all.
     log
@@ -90,6 +93,7 @@ def fit(
 def _fit(
     opened: Source, log: Sequence[str] | None, nulls: str, lenient: bool, tell: Callable[[int], None] | None
 ) -> tuple[Encoding, Moments]:
+    log = spelled("log", log, opened.schema.names)
     _check(opened.schema, log, nulls, 1 if lenient else 2)
     wide = Wide()
     seen = [_seen(column, log, wide) for column in opened.schema]
@@ -113,8 +117,7 @@ def _fit(
 
 
 def _check(schema: pa.Schema, log: Sequence[str] | None, nulls: str, fewest: int) -> None:
-    if nulls not in ("error", "category"):
-        raise ValueError(f"nulls must be 'error' or 'category'; got {nulls!r}.")
+    refuse_unless(OneOf("error", "category"), "nulls", nulls)
     if len(schema) < fewest:
         raise ValueError(f"cols must name at least two columns; got {len(schema)}.")
     for name in log or []:
@@ -125,15 +128,11 @@ def _check(schema: pa.Schema, log: Sequence[str] | None, nulls: str, fewest: int
 def _seen(column: pa.Field, log: Sequence[str] | None, wide: Wide) -> NumberSeen | CategoriesSeen:
     kind = kind_of(column.name, column.type)
     named = None if log is None else column.name in log
-    if named and (kind == "category" or not (pa.types.is_floating(column.type) or _is_number(column.type))):
+    if named and not is_number(column.type):
         raise ValueError(f'column "{column.name}" cannot be logged, for it holds no numbers; got {column.type}.')
     if kind == "category":
         return CategoriesSeen(column.name, column.type, wide)
     return NumberSeen(column.name, column.type, kind == "exact", named, wide)
-
-
-def _is_number(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(type_) or pa.types.is_decimal(type_))
 
 
 def _refuse_nulls(seen: Sequence[NumberSeen | CategoriesSeen]) -> None:
@@ -151,8 +150,8 @@ def _finished(
     mean = wide.totals / rows
     wide_covariance = (wide.products - rows * np.outer(mean, mean)) / max(rows - 1, 1)
     columns, maps, constants = [], [], []
-    for each in seen:
-        column, map_rows, constant = each.finish(rows, lenient)
+    for column_seen in seen:
+        column, map_rows, constant = column_seen.finish(rows, lenient)
         columns.append(column)
         maps += map_rows
         constants.append(constant)

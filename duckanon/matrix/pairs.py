@@ -1,4 +1,4 @@
-"""The columns of an original and a released table side by side, and reports as tables."""
+"""The columns of an original and a released table side by side: numbers, or codes of categories."""
 
 from __future__ import annotations
 
@@ -11,27 +11,20 @@ import pyarrow as pa
 from duckanon.common import values as leaves
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.codes import encode
+from duckanon.common.kinds import is_number, is_text, is_time
+from duckanon.common.labels import MICROSECONDS_PER_DAY
 
 MOST_INDICATORS = 50
 """How many categories of a column, the most frequent ones of the original, get an indicator of their own."""
 
-_DAY = 86_400_000_000.0  # microseconds
-
 
 @dataclass(frozen=True)
 class NumberPair:
-    """A column of numbers or dates (in days since 1970) in both tables; NULL is NaN.
-
-    Attributes
-    ----------
-    step
-        1 where only whole numbers or whole days occur, otherwise 0.
-    """
+    """A column of numbers or dates (in days since 1970) in both tables; NULL is NaN."""
 
     name: str
     original: Floats
     released: Floats
-    step: float
 
 
 @dataclass(frozen=True)
@@ -91,14 +84,14 @@ def pair(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray) -> Pai
         )
     if kinds[0] == "category" or pa.types.is_null(original.type):
         return _categories(name, original, released)
-    return NumberPair(name, numbers_of(name, original), numbers_of(name, released), step_of(original.type))
+    return NumberPair(name, numbers_of(name, original), numbers_of(name, released))
 
 
 def kind_of(kind: pa.DataType) -> str:
     """Tell ``number``, ``time``, ``category``, or ``null`` where a column has no type."""
     if pa.types.is_null(kind):
         return "null"
-    return "number" if leaves.is_number(kind) else "time" if leaves.is_time(kind) else "category"
+    return "number" if is_number(kind) else "time" if is_time(kind) else "category"
 
 
 def step_of(kind: pa.DataType) -> float:
@@ -108,13 +101,13 @@ def step_of(kind: pa.DataType) -> float:
 
 def numbers_of(name: str, column: pa.ChunkedArray) -> Floats:
     """Take a column of numbers, or of dates and timestamps in days since 1970; NULL becomes NaN."""
-    found, valid, scale = leaves.numbers(name, column)
-    if leaves.is_time_scale(scale):
-        found = found / _DAY
+    numbers, valid, _ = leaves.numbers(name, column)
+    if is_time(column.type):
+        numbers = numbers / MICROSECONDS_PER_DAY
     if valid.all():
-        return np.asarray(found, np.float64)
+        return np.asarray(numbers, np.float64)
     filled = np.full(len(valid), np.nan)
-    filled[valid] = found
+    filled[valid] = numbers
     return filled
 
 
@@ -127,9 +120,9 @@ def _categories(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray)
         )
     both = pa.chunked_array([*first.chunks, *second.chunks], first.type)
     codes, count = encode(pa.table({name: both}))[0]
-    where = np.zeros(count, np.int64)
-    where[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    texts = [None if value is None else str(value) for value in both.take(pa.array(where)).to_pylist()]
+    firsts = np.zeros(count, np.int64)
+    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the first row of each code is written last
+    texts = [None if value is None else str(value) for value in both.take(pa.array(firsts)).to_pylist()]
     order = sorted(range(count), key=lambda code: (texts[code] is None, texts[code] or ""))
     rank = np.empty(count, np.int64)
     rank[order] = np.arange(count)
@@ -143,40 +136,38 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_string(column.type) or pa.types.is_string_view(column.type):
+    if is_text(column.type):
         column = column.cast(pa.large_string())
     return column
 
 
-def indicators(column: Pair, *, all_categories: bool = False) -> list[tuple[str, Floats, Floats]]:
+def indicators(column: Pair) -> list[tuple[str, Floats, Floats]]:
     """Take a column as one or several columns of plain numbers of both tables, with their names.
 
     Numbers and dates are themselves, NULL filled with the original's mean, and an indicator of NULL where there are
     NULLs. Two categories are one indicator (0 or 1) of the second, more are one each, at most `MOST_INDICATORS`.
-
-    Parameters
-    ----------
-    column
-        The column in both tables.
-    all_categories
-        Whether two categories get an indicator each.
     """
-    if isinstance(column, NumberPair):
-        absent = np.isnan(column.original), np.isnan(column.released)
-        if not (absent[0].any() or absent[1].any()):
-            return [(column.name, column.original, column.released)]
-        known = column.original[~absent[0]]
-        mean = known.mean() if len(known) else 0.0
-        filled = [
-            np.where(gone, mean, values)
-            for gone, values in zip(absent, (column.original, column.released), strict=True)
-        ]
-        missing = [gone.astype(np.float64) for gone in absent]
-        return [(column.name, filled[0], filled[1]), (f"{column.name} IS NULL", missing[0], missing[1])]
-    count = len(column.texts)
-    frequency = np.bincount(column.original, minlength=count)
+    return _number_indicators(column) if isinstance(column, NumberPair) else _category_indicators(column)
+
+
+def _number_indicators(column: NumberPair) -> list[tuple[str, Floats, Floats]]:
+    tables = (column.original, column.released)
+    missing = [np.isnan(values) for values in tables]
+    if not (missing[0].any() or missing[1].any()):
+        return [(column.name, column.original, column.released)]
+    known = column.original[~missing[0]]
+    mean = known.mean() if len(known) else 0.0
+    filled = [np.where(is_missing, mean, values) for is_missing, values in zip(missing, tables, strict=True)]
+    return [
+        (column.name, filled[0], filled[1]),
+        (f"{column.name} IS NULL", missing[0].astype(np.float64), missing[1].astype(np.float64)),
+    ]
+
+
+def _category_indicators(column: CategoryPair) -> list[tuple[str, Floats, Floats]]:
+    frequency = np.bincount(column.original, minlength=len(column.texts))
     kept = np.sort(np.argsort(-frequency, kind="stable")[:MOST_INDICATORS])
-    if count == 2 and not all_categories:
+    if len(column.texts) == 2:
         kept = np.array([1])
     return [
         (

@@ -53,6 +53,25 @@ class Source:
         if waiting:
             yield _joined(waiting)
 
+    def batches_of(self, total: int, rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Read the rows once more in batches of `rows`, each with the number of rows before it.
+
+        Raises
+        ------
+        ValueError
+            Where there are not as many rows in total as the time before.
+        """
+        start = 0
+        for batch in self.batches(rows):
+            if start + batch.num_rows > total:
+                break
+            yield start, batch
+            start += batch.num_rows
+        if start != total:
+            raise ValueError(
+                f"the source must give the same rows each time that it is read; got {total:,}, then other ones."
+            )
+
     def close(self) -> None:
         """Remove the temporary file, if there is one."""
         if self._spool is not None:
@@ -136,9 +155,7 @@ def _chosen(schema: pa.Schema, cols: Sequence[str] | None) -> pa.Schema:
         if name not in schema.names:
             raise ValueError(f'there is no column "{name}"; the columns are {", ".join(schema.names)}.')
         if names.count(name) > 1 or schema.names.count(name) > 1:
-            raise ValueError(
-                f'column "{name}" is there more than once; give every column once, under a name of its own.'
-            )
+            raise ValueError(f'column "{name}" occurs more than once; give every column once, under a name of its own.')
     return pa.schema([schema.field(name) for name in names])
 
 
@@ -156,7 +173,7 @@ def _parquet_batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def _dataset_batches(dataset: ds.Dataset, names: list[str]) -> Iterator[pa.RecordBatch]:
-    # Little read ahead: the default holds some hundred batches, more than the work itself does.
+    # Read little ahead: by default hundreds of batches are held, which take more memory than the work itself.
     yield from dataset.scanner(columns=names, batch_readahead=2, fragment_readahead=1).to_batches()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from duckanon.matrix.arrow import Floats, Mask
+from duckanon.common.arrays import Bools, Floats
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Shifted:
     scale: float = 0.0
     cubes: float = 0.0
 
-    def write(self, numbers: Floats, valid: Mask | None, wide: Wide, cubes: bool) -> None:
+    def write(self, numbers: Floats, valid: Bools | None, wide: Wide, cubes: bool) -> None:
         """Write the moved and scaled numbers, which are those of the valid records, and add up their cubes if asked."""
         if self.scale == 0.0:
             self.shift = float(numbers.mean())

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon.common.arguments import Whole, generator, refuse_unless
-from duckanon.common.progress import shown
+from duckanon.common.arguments import Whole, checked, generator
 from duckanon.common.reports import report
+from duckanon.common.samples import sampled_rows
 from duckanon.matrix.aligned import aligned, encoded
+from duckanon.measure.declared import COMPARE_RELEASES
 from duckanon.measure.queries.answers import query_utility
 from duckanon.measure.utility.classifiers import detectability
 from duckanon.measure.utility.kernel_components import kernel_utility
 from duckanon.measure.utility.statistics import utility
 from duckanon.privacy.reference_test import privacy_tests
 
-COMPARISON_TYPE = (
-    "STRUCT(release VARCHAR, kind VARCHAR, measure VARCHAR, value DOUBLE, reference_value DOUBLE, pass BOOLEAN)[]"
-)
 _NAME = "_duckanon_release"
 _FEWEST_ROWS = 200
 
 Row = tuple[str, str, float, "float | None", "bool | None"]
 
 
+@checked(max_rows=Whole(_FEWEST_ROWS))
 def compare_releases(
     original: pa.Table | None,
     stacked: pa.Table | None,
@@ -34,6 +34,7 @@ def compare_releases(
     max_rows: int,
     log: list[str] | None,
     seed: int | None,
+    tell: Callable[[float], None],
 ) -> pa.Table:
     """Measure releases of a table.
 
@@ -51,35 +52,37 @@ def compare_releases(
         As for the spectral releases.
     seed
         Makes the drawing repeatable.
+    tell
+        Told the share of the work done.
     """
     random = generator(seed)
-    refuse_unless(Whole(_FEWEST_ROWS), "max_rows", max_rows)
     if stacked is None:
         raise ValueError("the released tables have no rows; give some that have.")
-    original, reference = (None if table is None else _some(table, max_rows, random) for table in (original, reference))
+    original, reference = (
+        None if table is None else _drawn(table, max_rows, random) for table in (original, reference)
+    )
     names = pc.unique(stacked[_NAME]).to_pylist()
-    tell = shown("anon.compare_releases")
     rows: list[tuple[str, Row]] = []
     others: dict[str, float] = {}
-    for place, name in enumerate(sorted(names)):
+    for index, name in enumerate(sorted(names)):
         release = stacked.filter(pc.equal(stacked[_NAME], name)).drop_columns([_NAME])
-        first, second, (other,) = aligned(original, _some(release, max_rows, random), reference=reference)
+        first, second, (other,) = aligned(original, _drawn(release, max_rows, random), reference=reference)
         if other is not None and not others:
             others = _statistics(first, other, log, random)
-        own = _statistics(first, second, log, random)
+        kept = _statistics(first, second, log, random)
         rows += [(name, row) for row in _privacy(first, second, other, log, random)]
-        rows += [(name, ("utility", measure, value, others.get(measure), None)) for measure, value in own.items()]
-        tell((place + 1) / len(names))
+        rows += [(name, ("utility", measure, value, others.get(measure), None)) for measure, value in kept.items()]
+        tell((index + 1) / len(names))
     columns: dict[str, list[Any]] = {"release": [name for name, _ in rows]}
-    for place, field in enumerate(("kind", "measure", "value", "reference_value", "pass")):
-        columns[field] = [row[place] for _, row in rows]
-    return report(columns, COMPARISON_TYPE)
+    for index, field in enumerate(("kind", "measure", "value", "reference_value", "pass")):
+        columns[field] = [row[index] for _, row in rows]
+    return report(columns, COMPARE_RELEASES)
 
 
-def _some(table: pa.Table, rows: int, random: np.random.Generator) -> pa.Table:
+def _drawn(table: pa.Table, rows: int, random: np.random.Generator) -> pa.Table:
     if table.num_rows <= rows:
         return table
-    return table.take(pa.array(np.sort(random.choice(table.num_rows, rows, replace=False))))
+    return table.take(pa.array(sampled_rows(rows, table.num_rows, random)))
 
 
 def _privacy(
@@ -101,8 +104,8 @@ def _statistics(
     original: pa.Table, released: pa.Table, log: list[str] | None, random: np.random.Generator
 ) -> dict[str, float]:
     """Return the numbers that sum up the utility of a release."""
-    found = utility(original, released)
-    medians = dict(zip(found["statistic"].to_pylist(), found["median_difference"].to_pylist(), strict=True))
+    differences = utility(original, released)
+    medians = dict(zip(differences["statistic"].to_pylist(), differences["median_difference"].to_pylist(), strict=True))
     tables = encoded(original, released, [], log)
     kernel = kernel_utility(tables.original, tables.released, random=random)
     queries = query_utility(original, released, random=random)

@@ -1,36 +1,38 @@
-"""The measures of privacy as the SQL functions call them: tables and options by position, in the macros' order."""
+"""The measures of privacy as SQL calls them: tables are coded alike, options are named as in the macros."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckanon.common import progress
-from duckanon.common.arguments import Whole, generator, refuse_unless
+from duckanon.common.arguments import ColumnNames, Whole, checked, generator
 from duckanon.common.codes import encode
 from duckanon.common.reports import report
 from duckanon.matrix.aligned import aligned, encoded
 from duckanon.matrix.pairs import kind_of, numbers_of, plain
 from duckanon.measure.attacks import inference, matching, singling_out
+from duckanon.measure.declared import PRIVACY_TEST
 from duckanon.privacy import prediction, reference_test
 
-PRIVACY_TYPE = (
-    "STRUCT(measure VARCHAR, value DOUBLE, reference_value DOUBLE, ks DOUBLE, p_value DOUBLE, shift DOUBLE, "
-    'shift_bound DOUBLE, "limit" DOUBLE, pass BOOLEAN)[]'
-)
+Tell = Callable[[float], None]
+
 _SAMPLED = 5_000
 
 
+@checked(sample=Whole(1, null=True))
 def prediction_risk(
     original: pa.Table,
     released: pa.Table | None,
+    *,
     k: int,
     sample: int | None,
     log: list[str] | None,
     seed: int | None,
+    tell: Tell,
 ) -> pa.Table:
     """Return the originals looked at, each with its distance, ambiguity and uncertainties."""
     random = generator(seed)
@@ -39,14 +41,13 @@ def prediction_risk(
     rows = tables.original
     looked_at = np.arange(len(rows))
     if sample is not None:
-        refuse_unless(Whole(1), "sample", sample)
         looked_at = np.sort(random.permutation(len(rows))[:sample])
-    found = prediction.measures(rows[looked_at], tables.released, k, tell=progress.shown("anon.prediction_risk"))
+    measures = prediction.measures(rows[looked_at], tables.released, k, tell=tell)
     table = original.take(pa.array(looked_at))
     for name in ("distance", "ambiguity", "uncertainty"):
-        table = table.append_column(f"_duckanon_{name}", pa.array(getattr(found, name)))
+        table = table.append_column(f"_duckanon_{name}", pa.array(getattr(measures, name)))
     for name, group in zip(original.column_names, tables.encoding.groups, strict=True):
-        by_column = found.column_uncertainty[:, group].mean(axis=1)
+        by_column = measures.column_uncertainty[:, group].mean(axis=1)
         table = table.append_column(f"_duckanon_u {name}", pa.array(by_column))
     return table
 
@@ -56,10 +57,12 @@ def privacy_test(
     released: pa.Table | None,
     reference: pa.Table | None,
     holdout: pa.Table | None,
+    *,
     k: int,
     sample: int | None,
     log: list[str] | None,
     seed: int | None,
+    tell: Tell,
 ) -> pa.Table:
     """Test a release against a sample of other people."""
     random = generator(seed)
@@ -72,13 +75,13 @@ def privacy_test(
         holdout=tables.others[1],
         k=k,
         sample=max(20, min(len(tables.original), _SAMPLED)) if sample is None else sample,
-        tell=progress.shown("anon.privacy_test"),
+        tell=tell,
     )
     return privacy_report(tests)
 
 
 def privacy_report(tests: list[reference_test.PrivacyTest]) -> pa.Table:
-    """Make the rows of `PRIVACY_TYPE`."""
+    """Make the rows of `PRIVACY_TEST`."""
     columns: dict[str, list[Any]] = {
         "measure": [test.name for test in tests],
         "reference_value": [test.reference for test in tests],
@@ -86,25 +89,27 @@ def privacy_report(tests: list[reference_test.PrivacyTest]) -> pa.Table:
     }
     for name in ("value", "ks", "p_value", "shift", "shift_bound", "limit"):
         columns[name] = [getattr(test, name) for test in tests]
-    return report(columns, PRIVACY_TYPE)
+    return report(columns, PRIVACY_TEST)
 
 
 def matching_attack(
-    original: pa.Table | None, released: pa.Table | None, key: str, k: int, log: list[str] | None
+    original: pa.Table | None, released: pa.Table | None, *, key: str, k: int, log: list[str] | None
 ) -> pa.Table:
     """Match every original with its nearest released row."""
-    keys, own = _key_apart(original, key)
+    keys, records = _key_apart(original, key)
     released_keys, images = _key_apart(released, key)
-    tables = encoded(*aligned(own, images), log)
+    tables = encoded(*aligned(records, images), log)
     return matching.matching_attack(tables.original, tables.released, keys, released_keys, k)
 
 
+@checked(known_cols=ColumnNames(), secret_cols=ColumnNames(), attacks=Whole(1))
 def linkage_risk(
     original: pa.Table | None,
     released: pa.Table | None,
     control: pa.Table | None,
-    known: list[str],
-    secret: list[str],
+    *,
+    known_cols: list[str],
+    secret_cols: list[str],
     attacks: int,
     tolerance: float,
     log: list[str] | None,
@@ -112,20 +117,16 @@ def linkage_risk(
 ) -> pa.Table:
     """Guess secret columns from known ones by way of the release."""
     random = generator(seed)
-    refuse_unless(Whole(1), "attacks", attacks)
-    for parameter, names in (("known_cols", known), ("secret_cols", secret)):
-        if not isinstance(names, list) or not names:
-            raise ValueError(f"{parameter} must be a list of column names such as ['age', 'zip']; got {names}.")
     tables = encoded(*aligned(original, released, control=control), log)
     names = tables.encoding.schema.names
     groups = {name.lower(): (name, group) for name, group in zip(names, tables.encoding.groups, strict=True)}
     apart = tables.others[0]
     return inference.linkage_risk(
-        _some(tables.original, attacks, random),
+        _drawn(tables.original, attacks, random),
         tables.released,
-        None if apart is None else _some(apart, attacks, random),
-        [groups[name.lower()][1] for name in known],
-        dict(groups[name.lower()] for name in secret),
+        None if apart is None else _drawn(apart, attacks, random),
+        [groups[name.lower()][1] for name in known_cols],
+        dict(groups[name.lower()] for name in secret_cols),
         tolerance=tolerance,
     )
 
@@ -134,6 +135,7 @@ def singling_out_risk(
     original: pa.Table | None,
     released: pa.Table | None,
     control: pa.Table | None,
+    *,
     attacks: int,
     predicate_columns: int,
     seed: int | None,
@@ -151,28 +153,28 @@ def singling_out_risk(
 def _key_apart(table: pa.Table | None, key: str) -> tuple[pa.ChunkedArray | None, pa.Table | None]:
     if table is None:
         return None, None
-    place = next(at for at, name in enumerate(table.column_names) if name.lower() == key.lower())
-    return table.column(place), table.remove_column(place)
+    index = next(index for index, name in enumerate(table.column_names) if name.lower() == key.lower())
+    return table.column(index), table.remove_column(index)
 
 
 def _plain_numbers(tables: list[pa.Table | None], is_ordered: NDArray[np.bool_]) -> list[Any]:
     """Take numbers and dates as they are, categories as codes that are the same in all tables; NaN is NULL."""
-    there = [table for table in tables if table is not None]
-    matrices = [np.empty((table.num_rows, len(is_ordered))) for table in there]
-    for place, name in enumerate(there[0].column_names):
-        if is_ordered[place]:
-            found = [numbers_of(name, table.column(name)) for table in there]
+    given = [table for table in tables if table is not None]
+    matrices = [np.empty((table.num_rows, len(is_ordered))) for table in given]
+    for index, name in enumerate(given[0].column_names):
+        if is_ordered[index]:
+            columns = [numbers_of(name, table.column(name)) for table in given]
         else:
-            texts = [plain(table.column(name)) for table in there]
+            texts = [plain(table.column(name)) for table in given]
             both = pa.chunked_array([chunk for column in texts for chunk in column.chunks], texts[0].type)
             codes = encode(pa.table({name: both}))[0][0].astype(np.float64)
             codes[np.asarray(both.is_null())] = np.nan
-            found = np.split(codes, np.cumsum([len(column) for column in texts])[:-1])
-        for matrix, values in zip(matrices, found, strict=True):
-            matrix[:, place] = values
+            columns = np.split(codes, np.cumsum([len(column) for column in texts])[:-1])
+        for matrix, values in zip(matrices, columns, strict=True):
+            matrix[:, index] = values
     left = iter(matrices)
     return [None if table is None else next(left) for table in tables]
 
 
-def _some(rows: NDArray[Any], count: int, random: np.random.Generator) -> NDArray[Any]:
+def _drawn(rows: NDArray[Any], count: int, random: np.random.Generator) -> NDArray[Any]:
     return rows if len(rows) <= count else rows[np.sort(random.permutation(len(rows))[:count])]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
 
 def ks_distance(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> float:
@@ -29,8 +30,6 @@ def ks_p_value(distance: float, first_rows: int, second_rows: int) -> float:
     As `scipy.stats.ks_2samp` with ``method="asymp"``: the distribution of the one-sample distance at the effective
     number of rows.
     """
-    from scipy import stats
-
     effective = first_rows * (second_rows / (first_rows + second_rows))
     return float(np.clip(stats.kstwo.sf(distance, max(np.round(effective), 1.0)), 0.0, 1.0))
 

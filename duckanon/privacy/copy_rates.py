@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betainc, ndtri
+from scipy import stats
+from scipy.special import ndtri
 
 from duckanon.common.arrays import Bools, Ints, Matrix
-from duckanon.privacy.neighbours import nearest, row_hashes
+from duckanon.privacy.neighbours import nearest
 
 ISOLATED = 0.05  # of the originals, the farthest from all others
 _FEW = 30  # events up to which the normal distribution is no stand-in
@@ -21,8 +22,12 @@ class Rate:
 
     Attributes
     ----------
-    value, reference, limit
-        Shares: found, expected, and the largest that chance explains.
+    value
+        The share of the release.
+    reference
+        The share that chance gives.
+    limit
+        The largest share that chance explains.
     count
         The originals that the share counts.
     """
@@ -34,7 +39,7 @@ class Rate:
 
     @property
     def passed(self) -> bool:
-        """Whether chance explains what was found."""
+        """Whether chance explains the share."""
         return self.value <= self.limit
 
 
@@ -62,30 +67,12 @@ def rate(
     events = reference_hits / clump
     if events <= _FEW:
         ratio = reference_trials / (reference_trials + trials)
-        limit = _negative_binomial_quantile(confidence, events + 0.5, ratio) * clump / trials
+        limit = float(stats.nbinom.ppf(confidence, events + 0.5, ratio)) * clump / trials
     else:
         share = min(1.0, reference_hits / reference_trials)
         noise = share * (1 - share) * clump * (1 / trials + 1 / reference_trials)
         limit = share + float(ndtri(confidence)) * math.sqrt(noise)
     return Rate(hits / trials, reference_hits / reference_trials, min(1.0, limit), round(hits))
-
-
-def _negative_binomial_quantile(share: float, failures: float, probability: float) -> int:
-    """Return the smallest count whose distribution function reaches a share; ``failures`` need not be whole."""
-    high = 1
-    while betainc(failures, high + 1, probability) < share:
-        high *= 2
-    low = -1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if betainc(failures, middle + 1, probability) >= share else (middle, high)
-    return high
-
-
-def row_codes(*matrices: Matrix) -> list[Ints]:
-    """Give equal rows of several matrices the same number, and return the numbers of each matrix."""
-    _, inverse = np.unique(np.concatenate([row_hashes(rows) for rows in matrices]), return_inverse=True)
-    return np.split(inverse.reshape(-1).astype(np.int64), np.cumsum([len(rows) for rows in matrices])[:-1])
 
 
 def parts(rows: int, size: int, random: np.random.Generator) -> list[Ints]:
@@ -109,7 +96,7 @@ def exact_copies(original: Ints, released: list[Ints], reference: Ints | None, s
     confidence
         The share of honest releases that pass.
     """
-    codes = 1 + max(int(part.max()) for part in [original, *released, *([] if reference is None else [reference])])
+    codes = _code_count(original, *released, reference)
     copies = np.bincount(original, minlength=codes)
     if reference is None:
         # Of the other rows equal to it, a record sees those in a random part of the table.
@@ -124,6 +111,11 @@ def exact_copies(original: Ints, released: list[Ints], reference: Ints | None, s
     clump = max(_clump(copies, np.maximum(share - seen, 0)), _clump(copies, np.maximum(seen - share, 0)))
     rows = len(original)
     return rate(float(copies @ hit), rows * len(released), float(copies @ seen), rows, confidence, clump)
+
+
+def _code_count(*tables: Ints | None) -> int:
+    """Count the codes up to the largest one in use."""
+    return 1 + max(int(codes.max()) for codes in tables if codes is not None)
 
 
 def _clump(copies: Ints, weight: Matrix) -> float:
@@ -156,7 +148,7 @@ def unique_copies(
     records that are unique in one half recur in the other does. Halves are compared with halves: of a record and its
     copy, exactly one pair of parts holds both, so that nothing is lost.
     """
-    codes = 1 + max(int(part.max()) for part in [original, released, *([] if reference is None else [reference])])
+    codes = _code_count(original, released, reference)
 
     def present(rows: Ints) -> Bools:
         return np.bincount(rows, minlength=codes) > 0
@@ -168,40 +160,46 @@ def unique_copies(
         size = min(len(released), len(reference))
         unique = single(original)
         drawn = [present(released[part]) for part in parts(len(released), size, random)]
-        hits, known = sum(int((unique & there).sum()) for there in drawn), unique & present(reference[:size])
-        trials = int(unique.sum())
-        return rate(hits, trials * len(drawn), int(known.sum()), trials, confidence)
-    repeats = 8 if len(original) <= 100_000 else 2
+        hits = sum(int((unique & occurs).sum()) for occurs in drawn)
+        reference_hits, trials = int((unique & present(reference[:size])).sum()), int(unique.sum())
+        return rate(hits, trials * len(drawn), reference_hits, trials, confidence)
+    repeats = 8 if len(original) <= 100_000 else 2  # more of them make chance smaller; large tables have little of it
     totals = np.zeros(4)
     for _ in range(repeats):
         halves = np.array_split(original[random.permutation(len(original))], 2)
         drawn = [present(released[part]) for part in parts(len(released), max(1, len(original) // 2), random)]
-        for here, other in (halves, halves[::-1]):
-            unique = single(here)
-            totals[0] += sum(int((unique & there).sum()) for there in drawn)
+        for half, other_half in (halves, halves[::-1]):
+            unique = single(half)
+            totals[0] += sum(int((unique & occurs).sum()) for occurs in drawn)
             totals[1] += unique.sum() * len(drawn)
-            totals[2] += (unique & present(other)).sum()
+            totals[2] += (unique & present(other_half)).sum()
             totals[3] += unique.sum()
-    hits, trials, known, known_trials = totals / repeats
-    return rate(hits, trials, known, known_trials, confidence)
+    hits, trials, reference_hits, reference_trials = totals / repeats
+    return rate(hits, trials, reference_hits, reference_trials, confidence)
 
 
 def half_distances(
     original: Matrix, looked_at: Ints, random: np.random.Generator, splits: int
 ) -> list[tuple[Matrix, Matrix]]:
-    """Split a table at random, and return how far some originals are from others in their own and in the other half."""
+    """Split a table at random; return how far originals are from the nearest other in their own and the other half."""
     result = []
     for _ in range(splits):
         halves = np.array_split(random.permutation(len(original)), 2)
-        own, other = np.empty(len(looked_at)), np.empty(len(looked_at))
+        own_half, other_half = np.empty(len(looked_at)), np.empty(len(looked_at))
         for half in halves:
-            place = np.full(len(original), -1)
-            place[half] = np.arange(len(half))
-            place = place[looked_at]
-            found = nearest(original[looked_at], original[half], 1, skip_self=place)[0][:, 0]
-            own[place >= 0], other[place < 0] = found[place >= 0], found[place < 0]
-        result.append((own, other))
+            position = np.full(len(original), -1)
+            position[half] = np.arange(len(half))
+            position = position[looked_at]
+            is_inside = position >= 0
+            distances = nearest(original[looked_at], original[half], 1, skip_self=position)[0][:, 0]
+            own_half[is_inside], other_half[~is_inside] = distances[is_inside], distances[~is_inside]
+        result.append((own_half, other_half))
     return result
+
+
+def part_distances(queries: Matrix, released: Matrix, chosen: list[Ints]) -> list[Matrix]:
+    """Return how far each query is from the nearest row of each part of the release."""
+    return [nearest(queries, released[part], 1)[0][:, 0] for part in chosen]
 
 
 def near_copies(
@@ -214,7 +212,7 @@ def near_copies(
     distances
         To the nearest row of each part of the release; a part has half as many rows as the table.
     splits
-        Distances to the nearest other original in the own and in the other half, as :func:`half_distances` gives
+        Distances to the nearest other original in the own and in the other half, as `half_distances` gives
         them. The 5 % farthest from their own half are isolated; the other half is what an honest release would be.
     confidence
         The share of honest releases that pass.
@@ -228,11 +226,11 @@ def near_copies(
     values are few: a record that is unique among a thousand may well be met in another thousand.
     """
     hits = trials = reference_hits = 0
-    for own, other in splits:
-        chosen = isolated(own, drawn)
-        hits += sum(int((found < own / 2)[chosen].sum()) for found in distances)
-        trials += int(chosen.sum()) * len(distances)
-        reference_hits += int((other < own / 2)[chosen].sum())
+    for own_half, other_half in splits:
+        is_isolated = isolated(own_half, drawn)
+        hits += sum(int((of_part < own_half / 2)[is_isolated].sum()) for of_part in distances)
+        trials += int(is_isolated.sum()) * len(distances)
+        reference_hits += int((other_half < own_half / 2)[is_isolated].sum())
     # The release is the same in every split, so that several splits do not make its hits more certain.
     count = len(splits)
     return rate(hits / count, trials / count, reference_hits, trials / len(distances), confidence)

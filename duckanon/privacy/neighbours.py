@@ -1,22 +1,20 @@
-"""Exact nearest neighbours of rows of numbers, and rows that are equal."""
+"""Exact nearest neighbours of rows of numbers."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from duckanon.common.arguments import Whole, refuse_unless
 from duckanon.common.arrays import Ints, Matrix
-
-Tell: TypeAlias = Callable[[float], None] | None
+from duckanon.common.progress import Tell, silent
+from duckanon.privacy.equal_rows import DistinctRows, distinct_rows, row_hashes
 
 _QUERIES = 256  # a block of 256 queries by 2,048 points stays in the processor's cache while it is compared
 _POINTS = 2048
 _STRETCH = 4 * _POINTS  # at most, between two updates of what has been found
 _REFINED = 1 << 16  # pairs of rows whose differences are held at once
-_LARGEST = 1e150
+_LARGEST = 1e150  # squares of larger numbers, summed, come near the largest double
 _CROWDED = 0.02  # of the pairs are candidates: single precision no longer tells the points apart
 
 
@@ -26,7 +24,7 @@ def nearest(
     k: int,
     *,
     skip_self: bool | npt.ArrayLike = False,
-    tell: Tell = None,
+    tell: Tell = silent,
 ) -> tuple[Matrix, Ints]:
     """Find the k nearest points of every query.
 
@@ -45,8 +43,8 @@ def nearest(
     Returns
     -------
     distances, indices
-        Of shape (queries, k), the nearest first, of equally near ones the first point first. The distance is the
-        thesis's: the root of the mean, over the columns, of the squared differences.
+        Of shape (queries, k), the nearest first, of equally near ones the first point first. The distance is the root
+        of the mean, over the columns, of the squared differences.
 
     Raises
     ------
@@ -55,48 +53,28 @@ def nearest(
 
     Notes
     -----
-    Section 3.1, equation 3.1. Products of matrices in single precision give, for every pair, a lower bound of its
-    distance: the rounding error is bounded by a term of rank one, so the bound costs one more column. Only pairs whose
-    bound is below the k-th distance found so far are computed in double precision, as sums of squared differences;
-    equal rows have distance 0, and the order is that of double precision whatever the data. Equal points are looked at
-    once where there are many.
+    The distance is that of Thesis, Section 3.1, Equation 3.1. Products of matrices in single precision give, for every
+    pair, a lower bound of its distance: the rounding error is bounded by a term of rank one, so the bound costs one
+    more column. Only pairs whose bound is below the k-th distance found so far are computed in double precision, as
+    sums of squared differences; equal rows have distance 0, and the order is that of double precision whatever the
+    data. Equal points are looked at once where there are many.
     """
-    wanted, rows = _checked(queries, "queries"), _checked(points, "points")
-    if wanted.shape[1] != rows.shape[1]:
-        raise ValueError(f"queries and points must be equally wide; got {wanted.shape[1]} and {rows.shape[1]} columns.")
-    own = _own(skip_self, len(wanted), len(rows))
-    available = len(rows) - int((own >= 0).any())
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= available:
-        raise ValueError(f"k must be an integer from 1 to the number of rows to choose from, {available}; got {k}.")
-    groups = _copies(rows)
-    if groups is None:
-        squares, found = _search(wanted, rows, int(k), own, tell)
+    query_rows, rows = _checked(queries, "queries"), _checked(points, "points")
+    if query_rows.shape[1] != rows.shape[1]:
+        raise ValueError(
+            f"queries and points must be equally wide; got {query_rows.shape[1]} and {rows.shape[1]} columns."
+        )
+    skipped = _skipped(skip_self, len(query_rows), len(rows))
+    available = len(rows) - int((skipped >= 0).any())
+    refuse_unless(Whole(1), "k", k)
+    if k > available:
+        raise ValueError(f"k must be at most the number of rows to choose from, {available}; got {k}.")
+    distinct = _copies(rows)
+    if distinct is None:
+        squares, indices = _search(query_rows, rows, int(k), skipped, tell)
     else:
-        squares, found = _search_distinct(wanted, rows, int(k), own, groups, tell)
-    return np.sqrt(squares / rows.shape[1]), found
-
-
-def row_hashes(rows: Matrix) -> npt.NDArray[np.uint64]:
-    """Return a number of 64 bits for every row: the same for equal rows, -0.0 being 0.0."""
-    hashes = np.zeros(len(rows), np.uint64)
-    multiplier, shift = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
-    for start in range(0, len(rows), 1 << 16):
-        part = hashes[start : start + (1 << 16)]
-        for column in (rows[start : start + (1 << 16)] + 0.0).T:
-            part ^= np.ascontiguousarray(column).view(np.uint64)
-            part *= multiplier
-            part ^= part >> shift
-            part *= np.uint64(0xD6E8FEB86659FD93)
-            part ^= part >> shift
-    return hashes
-
-
-def equal_rows(rows: Matrix) -> Ints:
-    """Give equal rows the same number, from 0 in the order of their first rows."""
-    _, first, inverse = np.unique(row_hashes(rows), return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
-    return rank[inverse.reshape(-1)]
+        squares, indices = _search_distinct(query_rows, rows, int(k), skipped, distinct, tell)
+    return np.sqrt(squares / rows.shape[1]), indices
 
 
 def _checked(values: npt.ArrayLike, name: str) -> Matrix:
@@ -108,67 +86,64 @@ def _checked(values: npt.ArrayLike, name: str) -> Matrix:
     return rows
 
 
-def _own(skip_self: bool | npt.ArrayLike, queries: int, points: int) -> Ints:
+def _skipped(skip_self: bool | npt.ArrayLike, queries: int, points: int) -> Ints:
+    """Return the point that each query must not find, -1 for none."""
     if isinstance(skip_self, (bool, np.bool_)):
         if skip_self and queries != points:
             raise ValueError(f"with skip_self, the points must be the queries; got {points} and {queries} rows.")
         return np.arange(queries) if skip_self else np.full(queries, -1)
-    own = np.asarray(skip_self, np.int64)
-    if own.shape != (queries,) or (queries and not -1 <= own.min() <= own.max() < points):
+    skipped = np.asarray(skip_self, np.int64)
+    if skipped.shape != (queries,) or (queries and not -1 <= skipped.min() <= skipped.max() < points):
         raise ValueError(f"skip_self must give, for each of {queries} queries, a point from 0 to {points - 1} or -1.")
-    return own
+    return skipped
 
 
-def _copies(rows: Matrix) -> Ints | None:
-    """Return groups of equal rows, or None where few rows are equal or, by a freak of the hash, a group is wrong."""
-    some = rows[:: -(-len(rows) // 4096)]
-    if len(np.unique(row_hashes(some))) >= 0.9 * len(some):
+def _copies(rows: Matrix) -> DistinctRows | None:
+    """Return the different rows, or None where few rows are equal."""
+    sample = rows[:: -(-len(rows) // 4096)]
+    if len(np.unique(row_hashes(sample))) >= 0.9 * len(sample):
         return None
-    groups = equal_rows(rows)
-    firsts = rows[np.unique(groups, return_index=True)[1]]
-    step = 1 << 16
-    right = all((firsts[groups[i : i + step]] == rows[i : i + step]).all() for i in range(0, len(rows), step))
-    return groups if right else None
+    return distinct_rows(rows)
 
 
-def _search_distinct(queries: Matrix, rows: Matrix, k: int, own: Ints, groups: Ints, tell: Tell) -> tuple[Matrix, Ints]:
+def _search_distinct(
+    queries: Matrix, rows: Matrix, k: int, skipped: Ints, distinct: DistinctRows, tell: Tell
+) -> tuple[Matrix, Ints]:
     """Search among distinct points, then put back the rows that are equal to them.
 
     The k nearest distinct points (one more, should the query be the only one of its kind) hold the k nearest rows, and
     of each at most k + 1 rows can be among them.
     """
-    order = np.argsort(groups, kind="stable")
-    sizes = np.bincount(groups)
+    order = np.argsort(distinct.codes, kind="stable")
+    sizes = distinct.counts
     starts = np.cumsum(sizes) - sizes
-    firsts = order[starts]
-    skipping = int((own >= 0).any())
-    asked = min(k + skipping, len(firsts))
-    squares, near = _search(queries, rows[firsts], asked, np.full(len(queries), -1), tell)
+    skipping = int((skipped >= 0).any())
+    asked = min(k + skipping, len(sizes))
+    squares, near = _search(queries, rows[distinct.firsts], asked, np.full(len(queries), -1), tell)
     best, indices = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
     offset = np.arange(k + skipping)
     step = max(1, (1 << 20) // (asked * len(offset)))
     for start in range(0, len(queries), step):
         part = slice(start, start + step)
-        place = starts[near[part]][:, :, None] + offset
-        here = offset < sizes[near[part]][:, :, None]
-        rows_there = order[np.minimum(place, len(order) - 1)]
-        here &= rows_there != own[part, None, None]
-        square = np.where(here, squares[part][:, :, None], np.inf).reshape(len(here), -1)
-        candidates = rows_there.reshape(len(here), -1)
+        members = order[np.minimum(starts[near[part]][:, :, None] + offset, len(order) - 1)]
+        is_member = offset < sizes[near[part]][:, :, None]
+        is_member &= members != skipped[part, None, None]
+        square = np.where(is_member, squares[part][:, :, None], np.inf).reshape(len(members), -1)
+        candidates = members.reshape(len(members), -1)
         chosen = np.lexsort((candidates, square), axis=1)[:, :k]
         best[part] = np.take_along_axis(square, chosen, axis=1)
         indices[part] = np.take_along_axis(candidates, chosen, axis=1)
     return best, indices
 
 
-def _search(queries: Matrix, points: Matrix, k: int, own: Ints, tell: Tell) -> tuple[Matrix, Ints]:
+def _search(queries: Matrix, points: Matrix, k: int, skipped: Ints, tell: Tell) -> tuple[Matrix, Ints]:
     """Return the k smallest sums of squared differences of every query, and their points."""
     best = np.full((len(queries), k), np.inf)
-    found = np.full((len(queries), k), len(points), np.int64)
+    indices = np.full((len(queries), k), len(points), np.int64)
     if not len(queries):
-        return best, found
+        return best, indices
     scan = _Scan(queries, points, np.float32)
-    limit = scan.first_limit(k, own)
+    limit = scan.first_limit(k, skipped)
     start, stretch = 0, _POINTS
     while start < len(points):
         stop = min(len(points), start + stretch)
@@ -176,12 +151,11 @@ def _search(queries: Matrix, points: Matrix, k: int, own: Ints, tell: Tell) -> t
         if scan.is_single and len(query) > len(queries) * (_CROWDED * (stop - start) + k):
             scan = _Scan(queries, points, np.float64)
             query, point = scan.candidates(start, stop, limit)
-        keep = point != own[query]
-        _merge(best, found, query[keep], point[keep], queries, points, limit)
+        keep = point != skipped[query]
+        _merge(best, indices, query[keep], point[keep], queries, points, limit)
         start, stretch = stop, min(2 * stretch, _STRETCH)
-        if tell is not None:
-            tell(start / len(points))
-    return best, found
+        tell(start / len(points))
+    return best, indices
 
 
 class _Scan:
@@ -218,7 +192,7 @@ class _Scan:
         wide[:, -1] = np.sqrt(norms) * -self.error
         return wide.T
 
-    def first_limit(self, k: int, own: Ints) -> Matrix:
+    def first_limit(self, k: int, skipped: Ints) -> Matrix:
         """Return for each query a sum of squares that at least k points do not exceed, from a sample of the points."""
         asked = min(k + 1, len(self.points))
         size = max(asked, min(_POINTS, max(512, len(self.points) // 8)))
@@ -231,7 +205,7 @@ class _Scan:
             near = sample[np.argpartition(bounds, asked - 1, axis=1)[:, :asked]]
             query = np.repeat(np.arange(len(near)) + start, asked)
             squares = _squares(self.queries, self.points, query, near.reshape(-1)).reshape(near.shape)
-            squares[near == own[part, None]] = np.inf
+            squares[near == skipped[part, None]] = np.inf
             limit[part] = np.sort(squares, axis=1)[:, k - 1]
         return limit
 
@@ -266,7 +240,9 @@ def _squares(queries: Matrix, points: Matrix, query: Ints, point: Ints) -> Matri
     return result
 
 
-def _merge(best: Matrix, found: Ints, query: Ints, point: Ints, queries: Matrix, points: Matrix, limit: Matrix) -> None:
+def _merge(
+    best: Matrix, indices: Ints, query: Ints, point: Ints, queries: Matrix, points: Matrix, limit: Matrix
+) -> None:
     """Put candidates of a later block of points among the k best, and lower the limits."""
     k = best.shape[1]
     squares = _squares(queries, points, query, point)
@@ -274,13 +250,13 @@ def _merge(best: Matrix, found: Ints, query: Ints, point: Ints, queries: Matrix,
     query, point, squares = query[better], point[better], squares[better]
     if not len(query):
         return
-    touched, place = np.unique(query, return_inverse=True)
-    query = np.concatenate([np.repeat(np.arange(len(touched)), k), place.reshape(-1)])
-    point = np.concatenate([found[touched].reshape(-1), point])
+    touched, touched_index = np.unique(query, return_inverse=True)
+    query = np.concatenate([np.repeat(np.arange(len(touched)), k), touched_index.reshape(-1)])
+    point = np.concatenate([indices[touched].reshape(-1), point])
     squares = np.concatenate([best[touched].reshape(-1), squares])
     order = np.lexsort((point, squares, query))
     sizes = np.bincount(query)
     chosen = order[(np.cumsum(sizes) - sizes)[:, None] + np.arange(k)]
-    best[touched], found[touched] = squares[chosen], point[chosen]
+    best[touched], indices[touched] = squares[chosen], point[chosen]
     worst = best[touched, -1]
     limit[touched] = np.where(worst == 0, -1.0, np.minimum(limit[touched], worst))

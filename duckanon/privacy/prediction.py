@@ -7,8 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from duckanon.common.arrays import Matrix
-from duckanon.privacy.neighbours import Tell, nearest
+from duckanon.common.arguments import Whole, checked
+from duckanon.common.arrays import Ints, Matrix
+from duckanon.common.progress import Tell, silent
+from duckanon.privacy.neighbours import nearest
+
+_CELLS = 1 << 20  # numbers of neighbours held at once: eight megabytes
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,13 @@ class Measures:
     column_uncertainty: Matrix
 
 
+@checked(k=Whole(2))
 def measures(
     queries: npt.ArrayLike,
     points: npt.ArrayLike,
     k: int = 5,
     skip_self: bool | npt.ArrayLike = False,
-    tell: Tell = None,
+    tell: Tell = silent,
 ) -> Measures:
     """Measure what points tell about each query.
 
@@ -57,22 +62,32 @@ def measures(
     ------
     ValueError
         As :func:`duckanon.privacy.neighbours.nearest` does, and for k below 2.
+    """
+    distances, indices = nearest(queries, points, k, skip_self=skip_self, tell=tell)
+    return measures_of(distances, indices, np.asarray(points, np.float64))
+
+
+def measures_of(distances: Matrix, indices: Ints, points: Matrix) -> Measures:
+    """Measure what the nearest points tell about each query.
+
+    Parameters
+    ----------
+    distances, indices
+        Of the k nearest points of each query, as :func:`duckanon.privacy.neighbours.nearest` returns them.
+    points
+        All points.
 
     Notes
     -----
-    Section 3.1. Variances are those of a sample (divided by k - 1). An ambiguity of 0/0 is 1: k equal copies are a tie
-    among k, which the thesis calls an ambiguity of one.
+    Thesis, Section 3.1. Variances are those of a sample (divided by k - 1). An ambiguity of 0/0 is 1: k equal copies
+    are a tie among k, which the thesis calls an ambiguity of one.
     """
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
-        raise ValueError(f"k must be an integer of at least 2; got {k}.")
-    distances, indices = nearest(queries, points, k, skip_self=skip_self, tell=tell)
-    rows = np.asarray(points, np.float64)
     first, last = distances[:, 0], distances[:, -1]
     ambiguity = np.divide(first, last, out=np.ones(len(first)), where=last > 0)
-    spread = np.empty((len(first), rows.shape[1]))
-    step = max(1, (1 << 20) // (k * rows.shape[1]))
+    spread = np.empty((len(first), points.shape[1]))
+    step = max(1, _CELLS // (indices.shape[1] * points.shape[1]))
     for start in range(0, len(first), step):
-        chosen = rows[indices[start : start + step]]
+        neighbours = points[indices[start : start + step]]
         # Differences to the nearest of them: equal values then have a variance of exactly 0, however far from 0.
-        spread[start : start + step] = (chosen - chosen[:, :1]).var(axis=1, ddof=1)
+        spread[start : start + step] = (neighbours - neighbours[:, :1]).var(axis=1, ddof=1)
     return Measures(first, ambiguity, spread.mean(axis=1), spread)

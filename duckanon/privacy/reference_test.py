@@ -6,16 +6,30 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
+from duckanon.common.arguments import Whole, checked
 from duckanon.common.arrays import Ints, Matrix
-from duckanon.privacy.copy_rates import Rate, exact_copies, half_distances, near_copies, parts, row_codes, unique_copies
-from duckanon.privacy.neighbours import Tell, nearest
+from duckanon.common.progress import Tell, silent, within
+from duckanon.privacy.copy_rates import (
+    Rate,
+    exact_copies,
+    half_distances,
+    near_copies,
+    part_distances,
+    parts,
+    unique_copies,
+)
+from duckanon.privacy.equal_rows import row_codes
+from duckanon.privacy.neighbours import nearest
 from duckanon.privacy.prediction import Measures, measures
 
 LIMITS = {"distance": 0.05, "ambiguity": 0.10, "uncertainty": 0.10}
+"""The largest leftward shift of each measure's distribution that passes."""
 MEMBERSHIP_LIMIT = 0.55
+"""The largest AUC that passes: members and others are told apart hardly better than by a coin."""
 _CONFIDENCE = 0.99  # of honest releases pass each of the counting tests
-_FEWEST = 20
+_FEWEST = 20  # originals whose distribution says anything
 _CHEAP = 25_000_000  # pairs of rows that four splits of the table may each look at
 
 
@@ -29,7 +43,7 @@ class PrivacyTest:
         ``distance``, ``ambiguity``, ``uncertainty``, ``exact_copies``, ``unique_copies``, ``near_copies`` or
         ``membership``.
     value
-        What was found: the median of a measure, a share of originals, an AUC.
+        Of the release: the median of a measure, a share of originals, an AUC.
     reference
         What an honest sample has.
     limit
@@ -57,6 +71,7 @@ class PrivacyTest:
         return self.value if self.shift_bound is None else self.shift_bound
 
 
+@checked(k=Whole(2), sample=Whole(_FEWEST, null=True))
 def privacy_tests(
     original: npt.ArrayLike,
     released: npt.ArrayLike,
@@ -67,7 +82,7 @@ def privacy_tests(
     k: int = 5,
     sample: int | None = None,
     replicates: int = 400,
-    tell: Tell = None,
+    tell: Tell = silent,
 ) -> list[PrivacyTest]:
     """Test whether a release tells more about the originals than a reference sample would.
 
@@ -98,45 +113,39 @@ def privacy_tests(
 
     Notes
     -----
-    Section 3.1, section 5.2.1 and what these leave open. A larger table has nearer rows whatever it tells, so release
-    and reference are compared at the same size: the measures on a random part of the larger one; the counts over
-    random parts that cover the whole release, so that no copy is missed. The tests of copies stand beside the measures
-    because the largest shift between two distributions does not see a few verbatim rows.
+    Thesis, Sections 3.1 and 5.2.1, and what these leave open. A larger table has nearer rows whatever it tells, so
+    release and reference are compared at the same size: the measures on a random part of the larger one; the counts
+    over random parts that cover the whole release, so that no copy is missed. The tests of copies stand beside the
+    measures because the largest shift between two distributions does not see a few verbatim rows.
     """
     rows, release = np.asarray(original, np.float64), np.asarray(released, np.float64)
-    other = None if reference is None else np.asarray(reference, np.float64)
+    others = None if reference is None else np.asarray(reference, np.float64)
+    _refuse_few(rows, release, others, k)
+    looked_at = np.sort(random.permutation(len(rows))[:sample])
+    size = min(len(release), len(rows if others is None else others))
+    release_parts = parts(len(release), size, random)
+    measured = measures(rows[looked_at], release[release_parts[0][:size]], k, tell=within(tell, 0.0, 0.3))
+    expected = _expected(rows, others, looked_at, size, k, random, within(tell, 0.3, 0.6))
+    half_size_parts = parts(len(release), len(rows) // 2, random)
+    splits = half_distances(rows, looked_at, random, 4 if len(rows) * len(looked_at) <= _CHEAP else 1)
+    distances = part_distances(rows[looked_at], release, half_size_parts)
+    tests = [
+        _measure_test(name, getattr(measured, name), getattr(expected, name), replicates, random) for name in LIMITS
+    ]
+    tests += _equal_row_tests(rows, release, others, release_parts, size, random)
+    tests.append(_rate_test("near_copies", near_copies(distances, splits, _CONFIDENCE)))
+    if holdout is not None:
+        tests.append(_membership(np.min(distances, axis=0), nearest(holdout, release, 1)[0][:, 0]))
+    tell(1.0)
+    return tests
+
+
+def _refuse_few(rows: Matrix, release: Matrix, others: Matrix | None, k: int) -> None:
     if len(rows) < _FEWEST:
         raise ValueError(f"a privacy test needs at least {_FEWEST} original rows; got {len(rows)}.")
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 2:
-        raise ValueError(f"k must be a whole number of at least 2; got {k}.")
-    for name, some in (("released", release), ("reference", rows if other is None else other)):
-        if len(some) <= k:
-            raise ValueError(f"a privacy test with k = {k} needs more than {k} {name} rows; got {len(some)}.")
-    whole = isinstance(sample, int | np.integer) and not isinstance(sample, bool)
-    if sample is not None and not (whole and sample >= _FEWEST):
-        raise ValueError(f"sample must be an integer of at least {_FEWEST}, or NULL for all rows; got {sample}.")
-    count = len(rows) if sample is None else min(len(rows), int(sample))
-    looked_at = np.sort(random.permutation(len(rows))[:count])
-    size = min(len(release), len(rows) if other is None else len(other))
-    chosen = parts(len(release), size, random)
-    found = measures(rows[looked_at], release[chosen[0][:size]], k, tell=_share(tell, 0.0, 0.3))
-    expected = _expected(rows, other, looked_at, size, k, random, _share(tell, 0.3, 0.6))
-    pieces = parts(len(release), len(rows) // 2, random)
-    splits = half_distances(rows, looked_at, random, 4 if len(rows) * count <= _CHEAP else 1)
-    nearby = [nearest(rows[looked_at], release[piece], 1)[0][:, 0] for piece in pieces]
-    tests = [_measure_test(name, getattr(found, name), getattr(expected, name), replicates, random) for name in LIMITS]
-    codes = row_codes(rows, release, *([] if other is None else [other]))
-    known = None if other is None else codes[2][random.permutation(len(codes[2]))[:size]]
-    tests += [
-        _rate_test("exact_copies", exact_copies(codes[0], [codes[1][i] for i in chosen], known, size, _CONFIDENCE)),
-        _rate_test("unique_copies", unique_copies(codes[0], codes[1], known, random, _CONFIDENCE)),
-        _rate_test("near_copies", near_copies(nearby, splits, _CONFIDENCE)),
-    ]
-    if holdout is not None:
-        tests.append(_membership(np.min(nearby, axis=0), nearest(holdout, release, 1)[0][:, 0]))
-    if tell is not None:
-        tell(1.0)
-    return tests
+    for role, table in (("released", release), ("reference", rows if others is None else others)):
+        if len(table) <= k:
+            raise ValueError(f"a privacy test with k = {k} needs more than {k} {role} rows; got {len(table)}.")
 
 
 def shift(release: Matrix, reference: Matrix, replicates: int, random: np.random.Generator) -> tuple[float, float]:
@@ -182,13 +191,9 @@ def shift(release: Matrix, reference: Matrix, replicates: int, random: np.random
     return largest, max(largest, 2 * largest - float(np.quantile(drawn, 0.05)))
 
 
-def _share(tell: Tell, start: float, stop: float) -> Tell:
-    return None if tell is None else lambda share: tell(start + (stop - start) * share)
-
-
 def _expected(
     rows: Matrix,
-    other: Matrix | None,
+    others: Matrix | None,
     looked_at: Ints,
     size: int,
     k: int,
@@ -196,19 +201,17 @@ def _expected(
     tell: Tell,
 ) -> Measures:
     """Measure what the reference, or the other originals, tell about the originals."""
-    pool = rows if other is None else other
+    pool = rows if others is None else others
     chosen = random.permutation(len(pool))[:size]
-    place = np.full(len(rows), -1)
-    if other is None:
-        place[chosen] = np.arange(len(chosen))
-    return measures(rows[looked_at], pool[chosen], k, skip_self=place[looked_at], tell=tell)
+    position = np.full(len(rows), -1)
+    if others is None:
+        position[chosen] = np.arange(len(chosen))
+    return measures(rows[looked_at], pool[chosen], k, skip_self=position[looked_at], tell=tell)
 
 
 def _measure_test(
     name: str, release: Matrix, reference: Matrix, replicates: int, random: np.random.Generator
 ) -> PrivacyTest:
-    from scipy import stats
-
     test = stats.ks_2samp(release, reference, alternative="greater")
     largest, bound = shift(release, reference, replicates, random)
     limit = LIMITS[name]
@@ -218,14 +221,30 @@ def _measure_test(
     )
 
 
-def _rate_test(name: str, found: Rate) -> PrivacyTest:
-    return PrivacyTest(name, found.value, found.reference, found.limit, found.passed)
+def _equal_row_tests(
+    rows: Matrix,
+    release: Matrix,
+    others: Matrix | None,
+    release_parts: list[Ints],
+    size: int,
+    random: np.random.Generator,
+) -> list[PrivacyTest]:
+    """Count released rows that are equal to originals, to any and to those that nobody shares."""
+    codes, release_codes, *other_codes = row_codes(rows, release, *([] if others is None else [others]))
+    reference = other_codes[0][random.permutation(len(other_codes[0]))[:size]] if other_codes else None
+    release_part_codes = [release_codes[part] for part in release_parts]
+    return [
+        _rate_test("exact_copies", exact_copies(codes, release_part_codes, reference, size, _CONFIDENCE)),
+        _rate_test("unique_copies", unique_copies(codes, release_codes, reference, random, _CONFIDENCE)),
+    ]
+
+
+def _rate_test(name: str, share: Rate) -> PrivacyTest:
+    return PrivacyTest(name, share.value, share.reference, share.limit, share.passed)
 
 
 def _membership(members: Matrix, others: Matrix) -> PrivacyTest:
     """Test whether members are told from others by their distance to the nearest released row."""
-    from scipy import stats
-
     ranks = stats.rankdata(np.concatenate([members, others]))
     area = float((ranks[len(members) :].mean() - (len(others) + 1) / 2) / len(members))
     noise = np.sqrt((len(members) + len(others) + 1) / (12 * len(members) * len(others)))

@@ -1,7 +1,8 @@
-"""What a spectral release looks for in its own rows before it returns them, and how it repairs them."""
+"""What a release looks for in its own rows before it returns them: copies, near copies, an order that links."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,59 +14,43 @@ from duckanon.privacy.copy_rates import (
     Rate,
     exact_copies,
     half_distances,
-    isolated,
     near_copies,
+    part_distances,
     parts,
-    row_codes,
     unique_copies,
 )
-from duckanon.privacy.neighbours import nearest
+from duckanon.privacy.equal_rows import row_codes
 
 CHECKS = ("error", "repair", "off")
-_CONFIDENCE = 0.9995  # of honest releases pass each check: a false alarm stops somebody's work
+"""What a release may do about what its checks find."""
+CONFIDENCE = 0.9995
+"""The share of honest releases that pass each check: a false alarm stops somebody's work."""
+BUDGET = 2 * 10**8
+"""Pairs of rows whose distances are looked at in tables of more than 5,000 rows."""
 _EXACT = 5_000  # originals up to which every one is looked at
-_BUDGET = 2 * 10**8  # pairs of rows whose distances are looked at beyond that
 _FEWEST = 400  # originals looked at, however large the table
 _SEVERAL = 5_000  # originals up to which four splits are cheap
-_ROUNDS = 8
-_REPAIRED = 0.9  # stricter than the check, whose halves are drawn anew
 _SMALLEST = 20  # originals whose halves say anything about chance
-_RIVALS = 8
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One check: what was found, what chance gives, and the largest value that chance explains."""
-
-    name: str
-    count: int
-    value: float
-    reference: float
-    limit: float
-
-    @property
-    def passed(self) -> bool:
-        """Whether chance explains what was found."""
-        return self.value <= self.limit
+_RIVALS = 8  # random rows that each row is compared with: the variance of their wins is 1/12, and 1/48 more with eight
 
 
 @dataclass(frozen=True)
 class Findings:
-    """All checks of a release, in the order ``exact_copies``, ``unique_copies``, ``near_copies``, ``row_order``."""
+    """All checks of a release: ``exact_copies``, ``unique_copies``, ``near_copies`` and, as an AUC, ``row_order``."""
 
-    checks: tuple[Finding, ...]
+    checks: Mapping[str, Rate]
 
     @property
     def passed(self) -> bool:
         """Whether every check passed."""
-        return all(check.passed for check in self.checks)
+        return all(check.passed for check in self.checks.values())
 
-    def __getitem__(self, name: str) -> Finding:
-        return next(check for check in self.checks if check.name == name)
+    def __getitem__(self, name: str) -> Rate:
+        return self.checks[name]
 
     def sentence(self, advice: str) -> str:
-        """Say what was found, how many, and what to do; empty where every check passed."""
-        failed = {check.name: check for check in self.checks if not check.passed}
+        """Say which checks failed, on how many records, and what to do; empty where every check passed."""
+        failed = {name: check for name, check in self.checks.items() if not check.passed}
         said = []
         for name, what in (
             ("exact_copies", "original rows come back unchanged"),
@@ -92,8 +77,8 @@ def check(
     released: npt.ArrayLike,
     random: np.random.Generator,
     *,
-    budget: int = _BUDGET,
-    confidence: float = _CONFIDENCE,
+    budget: int = BUDGET,
+    confidence: float = CONFIDENCE,
 ) -> Findings:
     """Look for copies of records, near copies of isolated records, and an order of rows that links.
 
@@ -110,121 +95,28 @@ def check(
 
     Notes
     -----
-    Section 3.1's measures miss a few verbatim copies, and outliers. Copies are counted over all rows; distances are
-    those of every original up to 5,000, beyond that of some drawn at random and as many that lie farthest out, by
-    the norm of the whitened row. What chance gives is taken from the originals alone: those equal to another, and two
-    random halves of the table against each other.
+    The measures of Thesis, Section 3.1, miss a few verbatim copies, and outliers. Copies are counted over all rows;
+    distances are those of every original up to 5,000, beyond that of originals drawn at random and of as many that lie
+    farthest out, by the norm of the whitened row. What chance gives is taken from the originals alone: those equal to
+    another, and two random halves of the table against each other.
     """
-    rows, release = _both(original, released)
+    rows, release = as_matrices(original, released)
     codes, release_codes = row_codes(rows, release)
     size = min(len(rows), len(release))
-    chosen = [release_codes[part] for part in parts(len(release), size, random)]
-    looked_at, drawn = _looked_at(rows, len(release), budget, random)
-    checks = [
-        _finding("exact_copies", exact_copies(codes, chosen, None, size, confidence)),
-        _finding("unique_copies", unique_copies(codes, release_codes, None, random, confidence)),
-        _finding("near_copies", _near(rows, release, looked_at, drawn, random, confidence)[0]),
-    ]
+    part_codes = [release_codes[part] for part in parts(len(release), size, random)]
+    looked_at, drawn = chosen_originals(rows, len(release), budget, random)
+    checks = {
+        "exact_copies": exact_copies(codes, part_codes, None, size, confidence),
+        "unique_copies": unique_copies(codes, release_codes, None, random, confidence),
+        "near_copies": near_copy_rate(rows, release, looked_at, drawn, random, confidence)[0],
+    }
     if len(rows) == len(release):
-        checks.append(_row_order(rows, release, random, confidence))
-    return Findings(tuple(checks))
+        checks["row_order"] = _row_order(rows, release, random, confidence)
+    return Findings(checks)
 
 
-def repair(
-    original: npt.ArrayLike,
-    released: npt.ArrayLike,
-    random: np.random.Generator,
-    *,
-    budget: int = _BUDGET,
-    confidence: float = _CONFIDENCE,
-) -> Bools:
-    """Choose the released rows to keep so that the checks pass.
-
-    Parameters
-    ----------
-    original, released, random, budget, confidence
-        As in :func:`check`.
-
-    Returns
-    -------
-    numpy.ndarray
-        True for the rows to keep; none, where the release is nothing but copies.
-
-    Notes
-    -----
-    Every released row nearer to an isolated record than half the way to its nearest neighbour goes. Of the rows that
-    repeat a record that nobody shares, as many go as exceed what chance gives, at random: without any of them, a
-    record's absence would tell as much as its presence. Where that does not suffice, records that two share, then
-    four, and so on, are treated alike. An order of rows that links cannot be repaired by leaving rows out.
-    """
-    rows, release = _both(original, released)
-    confidence = min(confidence, _REPAIRED)
-    keep = _without_near_copies(rows, release, budget, random, confidence)
-    codes, release_codes = row_codes(rows, release)
-    shared = np.bincount(codes, minlength=int(release_codes.max(initial=0)) + 1)[release_codes]
-    most = 1
-    while keep.any():
-        left = release_codes[keep]
-        size = min(len(rows), len(left))
-        chosen = [left[part] for part in parts(len(left), size, random)]
-        found = [
-            exact_copies(codes, chosen, None, size, confidence),
-            unique_copies(codes, left, None, random, confidence),
-        ]
-        if all(one.passed for one in found):
-            break
-        copies = np.flatnonzero(keep & (shared > 0) & (shared <= most))
-        excess = max((1 - one.reference / one.value for one in found if not one.passed), default=0.0)
-        keep[random.permutation(copies)[: int(np.ceil(excess * len(copies)))]] = False
-        most *= 2
-        if most > 2 * shared.max():
-            keep &= shared == 0
-            break
-    return keep
-
-
-def screened(
-    original: npt.ArrayLike,
-    released: npt.ArrayLike,
-    checks: str,
-    random: np.random.Generator,
-    advice: str,
-    budget: int = _BUDGET,
-) -> Bools:
-    """Check a release, and repair it where that is asked for.
-
-    Parameters
-    ----------
-    original, released, random, budget
-        As in :func:`check`.
-    checks
-        What to do about what is found: ``'error'`` or ``'repair'``.
-    advice
-        What to do when it is refused.
-
-    Returns
-    -------
-    numpy.ndarray
-        True for the rows to keep.
-
-    Raises
-    ------
-    ValueError
-        Where the checks fail, and do so after a repair, or one would leave out more than half of the rows.
-    """
-    rows, release = _both(original, released)
-    keep = np.ones(len(release), bool)
-    found = check(rows, release, random, budget=budget)
-    if not found.passed and checks == "repair":
-        keep = repair(rows, release, random, budget=budget)
-        if 2 * keep.sum() >= len(keep):
-            found = check(rows, release[keep], random, budget=budget)
-    if not found.passed:
-        raise ValueError(found.sentence(advice))
-    return keep
-
-
-def _both(original: npt.ArrayLike, released: npt.ArrayLike) -> tuple[Matrix, Matrix]:
+def as_matrices(original: npt.ArrayLike, released: npt.ArrayLike) -> tuple[Matrix, Matrix]:
+    """Take both tables in double precision; refuse those that are too small to check."""
     rows, release = np.asarray(original, np.float64), np.asarray(released, np.float64)
     if len(rows) < _SMALLEST or not len(release):
         raise ValueError(
@@ -234,11 +126,7 @@ def _both(original: npt.ArrayLike, released: npt.ArrayLike) -> tuple[Matrix, Mat
     return rows, release
 
 
-def _finding(name: str, found: Rate) -> Finding:
-    return Finding(name, found.count, found.value, found.reference, found.limit)
-
-
-def _looked_at(rows: Matrix, released: int, budget: int, random: np.random.Generator) -> tuple[Ints, Bools]:
+def chosen_originals(rows: Matrix, released: int, budget: int, random: np.random.Generator) -> tuple[Ints, Bools]:
     """Choose the originals to look at, and tell which of them were drawn at random."""
     if len(rows) <= _EXACT:
         return np.arange(len(rows)), np.ones(len(rows), bool)
@@ -258,55 +146,27 @@ def _whitened_norms(rows: Matrix) -> Matrix:
     return np.asarray(np.einsum("ij,ij->i", whitened, whitened), np.float64)
 
 
-def _near(
+def near_copy_rate(
     rows: Matrix, release: Matrix, looked_at: Ints, drawn: Bools, random: np.random.Generator, confidence: float
 ) -> tuple[Rate, list[tuple[Matrix, Matrix]]]:
+    """Count isolated originals with a near copy; return the distances of `half_distances` too."""
     splits = half_distances(rows, looked_at, random, 4 if len(rows) <= _SEVERAL else 1)
-    pieces = parts(len(release), len(rows) // 2, random)
-    distances = [nearest(rows[looked_at], release[piece], 1)[0][:, 0] for piece in pieces]
+    half_size_parts = parts(len(release), len(rows) // 2, random)
+    distances = part_distances(rows[looked_at], release, half_size_parts)
     return near_copies(distances, splits, confidence, drawn), splits
 
 
-def _without_near_copies(
-    rows: Matrix, release: Matrix, budget: int, random: np.random.Generator, confidence: float
-) -> Bools:
-    """Keep the released rows that are not nearer to an isolated record than half the way to its neighbour."""
-    looked_at, drawn = _looked_at(rows, len(release), budget, random)
-    keep = np.ones(len(release), bool)
-    reach = np.minimum(*half_distances(rows, looked_at, random, 1)[0])
-    for _ in range(_ROUNDS):
-        chosen = isolated(reach, drawn)
-        _drop_around(rows[looked_at[chosen]], reach[chosen] / 2, release, keep)
-        if not keep.any():
-            break
-        found, splits = _near(rows, release[keep], looked_at, drawn, random, confidence)
-        if found.passed:
-            break
-        reach = splits[0][0]  # to the own half only: a wider berth
-    return keep
-
-
-def _drop_around(centres: Matrix, reach: Matrix, release: Matrix, keep: Bools) -> None:
-    """Drop every released row that is nearer to a centre than its reach."""
-    while len(centres) and keep.any():
-        left = np.flatnonzero(keep)
-        distances, indices = nearest(centres, release[left], min(8, len(left)))
-        near = distances < reach[:, None]
-        keep[left[indices[near]]] = False
-        centres, reach = centres[near[:, -1]], reach[near[:, -1]]  # there may be more than 8 around these
-
-
-def _row_order(rows: Matrix, release: Matrix, random: np.random.Generator, confidence: float) -> Finding:
+def _row_order(rows: Matrix, release: Matrix, random: np.random.Generator, confidence: float) -> Rate:
     """Measure how often a record is nearer to the row in its place than to a random released row."""
     looked_at = np.arange(len(rows)) if len(rows) <= _EXACT else random.permutation(len(rows))[:_EXACT]
-    here = rows[looked_at]
-    own = np.square(here - release[looked_at]).sum(axis=1)
-    wins = np.zeros(len(here))
+    records = rows[looked_at]
+    in_place = np.square(records - release[looked_at]).sum(axis=1)
+    wins = np.zeros(len(records))
     for _ in range(_RIVALS):
-        rival = np.square(here - release[random.integers(0, len(release), len(here))]).sum(axis=1)
-        wins += ((own < rival) + 0.5 * (own == rival)) / _RIVALS
+        rival = np.square(records - release[random.integers(0, len(release), len(records))]).sum(axis=1)
+        wins += ((in_place < rival) + 0.5 * (in_place == rival)) / _RIVALS
     # Without a link the row in place is one more rival: its rank is uniform, and wins vary by 1/12 and what rivals add.
-    noise = np.sqrt((1 / 12 + 1 / (6 * _RIVALS)) / len(here))
+    noise = np.sqrt((1 / 12 + 1 / (6 * _RIVALS)) / len(records))
     limit = min(1.0, 0.5 + float(ndtri(confidence) * noise))
     area = float(wins.mean())
-    return Finding("row_order", round(float((area - 0.5) * 2 * len(here))), area, 0.5, limit)
+    return Rate(area, 0.5, limit, round(float((area - 0.5) * 2 * len(records))))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from duckanon.common.arrays import Floats, Ints
 from duckanon.privacy import neighbours
@@ -14,42 +13,13 @@ SAME = 1 + 1e-9
 _PAIRS = 4_000_000  # neighbours looked at in one go
 
 
-def distinct_rows(matrix: Floats) -> tuple[Ints, Ints, Ints]:
-    """Find the different rows of a matrix.
-
-    Returns
-    -------
-    places
-        Where each different row stands first.
-    codes
-        For every row, which of the different ones it is.
-    counts
-        How often each occurs.
-
-    Notes
-    -----
-    Rows are hashed as bytes, which takes time linear in their number; sorting them would not.
-    """
-    rows, width = matrix.shape
-    if width == 0:
-        return np.zeros(1, np.int64), np.zeros(rows, np.int64), np.array([rows], np.int64)
-    solid = np.ascontiguousarray(matrix + 0.0, np.float64)  # adding 0 makes -0 and 0 the same bytes
-    kind = pa.binary(8 * width)
-    texts = pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(solid)])
-    codes = texts.dictionary_encode().indices.to_numpy().astype(np.int64)
-    counts = np.bincount(codes).astype(np.int64)
-    places = np.empty(len(counts), np.int64)
-    places[codes[::-1]] = np.arange(rows - 1, -1, -1)  # the first of equal rows is written last
-    return places, codes, counts
-
-
 def tied_nearest(queries: Floats, points: Floats) -> tuple[Floats, Ints, Ints]:
     """Find, for every query, all points at the smallest distance.
 
     Parameters
     ----------
     queries, points
-        Matrices of the same width; the points are all different, or as many as are equal come back.
+        Matrices of the same width; where points are equal, all of them come back.
 
     Returns
     -------
@@ -73,15 +43,15 @@ def tied_nearest(queries: Floats, points: Floats) -> tuple[Floats, Ints, Ints]:
     while len(pending):
         unresolved = []
         for start in range(0, len(pending), max(1, _PAIRS // wanted)):
-            some = pending[start : start + max(1, _PAIRS // wanted)]
-            found, places = neighbours.nearest(queries[some], points, wanted)
-            tied = found <= found[:, :1] * SAME
-            whole = ~tied[:, -1] | (wanted == count)
-            distances[some] = found[:, 0]
-            where = np.nonzero(tied & whole[:, None])
-            owners.append(some[where[0]])
-            members.append(places[where])
-            unresolved.append(some[~whole])
+            block = pending[start : start + max(1, _PAIRS // wanted)]
+            near, indices = neighbours.nearest(queries[block], points, wanted)
+            tied = near <= near[:, :1] * SAME
+            is_whole = ~tied[:, -1] | (wanted == count)
+            distances[block] = near[:, 0]
+            pairs = np.nonzero(tied & is_whole[:, None])
+            owners.append(block[pairs[0]])
+            members.append(indices[pairs])
+            unresolved.append(block[~is_whole])
         pending, wanted = np.concatenate(unresolved), min(4 * wanted, count)
     owner, member = np.concatenate([*owners, np.empty(0, np.int64)]), np.concatenate([*members, np.empty(0, np.int64)])
     order = np.lexsort((member, owner))

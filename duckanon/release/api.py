@@ -7,68 +7,21 @@ that links nothing. The SQL functions of the same names are these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from duckanon.common.arguments import OneOf, generator, refuse_unless
+from duckanon.common.arguments import OneOf, checked, generator
 from duckanon.common.arrays import Floats, Ints
 from duckanon.matrix.encoding import Encoding
-from duckanon.matrix.fit import fit
-from duckanon.matrix.sources import open_source
-from duckanon.release import copulas, microaggregation, noise, svd
+from duckanon.release import baselines, copulas, microaggregation
 from duckanon.release.copula_columns import copula_columns
-from duckanon.release.pica import Partitioned, checked_size
+from duckanon.release.pica import pica
+from duckanon.release.svd import svd_swap
+from duckanon.release.tables import read_whole, reader_of, shuffled, smallest_class
 
-Tell = Callable[[float], None]
-
-_BATCH_ROWS = 65_536
-
-svd_swap = svd.svd_swap
-
-
-def pica(
-    source: object,
-    cols: Sequence[str] | None = None,
-    *,
-    cluster_size: float | None = None,
-    basis: str = "ica",
-    clustering: str = "auto",
-    reference: object = None,
-    log: Sequence[str] | None = None,
-    nulls: str = "error",
-    checks: str = "error",
-    seed: int | None = None,
-    tell: Tell | None = None,
-) -> pa.RecordBatchReader:
-    """Swap independent components inside clusters of similar records.
-
-    Parameters
-    ----------
-    source, cols, log, nulls, checks, seed, tell
-        As for `svd_swap`; the matrix is held in memory, in float32.
-    cluster_size
-        The records per cluster, from half of it to one and a half; None for the smallest that passes the tests of
-        privacy, see `cluster_size_search`.
-    basis
-        ``'ica'`` or ``'pca'``.
-    clustering
-        ``'spectral'``, ``'bisect'``, or ``'auto'`` by the number of rows.
-    reference
-        Other people with the same columns, anything that the source may be, to compare with while searching; None for
-        leaving each record out. Not looked at where a size is given.
-
-    Notes
-    -----
-    Thesis, section 5.1, figure 5-1.
-    """
-    size = checked_size(cluster_size)
-    random = generator(seed)
-    table = Partitioned.of(source, _names(cols), _names(log), nulls, basis, clustering, checks, random)
-    others = None if reference is None or size is not None else _whole(reference, table.encoding.schema.names)
-    return _reader(table.released(size, others, tell))
+__all__ = ["additive_noise", "copula_synthesize", "data_shuffle", "pica", "rhs", "spectral_rhs", "svd_swap"]
 
 
 def spectral_rhs(
@@ -82,34 +35,64 @@ def spectral_rhs(
     nulls: str = "error",
     seed: int | None = None,
 ) -> pa.RecordBatchReader:
-    """Replace groups of at least k records, found along principal components, by copies of one.
+    """Replace groups of at least k records, formed along principal components, by copies of one record.
 
     Parameters
     ----------
-    source, cols, log, nulls, seed
-        As for `svd_swap`; the matrix is held in memory.
+    source
+        A pyarrow Table, RecordBatch, Dataset or RecordBatchReader, the path of a Parquet file or of a folder of them,
+        or a function that opens a reader. The matrix is held in memory.
+    cols
+        The columns to release; None for all.
     k
         The least number of rows that share a released record; counted before they are returned.
     label
-        ``'mean'`` or ``'member'``.
+        ``'mean'`` releases the mean of each group, ``'member'`` the record nearest to it.
     key
         A column that travels unchanged, to measure the release with.
+    log
+        The numbers whose logarithm is taken; None for those that are positive and skewed.
+    nulls
+        ``'error'`` refuses NULLs, ``'category'`` makes them one more value.
+    seed
+        Makes the release of the same rows in the same order repeatable, and whoever learns it can undo it.
+
+    Returns
+    -------
+    pyarrow.RecordBatchReader
+        As many rows, of the same columns and types; each occurs at least k times.
+
+    Raises
+    ------
+    ValueError
+        For fewer than k rows, and for what cannot be encoded: see `fit.fit`.
 
     Notes
     -----
-    Thesis, section 4.1.2, figure 4-2.
+    Thesis, Section 4.1.2, Figure 4-2.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+    >>> released = spectral.spectral_rhs(people, k=5, seed=1).read_all()
+    >>> groups = released.group_by(released.column_names).aggregate([([], "count_all")])
+    >>> min(groups["count_all"].to_pylist()) >= 5
+    True
     """
     random = generator(seed)
-    table, encoding, keys = _read(source, cols, key, log, nulls)
+    table, encoding, keys = read_whole(source, cols, key, log, nulls)
     matrix = encoding.matrix(table)
     labels = microaggregation.spectral_rhs(matrix, k)
     released = _masked(table, encoding, matrix, labels, label, random)
-    least = _smallest_class(released)
+    least = smallest_class(released)
     if least < k:
         raise ValueError(f"a released record would stand for {least} rows instead of {k}: the promise is not kept.")
-    return _reader(_shuffled(released, keys, random))
+    return reader_of(shuffled(released, keys, random))
 
 
+@checked(checks=OneOf("error", "off"))
 def rhs(
     source: object,
     cols: Sequence[str] | None = None,
@@ -122,14 +105,37 @@ def rhs(
     checks: str = "error",
     seed: int | None = None,
 ) -> pa.RecordBatchReader:
-    """Replace groups, found by splitting all columns at once, by copies of one record: for comparison only.
+    """Replace groups, formed by splitting all columns at once, by copies of one record: for comparison only.
 
-    The parameters are those of `spectral_rhs`; a release in which groups of fewer than k rows are left is refused
-    unless ``checks`` is ``'off'``.
+    Parameters
+    ----------
+    source, cols, label, key, log, nulls, seed
+        As for `spectral_rhs`.
+    k
+        The group size aimed at; groups of up to 2k rows are not split.
+    checks
+        ``'error'`` refuses a release in which groups of fewer than k rows are left, ``'off'`` returns it.
+
+    Returns
+    -------
+    pyarrow.RecordBatchReader
+        As many rows, of the same columns and types.
+
+    Raises
+    ------
+    ValueError
+        As `spectral_rhs` does, and for groups that are too small.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+    >>> spectral.rhs(people, k=5, checks="off", seed=1).read_all().num_rows
+    400
     """
-    refuse_unless(OneOf("error", "off"), "checks", checks)
     random = generator(seed)
-    table, encoding, keys = _read(source, cols, key, log, nulls)
+    table, encoding, keys = read_whole(source, cols, key, log, nulls)
     matrix = encoding.matrix(table)
     labels = microaggregation.rhs(matrix, k)
     unprotected = microaggregation.rows_in_small_groups(labels, k)
@@ -138,7 +144,7 @@ def rhs(
             f"{unprotected:,} of {len(matrix):,} records end in groups of fewer than {k}, as they do when many columns "
             f"are split at once; use anon.spectral_rhs, or checks := 'off' to compare with it."
         )
-    return _reader(_shuffled(_masked(table, encoding, matrix, labels, label, random), keys, random))
+    return reader_of(shuffled(_masked(table, encoding, matrix, labels, label, random), keys, random))
 
 
 def additive_noise(
@@ -152,23 +158,85 @@ def additive_noise(
     nulls: str = "error",
     seed: int | None = None,
 ) -> pa.RecordBatchReader:
-    """Add noise to every record and correct mean and covariance for it: for comparison only, see `noise`."""
+    """Add noise to every record and correct mean and covariance for it: for comparison only.
+
+    Parameters
+    ----------
+    source, cols, key, log, nulls, seed
+        As for `spectral_rhs`.
+    noise_fraction
+        The variance of the noise as a fraction of the data's.
+    correlated
+        Whether the noise has the correlations of the data.
+
+    Returns
+    -------
+    pyarrow.RecordBatchReader
+        As many rows, of the same columns and types.
+
+    Raises
+    ------
+    ValueError
+        For a fraction that is not above 0, and for what cannot be encoded: see `fit.fit`.
+
+    Notes
+    -----
+    See `baselines.additive_noise`: the released row that is nearest to a record is nearly always its own.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+    >>> released = spectral.additive_noise(people, noise_fraction=0.2, seed=1).read_all()
+    >>> released.num_rows, released.column_names
+    (400, ['height', 'weight'])
+    """
     random = generator(seed)
-    table, encoding, keys = _read(source, cols, key, log, nulls)
-    noisy = noise.additive_noise(encoding.matrix(table), random, noise_fraction, correlated)
-    return _reader(_shuffled(encoding.table(noisy), keys, random))
+    table, encoding, keys = read_whole(source, cols, key, log, nulls)
+    noisy = baselines.additive_noise(encoding.matrix(table), random, noise_fraction, correlated)
+    return reader_of(shuffled(encoding.table(noisy), keys, random))
 
 
 def data_shuffle(
     source: object, cols: Sequence[str] | None = None, *, nulls: str = "error", seed: int | None = None
 ) -> pa.RecordBatchReader:
-    """Rearrange every column to the ranks of normal data with the same rank correlations, see `copulas`."""
+    """Rearrange every column to the ranks of normal data with the same rank correlations.
+
+    Parameters
+    ----------
+    source, cols, nulls, seed
+        As for `spectral_rhs`.
+
+    Returns
+    -------
+    pyarrow.RecordBatchReader
+        As many rows; every column has exactly the values that it had.
+
+    Raises
+    ------
+    ValueError
+        For what cannot be encoded: see `fit.fit`.
+
+    Notes
+    -----
+    See `copulas.data_shuffle`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+    >>> released = spectral.data_shuffle(people, seed=1).read_all()
+    >>> sorted(released["height"].to_pylist()) == sorted(people["height"].to_pylist())
+    True
+    """
     random = generator(seed)
-    table, encoding, _ = _read(source, cols, None, [], nulls)
+    table, encoding, _ = read_whole(source, cols, None, [], nulls)
     columns = copula_columns(encoding, encoding.matrix(table))
-    places = copulas.data_shuffle([column.codes for column in columns], random)
-    rearranged = [column.take(pa.array(place)) for column, place in zip(table.columns, places, strict=True)]
-    return _reader(pa.table(rearranged, schema=table.schema))
+    rows_of_columns = copulas.data_shuffle([column.codes for column in columns], random)
+    rearranged = [column.take(pa.array(rows)) for column, rows in zip(table.columns, rows_of_columns, strict=True)]
+    return reader_of(pa.table(rearranged, schema=table.schema))
 
 
 def copula_synthesize(
@@ -179,42 +247,46 @@ def copula_synthesize(
     nulls: str = "error",
     seed: int | None = None,
 ) -> pa.RecordBatchReader:
-    """Draw records from a normal copula, as many as the source has unless ``rows`` says otherwise, see `copulas`."""
+    """Draw new records from a normal copula with the data's rank correlations and distributions.
+
+    Parameters
+    ----------
+    source, cols, nulls, seed
+        As for `spectral_rhs`.
+    rows
+        How many records to draw; None for as many as the source has.
+
+    Returns
+    -------
+    pyarrow.RecordBatchReader
+        The records drawn, of the same columns and types.
+
+    Raises
+    ------
+    ValueError
+        For fewer than one row, and for what cannot be encoded: see `fit.fit`.
+
+    Notes
+    -----
+    See `copulas.copula_synthesize`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+    >>> spectral.copula_synthesize(people, rows=1000, seed=1).read_all().num_rows
+    1000
+    """
     random = generator(seed)
-    table, encoding, _ = _read(source, cols, None, None, nulls)
+    table, encoding, _ = read_whole(source, cols, None, None, nulls)
     columns = copula_columns(encoding, encoding.matrix(table))
     codes, kinds = [column.codes for column in columns], [column.kind for column in columns]
     drawn = copulas.copula_synthesize(codes, kinds, table.num_rows if rows is None else rows, random)
     features = np.empty((encoding.width, len(drawn[0])))
     for column, group, values in zip(columns, encoding.groups, drawn, strict=True):
         column.fill(values, features[group])
-    return _reader(encoding.table(features.T))
-
-
-def _read(
-    source: object, cols: Sequence[str] | None, key: str | None, log: Sequence[str] | None, nulls: str
-) -> tuple[pa.Table, Encoding, tuple[int, pa.Table] | None]:
-    """Read a source whole; the column of keys apart, with its place."""
-    table = _whole(source, _names(cols))
-    keys = None
-    if key is not None:
-        place = next((at for at, name in enumerate(table.column_names) if name.lower() == str(key).lower()), None)
-        if place is None:
-            raise ValueError(f"key must be one of cols; got {key}.")
-        keys, table = (place, table.select([place])), table.remove_column(place)
-    encoding, _ = fit(table, log=_names(log), nulls=nulls)
-    return table, encoding, keys
-
-
-def _whole(source: object, cols: list[str] | None) -> pa.Table:
-    if isinstance(source, pa.Table) and cols is None:  # as it came, without putting its chunks together anew
-        return source
-    opened = open_source(source, cols)
-    try:
-        return pa.Table.from_batches(list(opened.batches(_BATCH_ROWS)), opened.schema)
-    finally:
-        if opened is not source:
-            opened.close()
+    return reader_of(encoding.table(features.T))
 
 
 def _masked(
@@ -223,29 +295,3 @@ def _masked(
     if label == "member":  # a record as it stands, not as it comes back from the matrix
         return table.take(pa.array(microaggregation.members(matrix, labels, random)))
     return encoding.table(microaggregation.masked(matrix, labels, random, label))
-
-
-def _smallest_class(table: pa.Table) -> int:
-    places = [str(place) for place in range(table.num_columns)]  # Arrow takes names with dots for paths
-    counts = table.rename_columns(places).group_by(places).aggregate([([], "count_all")])["count_all"]
-    return int(pc.min(counts).as_py())
-
-
-def _shuffled(table: pa.Table, keys: tuple[int, pa.Table] | None, random: np.random.Generator) -> pa.Table:
-    """Put the rows into random order, each with its key."""
-    if keys is not None:
-        place, column = keys
-        table = table.add_column(place, column.schema.field(0), column.column(0))
-    return table.take(pa.array(random.permutation(table.num_rows)))
-
-
-def _names(names: Sequence[str] | None) -> list[str] | None:
-    if names is None:
-        return None
-    if isinstance(names, str) or not isinstance(names, Sequence):
-        raise ValueError(f"columns must be given as a list of names; got {names!r}.")
-    return list(names)
-
-
-def _reader(table: pa.Table) -> pa.RecordBatchReader:
-    return pa.RecordBatchReader.from_batches(table.schema, table.to_batches())

@@ -6,8 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-STEP = 1.25  # sizes nearer to each other than this are not told apart
-DRAWS = 3  # fresh releases that confirm a size
+from duckanon.common.arguments import Whole, checked
+
+STEP = 1.25
+"""Sizes nearer to each other than by this factor are not told apart."""
+DRAWS = 3
+"""Fresh releases that confirm a size."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Search:
-    """The size found, and the way there.
+    """The size that was chosen, and the way there.
 
     Attributes
     ----------
@@ -74,6 +78,7 @@ class Search:
         )
 
 
+@checked(rows=Whole(2), rank=Whole(1))
 def search(passes: Callable[[float], Verdict], rows: int, rank: int) -> Search:
     """Look for the smallest clusters that still pass, and so for the most faithful release that is safe.
 
@@ -89,23 +94,21 @@ def search(passes: Callable[[float], Verdict], rows: int, rank: int) -> Search:
     Raises
     ------
     ValueError
-        For a table of fewer than two rows, or without a component.
+        For a table of fewer than two rows, and for one without components.
 
     Notes
     -----
-    Section 5.2.3 of the thesis, corrected: what is wanted is the largest number of clusters, not the smallest, that
-    does not drop below the reference. Privacy grows with the size of clusters up to chance, so the logarithm of the
-    size is bisected until the bracket is within a factor of 1.25, and the smallest size that passed is confirmed with
-    three fresh draws; where one fails, the next size is 1.25 times as large. Clusters of two thirds of the rows and
-    more are all of them: a release of all rows as one cluster is the safest there is, and one of three draws has to
-    pass, since an honest release fails now and then by chance.
+    Thesis, Section 5.2.3, corrected: what is wanted is the largest number of clusters, not the smallest, that does not
+    drop below the reference (REFERENCES.md, Thesis, points 7 and 15). Privacy grows with the size of clusters up to
+    chance, so the logarithm of the size is bisected until the bracket is within a factor of 1.25, and the smallest size
+    that passed is confirmed with three fresh draws; where one fails, the next size is 1.25 times as large. Clusters of
+    two thirds of the rows and more are all of them: a release of all rows as one cluster is the safest there is, and
+    one of three draws has to pass, since an honest release fails now and then by chance.
 
     All rows as one cluster can fail for another reason than distance: a table with strong nonlinear structure loses it
     when it is swapped as a whole, and with it the crowd around each record, its ambiguity. Small clusters would pass
     then, and give records away all the same: nothing is chosen.
     """
-    if rows < 2 or rank < 1:
-        raise ValueError(f"the search of cluster_size needs at least 2 rows and a rank of 1; got {rows} and {rank}.")
     steps: list[Step] = []
 
     def tried(stage: str, size: float) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import pairwise
 from typing import Any
@@ -11,21 +10,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from duckanon.common.arguments import OneOf, checked
 from duckanon.common.arrays import Floats, Reals
+from duckanon.common.progress import Tell, silent
 from duckanon.common.threads import one_thread
 
 BASES = ("ica", "pca")
 _ROUNDS = 40  # the rotation stays orthogonal all the way, so that stopping early costs some fidelity at the most
-_CONVERGED = 1e-4
+_CONVERGED = 1e-4  # 1 - cos of the angle that a component turned by in the last round
 _PARCEL_ROWS = 16_384  # clusters handed to a thread at a time
 
 
+@checked(basis=OneOf(*BASES))
 def swap_in_clusters(
     matrix: Reals,
     labels: npt.NDArray[np.integer[Any]],
     basis: str,
     random: np.random.Generator,
-    tell: Callable[[float], None] | None = None,
+    tell: Tell = silent,
     threads: int | None = None,
 ) -> Reals:
     """Permute the components of the rows of each cluster, and shuffle the rows that come out.
@@ -43,7 +45,7 @@ def swap_in_clusters(
         Where chance comes from. Each cluster has a generator of its own, so that the result does not depend on the
         number of threads.
     tell
-        Told the share of the rows done, now and then, by the calling thread.
+        Is told the share of the rows done, now and then, by the calling thread.
     threads
         How many to use; by default one per processor.
 
@@ -59,12 +61,11 @@ def swap_in_clusters(
 
     Notes
     -----
-    Figure 5-1 of the thesis, lines 7 to 11, corrected: clusters are centred, components without variance are dropped
-    before they are whitened (groups of categories make every table rank deficient, and independent components of such a
-    table collapse), and rows are shuffled at the end, because their order would link them to the original.
+    Thesis, Figure 5-1, lines 7 to 11, corrected (REFERENCES.md, Thesis, points 1, 3 and 4): clusters are centred,
+    components without variance are dropped before they are whitened (groups of categories make every table rank
+    deficient, and independent components of such a table collapse), and rows are shuffled at the end, because their
+    order would link them to the original.
     """
-    if basis not in BASES:
-        raise ValueError(f"basis must be one of {', '.join(map(repr, BASES))}; got {basis!r}.")
     counts = np.bincount(labels)
     numbers = np.flatnonzero(counts)
     if (counts[numbers] == 1).any():
@@ -72,7 +73,7 @@ def swap_in_clusters(
         raise ValueError(f"every cluster needs at least 2 rows; got {alone} of one row, use a larger cluster_size.")
     order = np.argsort(labels, kind="stable")
     ends = np.cumsum(counts[numbers])
-    places = random.permutation(len(matrix))
+    positions = random.permutation(len(matrix))
     generators = random.spawn(len(numbers))
     released = np.empty_like(matrix)
 
@@ -81,7 +82,7 @@ def swap_in_clusters(
         rows = matrix.take(order[start:stop], axis=0)
         parts = np.split(rows, ends[first : last - 1] - start)
         swapped = _swapped(parts, basis, generators[first:last])
-        released[places[start:stop]] = np.concatenate(swapped)
+        released[positions[start:stop]] = np.concatenate(swapped)
         return stop - start
 
     # A parcel is as many whole clusters as fit, at least one.
@@ -92,8 +93,7 @@ def swap_in_clusters(
         jobs = [pool.submit(work, int(a), int(b)) for a, b in pairwise(parcels)]
         for job in as_completed(jobs):
             done += job.result()
-            if tell is not None:
-                tell(done / len(matrix))
+            tell(done / len(matrix))
     return released
 
 
@@ -125,13 +125,13 @@ def _principal(centred: list[Floats], eps: float) -> list[tuple[Floats, Floats]]
     """
     if eps > 1e-9 and all(len(rows) >= rows.shape[1] for rows in centred):
         values, vectors = np.linalg.eigh(np.stack([rows.T @ rows for rows in centred]))
-        found = [
+        decomposed = [
             (np.sqrt(np.maximum(value[::-1], 0)), vector.T[::-1]) for value, vector in zip(values, vectors, strict=True)
         ]
     else:
-        found = [np.linalg.svd(rows, full_matrices=False)[1:] for rows in centred]
+        decomposed = [np.linalg.svd(rows, full_matrices=False)[1:] for rows in centred]
     kept = []
-    for rows, (spread, directions) in zip(centred, found, strict=True):
+    for rows, (spread, directions) in zip(centred, decomposed, strict=True):
         rank = int((spread > spread.max(initial=0) * max(rows.shape) * eps).sum())
         kept.append((directions[:rank], spread[:rank]))
     return kept
@@ -154,8 +154,8 @@ def independent_rotation(white: Floats, random: np.random.Generator) -> Floats:
 
     Notes
     -----
-    Symmetric FastICA with the log cosh contrast, as in section 5.2.1 of the thesis, for at most 40 rounds. It is done
-    in 32 bits, and only the result made orthogonal to the last digit.
+    Symmetric FastICA with the log cosh contrast (Thesis, Section 5.2.1), for at most 40 rounds. It is done in 32 bits,
+    and only the result is made orthogonal to the last digit.
     """
     width = white.shape[1]
     rows = white.astype(np.float32)

@@ -11,8 +11,10 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, eigsh
 from scipy.spatial.distance import pdist, squareform
+from sklearn.cluster import KMeans
 
-from duckanon.common.arrays import Ints, Ints32, Reals
+from duckanon.common.arguments import Number, OneOf, refuse_unless
+from duckanon.common.arrays import Bools, Floats, Ints, Ints32, Reals
 from duckanon.common.threads import one_thread
 
 Node: TypeAlias = tuple[Ints, npt.NDArray[np.float32]]
@@ -77,14 +79,13 @@ def clusters(matrix: Reals, size: float, method: str, random: np.random.Generato
 
     Notes
     -----
-    Spectral clustering is section 5.1 of the thesis, equations (5.1) to (5.4), with the median distance as the scale.
+    Spectral clustering is that of Thesis, Section 5.1, Equations 5.1 to 5.4, with the median distance as the scale.
     The number of clusters is only a target there, and k-means then leaves clusters of a single row, which swapping
-    would release verbatim: small clusters are merged with the nearest one, large clusters are split by 2-means.
+    would release verbatim: small clusters are merged with the nearest one, large clusters are split by 2-means
+    (REFERENCES.md, Thesis, point 5).
     """
-    if method not in METHODS:
-        raise ValueError(f"clustering must be one of {', '.join(map(repr, METHODS))}; got {method!r}.")
-    if not size >= 2:
-        raise ValueError(f"cluster_size must be a number of at least 2; got {size}.")
+    refuse_unless(OneOf(*METHODS), "clustering", method)
+    refuse_unless(Number(2), "cluster_size", size)
     rows = len(matrix)
     if rows == 0:
         raise ValueError("clusters need at least one row; got an empty table.")
@@ -112,8 +113,6 @@ def _numbered(parts: list[Ints], rows: int) -> Ints32:
 def _spectral(matrix: Reals, size: float, least: int, most: int, random: np.random.Generator) -> Ints32:
     count = max(2, round(len(matrix) / size))
     coordinates = spectral_coordinates(matrix, count, random)
-    from sklearn.cluster import KMeans
-
     means = KMeans(count, n_init=3, random_state=int(random.integers(2**31))).fit(coordinates)
     parts: list[Ints] = []
     for part in _merged(coordinates, means.labels_, least):
@@ -124,7 +123,7 @@ def _spectral(matrix: Reals, size: float, least: int, most: int, random: np.rand
     return _numbered(parts, len(matrix))
 
 
-def spectral_coordinates(matrix: Reals, count: int, random: np.random.Generator) -> npt.NDArray[np.float64]:
+def spectral_coordinates(matrix: Reals, count: int, random: np.random.Generator) -> Floats:
     """Map rows to unit vectors whose directions tell clusters apart.
 
     Parameters
@@ -143,7 +142,7 @@ def spectral_coordinates(matrix: Reals, count: int, random: np.random.Generator)
 
     Notes
     -----
-    Thesis (5.1) to (5.4). The scale is the median distance, on which the results hardly depend.
+    Thesis, Equations 5.1 to 5.4. The scale is the median distance, on which the results hardly depend.
     """
     rows = len(matrix)
     between = pdist(np.asarray(matrix, dtype=np.float64), "sqeuclidean")
@@ -160,9 +159,7 @@ def spectral_coordinates(matrix: Reals, count: int, random: np.random.Generator)
     return np.asarray(np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0))
 
 
-def _largest_eigenvectors(
-    symmetric: npt.NDArray[np.float64], count: int, random: np.random.Generator
-) -> npt.NDArray[np.float64]:
+def _largest_eigenvectors(symmetric: Floats, count: int, random: np.random.Generator) -> Floats:
     rows = len(symmetric)
     if rows > 500 and count < rows / 10:
         # One more in the diagonal leaves the vectors as they are, and makes the tolerance absolute: smooth affinities
@@ -170,16 +167,15 @@ def _largest_eigenvectors(
         shifted = symmetric + np.eye(rows)
         try:
             start = random.normal(size=rows)
-            found: npt.NDArray[np.float64] = eigsh(shifted, count, which="LA", v0=start, tol=1e-6, maxiter=300)[1]
-            return found
+            return np.asarray(eigsh(shifted, count, which="LA", v0=start, tol=1e-6, maxiter=300)[1])
         except ArpackError:  # the direct method is slower and minds nothing
             pass
     # All of them, by divide and conquer: the method for a few fails now and then where many eigenvalues are equal.
-    vectors: npt.NDArray[np.float64] = eigh(symmetric, driver="evd")[1][:, rows - count :]
+    vectors: Floats = eigh(symmetric, driver="evd")[1][:, rows - count :]
     return vectors
 
 
-def _merged(coordinates: npt.NDArray[np.float64], labels: npt.NDArray[Any], least: int) -> list[Ints]:
+def _merged(coordinates: Floats, labels: npt.NDArray[Any], least: int) -> list[Ints]:
     """Join the smallest cluster to the one with the nearest mean until none is too small."""
     counts = np.bincount(labels).astype(np.float64)
     sums = np.zeros((len(counts), coordinates.shape[1]))
@@ -245,12 +241,12 @@ def _halves(index: Ints, block: npt.NDArray[np.float32], least: int) -> list[Nod
     return [(index.take(side), block.take(side, axis=0)) for side in (np.flatnonzero(above), np.flatnonzero(~above))]
 
 
-def _above(block: npt.NDArray[np.float32], least: int) -> npt.NDArray[np.bool_]:
+def _above(block: npt.NDArray[np.float32], least: int) -> Bools:
     """Cut a node at right angles to the line between the two means, with at least ``least`` rows on each side."""
     rows = len(block)
     direction, threshold = _two_means(block[:_SAMPLE])
     along = block @ direction
-    above: npt.NDArray[np.bool_] = along > threshold
+    above: Bools = along > threshold
     count = int(np.count_nonzero(above))
     if least <= count <= rows - least:
         return above
@@ -262,13 +258,13 @@ def _above(block: npt.NDArray[np.float32], least: int) -> npt.NDArray[np.bool_]:
 
 
 def _two_means(sample: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], float]:
-    """Find two means, from a cut across the principal direction on; return their difference and the value halfway."""
+    """Find two means, starting from a cut across the principal direction; return their difference and the midpoint."""
     rows = np.float32(len(sample))
     centre = sample.mean(axis=0)
     centred = sample - centre
     direction = np.zeros_like(centre)
     direction[np.argmax(np.einsum("ij,ij->j", centred, centred))] = 1
-    for _ in range(4):  # of the power method
+    for _ in range(4):  # of the power method: a rough direction to start from will do
         direction = (centred @ direction) @ centred
         norm = np.sqrt(direction @ direction)
         if not 0 < norm < np.inf:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from duckanon.common.arrays import Floats
+from duckanon.common.arrays import Floats, Ints
 from duckanon.matrix.columns import NumberColumn
 from duckanon.matrix.encoding import Encoding
 from duckanon.release.copulas import category_codes
@@ -22,11 +21,11 @@ class CopulaColumn:
     codes
         A number for every row, in the order of the values; NaN for a number that is missing.
     categories
-        The category that each code stands for, by its place in the encoding; None for numbers.
+        The category that each code stands for, by its index in the encoding; None for numbers.
     """
 
     codes: Floats
-    categories: NDArray[np.int64] | None
+    categories: Ints | None
 
     @property
     def kind(self) -> str:
@@ -40,12 +39,12 @@ class CopulaColumn:
             out[0] = np.where(missing, 0.0, values)
             out[1:] = np.where(missing, 1.0, -1.0)
             return
-        places = self.categories[values.astype(np.int64)]
+        indices = self.categories[values.astype(np.int64)]
         if len(out) == 1:
-            out[0] = np.where(places == 1, 1.0, -1.0)
+            out[0] = np.where(indices == 1, 1.0, -1.0)
             return
         out[:] = -1.0
-        out[places, np.arange(len(places))] = 1.0
+        out[indices, np.arange(len(indices))] = 1.0
 
 
 def copula_columns(encoding: Encoding, matrix: Floats) -> list[CopulaColumn]:
@@ -58,14 +57,14 @@ def copula_columns(encoding: Encoding, matrix: Floats) -> list[CopulaColumn]:
     """
     columns = []
     for column, group in zip(encoding.columns, encoding.groups, strict=True):
-        own = matrix[:, group]
+        features = matrix[:, group]
         if isinstance(column, NumberColumn):
-            missing = own[:, 1] > 0 if column.nullable else np.zeros(len(own), bool)
-            columns.append(CopulaColumn(np.where(missing, np.nan, own[:, 0]), None))
+            missing = features[:, 1] > 0 if column.nullable else np.zeros(len(features), bool)
+            columns.append(CopulaColumn(np.where(missing, np.nan, features[:, 0]), None))
             continue
-        places = (own[:, 0] > 0).astype(np.int64) if column.width == 1 else own.argmax(axis=1)
-        codes = category_codes(places, np.delete(matrix, group, axis=1))
+        indices = (features[:, 0] > 0).astype(np.int64) if column.width == 1 else features.argmax(axis=1)
+        codes = category_codes(indices, np.delete(matrix, group, axis=1))
         categories = np.zeros(len(column.values), np.int64)
-        categories[codes.astype(np.int64)] = places
+        categories[codes.astype(np.int64)] = indices
         columns.append(CopulaColumn(codes, categories))
     return columns

@@ -1,18 +1,22 @@
 """Normal copulas: releases that keep each column's distribution and the rank correlations, and nothing else."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
+from duckanon.common.arguments import OneOf, Whole, checked, refuse_unless
 from duckanon.common.arrays import Floats, Ints, Matrix
 
-# Terms of the series below. Of two halved columns, the worst case, it misses the rank correlation by .0004 at a latent
-# correlation of .95 and by .011 at .99; of continuous columns by 1e-5 everywhere.
-TERMS = 60
-# Steps that a column's distribution is reduced to there, which is where that 1e-5 comes from.
-STEPS = 400
+_TERMS = 60
+"""Terms of the series in `latent_correlation`. Of two halved columns, the worst case, it misses the rank correlation by
+.0004 at a latent correlation of .95 and by .011 at .99; of continuous columns by 1e-5 everywhere."""
+_STEPS = 400
+"""Steps that a column's distribution is reduced to there; they are where that 1e-5 comes from."""
+_BISECTIONS = 40
+"""Halvings of an interval of length 2, of which they leave 2e-12."""
 
 
 def data_shuffle(codes: Sequence[Floats], random: np.random.Generator) -> list[Ints]:
@@ -33,21 +37,22 @@ def data_shuffle(codes: Sequence[Floats], random: np.random.Generator) -> list[I
 
     Notes
     -----
-    Data shuffling (Muralidhar and Sarathy 2006; thesis, section 2.3.3) without variables that stay as they are. Each
+    Data shuffling (Muralidhar and Sarathy 2006; Thesis, Section 2.3.3) without variables that stay as they are. Each
     column keeps exactly the values that it has; rank correlations are kept asymptotically. Released rows are in the
     order of independent draws, which links nothing to the original rows.
     """
     rows = _rows(codes)
     orders = [np.argsort(column, kind="stable") for column in codes]
     latent = _normal(latent_correlation(codes, orders), rows, random)
-    placed = []
+    sources = []
     for column, order in zip(latent.T, orders, strict=True):
-        index = np.empty(rows, dtype=np.int64)
-        index[np.argsort(column)] = order
-        placed.append(index)
-    return placed
+        source = np.empty(rows, dtype=np.int64)
+        source[np.argsort(column)] = order
+        sources.append(source)
+    return sources
 
 
+@checked(rows=Whole(1))
 def copula_synthesize(
     codes: Sequence[Floats], kinds: Sequence[str], rows: int, random: np.random.Generator
 ) -> list[Floats]:
@@ -74,20 +79,17 @@ def copula_synthesize(
     Raises
     ------
     ValueError
-        When rows is no whole number of at least 1, or a kind is unknown.
+        For rows that are no whole number of at least 1, and for an unknown kind.
 
     Notes
     -----
-    Equations 2.14 to 2.17 of the thesis. The last one is corrected: going back takes the inverse of the distribution
+    Thesis, Equations 2.14 to 2.17. The last one is corrected: going back takes the inverse of the distribution
     function, a = P^-1(Phi(b)). Normal scores (2.14) have mean 0 by construction, and ranks are all that is used of
     them. Numbers are interpolated so that a released value is not that of a person, except where several people share
     it; extremes are approached and not reached.
     """
-    if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
-        raise ValueError(f"rows must be an integer of at least 1; got {rows}.")
-    unknown = [kind for kind in kinds if kind not in ("number", "category")]
-    if unknown:
-        raise ValueError(f"kinds must be 'number' or 'category'; got {unknown[0]!r}.")
+    for kind in kinds:
+        refuse_unless(OneOf("number", "category"), "kinds", kind)
     _rows(codes)
     latent = _normal(latent_correlation(codes), rows, random)
     return [
@@ -129,7 +131,7 @@ def latent_correlation(codes: Sequence[Floats], orders: Sequence[Ints] | None = 
 
     Notes
     -----
-    Equation 2.15 of the thesis, 2 sin(pi R / 6), holds for continuous columns only. Cutting normal data into few values
+    Thesis, Equation 2.15, 2 sin(pi R / 6), holds for continuous columns only. Cutting normal data into few values
     weakens its rank correlations, so that a table with two-valued columns would come back with correlations that are
     too small. Here the rank g(z) that the normal score z ends with is expanded in Hermite polynomials: with normalized
     coefficients c, scores of correlation q have ranks of covariance sum_m c_im c_jm q^m, which is solved for q. Without
@@ -142,7 +144,7 @@ def latent_correlation(codes: Sequence[Floats], orders: Sequence[Ints] | None = 
         orders = [np.argsort(column, kind="stable") for column in codes]
     rows = len(codes[0])
     ranks = np.empty((rows, len(codes)))
-    series = np.zeros((len(codes), TERMS))
+    series = np.zeros((len(codes), _TERMS))
     deviation = np.zeros(len(codes))
     for j, (column, order) in enumerate(zip(codes, orders, strict=True)):
         ordered = column[order]
@@ -163,11 +165,11 @@ def _hermite(levels: Floats) -> tuple[Floats, float]:
     """Expand the ranks of a column whose values end at these levels; and give the ranks' standard deviation."""
     steps = np.diff(levels, prepend=0.0)
     deviation = np.sqrt(max(0.0, 1.0 - np.sum(steps**3)) / 12)
-    coefficients = np.zeros(TERMS)
+    coefficients = np.zeros(_TERMS)
     inner = levels[:-1]
-    if len(inner) > STEPS:
+    if len(inner) > _STEPS:
         # Steps next to each other are joined; a value that many rows share keeps both its ends.
-        grid = np.arange(1, STEPS) / STEPS
+        grid = np.arange(1, _STEPS) / _STEPS
         after = np.searchsorted(inner, grid)
         inner = inner[np.unique(np.clip(np.concatenate((after - 1, after)), 0, len(inner) - 1))]
     if not inner.size:
@@ -177,7 +179,7 @@ def _hermite(levels: Floats) -> tuple[Floats, float]:
     cut = ndtri(inner)
     weight = jumps * np.exp(-(cut**2) / 2) / np.sqrt(2 * np.pi)
     before, current = np.zeros_like(cut), np.ones_like(cut)
-    for m in range(TERMS):
+    for m in range(_TERMS):
         coefficients[m] = np.sum(weight * current) / np.sqrt(m + 1)
         before, current = current, (cut * current - np.sqrt(m) * before) / np.sqrt(m + 1)
     return coefficients, float(deviation)
@@ -186,7 +188,7 @@ def _hermite(levels: Floats) -> tuple[Floats, float]:
 def _solved(series: Matrix, target: Matrix) -> Matrix:
     """Solve sum_m c_im c_jm q^m = target for q in [-1, 1] by bisection: the sum grows with q."""
     low, high = np.full(target.shape, -1.0), np.ones(target.shape)
-    for _ in range(40):
+    for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         value = np.zeros(target.shape)
         for coefficients in series.T[::-1]:
@@ -200,8 +202,7 @@ def _solved(series: Matrix, target: Matrix) -> Matrix:
 
 
 def _repaired(correlation: Matrix) -> Matrix:
-    values, vectors = np.linalg.eigh((correlation + correlation.T) / 2)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    root = _root((correlation + correlation.T) / 2)
     root /= np.sqrt((root**2).sum(axis=1, keepdims=True))
     repaired: Matrix = root @ root.T
     return repaired
@@ -209,13 +210,17 @@ def _repaired(correlation: Matrix) -> Matrix:
 
 def _normal(correlation: Matrix, rows: int, random: np.random.Generator) -> Matrix:
     """Draw normal rows of mean 0; the correlation may be singular."""
-    values, vectors = np.linalg.eigh(correlation)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    drawn: Matrix = random.standard_normal((rows, len(correlation))) @ root.T
+    drawn: Matrix = random.standard_normal((rows, len(correlation))) @ _root(correlation).T
     return drawn
 
 
-def category_codes(categories: npt.NDArray[np.int64], others: Matrix) -> Floats:
+def _root(symmetric: Matrix) -> Matrix:
+    """Return a matrix whose product with its transpose is the given one, eigenvalues below 0 taken for 0."""
+    values, vectors = np.linalg.eigh(symmetric)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def category_codes(categories: Ints, others: Matrix) -> Floats:
     """Put values without an order into the order in which they differ most in the other columns.
 
     Parameters
@@ -228,7 +233,7 @@ def category_codes(categories: npt.NDArray[np.int64], others: Matrix) -> Floats:
     Returns
     -------
     numpy.ndarray
-        For each row the place of its category in the order found.
+        For each row the rank of its category in that order.
 
     Notes
     -----
@@ -246,9 +251,9 @@ def category_codes(categories: npt.NDArray[np.int64], others: Matrix) -> Floats:
         scores = means @ (axes[0] * np.sign(axes[0][np.abs(axes[0]).argmax()]))
     else:
         scores = counts.astype(np.float64)
-    place = np.empty(len(counts))
-    place[np.argsort(scores, kind="stable")] = np.arange(len(counts))
-    coded: Floats = place[categories]
+    rank = np.empty(len(counts))
+    rank[np.argsort(scores, kind="stable")] = np.arange(len(counts))
+    coded: Floats = rank[categories]
     return coded
 
 

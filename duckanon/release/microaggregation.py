@@ -1,15 +1,16 @@
 """Microaggregation by halving: groups of similar rows, each row replaced by one representative of its group."""
 
 import numpy as np
-import numpy.typing as npt
 
+from duckanon.common.arguments import OneOf, Whole, checked
 from duckanon.common.arrays import Ints, Matrix
-from duckanon.release.noise import spectrum
+from duckanon.release.components import principal_coordinates
 
-# Rows gathered at once: a block of some tens of columns then stays within the processor's cache.
+# Rows gathered at once: a block of tens of columns then stays within the processor's cache.
 BLOCK_ROWS = 16_384
 
 
+@checked(k=Whole(2))
 def spectral_rhs(matrix: Matrix, k: int) -> Ints:
     """Group rows by halving them along their principal axes, until no group has more than 2k rows.
 
@@ -32,23 +33,14 @@ def spectral_rhs(matrix: Matrix, k: int) -> Ints:
 
     Notes
     -----
-    Figure 4-2 of the thesis, on T = U D of the centred matrix; the figure does not centre, and without centring the
-    first axis is little more than the mean.
+    Thesis, Section 4.1.2, Figure 4-2, on T = U D of the centred matrix; the figure does not centre, and without
+    centring the first axis is little more than the mean (REFERENCES.md, Thesis, point 1).
     """
     return halved(principal_coordinates(matrix), k)
 
 
-def principal_coordinates(matrix: Matrix) -> Matrix:
-    """Project the centred rows on the eigenvectors of their covariance: U D, widest first, without null components."""
-    mean, values, vectors = spectrum(matrix)
-    kept = values > values[0] * max(matrix.shape) * np.finfo(np.float64).eps
-    kept[0] = True  # rows that are all equal still need one column
-    coordinates: Matrix = (matrix - mean) @ vectors[:, kept]
-    return coordinates
-
-
 def halved(coordinates: Matrix, k: int) -> Ints:
-    """Halve groups of more than 2k rows at the median of their widest column, as often as it goes.
+    """Halve groups of more than 2k rows at the median of their widest column, until there are none.
 
     Parameters
     ----------
@@ -69,12 +61,12 @@ def halved(coordinates: Matrix, k: int) -> Ints:
     two sizes, so that each level is a few operations on arrays of shape (groups, size).
     """
     rows = len(coordinates)
-    _check(k, rows)
+    _refuse_few(k, rows)
     labels = np.empty(rows, dtype=np.int64)
     groups = 0
     level = {rows: [np.arange(rows).reshape(1, rows)]}
     while level:
-        below: dict[int, list[npt.NDArray[np.int64]]] = {}
+        below: dict[int, list[Ints]] = {}
         for size, members in level.items():
             group_rows = np.concatenate(members)
             if size <= 2 * k:
@@ -89,10 +81,8 @@ def halved(coordinates: Matrix, k: int) -> Ints:
     return labels
 
 
-def _halves(
-    coordinates: Matrix, group_rows: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Split every line of row numbers at the median of the column that is widest there."""
+def _halves(coordinates: Matrix, group_rows: Ints) -> tuple[Ints, Ints]:
+    """Split every group, a line of row numbers, at the median of the column in which it is widest."""
     groups, size = group_rows.shape
     points = coordinates[group_rows] if size < len(coordinates) else coordinates[np.newaxis]
     widest = (points.max(axis=1) - points.min(axis=1)).argmax(axis=1)
@@ -106,8 +96,9 @@ def _halves(
     return group_rows[lower].reshape(groups, half), group_rows[~lower].reshape(groups, size - half)
 
 
+@checked(k=Whole(2))
 def rhs(matrix: Matrix, k: int) -> Ints:
-    """Group rows by cutting every column at its median at once, and groups of more than 2k rows again.
+    """Group rows by cutting all columns at their medians at once; cut groups of more than 2k rows again.
 
     Parameters
     ----------
@@ -128,7 +119,7 @@ def rhs(matrix: Matrix, k: int) -> Ints:
 
     Notes
     -----
-    Recursive histogram sanitization (Chawla et al. 2005; thesis, section 4.1.2), for comparison only: n columns make
+    Recursive histogram sanitization (Chawla et al. 2005; Thesis, Section 4.1.2), for comparison only: n columns make
     up to 2^n groups in one step, so that with 4 columns most rows already end in groups of fewer than k, and with some
     tens of columns nearly every row ends alone, which protects nothing. Nothing is done about it here: count those
     rows with `rows_in_small_groups`. Cells are regions of space, so that equal rows stay together: a row lies
@@ -136,7 +127,7 @@ def rhs(matrix: Matrix, k: int) -> Ints:
     equal rows are not cut.
     """
     rows = len(matrix)
-    _check(k, rows)
+    _refuse_few(k, rows)
     labels = np.zeros(rows, dtype=np.int64)
     groups = 1
     active = np.arange(rows) if rows > 2 * k else np.arange(0)
@@ -174,6 +165,7 @@ def rows_in_small_groups(labels: Ints, k: int) -> int:
     return int(counts[counts < k].sum())
 
 
+@checked(label=OneOf("mean", "member"))
 def masked(matrix: Matrix, labels: Ints, random: np.random.Generator, label: str = "mean") -> Matrix:
     """Replace every row by the representative of its group.
 
@@ -207,14 +199,12 @@ def masked(matrix: Matrix, labels: Ints, random: np.random.Generator, label: str
     """
     if label == "mean":
         return _means(matrix, labels)[labels]
-    if label != "member":
-        raise ValueError(f"label must be 'mean' or 'member'; got {label!r}.")
     chosen: Matrix = matrix[members(matrix, labels, random)]
     return chosen
 
 
 def members(matrix: Matrix, labels: Ints, random: np.random.Generator) -> Ints:
-    """Choose for every row the member of its group that is nearest to the group's mean, by its place."""
+    """Choose for every row the member of its group that is nearest to the group's mean, by its index."""
     means = _means(matrix, labels)
     distance = np.zeros(len(matrix))
     for column, mean in zip(matrix.T, means.T, strict=True):
@@ -229,8 +219,6 @@ def _means(matrix: Matrix, labels: Ints) -> Matrix:
     return np.stack([np.bincount(labels, column) / counts for column in matrix.T], axis=1)
 
 
-def _check(k: int, rows: int) -> None:
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 2:
-        raise ValueError(f"k must be an integer of at least 2; got {k}.")
+def _refuse_few(k: int, rows: int) -> None:
     if rows < k:
         raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckanon.common.arguments import OneOf, refuse_unless
+from duckanon.common.arguments import Number, OneOf, checked, generator, refuse_unless
 from duckanon.common.arrays import Reals
+from duckanon.common.progress import Tell, silent
+from duckanon.common.samples import sampled_rows
 from duckanon.matrix.encoding import Encoding, refuse_too_few
 from duckanon.matrix.fit import batch_rows, fit
 from duckanon.matrix.sources import Source, open_source
-from duckanon.privacy import self_check
+from duckanon.privacy import repair
 from duckanon.privacy.reference_test import privacy_tests
 from duckanon.privacy.self_check import CHECKS
 from duckanon.release.cluster_size import STEP, Search, Verdict, search
 from duckanon.release.cluster_swap import BASES, swap_in_clusters
 from duckanon.release.clusters import METHODS, clusters
 from duckanon.release.components import principal_components
+from duckanon.release.tables import column_names, reader_of, whole_table
 
-Tell = Callable[[float], None]
-
-SEARCHED_ROWS = 20_000  # the right size hardly depends on the number of rows
-LEAST_CLUSTER_SIZE = 10
-_CHECKED_ROWS = 1_000_000
+SEARCHED_ROWS = 20_000
+"""Rows that the search for a size works with: the right size hardly depends on their number."""
+_LEAST_CLUSTER_SIZE = 10  # in smaller clusters independent components become single records
+_CHECKED_ROWS = 1_000_000  # of a larger table are looked through: enough to tell a share of copies from chance
 _MEASURED_ROWS = 4_000  # originals whose neighbours are looked for in a trial
 _FRESH_DRAWS = 3  # of a size that the search chose, before the next larger one is taken
 
@@ -63,7 +65,7 @@ class Partitioned:
         cls,
         source: object,
         cols: list[str] | None,
-        log: list[str] | None,
+        log: Sequence[str] | None,
         nulls: str,
         basis: str,
         clustering: str,
@@ -85,7 +87,7 @@ class Partitioned:
                 opened.close()
         return cls(encoding, matrix, rank, basis, clustering, checks, random)
 
-    def swapped(self, matrix: Reals, size: float, tell: Tell | None = None) -> Reals:
+    def swapped(self, matrix: Reals, size: float, tell: Tell = silent) -> Reals:
         """Swap the rows of a matrix of this table in clusters of a size."""
         labels = clusters(matrix, size, self.clustering, self.random)
         return swap_in_clusters(matrix, labels, self.basis, self.random, tell)
@@ -94,7 +96,7 @@ class Partitioned:
         """Turn released rows into a table: what is given away, and what has to be measured, is rounded."""
         return self.encoding.table(matrix)
 
-    def search(self, reference: pa.Table | None, tell: Tell | None = None) -> Search:
+    def search(self, reference: pa.Table | None, tell: Tell = silent) -> Search:
         """Look for the smallest clusters whose release is as safe as not taking part.
 
         Parameters
@@ -102,27 +104,26 @@ class Partitioned:
         reference
             Other people; None: every record is compared with all other records.
         tell
-            Told the share of the work done, as far as that can be known.
+            Is told the share of the work done, as far as that can be known.
         """
-        trial = self._sampled(self.matrix, SEARCHED_ROWS)
-        others = None if reference is None else self._sampled(self.encoding.matrix(reference), SEARCHED_ROWS)
+        trial = self._sampled(self.matrix)
+        others = None if reference is None else self._sampled(self.encoding.matrix(reference))
         done = [0]
 
         def passes(size: float) -> Verdict:
             done[0] += 1
-            if tell is not None:
-                tell(0.9 * (1 - math.exp(-done[0] / 8)))  # some eight trials, or as many more as fail
+            tell(0.9 * (1 - math.exp(-done[0] / 8)))  # about eight trials, or as many more as fail
             released = self.encoding.matrix(self.decoded(self.swapped(trial, size)))
             if self.checks == "repair":
-                released = released[self_check.repair(trial, released, self.random)]
+                released = released[repair.repair(trial, released, self.random)]
                 if len(released) < len(trial) / 2:
                     return Verdict(False, {"kept": len(released) / len(trial)})
-            found = privacy_tests(trial, released, self.random, reference=others, sample=_looked_at(len(trial)))
-            return Verdict(all(test.passed for test in found), {test.name: test.judged for test in found})
+            tests = privacy_tests(trial, released, self.random, reference=others, sample=_MEASURED_ROWS)
+            return Verdict(all(test.passed for test in tests), {test.name: test.judged for test in tests})
 
         return search(passes, len(trial), self.rank)
 
-    def released(self, size: float | None, reference: pa.Table | None, tell: Tell | None = None) -> pa.Table:
+    def released(self, size: float | None, reference: pa.Table | None, tell: Tell = silent) -> pa.Table:
         """Release the table with clusters of a size, or of the size that the search finds, after the checks.
 
         Raises
@@ -132,10 +133,10 @@ class Partitioned:
         """
         if size is not None:
             return self._checked(self.swapped(self.matrix, size, tell))
-        found = self.search(reference, tell)
-        if found.cluster_size is None:
-            raise ValueError(found.refusal(len(self.matrix)))
-        size = found.cluster_size if found.cluster_size < min(len(self.matrix), SEARCHED_ROWS) else len(self.matrix)
+        result = self.search(reference, tell)
+        if result.cluster_size is None:
+            raise ValueError(result.refusal(len(self.matrix)))
+        size = result.cluster_size if result.cluster_size < min(len(self.matrix), SEARCHED_ROWS) else len(self.matrix)
         while True:
             for _ in range(_FRESH_DRAWS):
                 try:
@@ -147,15 +148,13 @@ class Partitioned:
 
     def _checked(self, swapped: Reals) -> pa.Table:
         table = self.decoded(swapped)
-        return checked(self.encoding, self.matrix, table, self.checks, self.random)
+        return screened(self.encoding, self.matrix, table, self.checks, self.random)
 
-    def _sampled(self, matrix: Reals, rows: int) -> Reals:
-        if len(matrix) <= rows:
-            return matrix
-        return matrix[np.sort(self.random.choice(len(matrix), rows, replace=False))]
+    def _sampled(self, matrix: Reals) -> Reals:
+        return matrix[sampled_rows(SEARCHED_ROWS, len(matrix), self.random)]
 
 
-def checked(
+def screened(
     encoding: Encoding, original: Reals, released: pa.Table, checks: str, random: np.random.Generator
 ) -> pa.Table:
     """Look through a release for records that it gives away; refuse it, or leave them out.
@@ -175,40 +174,99 @@ def checked(
         return released
     rows = released
     if len(original) > _CHECKED_ROWS and checks == "error":
-        chosen = np.sort(random.choice(len(original), _CHECKED_ROWS, replace=False))
+        chosen = sampled_rows(_CHECKED_ROWS, len(original), random)
         original, rows = original[chosen], released.take(pa.array(chosen))
     coded = encoding.matrix(rows, np.float32)
     advice = "choose a larger cluster_size" + (
         "" if checks == "repair" else ", or checks := 'repair' to leave rows out"
     )
-    kept = self_check.screened(original, coded, checks, random, advice)
+    kept = repair.screened(original, coded, checks, random, advice)
     return released if kept.all() else released.filter(pa.array(kept))
 
 
 def read_matrix(source: Source, encoding: Encoding, rows: int) -> NDArray[np.float32]:
     """Read a source as the rows of a float32 matrix."""
     matrix = np.empty((rows, encoding.width), np.float32)
-    start = 0
-    for batch in source.batches(batch_rows(encoding.width)):
-        end = start + batch.num_rows
-        if end > rows:
-            break
-        matrix[start:end] = encoding.matrix(batch, np.float32)
-        start = end
-    if start != rows:
-        raise ValueError(f"the source must give the same rows each time that it is read; got {rows:,}, then others.")
+    for start, batch in source.batches_of(rows, batch_rows(encoding.width)):
+        matrix[start : start + batch.num_rows] = encoding.matrix(batch, np.float32)
     return matrix
 
 
-def checked_size(size: object) -> float | None:
-    """Return a cluster size, None for searching one."""
-    if size is None:
-        return None
-    number = isinstance(size, int | float) and not isinstance(size, bool)
-    if not (number and LEAST_CLUSTER_SIZE <= size < math.inf):  # type: ignore[operator]
-        raise ValueError(f"cluster_size must be NULL or a number of at least {LEAST_CLUSTER_SIZE}; got {size}.")
-    return float(size)  # type: ignore[arg-type]
+@checked(cluster_size=Number(_LEAST_CLUSTER_SIZE, null=True))
+def pica(
+    source: object,
+    cols: Sequence[str] | None = None,
+    *,
+    cluster_size: float | None = None,
+    basis: str = "ica",
+    clustering: str = "auto",
+    reference: object = None,
+    log: Sequence[str] | None = None,
+    nulls: str = "error",
+    checks: str = "error",
+    seed: int | None = None,
+    tell: Tell | None = None,
+) -> pa.RecordBatchReader:
+    """Swap independent components inside clusters of similar records.
 
+    Parameters
+    ----------
+    source
+        A pyarrow Table, RecordBatch, Dataset or RecordBatchReader, the path of a Parquet file or of a folder of them,
+        or a function that opens a reader. The matrix is held in memory, in float32.
+    cols
+        The columns to release; None for all.
+    cluster_size
+        The records per cluster, from half of it to one and a half; None for the smallest that passes the tests of
+        privacy, see `cluster_size.search`.
+    basis
+        ``'ica'`` or ``'pca'``.
+    clustering
+        ``'spectral'``, ``'bisect'``, or ``'auto'`` by the number of rows.
+    reference
+        Other people with the same columns, anything that the source may be, to compare with while searching; None for
+        leaving each record out. Not looked at where a size is given.
+    log
+        The numbers whose logarithm is taken; None for those that are positive and skewed.
+    nulls
+        ``'error'`` refuses NULLs, ``'category'`` makes them one more value.
+    checks
+        The release is looked through for copies, near copies of isolated records and the order of its rows: ``'error'``
+        refuses what is found, ``'repair'`` leaves those rows out, ``'off'`` does not look.
+    seed
+        Makes the release of the same rows in the same order repeatable, and whoever learns it can undo it.
+    tell
+        Is told the share of the work done, from 0 to 1.
 
-def _looked_at(rows: int) -> int | None:
-    return None if rows <= _MEASURED_ROWS else _MEASURED_ROWS
+    Returns
+    -------
+    pyarrow.RecordBatchReader
+        As many rows (fewer after a repair), of the same columns and types.
+
+    Raises
+    ------
+    ValueError
+        As `svd_swap` does, and where no cluster size passes.
+
+    Notes
+    -----
+    Thesis, Section 5.1, Figure 5-1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> random = np.random.default_rng(0)
+    >>> height = random.normal(170, 10, 400)
+    >>> people = pa.table({"height": height, "weight": height - 100 + random.normal(0, 8, 400)})
+    >>> released = spectral.pica(people, cluster_size=100, seed=1).read_all()
+    >>> released.num_rows, released.column_names
+    (400, ['height', 'weight'])
+    """
+    random = generator(seed)
+    partitioned = Partitioned.of(source, column_names(cols), log, nulls, basis, clustering, checks, random)
+    size, others = (None if cluster_size is None else float(cluster_size)), None
+    if reference is not None and size is None:
+        others = whole_table(reference, partitioned.encoding.schema.names)
+    return reader_of(partitioned.released(size, others, tell or silent))

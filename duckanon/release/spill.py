@@ -17,11 +17,11 @@ from duckanon.matrix.encoding import FEWEST_ROWS, ROWS_PER_COMPONENT
 
 _BYTES = 4  # of a float32
 _MARGIN = 1.1  # blocks drawn at random differ in size
-_READ_ROWS = 2**14
+_READ_ROWS = 2**14  # turned from records to components at a time
 
 
 def blocks_needed(rows: int, rank: int, memory_limit: int | None) -> int:
-    """Return in how many blocks the scores of a table must be cut.
+    """Return the number of blocks into which the scores of a table must be cut.
 
     Raises
     ------
@@ -30,8 +30,6 @@ def blocks_needed(rows: int, rank: int, memory_limit: int | None) -> int:
     """
     if memory_limit is None:
         return 1
-    if isinstance(memory_limit, bool) or not isinstance(memory_limit, int) or memory_limit < 1:
-        raise ValueError(f"memory_limit must be NULL or a positive whole number of bytes; got {memory_limit}.")
     needed = _BYTES * rank * rows
     if needed <= memory_limit:
         return 1
@@ -55,7 +53,7 @@ class ScoreBlocks:
         self._counts = np.zeros(blocks, np.int64)
 
     def add(self, scores: NDArray[np.float32]) -> None:
-        """Spread more records, given as components x records: never neighbours together, as slices would be."""
+        """Spread more records, given as components x records, at random: slices would keep neighbours together."""
         block = self._random.integers(len(self._paths), size=scores.shape[1])
         counts = np.bincount(block, minlength=len(self._paths))
         records = np.ascontiguousarray(scores.T)[np.argsort(block, kind="stable")]
@@ -66,7 +64,7 @@ class ScoreBlocks:
         self._counts += counts
 
     def __iter__(self) -> Iterator[NDArray[np.float32]]:
-        """Return the blocks one by one, components x records, removing each file when it was read."""
+        """Return the blocks one by one, components x records, and remove each file once it is read."""
         for path, count in zip(self._paths, self._counts, strict=True):
             if count == 0:
                 continue

@@ -1,7 +1,7 @@
 """SVD swapping: a release with the original's means and, up to chance, covariances, whose records are new.
 
 The matrix of the encoded table is turned into its principal components, every component is permuted on its own, and the
-result is turned back (thesis, section 4.1, figure 4-1).
+result is turned back (Thesis, Section 4.1, Figure 4-1).
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckanon.common.arguments import OneOf, generator, refuse_unless
-from duckanon.matrix.arrow import Floats
+from duckanon.common.arguments import Number, OneOf, Whole, checked, generator
+from duckanon.common.progress import Tell, silent, within
 from duckanon.matrix.encoding import Encoding, refuse_too_few
 from duckanon.matrix.fit import Moments, batch_rows, fit
 from duckanon.matrix.sources import Source, open_source
-from duckanon.privacy import self_check
+from duckanon.privacy import repair
 from duckanon.privacy.self_check import CHECKS
 from duckanon.release.components import permute_components, principal_components
 from duckanon.release.spill import ScoreBlocks, blocks_needed
 
-Tell = Callable[[float], None]
-
 WATCHED_ROWS = 20_000
+"""Rows that the checks look at, in larger tables drawn at random."""
 _FRESH_DRAWS = 3  # one that fails by chance does not fail again
 _WATCHED_PAIRS = 2 * 10**7  # of rows whose distance is looked at: components permuted over many rows give nobody away
 _FITTED, _SCORED, _PERMUTED = 0.3, 0.6, 0.75  # the share of the work done after each step, about as measured
 
 
+@checked(tolerance=Number(above=0), checks=OneOf(*CHECKS), memory_limit=Whole(1, null=True))
 def svd_swap(
     source: object,
     cols: Sequence[str] | None = None,
@@ -49,14 +49,17 @@ def svd_swap(
     Parameters
     ----------
     source
-        Anything that `spectral_sources.open_source` takes. It is read twice, a RecordBatchReader from a temporary file.
+        A pyarrow Table, RecordBatch, Dataset or RecordBatchReader, the path of a Parquet file or of a folder of them,
+        or a function that opens a reader. It is read twice, a RecordBatchReader from a temporary file.
     cols
         The columns to release; None for all.
     tolerance
         Below 100,000 rows components are drawn again while two of them correlate by more than `tolerance` /
         sqrt(rows - 1); see `permute_components` for when that is given up.
-    log, nulls
-        As for `spectral_moments.fit`.
+    log
+        The numbers whose logarithm is swapped; None for those that are positive and skewed.
+    nulls
+        ``'error'`` refuses NULLs, ``'category'`` makes them one more value.
     checks
         The release is looked through for copies, near copies of isolated records and the order of its rows, in up to
         20,000 rows drawn at random: ``'error'`` refuses what is found, ``'repair'`` leaves those rows out (in tables
@@ -67,7 +70,7 @@ def svd_swap(
         Bytes for the scores, 4 x rows x rank. Past it the records are swapped inside blocks to which they are assigned
         at random, kept in temporary files meanwhile.
     tell
-        Told the share of the work done.
+        Is told the share of the work done, from 0 to 1.
 
     Returns
     -------
@@ -78,25 +81,34 @@ def svd_swap(
     Raises
     ------
     ValueError
-        As `spectral_moments.fit`, for too few rows: 200, or 8 a component, and for what the checks find.
+        As `fit.fit` does; for fewer than 200 rows, or 8 per component; and for what the checks find.
 
     Notes
     -----
     No left singular vectors are needed: one pass gives the covariance, whose eigenvectors are the right ones, a second
     one the scores, the only thing that is held, in float32. Corrected: the matrix is centred first, null components are
-    left out, and every component is permuted, so that the order of the rows links nothing.
+    left out, and every component is permuted, so that the order of the rows links nothing (REFERENCES.md, Thesis,
+    points 1 to 4).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> random = np.random.default_rng(0)
+    >>> height = random.normal(170, 10, 400)
+    >>> people = pa.table({"height": height, "weight": height - 100 + random.normal(0, 8, 400)})
+    >>> released = spectral.svd_swap(people, seed=1).read_all()
+    >>> released.num_rows, released.column_names
+    (400, ['height', 'weight'])
     """
     random = generator(seed)
-    number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool)
-    if not (number and tolerance > 0):
-        raise ValueError(f"tolerance must be a number above 0; got {tolerance}.")
-    refuse_unless(OneOf(*CHECKS), "checks", checks)
-    tell = tell or _silent
+    tell = tell or silent
     opened = open_source(source, cols)
     try:
-        encoding, moments = fit(opened, log=log, nulls=nulls, tell=_share_of(tell, opened.rows, 0.0, _FITTED))
+        encoding, moments = fit(opened, log=log, nulls=nulls, tell=_rows_within(tell, opened.rows, 0.0, _FITTED))
         swap = _Swap.of(encoding, moments, tolerance, checks, random)
-        told = _share_of(tell, moments.rows, _FITTED, _SCORED)
+        told = _rows_within(tell, moments.rows, _FITTED, _SCORED)
         blocks = blocks_needed(moments.rows, swap.rank, memory_limit)
         if blocks > 1:
             files = ScoreBlocks(blocks, swap.rank, random)
@@ -107,41 +119,13 @@ def svd_swap(
             scores = np.empty((swap.rank, moments.rows), np.float32)
             for _ in swap.scores(opened, told, scores):
                 pass
-            permute_components(scores, tolerance, random, lambda share: tell(_between(share, _SCORED, _PERMUTED)))
+            permute_components(scores, tolerance, random, within(tell, _SCORED, _PERMUTED))
             scores = swap.checked(scores)
-            made = swap.released([scores], lambda share: tell(_between(share, _PERMUTED, 1.0)))
+            made = swap.released([scores], within(tell, _PERMUTED, 1.0))
     finally:
         if opened is not source:
             opened.close()
     return pa.RecordBatchReader.from_batches(encoding.schema, made)
-
-
-def swap_matrix(matrix: Floats, tolerance: float, random: np.random.Generator) -> Floats:
-    """Swap the principal components of a matrix in memory, in double precision and without any coding.
-
-    Parameters
-    ----------
-    matrix
-        Records x columns; constant columns stay as they are.
-    tolerance
-        As for `svd_swap`.
-    random
-        Where the permutations come from.
-
-    Returns
-    -------
-    ndarray
-        Of the same shape: the same column means, the same values of every component, and so the same total variance.
-    """
-    mean = matrix.mean(axis=0)
-    centred = matrix - mean
-    covariance = centred.T @ centred / max(len(matrix) - 1, 1)
-    _, directions = principal_components(covariance)
-    scores = np.ascontiguousarray(directions.T @ centred.T)
-    permute_components(scores, tolerance, random)
-    swapped: Floats = scores.T @ directions.T
-    swapped += mean
-    return swapped
 
 
 @dataclass(frozen=True)
@@ -181,22 +165,14 @@ class _Swap:
     ) -> Iterator[NDArray[np.float32]]:
         """Read the source again and return the scores batch by batch, written into `out` if it is given."""
         projection = np.ascontiguousarray(self.directions.T)
-        start = 0
-        for batch in source.batches(batch_rows(self.encoding.width)):
+        for start, batch in source.batches_of(self.rows, batch_rows(self.encoding.width)):
             end = start + batch.num_rows
-            if end > self.rows:
-                break
             features = self.encoding.features(batch, np.float32)
             first, last = np.searchsorted(self.watched, (start, end))
             self.originals[:, first:last] = features[:, self.watched[first:last] - start]
             features -= self.mean
             yield np.matmul(projection, features, out=None if out is None else out[:, start:end])
-            start = end
-            tell(start)
-        if start != self.rows:
-            raise ValueError(
-                f"the source must give the same rows each time that it is read; got {self.rows:,}, then other ones."
-            )
+            tell(end)
 
     def checked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the permuted scores, permuted anew where they fail by chance, or what is left after a repair."""
@@ -209,12 +185,13 @@ class _Swap:
         return self._screened(scores)
 
     def _screened(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        places = self.watched if scores.shape[1] == self.rows else np.arange(min(len(self.watched), scores.shape[1]))
-        checks = self.checks if len(places) == self.rows else "error"  # what was not looked at cannot be repaired
-        made = self.encoding.batch(self.directions @ scores[:, places] + self.mean)  # rounded, as it is given away
+        is_whole = scores.shape[1] == self.rows
+        looked_at = self.watched if is_whole else np.arange(min(len(self.watched), scores.shape[1]))
+        checks = self.checks if len(looked_at) == self.rows else "error"  # what was not looked at cannot be repaired
+        made = self.encoding.batch(self.directions @ scores[:, looked_at] + self.mean)  # rounded, as it is given away
         released = self.encoding.features(made, np.float32).T
         advice = "release fewer columns or coarser values"
-        kept = self_check.screened(self.originals.T, released, checks, self.random, advice, _WATCHED_PAIRS)
+        kept = repair.screened(self.originals.T, released, checks, self.random, advice, _WATCHED_PAIRS)
         return scores if kept.all() else np.ascontiguousarray(scores[:, kept])
 
     def released(self, blocks: Iterable[NDArray[np.float32]], tell: Tell) -> Iterator[pa.RecordBatch]:
@@ -232,24 +209,16 @@ class _Swap:
     def released_blocks(self, files: ScoreBlocks, tell: Tell) -> Iterator[pa.RecordBatch]:
         """Permute block after block and turn each back."""
         try:
-            yield from self.released(self._permuted(files), lambda share: tell(_between(share, _SCORED, 1.0)))
+            yield from self.released(self._permuted(files), within(tell, _SCORED, 1.0))
         finally:
             files.close()
 
     def _permuted(self, files: ScoreBlocks) -> Iterator[NDArray[np.float32]]:
-        for place, scores in enumerate(files):
+        for number, scores in enumerate(files):
             permute_components(scores, self.tolerance, self.random)
-            yield self.checked(scores) if place == 0 else scores
+            yield self.checked(scores) if number == 0 else scores
 
 
-def _silent(share: float) -> None:
-    """Tell nobody."""
-
-
-def _between(share: float, start: float, end: float) -> float:
-    return start + (end - start) * share
-
-
-def _share_of(tell: Tell, rows: int | None, start: float, end: float) -> Callable[[int], None]:
-    """Make of the rows done a share of the whole work; where their number is not known, nothing is told."""
-    return lambda done: None if not rows else tell(_between(done / rows, start, end))
+def _rows_within(tell: Tell, rows: int | None, start: float, stop: float) -> Callable[[int], None]:
+    """Tell rows done as a share of the whole work; tell nothing where the number of rows is not known."""
+    return lambda done: None if not rows else within(tell, start, stop)(done / rows)

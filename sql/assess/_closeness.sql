@@ -3,14 +3,16 @@
 --     'ordered'  the earth mover's distance when neighbouring values lie 1/(m-1) apart, m the number of values:
 --                1/(m-1) sum over i of |P_i - Q_i|, P and Q the cumulative shares; NULL comes after all others
 --     'auto'     'ordered' for numbers, dates and booleans, 'equal' for text and everything else
--- A class's own P only changes at its own values, so the sum is taken between them, with running sums of Q on both sides
--- of the place where Q overtakes P (the ASOF join): the cost grows with the number of cells, not classes times values.
+-- A class's own P only changes at its own values, so the sum is taken between them, with running sums of Q on both
+-- sides of the place where Q overtakes P (the ASOF join): the cost grows with the number of cells, not classes times
+-- values.
 -- (Li, Li and Venkatasubramanian 2007)
 CREATE OR REPLACE MACRO anon._closeness(caller, tbl, cols, sensitive, distance, nulls) AS TABLE
 WITH _cells AS MATERIALIZED (
     SELECT struct_pack(*COLUMNS(cols)) AS class, _duckanon_value AS value, _duckanon_size AS size
-    FROM anon._sensitive_cells(caller, anon._checked_choice(caller, 'distance', distance, ['auto', 'ordered', 'equal'], tbl),
-                               cols, sensitive, nulls)
+    FROM anon._sensitive_cells(
+             caller, anon._checked_choice(caller, 'distance', distance, ['auto', 'ordered', 'equal'], tbl),
+             cols, sensitive, nulls)
 ), _sizes AS (
     SELECT class, sum(size)::BIGINT AS class_size FROM _cells GROUP BY class
 ), _totals AS (                                       -- the whole table: every value, its place and its share
@@ -44,5 +46,6 @@ WITH _cells AS MATERIALIZED (
                 ELSE 'equal' END AS kind
     FROM _cells
 )
-SELECT class, class_size, kind AS distance_kind, greatest(IF(kind = 'ordered', ordered_distance, equal_distance), 0) AS farness
+SELECT class, class_size, kind AS distance_kind,
+       greatest(IF(kind = 'ordered', ordered_distance, equal_distance), 0) AS farness
 FROM _distances, _chosen;

@@ -7,7 +7,8 @@ CREATE OR REPLACE MACRO anon._iban_valid(account_text) AS
 CASE WHEN regexp_full_match(account_text, '[A-Za-z]{2}[0-9]{2}( ?[A-Za-z0-9]){11,30}')
      THEN list_reduce(
               list_transform(
-                  string_split('0' || regexp_replace(upper(replace(account_text, ' ', '')), '^(.{4})(.*)$', '\2\1'), ''),
+                  string_split('0' || regexp_replace(upper(replace(account_text, ' ', '')), '^(.{4})(.*)$', '\2\1'),
+                               ''),
                   lambda letter: CASE WHEN letter >= 'A' THEN ascii(letter) - 55 ELSE ascii(letter) - 48 END),
               lambda remainder, digit: (remainder * CASE WHEN digit > 9 THEN 100 ELSE 10 END + digit) % 97) = 1
      WHEN account_text IS NOT NULL THEN false END;

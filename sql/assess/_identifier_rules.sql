@@ -63,7 +63,8 @@ FROM (VALUES
                                                             '|template|campaign|opens?|clicks?|opt|sent'
                                                             '|marketing)', ['email'], ['email'], 'remove'),
     (9, 'ssn', 'G', 'ssn|ssns|ssn_?#|social_?security(_?#)?|soc_?sec(_?#)?', 'social_security_(benefits?|income'
-                                                            '|payments?|tax)', ['ssn'], ['ssn', 'ssn_digits'], 'remove'),
+                                                                             '|payments?|tax)',
+     ['ssn'], ['ssn', 'ssn_digits'], 'remove'),
     (10, 'medical_record_number', 'H',
      'mrn|mrns|mr_#|medical_?record(_?#)?|med_?rec(_?#)?|(health|chart|ehr|emr|nhs|patient_record)_?#|(patient|pat|pt'
      '|hospital)_(no|nr|num|number)',

@@ -1,6 +1,5 @@
--- anon._is_asked: whether a column belongs to those that were asked for; NULL asks for all. One column more always
--- belongs, the NULL that the caller adds as _duckanon_none: DuckDB stops at a choice of no column with a message of its
--- own, where Python can say which name was wrong.
+-- anon._is_asked: whether a column belongs to those that were asked for; NULL asks for all. The NULL that the caller
+-- adds as _duckanon_none always belongs to them: DuckDB answers a choice of no column with a message of its own, where
+-- Python can say which name was wrong.
 CREATE OR REPLACE MACRO anon._is_asked(column_name, cols) AS
-    cols IS NULL OR column_name = '_duckanon_none'
-    OR list_contains(list_transform(cols, lambda name: lower(name)), lower(column_name));
+    cols IS NULL OR column_name = '_duckanon_none' OR anon._is_among(column_name, cols);

@@ -3,11 +3,10 @@
 CREATE OR REPLACE MACRO anon._sensitive_cells(caller, tbl, cols, sensitive, nulls) AS TABLE
 SELECT COLUMNS(cols), COLUMNS([sensitive]) AS _duckanon_value, count(*) AS _duckanon_size
 FROM query_table(
-    CASE WHEN sensitive IS NULL OR typeof(sensitive) <> 'VARCHAR'
-              THEN error(caller || ': sensitive must be the name of one column, in quotes; got '
-                                || coalesce(CAST(sensitive AS VARCHAR), 'NULL') || '.')
-         WHEN list_contains(list_transform(TRY_CAST(cols AS VARCHAR[]), lambda c: lower(c)), lower(CAST(sensitive AS VARCHAR)))
-              THEN error(caller || ': sensitive must not be one of cols; got ' || CAST(sensitive AS VARCHAR) || '.')
-         ELSE anon._checked_choice(caller, 'nulls', nulls, ['value', 'drop'], anon._checked(caller, tbl, cols)) END)
+    anon._checked_name(caller, 'sensitive', 'one column', sensitive,
+        CASE WHEN anon._is_among(CAST(sensitive AS VARCHAR), cols)
+                  THEN error(caller || ': sensitive must not be one of cols; got ' || CAST(sensitive AS VARCHAR) || '.')
+             ELSE anon._checked_choice(caller, 'nulls', nulls, ['value', 'drop'],
+                                       anon._checked(caller, tbl, cols)) END))
 WHERE nulls = 'value' OR COLUMNS(cols) IS NOT NULL
 GROUP BY ALL;

@@ -10,7 +10,8 @@ CREATE OR REPLACE MACRO anon._value_shapes(value_text) AS list_filter([
     CASE WHEN regexp_full_match(value_text, '(\+?1[-. ]?)?(\([2-9][0-9]{2}\) ?'
                                             '|[2-9][0-9]{2}[-. /])[2-9][0-9]{2}[-. ][0-9]{4}( ?(?i)(x'
                                             '|ext\.?) ?[0-9]{1,6})?')
-           OR (starts_with(value_text, '+') AND regexp_full_match(value_text, '\+[1-9]([-. ()/]{0,2}[0-9]){7,14}')) THEN 'phone' END,
+           OR (starts_with(value_text, '+') AND regexp_full_match(value_text, '\+[1-9]([-. ()/]{0,2}[0-9]){7,14}'))
+         THEN 'phone' END,
     CASE WHEN regexp_full_match(value_text, '1?[2-9][0-9]{2}[2-9][0-9]{6}'
                                             '|[2-9][0-9]{2}[-. ]?[0-9]{4}') THEN 'phone_digits' END,
     CASE WHEN regexp_full_match(value_text, '([0-9]{3})[- ]([0-9]{2})[- ]([0-9]{4})')
@@ -25,7 +26,8 @@ CREATE OR REPLACE MACRO anon._value_shapes(value_text) AS list_filter([
                                             '|([0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}') THEN 'mac' END,
     CASE WHEN length(value_text) = 17 AND anon._vin_valid(value_text) THEN 'vin' END,
     CASE WHEN length(value_text) BETWEEN 15 AND 42 AND anon._iban_valid(value_text) THEN 'iban' END,
-    CASE WHEN length(value_text) BETWEEN 13 AND 23 AND regexp_matches(value_text, '^[2-6]') AND anon._luhn_valid(value_text) THEN 'card' END,
+    CASE WHEN length(value_text) BETWEEN 13 AND 23 AND regexp_matches(value_text, '^[2-6]')
+          AND anon._luhn_valid(value_text) THEN 'card' END,
     CASE WHEN regexp_full_match(value_text, '[0-9]{5}(-[0-9]{4})?') THEN 'zip' END,
     CASE WHEN regexp_full_match(value_text, '[0-9]{3,5}|[0-9]{8,9}') THEN 'zip_digits' END,
     CASE WHEN regexp_full_match(value_text, '[12][0-9]{3}[-/.](0?[1-9]|1[0-2])[-/.](0?[1-9]|[12][0-9]'
@@ -44,7 +46,7 @@ CREATE OR REPLACE MACRO anon._value_shapes(value_text) AS list_filter([
     CASE WHEN regexp_full_match(value_text, '(1[89]|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]'
                                             '|3[01])') THEN 'date_digits' END,
     CASE WHEN regexp_full_match(value_text, '(9[0-9]|1[0-2][0-9])(\.[0-9]*)?') THEN 'over_89_digits' END,
-    -- at least six characters without a space and with a digit: UUIDs, hashes, keys such as AB-00123, not decimal numbers
+    -- at least six characters, no space, with a digit: UUIDs, hashes, keys such as AB-00123, but no decimal numbers
     CASE WHEN regexp_full_match(value_text, '[\pL\pN_./:#{}=+-]{6,}') AND regexp_matches(value_text, '[0-9]')
           AND NOT regexp_full_match(value_text, '[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?') THEN 'code' END
 ], lambda shape: shape IS NOT NULL);

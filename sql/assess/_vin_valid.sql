@@ -6,7 +6,8 @@
 CREATE OR REPLACE MACRO anon._vin_valid(vehicle_text) AS
 CASE WHEN regexp_full_match(vehicle_text, '(?i)[A-HJ-NPR-Z0-9]{8}[0-9X][A-HJ-NPR-Z0-9]{8}')
      THEN CAST(list_sum(list_transform(
-                   string_split(translate(upper(vehicle_text), 'ABCDEFGHJKLMNPRSTUVWXYZ', '12345678123457923456789'), ''),
+                   string_split(translate(upper(vehicle_text), 'ABCDEFGHJKLMNPRSTUVWXYZ', '12345678123457923456789'),
+                                ''),
                    lambda digit, place: CAST(digit AS INTEGER)
                                         * [8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2][place])) % 11 AS VARCHAR)
           = replace(upper(vehicle_text[9]), 'X', '10')

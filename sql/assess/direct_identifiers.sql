@@ -27,12 +27,14 @@ WITH _duckanon_described AS (
 ), _duckanon_table_size AS (
     SELECT count(*) AS table_rows FROM query_table(tbl)
 ), _duckanon_sample AS (
-    SELECT CASE WHEN regexp_matches(typeof(COLUMNS(_t.*)), '^(BLOB|BIT|STRUCT|MAP|UNION|GEOMETRY|VARIANT)|]$')
-                THEN CASE WHEN COLUMNS(_t.*) IS NOT NULL THEN 'nested' END
-                ELSE nullif(trim(left(CAST(COLUMNS(_t.*) AS VARCHAR), 200)), '') END
-    FROM query_table(tbl) AS _t
+    SELECT CASE WHEN regexp_matches(typeof(COLUMNS(_duckanon_source.*)),
+                                    '^(BLOB|BIT|STRUCT|MAP|UNION|GEOMETRY|VARIANT)|]$')
+                THEN CASE WHEN COLUMNS(_duckanon_source.*) IS NOT NULL THEN 'nested' END
+                ELSE nullif(trim(left(CAST(COLUMNS(_duckanon_source.*) AS VARCHAR), 200)), '') END
+    FROM query_table(tbl) AS _duckanon_source
     QUALIFY hash(row_number() OVER ())
-            <= 18446744073709551615 * least(1.0, sample_rows / greatest(1, (SELECT table_rows FROM _duckanon_table_size)))
+            <= 18446744073709551615
+               * least(1.0, sample_rows / greatest(1, (SELECT table_rows FROM _duckanon_table_size)))
 ), _duckanon_sample_lists AS (
     SELECT [UNPACK(COLUMNS(_duckanon_sample.*))] AS row_values
     FROM _duckanon_sample
@@ -79,8 +81,10 @@ WITH _duckanon_described AS (
     GROUP BY place
 ), _duckanon_measured AS (
     SELECT _duckanon_pairs.place, rule,
-           sum(values_of_shape) FILTER (list_has_any(value_shapes, shapes)) / any_value(sampled_values) AS alone_fraction,
-           sum(values_of_shape) FILTER (list_has_any(value_shapes, named_shapes)) / any_value(sampled_values) AS named_fraction
+           sum(values_of_shape) FILTER (list_has_any(value_shapes, shapes)) / any_value(sampled_values)
+               AS alone_fraction,
+           sum(values_of_shape) FILTER (list_has_any(value_shapes, named_shapes)) / any_value(sampled_values)
+               AS named_fraction
     FROM _duckanon_pairs JOIN _duckanon_shape_counts ON _duckanon_pairs.place = _duckanon_shape_counts.place
     GROUP BY _duckanon_pairs.place, rule
 ), _duckanon_judged AS (

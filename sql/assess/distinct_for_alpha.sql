@@ -4,10 +4,10 @@
 -- test: tests/assess/distinct_for_alpha.test
 CREATE OR REPLACE MACRO anon.distinct_for_alpha(alpha, population) AS
     CASE WHEN alpha <= 0 OR alpha >= 1
-              THEN anon._refuse('anon.distinct_for_alpha: alpha must be between 0 and 1, both excluded; got '
-                         || CAST(alpha AS VARCHAR) || '.')
+              THEN anon._refuse(anon._must_be('anon.distinct_for_alpha', 'alpha', 'between 0 and 1, both excluded',
+                                              alpha))
          WHEN population <= 0
-              THEN anon._refuse('anon.distinct_for_alpha: population must be above 0; got ' || CAST(population AS VARCHAR) || '.')
+              THEN anon._refuse(anon._must_be('anon.distinct_for_alpha', 'population', 'above 0', population))
          WHEN alpha <= exp(-1) THEN CAST(alpha AS DOUBLE) * exp(1) * population
          ELSE CAST(population AS DOUBLE) / -ln(alpha) END;
 COMMENT ON MACRO anon.distinct_for_alpha IS

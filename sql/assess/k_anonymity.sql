@@ -6,8 +6,7 @@
 -- The classes that are too small: anon.small_classes; their rows: anon.risky_rows.
 -- test: tests/assess/k_anonymity.test
 CREATE OR REPLACE MACRO anon.k_anonymity(tbl, cols, nulls := 'value') AS TABLE
-SELECT CASE WHEN count(*) = 0 THEN error('anon.k_anonymity: the table has no rows to look at.')
-            ELSE min(_duckanon_size) END AS k,
+SELECT anon._checked_rows('anon.k_anonymity', count(*), min(_duckanon_size)) AS k,
        count(*) AS classes, sum(_duckanon_size)::BIGINT AS "rows",
        count(*) FILTER (_duckanon_size = 1) AS singletons,
        coalesce(sum(_duckanon_size) FILTER (_duckanon_size < 2), 0)::BIGINT AS rows_under_2,

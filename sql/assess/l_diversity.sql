@@ -2,10 +2,11 @@
 -- worst class, by each of the three definitions of Machanavajjhala et al. 2007. A row per measure:
 --     distinct   l: the fewest different values in a class
 --     entropy    l: the smallest exp(entropy) of a class's values
---     recursive  for l = 2, 3, ... the c that must be exceeded: the largest r1 / (rl + ... + rm) of a class, with r1 >= r2
---                >= ... the counts of its values; infinity where a class has fewer than l values
+--     recursive  for l = 2, 3, ... the c that must be exceeded: the largest r1 / (rl + ... + rm) of a class, where
+--                r1 >= r2 >= ... are the counts of its values; infinity where a class has fewer than l values
 --     worst_class, worst_class_size   where that happens
---     nulls      for cols, 'value': NULL is a value; 'drop': rows with a NULL are left out. In `sensitive` it is a value
+--     nulls      of cols, 'value': NULL is a value; 'drop': rows with a NULL are left out. In `sensitive` NULL is a
+--                value in any case
 -- The classes that fail: anon.l_diversity_classes.
 -- test: tests/assess/l_diversity.test
 CREATE OR REPLACE MACRO anon.l_diversity(tbl, cols, sensitive, nulls := 'value') AS TABLE
@@ -17,8 +18,8 @@ WITH _classes AS MATERIALIZED (
     SELECT levels.l, counts[1] / coalesce(list_sum(counts[levels.l:]), 0) AS c, class, class_size
     FROM _classes, (SELECT unnest(range(2, 1 + greatest(2, least(l, 10)))) AS l FROM _fewest) AS levels
 )
-SELECT 'distinct' AS measure, CASE WHEN count(*) = 0 THEN error('anon.l_diversity: the table has no rows to look at.')
-                                   ELSE min(distinct_l) END::DOUBLE AS l, NULL::DOUBLE AS c,
+SELECT 'distinct' AS measure, anon._checked_rows('anon.l_diversity', count(*), min(distinct_l))::DOUBLE AS l,
+       NULL::DOUBLE AS c,
        arg_min(class, (distinct_l, -class_size, class)) AS worst_class,
        arg_min(class_size, (distinct_l, -class_size, class)) AS worst_class_size
 FROM _classes

@@ -9,7 +9,8 @@ CREATE OR REPLACE MACRO anon.l_diversity_classes(tbl, cols, sensitive, l := NULL
 SELECT unnest(class), class_size, distinct_l, entropy_l, counts[1] / coalesce(list_sum(counts[2:]), 0) AS recursive_c,
        counts[1] / class_size AS most_frequent_fraction
 FROM anon._diversity('anon.l_diversity_classes',
-                     anon._checked_whole('anon.l_diversity_classes', 'l', coalesce(l, 1), 1, tbl), cols, sensitive, nulls)
+                     anon._checked_whole('anon.l_diversity_classes', 'l', coalesce(l, 1), 1, tbl),
+                     cols, sensitive, nulls)
 WHERE l IS NULL OR distinct_l < l
 ORDER BY distinct_l, round(entropy_l, 12), class_size DESC, class;
 COMMENT ON MACRO TABLE anon.l_diversity_classes IS

@@ -5,8 +5,10 @@
 -- test: tests/assess/max_unique_fraction.test
 CREATE OR REPLACE MACRO anon.max_unique_fraction(distinct_values, population) AS
     CASE WHEN population <= 0 OR distinct_values < 0
-              THEN anon._refuse('anon.max_unique_fraction: population must be above 0 and distinct_values at least 0; got '
-                         || CAST(distinct_values AS VARCHAR) || ' values in ' || CAST(population AS VARCHAR) || ' rows.')
+              THEN anon._refuse(anon._must_be('anon.max_unique_fraction', 'population',
+                                              'above 0 and distinct_values at least 0',
+                                              CAST(distinct_values AS VARCHAR) || ' values in '
+                                              || CAST(population AS VARCHAR) || ' rows'))
          WHEN distinct_values <= population THEN CAST(distinct_values AS DOUBLE) / (exp(1) * population)
          ELSE exp(-CAST(population AS DOUBLE) / distinct_values) END;
 COMMENT ON MACRO anon.max_unique_fraction IS

@@ -1,11 +1,11 @@
--- anon.multiple_domain: how many values a column set can take when its columns take `distinct_counts` values each: their
--- product. As a double it does not overflow; past 1.8e308 it stays there.
+-- anon.multiple_domain: how many values a column set can take when its columns take `distinct_counts` values each:
+-- their product. As a double it does not overflow; past 1.8e308 it stays there.
 --     D = d1 d2 ... dk      (Probabilistic Anonymity, Definition 3)
 -- test: tests/assess/multiple_domain.test
 CREATE OR REPLACE MACRO anon.multiple_domain(distinct_counts) AS
     CASE WHEN list_min(distinct_counts) < 0
-              THEN anon._refuse('anon.multiple_domain: distinct_counts must be numbers of at least 0; got '
-                         || CAST(distinct_counts AS VARCHAR) || '.')
+              THEN anon._refuse(anon._must_be('anon.multiple_domain', 'distinct_counts', 'numbers of at least 0',
+                                              distinct_counts))
          WHEN len(distinct_counts) = 0 THEN 1.0::DOUBLE
          WHEN isinf(list_product(CAST(distinct_counts AS DOUBLE[]))) THEN 1.7976931348623157e308
          ELSE list_product(CAST(distinct_counts AS DOUBLE[])) END;

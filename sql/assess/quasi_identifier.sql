@@ -6,7 +6,7 @@
 --     smallest_class, average_class   in the table
 --     population             NULL: the table is its own universe
 --     nulls                  'value': NULL is a value; 'drop': rows with a NULL in cols are left out
---     (Probabilistic Anonymity, section 2 and Figure 3)
+--     (Probabilistic Anonymity, Section 2 and Figure 3)
 -- test: tests/assess/quasi_identifier.test
 CREATE OR REPLACE MACRO anon.quasi_identifier(tbl, cols, population := NULL, nulls := 'value') AS TABLE
 WITH _classes AS MATERIALIZED (
@@ -21,7 +21,8 @@ WITH _classes AS MATERIALIZED (
     SELECT anon.multiple_domain(distinct_counts) AS distinct_product
     FROM (SELECT [UNPACK(COLUMNS(*))] AS distinct_counts FROM _distinct_counts)
 ), _universe AS (
-    SELECT *, anon._checked_population('anon.quasi_identifier', population, row_count) AS people FROM _observed, _product
+    SELECT *, anon._checked_population('anon.quasi_identifier', population, row_count) AS people
+    FROM _observed, _product
 )
 SELECT row_count AS "rows", distinct_observed, singletons, singletons / row_count AS unique_fraction, distinct_product,
        anon.max_unique_fraction(distinct_product, people) AS unique_fraction_bound,

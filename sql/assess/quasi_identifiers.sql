@@ -1,5 +1,5 @@
--- anon.quasi_identifiers: every set of up to `max_size` columns, and whether people can be picked out by it: the figures
--- of anon.quasi_identifier, and the verdicts `quasi_identifier_in_table` (unique_fraction at least alpha) and
+-- anon.quasi_identifiers: every set of up to `max_size` columns, and whether people can be picked out by it: the
+-- figures of anon.quasi_identifier, and the verdicts `quasi_identifier_in_table` (unique_fraction at least alpha) and
 -- `quasi_identifier_in_population` (unique_fraction_bound at least alpha). Sets that pick out most come first.
 --     cols         the columns to combine; NULL: all
 --     population   number of people that the table comes from; NULL: the table is its own universe
@@ -7,7 +7,7 @@
 --     approximate  true: from hash-sampled combinations of values (Gibbons 2001), in memory that does not grow with the
 --                  table; `distinct_error` and `singletons_error` are the standard errors to expect, 0 where exact
 -- The search walks the lattice of sets over integer codes in Python: one GROUP BY a set would take many times as long.
--- (Probabilistic Anonymity, section 2)
+-- (Probabilistic Anonymity, Section 2)
 -- test: tests/assess/quasi_identifiers.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.quasi_identifiers(
@@ -15,26 +15,27 @@ CREATE OR REPLACE MACRO anon.quasi_identifiers(
 ) AS TABLE
 WITH _duckanon_call AS MATERIALIZED (
     FROM anon._call()
+), _duckanon_asked AS NOT MATERIALIZED (
+    SELECT COLUMNS(lambda column_name: anon._is_asked(column_name, cols))
+    FROM (SELECT *, NULL AS _duckanon_none
+          FROM query_table(anon._checked_search('anon.quasi_identifiers', tbl, cols, max_size, alpha)))
 ), _duckanon_found AS (
     SELECT _anon_quasi_identifiers(
                (SELECT list(ticket) FILTER (ticket IS NOT NULL)
                 FROM (SELECT _anon_park(record, call) AS ticket
-                      FROM (SELECT struct_pack(*COLUMNS(lambda c: anon._is_asked(c, cols))) AS record
-                            FROM (SELECT *, NULL AS _duckanon_none
-                                  FROM query_table(anon._checked_search('anon.quasi_identifiers', tbl, cols, max_size, alpha)))),
-                           _duckanon_call)),
-               cols::VARCHAR[], max_size, minimal, alpha::DOUBLE, anon.distinct_for_alpha(alpha, 1), population::DOUBLE) AS sets
+                      FROM (SELECT struct_pack(*COLUMNS(*)) AS record FROM _duckanon_asked), _duckanon_call)),
+               {'cols': cols::VARCHAR[], 'max_size': max_size, 'minimal': minimal, 'alpha': alpha::DOUBLE,
+                'product_fraction': anon.distinct_for_alpha(alpha, 1), 'population': population::DOUBLE}) AS sets
     WHERE NOT approximate
     UNION ALL
     SELECT _anon_sampled_quasi_identifiers(
                (SELECT list(ticket) FILTER (ticket IS NOT NULL)
-                FROM (SELECT _anon_sample_sets(record, call, max_size) AS ticket
+                FROM (SELECT _anon_park_sampled_quasi_identifiers(record, call, max_size) AS ticket
                       FROM (SELECT struct_pack(*COLUMNS(*)) AS record
-                            FROM (SELECT hash(COLUMNS(lambda c: anon._is_asked(c, cols)))
-                                  FROM (SELECT *, NULL AS _duckanon_none
-                                        FROM query_table(anon._checked_search('anon.quasi_identifiers', tbl, cols, max_size, alpha))))),
+                            FROM (SELECT hash(COLUMNS(*)) FROM _duckanon_asked)),
                            _duckanon_call)),
-               cols::VARCHAR[], max_size, minimal, alpha::DOUBLE, anon.distinct_for_alpha(alpha, 1), population::DOUBLE)
+               {'cols': cols::VARCHAR[], 'max_size': max_size, 'minimal': minimal, 'alpha': alpha::DOUBLE,
+                'product_fraction': anon.distinct_for_alpha(alpha, 1), 'population': population::DOUBLE})
     WHERE approximate
 ), _duckanon_sets AS (
     SELECT unnest(sets, max_depth := 2) FROM _duckanon_found

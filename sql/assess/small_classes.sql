@@ -1,5 +1,5 @@
--- anon.small_classes: the classes that break k-anonymity: every combination of the columns that fewer than k rows share,
--- with its number of rows, smallest first.
+-- anon.small_classes: the classes that break k-anonymity: every combination of the columns that fewer than k rows
+-- share, with its number of rows, smallest first.
 --     nulls  'value': NULL is a value; 'drop': rows with a NULL in cols are left out
 -- test: tests/assess/small_classes.test
 CREATE OR REPLACE MACRO anon.small_classes(tbl, cols, k, nulls := 'value') AS TABLE

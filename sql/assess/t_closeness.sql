@@ -2,13 +2,13 @@
 -- table: the largest distance t between the two distributions, its average over the rows, and the class that is worst.
 --     distance  'ordered': earth mover's distance, neighbouring values 1/(m-1) apart; 'equal': half the sum of |p - q|;
 --               'auto': ordered for numbers, dates and booleans, equal for text
---     nulls     for cols, 'value': NULL is a value; 'drop': rows with a NULL are left out. In `sensitive` it is a value,
---               after all others
+--     nulls     for cols, 'value': NULL is a value; 'drop': rows with a NULL are left out. In `sensitive` it is a
+--               value, after all others
 -- The classes that are too far: anon.t_closeness_classes.
 -- test: tests/assess/t_closeness.test
 CREATE OR REPLACE MACRO anon.t_closeness(tbl, cols, sensitive, distance := 'auto', nulls := 'value') AS TABLE
 SELECT any_value(distance_kind) AS distance,
-       CASE WHEN count(*) = 0 THEN error('anon.t_closeness: the table has no rows to look at.') ELSE max(farness) END AS t,
+       anon._checked_rows('anon.t_closeness', count(*), max(farness)) AS t,
        sum(farness * class_size) / sum(class_size) AS average_t, count(*) AS classes,
        arg_max(class, (round(farness, 12), class_size, class)) AS worst_class,
        arg_max(class_size, (round(farness, 12), class_size, class)) AS worst_class_size

@@ -1,4 +1,4 @@
--- anon.t_closeness_classes: the distance t of every class, the farthest first; with `t`, only the classes farther than t.
+-- anon.t_closeness_classes: the distance of every class, the farthest first; with `t`, only the classes farther than t.
 --     distance, nulls  as for anon.t_closeness
 -- test: tests/assess/t_closeness_classes.test
 CREATE OR REPLACE MACRO anon.t_closeness_classes(

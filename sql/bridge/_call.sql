@@ -1,6 +1,6 @@
--- anon._call: the number of one call of a Python function, by which the rows on their way to it are told from all others:
--- the connection (24 bits), its query (8 bits) and a random number (31 bits), since a query may call twice. One number,
--- because it comes with every row.
+-- anon._call: the number of a new call of a Python function, by which the rows on their way to it are told from all
+-- others. Python counts the calls, and remembers whose each is: a query may call twice, and a query that failed leaves
+-- rows behind, which go when its connection calls again.
+-- needs: python
 CREATE OR REPLACE MACRO anon._call() AS TABLE
-SELECT ((current_connection_id() % 16777216 * 256 + current_query_id() % 256)::BIGINT << 31)
-       + (random() * 2147483647)::BIGINT AS call;
+SELECT _anon_open(anon._database(), current_connection_id(), current_query_id()) AS call;

@@ -2,5 +2,5 @@
 -- it otherwise.
 CREATE OR REPLACE MACRO anon._checked_whole(caller, parameter, value, least, result) AS
     CASE WHEN regexp_full_match(CAST(value AS VARCHAR), '\d+') AND TRY_CAST(value AS HUGEINT) >= least THEN result
-         ELSE error(caller || ': ' || parameter || ' must be a whole number of at least ' || CAST(least AS VARCHAR) || '; got '
-                           || coalesce(CAST(value AS VARCHAR), 'NULL') || '.') END;
+         ELSE error(anon._must_be(caller, parameter, 'a whole number of at least ' || CAST(least AS VARCHAR),
+                                  value)) END;

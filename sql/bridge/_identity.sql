@@ -1,5 +1,5 @@
--- anon._identity: a table through Python and back, unchanged: what the tests prove the bridge by, and what `make bench`
--- measures as the cost that every Python function pays.
+-- anon._identity: a table through Python and back, unchanged. The tests prove the bridge with it, and `make bench`
+-- measures the cost that every Python function pays.
 -- needs: python
 CREATE OR REPLACE MACRO anon._identity(tbl, cols, seed := NULL) AS TABLE
 FROM anon._unpack(_anon_identity(anon._pack('anon._identity', tbl, cols, seed)), tbl, cols);

@@ -1,11 +1,13 @@
 -- anon._calendar_cell: where a unit of the calendar begins and ends, read from the labels of anon.generalize_date:
--- 2024-03-17, 2024-W11, 2024-03, 2024-Q1, 2024-H1, 2024, 2020-2024, 2020s, and moments such as 2024-03-17 10:00:00, which
--- end where they begin. NULL for everything else.
+-- 2024-03-17, 2024-W11, 2024-03, 2024-Q1, 2024-H1, 2024, 2020-2024, 2020s, and moments such as 2024-03-17 10:00:00,
+-- which end where they begin. NULL for everything else.
 CREATE OR REPLACE MACRO anon._calendar_cell(cell) AS
-    CASE WHEN regexp_full_match(cell, '\d{4,6}-\d\d-\d\d( \(BC\))?') THEN anon._time_span(TRY_CAST(cell AS TIMESTAMP), 0, 1)
+    CASE WHEN regexp_full_match(cell, '\d{4,6}-\d\d-\d\d( \(BC\))?')
+              THEN anon._time_span(TRY_CAST(cell AS TIMESTAMP), 0, 1)
          WHEN regexp_full_match(cell, '\d{4,6}-\d\d-\d\d[ T].+')
               THEN anon._time_span(make_timestamp(CAST(anon._number_of(cell, 'date') AS BIGINT)), 0, 0)
-         WHEN regexp_full_match(cell, '\d{4,6}-W\d\d') THEN anon._time_span(TRY_STRPTIME(cell || '-1', '%G-W%V-%u'), 0, 7)
+         WHEN regexp_full_match(cell, '\d{4,6}-W\d\d')
+              THEN anon._time_span(TRY_STRPTIME(cell || '-1', '%G-W%V-%u'), 0, 7)
          ELSE list_transform(
              [regexp_extract(cell, '^(\d{4,6})(?:(s)|-Q([1-4])|-H([12])|-(\d\d)|-(\d{4,6}))?$',
                              ['year', 'decade', 'quarter', 'half', 'month', 'last_year'])],

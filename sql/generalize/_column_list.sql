@@ -1,3 +1,3 @@
--- anon._column_list: one column of a table as a list, in any order: what a Python function takes that looks at one column.
+-- anon._column_list: one column of a table as a list, in any order, for a Python function that looks at one column.
 CREATE OR REPLACE MACRO anon._column_list(caller, tbl, col) AS
     (SELECT list(COLUMNS([col])) FROM query_table(anon._checked(caller, tbl, [col])));

@@ -7,8 +7,8 @@ CREATE OR REPLACE MACRO anon._hierarchies(caller, hierarchies) AS TABLE
 SELECT column_name, labels[1] AS leaf, unnest(range(len(labels))) AS level, unnest(labels) AS label
 FROM query(
     CASE WHEN hierarchies IS NOT NULL AND NOT regexp_matches(typeof(hierarchies), '^(MAP|STRUCT)\(')
-              THEN error(caller || ': hierarchies must be a map from columns to hierarchy tables such as '
-                                || 'MAP {''zip'': ''zip_hierarchy''}; got ' || CAST(hierarchies AS VARCHAR) || '.')
+              THEN error(anon._must_be(caller, 'hierarchies', 'a map from columns to hierarchy tables such as '
+                                                              || 'MAP {''zip'': ''zip_hierarchy''}', hierarchies))
          WHEN coalesce(cardinality(TRY_CAST(hierarchies AS MAP(VARCHAR, VARCHAR))), 0) = 0
               THEN 'SELECT NULL::VARCHAR AS column_name, NULL::VARCHAR[] AS labels LIMIT 0'
          ELSE array_to_string(

@@ -1,7 +1,7 @@
--- anon._identifiers: the columns of a table beside `cols` that look like direct identifiers, such as names and
--- numbers that anyone is known by, and are not to be kept: a list. (Dates, places and ages are not: they belong into `cols`.)
+-- anon._identifiers: a list of the columns beside `cols` that look like direct identifiers, such as names and numbers
+-- that a person is known by, and that are not named in `keep`. Dates, places and ages are left to `cols`.
 CREATE OR REPLACE MACRO anon._identifiers(tbl, cols, keep) AS TABLE
 SELECT list(DISTINCT column_name ORDER BY column_name)
 FROM anon.direct_identifiers(tbl)
 WHERE category NOT IN ('geographic_subdivision', 'zip', 'date', 'age_over_89')
-  AND NOT list_contains(list_transform(list_concat(TRY_CAST(cols AS VARCHAR[]), coalesce(keep, [])), lambda c: lower(c)), lower(column_name));
+  AND NOT anon._is_among(column_name, anon._with_columns(cols, coalesce(keep, [])));

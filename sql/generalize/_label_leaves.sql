@@ -30,4 +30,5 @@ WITH _duckanon_keys AS (                               -- numbers are compared a
 )
 FROM _duckanon_named
 UNION ALL
-SELECT place, label, value, number FROM _duckanon_prefixes JOIN _duckanon_beginnings USING (place, prefix_length, prefix);
+SELECT place, label, value, number
+FROM _duckanon_prefixes JOIN _duckanon_beginnings USING (place, prefix_length, prefix);

@@ -1,8 +1,8 @@
--- anon._label_losses: the normalized certainty penalty of every released label: 0 for a single value, 1 for everything.
+-- anon._label_losses: the normalized certainty penalty of every released label, 0 for a single value and 1 for
+-- everything; for numbers and dates also the smallest and largest number that it holds.
 --     numbers and dates  width of the interval, cut at the original's ends, over the original's range; where all values
 --                        are whole [40, 50) reaches from 40 to 49
 --     everything else    (values that it stands for - 1) / (values of the original - 1)
--- and for numbers and dates the smallest and largest number that it holds.
 --     value_counts, spans, labels, leaves, names  names of steps; names: place and column_name
 CREATE OR REPLACE MACRO anon._label_losses(caller, value_counts, spans, labels, leaves, names) AS TABLE
 WITH _duckanon_covered AS MATERIALIZED (
@@ -14,7 +14,8 @@ WITH _duckanon_covered AS MATERIALIZED (
     SELECT place, distinct_values - coalesce(named, 0) - (has_null AND null_released)::INTEGER AS others
     FROM query_table(spans)
     LEFT JOIN (SELECT place, count(DISTINCT value) AS named FROM _duckanon_covered GROUP BY place) USING (place)
-    LEFT JOIN (SELECT place, bool_or(label IS NULL) AS null_released FROM query_table(labels) GROUP BY place) USING (place)
+    LEFT JOIN (SELECT place, bool_or(label IS NULL) AS null_released FROM query_table(labels) GROUP BY place)
+        USING (place)
 ), _duckanon_bounded AS (
     SELECT place, column_name, label, size, is_ordered, is_finite, distinct_values, has_null, lowest, highest, unit,
            others, stands_for,
@@ -50,7 +51,8 @@ SELECT place, label, size, is_ordered AND label IS NOT NULL AS is_held, held_fro
             WHEN label IS NULL THEN CASE WHEN has_null THEN 0.0::DOUBLE ELSE 1.0::DOUBLE END
             WHEN label = '*' THEN 1.0::DOUBLE
             WHEN is_ordered AND highest > lowest
-                 THEN greatest(0, least(highest, CASE WHEN unit > 0 THEN held_to ELSE coalesce(bounds.upper, highest) END)
+                 THEN greatest(0, least(highest, CASE WHEN unit > 0 THEN held_to
+                                                      ELSE coalesce(bounds.upper, highest) END)
                                   - greatest(lowest, CASE WHEN unit > 0 THEN held_from
                                                           ELSE coalesce(bounds.lower, lowest) END))
                       / (highest - lowest)

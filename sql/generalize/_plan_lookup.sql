@@ -1,20 +1,22 @@
--- anon._plan_lookup: a plan as lists that a value can be looked up in without a join, since a macro cannot write as many
--- joins as a plan has columns. One row:
---     names    the planned columns, in lower case, in their order in `columns`
---     columns  where each one's buckets are in the flat lists (first .. last), how to search them, and the labels of NULL
---              and of values that the plan has never seen
+-- anon._plan_lookup: a plan as lists that a value can be looked up in without a join, since a macro cannot write as
+-- many joins as a plan has columns. One row:
+--     names    the planned columns, in lower case, in the order of `columns`
+--     columns  where each column's buckets are in the flat lists (first .. last), how to search them, and the labels of
+--              NULL and of values that the plan has never seen
 --     numbers, texts, labels    of all buckets, sorted within each column: where a bucket begins, what it is called
---     grid     for each cell of an even grid over a column of numbers, the last bucket that begins before the cell; cells
---              are so many that few hold more than one beginning, and most values are one comparison from their bucket
--- `steps` are the strides of the binary search that is left to do: none longer than the most crowded cell, or the column.
+--     grid     for each cell of an even grid over a column of numbers, the last bucket that begins before the cell.
+--              There are so many cells that few hold more than one beginning: most values are one comparison from their
+--              bucket
+-- `steps` are the strides of the binary search that is left to do: none is longer than the most crowded cell or, for
+-- texts, than the column.
 CREATE OR REPLACE MACRO anon._plan_lookup(caller, tbl, plan) AS TABLE
 WITH _duckanon_buckets AS MATERIALIZED (
     SELECT lower(column_name) AS column_name, covers, label, lower AS "text", anon._plan_bound(covers, lower) AS number,
            anon._plan_bound(covers, upper) AS upper_number, "rows" > 0 AS is_fitted
     FROM query_table(plan)
 ), _duckanon_placed AS (
-    SELECT *, CAST(row_number() OVER (ORDER BY column_name, number NULLS FIRST, "text" NULLS FIRST) AS INTEGER) AS place,
-           row_number() OVER (PARTITION BY column_name ORDER BY number NULLS FIRST) > 1 AS is_cut
+    SELECT *, row_number() OVER (PARTITION BY column_name ORDER BY number NULLS FIRST) > 1 AS is_cut,
+           CAST(row_number() OVER (ORDER BY column_name, number NULLS FIRST, "text" NULLS FIRST) AS INTEGER) AS place
     FROM _duckanon_buckets
     WHERE covers IN ('number', 'time', 'value', 'prefix')
 ), _duckanon_spans AS (
@@ -32,21 +34,25 @@ WITH _duckanon_buckets AS MATERIALIZED (
 ), _duckanon_grid AS (
     SELECT column_name, cell, crowd, row_number() OVER (ORDER BY column_name, cell) AS place,
            CAST(coalesce(first + sum(crowd) OVER (PARTITION BY column_name ORDER BY cell
-                                                  ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), first) AS INTEGER) AS base
+                                                  ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
+                         first) AS INTEGER) AS base
     FROM (SELECT column_name, first, CAST(unnest(range(cells)) AS INTEGER) AS cell
           FROM _duckanon_spans WHERE covers IN ('number', 'time')) LEFT JOIN _duckanon_crowds USING (column_name, cell)
 ), _duckanon_columns AS (
-    SELECT column_name, coalesce(covers IN ('number', 'time'), false) AS is_number, coalesce(covers IN ('value', 'prefix'), false) AS is_text,
-           coalesce(covers = 'prefix', false) AS is_prefix, first, last, origin, scale, cells, CAST(grid_first AS INTEGER) AS grid_first, most AS crowd,
+    SELECT column_name, coalesce(covers IN ('number', 'time'), false) AS is_number,
+           coalesce(covers IN ('value', 'prefix'), false) AS is_text, coalesce(covers = 'prefix', false) AS is_prefix,
+           first, last, origin, scale, cells, CAST(grid_first AS INTEGER) AS grid_first, most AS crowd,
            list_transform(range(CAST(ceil(log2(1 + coalesce(most, last - first + 1))) AS INTEGER)),
-                          lambda i: CAST(1::BIGINT << i AS INTEGER)).list_reverse() AS steps, null_label, rest_label,
-           is_there IS NOT NULL AS is_there, least_number, largest_number
-    FROM (SELECT column_name, max(label) FILTER (covers = 'null') AS null_label, max(label) FILTER (covers = 'rest') AS rest_label
+                          lambda doublings: CAST(1::BIGINT << doublings AS INTEGER)).list_reverse() AS steps,
+           null_label, rest_label, is_in_table IS NOT NULL AS is_in_table, least_number, largest_number
+    FROM (SELECT column_name, max(label) FILTER (covers = 'null') AS null_label,
+                 max(label) FILTER (covers = 'rest') AS rest_label
           FROM _duckanon_buckets GROUP BY column_name)
          LEFT JOIN _duckanon_spans USING (column_name)
          LEFT JOIN (SELECT column_name, min(place) AS grid_first, max(coalesce(crowd, 0)) AS most
                     FROM _duckanon_grid GROUP BY column_name) USING (column_name)
-         LEFT JOIN (SELECT lower(column_name) AS column_name, true AS is_there FROM anon._columns(anon._checked(caller, tbl, ['*']))) USING (column_name)
+         LEFT JOIN (SELECT lower(column_name) AS column_name, true AS is_in_table
+                    FROM anon._columns(anon._checked(caller, tbl, ['*']))) USING (column_name)
 )
 SELECT CASE WHEN names IS NULL THEN error(caller || ': the plan has no rows; make one with anon.plan.')
             WHEN len(missing) > 0 THEN error(caller || ': the table has no column "' || missing[1]
@@ -57,8 +63,8 @@ SELECT CASE WHEN names IS NULL THEN error(caller || ': the plan has no rows; mak
        (SELECT list(label ORDER BY place) FROM _duckanon_placed) AS labels,
        (SELECT list(base ORDER BY place) FROM _duckanon_grid) AS grid
 FROM (SELECT list(column_name ORDER BY column_name) AS names,
-             list(struct_pack(is_number, is_text, is_prefix, first, last, origin, scale, cells, grid_first, crowd, steps, null_label, rest_label,
-                              least_number, largest_number)
+             list(struct_pack(is_number, is_text, is_prefix, first, last, origin, scale, cells, grid_first, crowd,
+                              steps, null_label, rest_label, least_number, largest_number)
                   ORDER BY column_name) AS columns,
-             list(column_name ORDER BY column_name) FILTER (NOT is_there) AS missing
+             list(column_name ORDER BY column_name) FILTER (NOT is_in_table) AS missing
       FROM _duckanon_columns);

@@ -1,5 +1,6 @@
--- anon._plan_number: a value as the number by which a plan finds its bucket: times in microseconds since 1970 (UTC), numbers as
--- doubles. What is neither has none. A type's name is known when the query is bound: of the casts one is left.
+-- anon._plan_number: a value as the number by which a plan finds its bucket: times in microseconds since 1970 (UTC),
+-- numbers as doubles, NULL for everything else. Types are known when the query is bound, so that only one of the casts
+-- is left in it.
 CREATE OR REPLACE MACRO anon._plan_number(value) AS
     CASE WHEN typeof(value) = 'TIMESTAMP WITH TIME ZONE' THEN CAST(epoch_us(TRY_CAST(value AS TIMESTAMPTZ)) AS DOUBLE)
          WHEN anon._kind(typeof(value)) = 'date' THEN CAST(epoch_us(TRY_CAST(value AS TIMESTAMP)) AS DOUBLE)

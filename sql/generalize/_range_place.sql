@@ -1,5 +1,5 @@
--- anon._range_place: which of the ranges holds a value, seen from the origin. A division is off by one at a bound now and
--- then (0.3 / 0.1 is below 3), so that its result is compared with the bounds that the label shows.
+-- anon._range_place: which of the ranges holds a value, seen from the origin. A division is off by one at a bound now
+-- and then (0.3 / 0.1 is below 3), so that its result is compared with the bounds that the label shows.
 CREATE OR REPLACE MACRO anon._range_place(value, step, origin) AS
     floor((value - origin) / step)
     + CASE WHEN value >= anon._range_bound(floor((value - origin) / step) + 1, step, origin) THEN 1

@@ -1,5 +1,5 @@
--- anon._read_bounds: the interval that the parts of a label describe: a sign, one or two cells, a closing sign. NULL where
--- they do not go together.
+-- anon._read_bounds: the interval that the parts of a label describe: a sign, one or two cells, a closing sign. NULL
+-- where they do not go together.
 CREATE OR REPLACE MACRO anon._read_bounds(sign, finish, is_pair, first_cell, second_cell) AS
     CASE WHEN first_cell IS NULL OR is_pair <> (sign IN ('[', '(')) OR is_pair <> (finish IN (']', ')')) THEN NULL
          WHEN is_pair AND second_cell IS NULL OR sign <> '' AND finish = '+' THEN NULL

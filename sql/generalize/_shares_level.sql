@@ -1,11 +1,12 @@
--- anon._shares_level: the t for which the product of the shares min(max(e^t w, 1), d) of all columns is the budget. ln(product)
--- is piecewise linear in t, and grows: it is solved between the corners around the budget, which are where a share leaves 1,
--- t = -ln w, and where it reaches the column's distinct count, t = ln d - ln w.
+-- anon._shares_level: the t for which the product of the shares min(max(e^t w, 1), d) of all columns is the budget, d a
+-- column's distinct count and w its weight. ln(product) is piecewise linear in t and grows: it is solved between the
+-- corners around the budget, which are where a share leaves 1, t = -ln w, and where it reaches d, t = ln d - ln w.
 -- (greatest: DuckDB 1.5 computes this before anon.allocate refuses its arguments.)
 CREATE OR REPLACE MACRO anon._shares_level(log_budget, distinct_counts, weights) AS (
     WITH _duckanon_columns AS (
-        SELECT -ln(greatest(weight, 1e-300)) AS low, ln(greatest(d, 1)) - ln(greatest(weight, 1e-300)) AS high
-        FROM (SELECT unnest(distinct_counts) AS d, unnest(weights) AS weight)
+        SELECT -ln(greatest(weight, 1e-300)) AS low,
+               ln(greatest(distinct_count, 1)) - ln(greatest(weight, 1e-300)) AS high
+        FROM (SELECT unnest(distinct_counts) AS distinct_count, unnest(weights) AS weight)
         WHERE weight > 0
     ), _duckanon_corners AS (
         SELECT corner, sum(least(greatest(corner, low), high) - low) AS reached,

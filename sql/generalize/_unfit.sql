@@ -1,7 +1,7 @@
--- anon._unfit: the columns of `cols` whose type cannot become the text of a label, with the type, as a list: DuckDB does not make
--- them text when it meets text.
+-- anon._unfit: a list of those columns of `cols`, with their types, whose type cannot become the text of a label: where
+-- they meet text DuckDB does not turn them into text.
 CREATE OR REPLACE MACRO anon._unfit(tbl, cols) AS TABLE
 SELECT list('"' || column_name || '", ' || column_type || ',' ORDER BY place)
 FROM anon._columns(tbl)
-WHERE list_contains(list_transform(cols, lambda c: lower(c)), lower(column_name))
+WHERE anon._is_among(column_name, cols)
   AND (column_type IN ('UUID', 'BLOB', 'BIT', 'INTERVAL') OR regexp_matches(column_type, '^(STRUCT|MAP|UNION)\(|\]$'));

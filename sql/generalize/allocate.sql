@@ -1,27 +1,31 @@
--- anon.allocate: how many distinct values each column may keep when all of them together may take `budget`: a list of whole
--- numbers in the order of `distinct_counts`, whose product does not exceed the budget and none of which could be one larger.
+-- anon.allocate: how many distinct values each column may keep when all of them together may take `budget`: a list of
+-- whole numbers in the order of `distinct_counts`, whose product does not exceed the budget and none of which could be
+-- one larger.
 --     distinct_counts  the values that each column has now: no column is given more
 --     weights          how much each column matters, NULL: all the same
--- Minimal is sum(w / d'), the weighted rank difference of quantiles (Probabilistic Anonymity, section 3.1, equation 1): each
--- column gets d' = d w; a column that has fewer values keeps them, one whose share is below 1 becomes one value, and the
--- rest is solved again (anon._shares_level). Shares are rounded down; what that leaves goes where one value more helps most.
+-- What is minimized is sum(w / d'), the weighted rank difference of quantiles (Probabilistic Anonymity, Section 3.1,
+-- Equation 1): each column gets d' proportional to w; a column that has fewer values keeps them, one whose share is
+-- below 1 becomes one value, and the rest is solved again (anon._shares_level). Shares are rounded down; what that
+-- leaves goes where one more value helps most.
 -- test: tests/generalize/allocate.test
 CREATE OR REPLACE MACRO anon.allocate(budget, distinct_counts, weights := NULL) AS
     CASE WHEN budget IS NULL OR distinct_counts IS NULL THEN NULL
          WHEN NOT TRY_CAST(budget AS DOUBLE) >= 1
-              THEN error('anon.allocate: budget must be at least 1; got ' || CAST(budget AS VARCHAR) || '.')
-         WHEN len(distinct_counts) = 0 OR list_min(list_transform(distinct_counts, lambda d: coalesce(d, 0))) < 1
-              THEN error('anon.allocate: distinct_counts must be a list of numbers of at least 1; got '
-                         || CAST(distinct_counts AS VARCHAR) || '.')
+              THEN error(anon._must_be('anon.allocate', 'budget', 'at least 1', budget))
+         WHEN len(distinct_counts) = 0
+              OR list_min(list_transform(distinct_counts, lambda distinct_count: coalesce(distinct_count, 0))) < 1
+              THEN error(anon._must_be('anon.allocate', 'distinct_counts', 'a list of numbers of at least 1',
+                                       distinct_counts))
          WHEN len(coalesce(weights, distinct_counts)) <> len(distinct_counts)
               THEN error('anon.allocate: weights must have one number for each of the ' || len(distinct_counts)
                          || ' columns; got ' || CAST(weights AS VARCHAR) || '.')
-         WHEN list_min(list_transform(coalesce(weights, [1]), lambda w: coalesce(w, -1))) < 0
+         WHEN list_min(list_transform(coalesce(weights, [1]), lambda weight: coalesce(weight, -1))) < 0
               OR list_max(coalesce(weights, [1])) = 0
-              THEN error('anon.allocate: weights must be numbers of at least 0, not all of them 0; got '
-                         || CAST(weights AS VARCHAR) || '.')
-         ELSE CAST(anon._fill(CAST(budget AS DOUBLE), CAST(distinct_counts AS DOUBLE[]), anon._weights(distinct_counts, weights),
-                              anon._shares_level(ln(greatest(CAST(budget AS DOUBLE), 1)), CAST(distinct_counts AS DOUBLE[]),
+              THEN error(anon._must_be('anon.allocate', 'weights', 'numbers of at least 0, not all of them 0', weights))
+         ELSE CAST(anon._fill(CAST(budget AS DOUBLE), CAST(distinct_counts AS DOUBLE[]),
+                              anon._weights(distinct_counts, weights),
+                              anon._shares_level(ln(greatest(CAST(budget AS DOUBLE), 1)),
+                                                 CAST(distinct_counts AS DOUBLE[]),
                                                  anon._weights(distinct_counts, weights))) AS BIGINT[]) END;
 COMMENT ON MACRO anon.allocate IS
     'Distinct values that each column may keep so that their product stays within a budget.';

@@ -1,49 +1,42 @@
--- anon.generalization_loss: what a generalized release says less than the original: one row per column, and a last one
--- without a name for the whole table.
+-- anon.generalization_loss: how much less a generalized release says than the original: one row per column, and a last
+-- one without a name for the whole table.
 --     labels           different values of the released column
---     ncp              normalized certainty penalty, the mean over the original's rows of how much of the column's range
---                      the released value covers: 0 exact, 1 nothing is said; a row that was suppressed counts 1. Of the
---                      whole table: their mean, the global certainty penalty (GCP)
---     rank_difference, error_ratio   of numbers and dates: how far values are from the median and the mean of their bucket
---                      (anon._bucket_costs); NULL where labels overlap
---     classes, smallest_class, discernibility (sum of squared class sizes, and each suppressed row the size of the table),
---     average_class_over_k (rows / classes / k), suppressed_rows   of the whole table
---     original, released  names of tables, views or CTEs; released has the columns `cols` of the original, generalized, and
---                      possibly fewer rows. Labels may be single values, '[20, 30)', '<25', '>=80', '90+', '2024-Q1',
---                      '2020s', '021**', '{a, b}', '*' (everything), 'other' (what no other label says) and those of
---                      `hierarchies`. NULL is a value; where the original has none it says nothing, like '*'
+--     ncp              normalized certainty penalty, the mean over the original's rows of how much of the column's
+--                      range the released value covers: 0 exact, 1 nothing is said; a row that was suppressed counts 1.
+--                      Of the whole table: the mean over the columns, the global certainty penalty (GCP)
+--     rank_difference, error_ratio   of numbers and dates: how far values are from the median and the mean of their
+--                      bucket (anon._bucket_costs); NULL where labels overlap
+--     classes, smallest_class, discernibility (sum of squared class sizes, and each suppressed row counts the size of
+--     the table), average_class_over_k (rows / classes / k), suppressed_rows   of the whole table
+--     original, released  names of tables, views or CTEs; released has the columns `cols` of the original, generalized,
+--                      and possibly fewer rows. Labels may be single values, '[20, 30)', '<25', '>=80', '90+',
+--                      '2024-Q1', '2020s', '021**', '{a, b}', '*' (everything), 'other' (what no other label says) and
+--                      those of `hierarchies`. NULL is a value; where the original has none it says nothing, like '*'
 --     k                NULL: the smallest class
---     hierarchies      MAP {'education': 'education_hierarchy'}: tables with the value first, then its label of level 1,
---                      of level 2, ...
+--     hierarchies      MAP {'education': 'education_hierarchy'}: tables with the value first, then its label of
+--                      level 1, of level 2, ...
 -- test: tests/generalize/generalization_loss.test
 CREATE OR REPLACE MACRO anon.generalization_loss(original, released, cols, k := NULL, hierarchies := NULL) AS TABLE
 WITH _duckanon_original AS MATERIALIZED (
     SELECT COLUMNS(cols)
-    FROM query_table(anon._checked_name('anon.generalization_loss', 'original', 'a table, a view or a CTE', original,
+    FROM query_table(anon._checked_table('anon.generalization_loss', 'original', original,
              anon._checked_whole('anon.generalization_loss', 'k', coalesce(k, 1), 1,
                  anon._checked('anon.generalization_loss', original, cols))))
 ), _duckanon_released AS MATERIALIZED (
     SELECT COLUMNS(cols)
-    FROM query_table(anon._checked_name('anon.generalization_loss', 'released', 'a table, a view or a CTE', released,
-                                        released))
+    FROM query_table(anon._checked_table('anon.generalization_loss', 'released', released, released))
 ), _duckanon_names AS MATERIALIZED (
     SELECT place AS table_place, column_name,
-           list_position(list_transform(cols, lambda name: lower(name)), lower(column_name)) AS place
+           list_position(list_transform(cols, lambda named: lower(named)), lower(column_name)) AS place
     FROM anon._columns('_duckanon_original')
 ), _duckanon_labels AS MATERIALIZED (
     SELECT place, value AS label, size FROM anon._value_counts('_duckanon_released', cols)
-), _duckanon_codes AS (                                 -- numbers that were released as codes: frequent ones, prefixes
-    SELECT DISTINCT place, true AS is_code FROM _duckanon_labels WHERE label = 'other' OR regexp_matches(label, '^-?[\w.]+\*+$')
 ), _duckanon_values AS MATERIALIZED (
-    SELECT place, CASE WHEN is_code AND kind = 'numeric' THEN 'text' ELSE kind END AS kind, value,
-           CASE WHEN is_code AND kind = 'numeric' THEN NULL ELSE number END AS number, size
-    FROM anon._value_counts('_duckanon_original', cols) LEFT JOIN _duckanon_codes USING (place)
+    FROM anon._read_values('_duckanon_original', '_duckanon_labels', cols)
 ), _duckanon_spans AS MATERIALIZED (
     FROM anon._column_spans('_duckanon_values')
 ), _duckanon_leaves AS (
-    SELECT place, h.leaf, h.label
-    FROM anon._hierarchies('anon.generalization_loss', hierarchies) AS h
-    JOIN _duckanon_names AS n ON h.column_name = lower(n.column_name)
+    FROM anon._hierarchy_leaves('anon.generalization_loss', hierarchies, '_duckanon_names')
 ), _duckanon_losses AS MATERIALIZED (
     FROM anon._label_losses('anon.generalization_loss', '_duckanon_values', '_duckanon_spans', '_duckanon_labels',
                             '_duckanon_leaves', '_duckanon_names')
@@ -53,18 +46,19 @@ WITH _duckanon_original AS MATERIALIZED (
            coalesce(sum(_duckanon_size::HUGEINT * _duckanon_size), 0) AS squares
     FROM anon._classes('anon.generalization_loss', '_duckanon_released', cols, 'value')
 ), _duckanon_sizes AS MATERIALIZED (
-    SELECT *, CASE WHEN original_rows = 0 THEN error('anon.generalization_loss: the table has no rows to look at.')
-                   WHEN released_rows > original_rows
-                        THEN error('anon.generalization_loss: released must not have more rows than original; got '
-                                   || released_rows || ' and ' || original_rows || '.')
-                   ELSE original_rows - released_rows END AS suppressed_rows
+    SELECT *, anon._checked_rows('anon.generalization_loss', original_rows,
+                  CASE WHEN released_rows > original_rows
+                            THEN error('anon.generalization_loss: released must not have more rows than original; got '
+                                       || released_rows || ' and ' || original_rows || '.')
+                       ELSE original_rows - released_rows END) AS suppressed_rows
     FROM _duckanon_classes, (SELECT count(*) AS original_rows FROM _duckanon_original)
 ), _duckanon_penalties AS MATERIALIZED (
-    SELECT table_place, column_name, count(l.size) AS labels,
-           (coalesce(sum(l.size * l.ncp), 0) + any_value(suppressed_rows)) / any_value(original_rows) AS ncp,
-           any_value(c.rank_difference) AS rank_difference, any_value(c.error_ratio) AS error_ratio
-    FROM _duckanon_sizes, _duckanon_names AS n LEFT JOIN _duckanon_losses AS l ON n.place = l.place
-    LEFT JOIN anon._bucket_costs('_duckanon_values', '_duckanon_spans', '_duckanon_losses') AS c ON n.place = c.place
+    SELECT table_place, column_name, count(losses.size) AS labels,
+           (coalesce(sum(losses.size * losses.ncp), 0) + any_value(suppressed_rows)) / any_value(original_rows) AS ncp,
+           any_value(costs.rank_difference) AS rank_difference, any_value(costs.error_ratio) AS error_ratio
+    FROM _duckanon_sizes, _duckanon_names AS names LEFT JOIN _duckanon_losses AS losses ON names.place = losses.place
+    LEFT JOIN anon._bucket_costs('_duckanon_values', '_duckanon_spans', '_duckanon_losses') AS costs
+           ON names.place = costs.place
     GROUP BY table_place, column_name
 )
 SELECT * EXCLUDE (table_place)

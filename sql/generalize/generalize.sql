@@ -1,19 +1,22 @@
--- anon.generalize: a table whose columns `cols` are made coarser until no one stands out in them; all others are unchanged.
--- Without a population the promise is hard: every class over `cols` has at least `k` rows. Classes that cannot reach k are left
--- out, at most `max_suppressed_fraction` of the rows. With one the table is (1-beta, k)-anonymous with respect to it: it has at
--- most anon.distinct_budget(population, k, beta) classes, and no row is left out. Both are counted before anything is returned.
+-- anon.generalize: a table whose columns `cols` are made coarser until no one stands out in them; all others are
+-- unchanged. Without a population the promise is hard: every class over `cols` has at least `k` rows; classes that
+-- cannot reach k are left out, at most `max_suppressed_fraction` of the rows. With a population the table is
+-- (1-beta, k)-anonymous with respect to it: it has at most anon.distinct_budget(population, k, beta) classes, and no
+-- row is left out. Either promise is counted before anything is returned.
 --     beta, population, weights, hierarchies, max_suppressed_fraction, methods   as in anon.plan
---     keep  other columns that look like direct identifiers (anon.direct_identifiers) but are to be released all the same;
---           without being named here they are refused
--- The rows come in a random order, since the old one may tell what was taken away. To use the same categories next month, store
--- the plan: anon.plan, anon.apply_plan.
+--     keep  other columns that look like direct identifiers (anon.direct_identifiers) and are to be released all the
+--           same; those that are not named here are refused
+-- The rows come in random order, since the old order may tell what was taken away. To use the same categories next
+-- month, store the plan: anon.plan, anon.apply_plan.
 -- test: tests/generalize/generalize.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.generalize(tbl, cols, k, beta := 0.1, population := NULL, weights := NULL, hierarchies := NULL,
-                                        max_suppressed_fraction := 0.01, methods := NULL, keep := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.generalize(
+    tbl, cols, k, beta := 0.1, population := NULL, weights := NULL, hierarchies := NULL,
+    max_suppressed_fraction := 0.01, methods := NULL, keep := NULL
+) AS TABLE
 WITH _duckanon_plan AS MATERIALIZED (
-    FROM anon._planned('anon.generalize', tbl, cols, k, beta, population, weights, hierarchies, max_suppressed_fraction, methods,
-                       (FROM anon._identifiers(tbl, cols, keep)))
+    FROM anon._planned('anon.generalize', tbl, cols, k, beta, population, weights, hierarchies, max_suppressed_fraction,
+                       methods, (FROM anon._identifiers(tbl, cols, keep)))
 ), _duckanon_coarse AS MATERIALIZED (
     SELECT *, row(UNPACK(COLUMNS(cols))) AS _duckanon_class FROM anon.apply_plan(tbl, '_duckanon_plan')
 ), _duckanon_sizes AS MATERIALIZED (

@@ -11,7 +11,7 @@ CREATE OR REPLACE MACRO anon.generalize_date(day, level) AS
                                  'one of [day, week, month, quarter, half-year, year, 5 years, decade]', level)
          WHEN day IS NULL THEN NULL
          WHEN TRY_CAST(day AS TIMESTAMP) IS NULL
-              THEN anon._refused('anon.generalize_date', 'day', 'a date or a timestamp', day)
+              THEN anon._refused_cell('anon.generalize_date', 'day', 'a date or a timestamp', day)
          WHEN isinf(TRY_CAST(day AS TIMESTAMP)) THEN CAST(day AS VARCHAR)
          WHEN year(TRY_CAST(day AS TIMESTAMP)) < 1 THEN '<0001'
          ELSE CASE CAST(level AS VARCHAR)

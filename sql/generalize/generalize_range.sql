@@ -1,5 +1,5 @@
--- anon.generalize_range: the range that a number falls into, as the text '[20, 30)': from 20, below 30. Ranges are `step`
--- wide and one begins at `origin`. NULL stays NULL.
+-- anon.generalize_range: the range that a number falls into, as the text '[20, 30)': from 20, below 30. Ranges are
+-- `step` wide and one begins at `origin`. NULL stays NULL.
 --     step    any number above 0, such as 10 or 0.5
 -- It is worked out in doubles: whole numbers beyond 2^53 are not told apart.
 -- test: tests/generalize/generalize_range.test
@@ -10,7 +10,7 @@ CREATE OR REPLACE MACRO anon.generalize_range(value, step, origin := 0) AS
               THEN anon._refused('anon.generalize_range', 'origin', 'a finite number', origin)
          WHEN value IS NULL THEN NULL
          WHEN coalesce(NOT isfinite(TRY_CAST(value AS DOUBLE)), true)
-              THEN anon._refused('anon.generalize_range', 'value', 'a finite number', value)
+              THEN anon._refused_cell('anon.generalize_range', 'value', 'a finite number', value)
          ELSE anon._range_label(anon._range_place(TRY_CAST(value AS DOUBLE), TRY_CAST(step AS DOUBLE),
                                                   TRY_CAST(origin AS DOUBLE)),
                                 TRY_CAST(step AS DOUBLE), TRY_CAST(origin AS DOUBLE)) END;

@@ -1,5 +1,5 @@
 -- anon.hierarchy_level: the lowest level of a hierarchy at which the values of a column have at most `max_distinct`
--- different labels, as a table to join with: one row per value (Probabilistic Anonymity, section 4.2).
+-- different labels, as a table to join with: one row per value (Probabilistic Anonymity, Section 4.2).
 --     value, label, level (0 is the value itself), "rows" that have the value
 --     covered    whether the hierarchy has the value; those that it lacks get the label *, as do empty cells
 --     hierarchy  name of a table: first column the value, then its label of level 1, of level 2, ...
@@ -9,7 +9,7 @@ CREATE OR REPLACE MACRO anon.hierarchy_level(tbl, col, hierarchy, max_distinct) 
 WITH _duckanon_values AS MATERIALIZED (
     SELECT COLUMNS([col]) AS value, count(*) AS size
     FROM query_table(anon._checked_name('anon.hierarchy_level', 'col', 'one column', col,
-             anon._checked_name('anon.hierarchy_level', 'hierarchy', 'a table, a view or a CTE', hierarchy,
+             anon._checked_table('anon.hierarchy_level', 'hierarchy', hierarchy,
                  anon._checked_whole('anon.hierarchy_level', 'max_distinct', max_distinct, 1,
                      anon._checked('anon.hierarchy_level', tbl, ['*'])))))
     GROUP BY ALL

@@ -5,7 +5,7 @@
 CREATE OR REPLACE MACRO anon.safe_harbor_age(age) AS
     CASE WHEN age IS NULL THEN NULL
          WHEN NOT coalesce(TRY_CAST(age AS DOUBLE) >= 0 AND isfinite(TRY_CAST(age AS DOUBLE)), false)
-              THEN anon._refused('anon.safe_harbor_age', 'age', 'a number of years of at least 0', age)
+              THEN anon._refused_cell('anon.safe_harbor_age', 'age', 'a number of years of at least 0', age)
          WHEN TRY_CAST(age AS DOUBLE) >= 90 THEN '90+'
          ELSE CAST(CAST(floor(TRY_CAST(age AS DOUBLE)) AS INTEGER) AS VARCHAR) END;
 COMMENT ON MACRO anon.safe_harbor_age IS

@@ -1,16 +1,16 @@
--- anon.safe_harbor_date: what the HIPAA safe harbor leaves of a date, 45 CFR 164.514(b)(2)(i)(C): the year, as text.
--- A year that tells an age over 89 may not stay either: for a date of birth that is every year in which somebody was born
--- who turned or turns 90 in the year of `as_of`, or before it. They become one category, '<=1936' for a date in 2026.
--- Dates that are no dates of birth are only touched where they lie so far back. NULL stays NULL.
---     as_of  the day on which the ages are counted, NULL: today. A table that is released again next year has another
---            category then: give the date of the release to have it in the script
+-- anon.safe_harbor_date: what the HIPAA safe harbor leaves of a date, 45 CFR 164.514(b)(2)(i)(C): the year, as text. A
+-- year that tells an age over 89 may not stay either: for a date of birth these are all years 90 or more before the
+-- year of `as_of`. They become one category, '<=1936' for a date in 2026. Dates that are no dates of birth are only
+-- touched where they lie so far back. NULL stays NULL.
+--     as_of  the day on which the ages are counted, NULL: today. A table that is released again next year then has
+--            another category: give the date of the release to have it in the script
 -- test: tests/generalize/safe_harbor_date.test
 CREATE OR REPLACE MACRO anon.safe_harbor_date(day, as_of := NULL) AS
     CASE WHEN as_of IS NOT NULL AND year(TRY_CAST(as_of AS TIMESTAMP)) IS NULL
               THEN anon._refused('anon.safe_harbor_date', 'as_of', 'a date', as_of)
          WHEN day IS NULL THEN NULL
          WHEN year(TRY_CAST(day AS TIMESTAMP)) IS NULL
-              THEN anon._refused('anon.safe_harbor_date', 'day', 'a finite date or timestamp', day)
+              THEN anon._refused_cell('anon.safe_harbor_date', 'day', 'a finite date or timestamp', day)
          WHEN year(TRY_CAST(day AS TIMESTAMP)) <= year(coalesce(TRY_CAST(as_of AS DATE), current_date)) - 90
               THEN printf('<=%04d', year(coalesce(TRY_CAST(as_of AS DATE), current_date)) - 90)
          ELSE printf('%04d', year(TRY_CAST(day AS TIMESTAMP))) END;

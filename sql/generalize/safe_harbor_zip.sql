@@ -1,20 +1,22 @@
 -- anon.safe_harbor_zip: what the HIPAA safe harbor leaves of a US ZIP code, 45 CFR 164.514(b)(2)(i)(B): its first three
 -- digits, or 000 where 20,000 or fewer people live in the area of these three digits.
---     zip         text or number: 02139, 02139-1234, 2139 (a number that lost its zero). NULL stays NULL, and what is no
---                 ZIP code becomes NULL too: it must not pass, and one bad cell should not stop a release
---     small_zip3  the areas of 20,000 or fewer people, as a list; NULL: the seventeen that the guidance of HHS (2012) names
---                 from the 2000 Census. The rule asks for the current data of the Census Bureau: pass your own list
+--     zip         text or number: 02139, 02139-1234, 2139 (a number that lost its zero). NULL stays NULL, and what is
+--                 no ZIP code becomes NULL too: it must not pass, and one bad cell should not stop a release
+--     small_zip3  the areas of 20,000 or fewer people, as a list; NULL: the seventeen that the guidance of HHS (2012)
+--                 names from the 2000 Census. The rule asks for the current data of the Census Bureau: pass your own
+--                 list
 -- test: tests/generalize/safe_harbor_zip.test
 CREATE OR REPLACE MACRO anon.safe_harbor_zip(zip, small_zip3 := NULL) AS
-    CASE WHEN NOT coalesce(list_bool_and(list_transform(TRY_CAST(small_zip3 AS VARCHAR[]),
-                                                        lambda area: coalesce(regexp_full_match(area, '\d{1,3}'), false))),
+    CASE WHEN NOT coalesce(list_bool_and(
+                               list_transform(TRY_CAST(small_zip3 AS VARCHAR[]),
+                                              lambda area: coalesce(regexp_full_match(area, '\d{1,3}'), false))),
                            small_zip3 IS NULL OR ends_with(typeof(small_zip3), ']'))
               THEN anon._refused('anon.safe_harbor_zip', 'small_zip3', 'a list of three-digit areas such as [''036'']',
                                  small_zip3)
          WHEN list_contains(
                   coalesce(list_transform(TRY_CAST(small_zip3 AS VARCHAR[]), lambda area: lpad(area, 3, '0')),
-                           ['036', '059', '063', '102', '203', '556', '692', '790', '821', '823', '830', '831', '878', '879',
-                            '884', '890', '893']),
+                           ['036', '059', '063', '102', '203', '556', '692', '790', '821', '823', '830', '831', '878',
+                            '879', '884', '890', '893']),
                   left(anon._zip_digits(zip), 3)) THEN '000'
          ELSE left(anon._zip_digits(zip), 3) END;
 COMMENT ON MACRO anon.safe_harbor_zip IS

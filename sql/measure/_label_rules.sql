@@ -4,62 +4,65 @@
 --                'interval'    of numbers and dates: from held_from to held_to
 --                'listed'      one row for each value that it holds; 'nothing' where there is none
 --     is_exact   of the column: apart from the labels for everything, no value is held by two
---     people, shown   names of steps: a table with all values that are asked for, and the different labels (place, label)
+--     people, shown   names of steps: a table with all values that are asked for, and the different labels (place,
+--                     label)
 -- Labels are read as anon.generalization_loss reads them, which refuses those that it does not understand.
 CREATE OR REPLACE MACRO anon._label_rules(caller, people, shown, cols, hierarchies) AS TABLE
 WITH _duckanon_labels AS MATERIALIZED (
-    SELECT place, label, 1 AS size, row_number() OVER (PARTITION BY place ORDER BY label) AS number FROM query_table(shown)
+    SELECT place, label, 1 AS size, row_number() OVER (PARTITION BY place ORDER BY label) AS number
+    FROM query_table(shown)
 ), _duckanon_names AS MATERIALIZED (
     SELECT unnest(range(1, 1 + len(cols))) AS place, unnest(cols) AS column_name
-), _duckanon_codes AS (                                -- numbers that were released as codes: frequent ones, prefixes
-    SELECT DISTINCT place, true AS is_code FROM _duckanon_labels WHERE label = 'other' OR regexp_matches(label, '^-?[\w.]+\*+$')
 ), _duckanon_values AS MATERIALIZED (
-    SELECT place, CASE WHEN is_code AND kind = 'numeric' THEN 'text' ELSE kind END AS kind, value,
-           CASE WHEN is_code AND kind = 'numeric' THEN NULL ELSE number END AS number, size
-    FROM anon._value_counts(people, cols) LEFT JOIN _duckanon_codes USING (place)
+    FROM anon._read_values(people, '_duckanon_labels', cols)
 ), _duckanon_spans AS MATERIALIZED (
     FROM anon._column_spans('_duckanon_values')
 ), _duckanon_leaves AS (
-    SELECT place, h.leaf, h.label
-    FROM anon._hierarchies(caller, hierarchies) AS h JOIN _duckanon_names AS n ON h.column_name = lower(n.column_name)
-), _duckanon_held AS MATERIALIZED (                    -- ncp is looked at because it refuses labels that are not understood
+    FROM anon._hierarchy_leaves(caller, hierarchies, '_duckanon_names')
+), _duckanon_held AS MATERIALIZED (                    -- ncp refuses labels that are not understood, if it is asked for
     SELECT place, label, is_held, held_from, held_to
     FROM anon._label_losses(caller, '_duckanon_values', '_duckanon_spans', '_duckanon_labels', '_duckanon_leaves',
                             '_duckanon_names')
     WHERE ncp >= 0
 ), _duckanon_covered AS MATERIALIZED (
-    SELECT DISTINCT place, label, value FROM anon._label_leaves('_duckanon_values', '_duckanon_spans', '_duckanon_labels', '_duckanon_leaves')
+    SELECT DISTINCT place, label, value
+    FROM anon._label_leaves('_duckanon_values', '_duckanon_spans', '_duckanon_labels', '_duckanon_leaves')
 ), _duckanon_listed AS MATERIALIZED (
     FROM _duckanon_covered
     UNION ALL                                          -- NULL is a value
     SELECT place, NULL, NULL FROM _duckanon_labels JOIN _duckanon_spans USING (place) WHERE label IS NULL AND has_null
     UNION ALL                                          -- the rest, NULL too where it is not released
-    SELECT v.place, 'other', v.value
-    FROM _duckanon_labels AS l JOIN _duckanon_spans AS s ON l.place = s.place AND l.label = 'other' AND NOT s.is_ordered
-    JOIN _duckanon_values AS v ON v.place = l.place
-    LEFT JOIN (SELECT DISTINCT place, value, true AS is_named FROM _duckanon_covered) AS c
-           ON c.place = v.place AND c.value = v.value
-    LEFT JOIN (SELECT DISTINCT place, true AS is_shown FROM _duckanon_labels WHERE label IS NULL) AS n ON n.place = v.place
-    WHERE is_named IS NULL AND (v.value IS NOT NULL OR is_shown IS NULL)
+    SELECT every.place, 'other', every.value
+    FROM _duckanon_labels AS labels
+    JOIN _duckanon_spans AS spans ON labels.place = spans.place AND labels.label = 'other' AND NOT spans.is_ordered
+    JOIN _duckanon_values AS every ON every.place = labels.place
+    LEFT JOIN (SELECT DISTINCT place, value, true AS is_named FROM _duckanon_covered) AS covered
+           ON covered.place = every.place AND covered.value = every.value
+    LEFT JOIN (SELECT DISTINCT place, true AS is_shown FROM _duckanon_labels WHERE label IS NULL) AS nulls
+           ON nulls.place = every.place
+    WHERE is_named IS NULL AND (every.value IS NOT NULL OR is_shown IS NULL)
 ), _duckanon_rules AS MATERIALIZED (
-    SELECT l.place, l.label, l.number,
-           CASE WHEN l.label = '*' OR (l.label IS NULL AND NOT s.has_null) THEN 'everything'
-                WHEN m.is_listed IS NULL AND h.is_held THEN 'interval' ELSE 'listed' END AS rule,
-           h.held_from, h.held_to
-    FROM _duckanon_labels AS l JOIN _duckanon_spans AS s ON l.place = s.place
-    JOIN _duckanon_held AS h ON h.place = l.place AND h.label IS NOT DISTINCT FROM l.label
-    LEFT JOIN (SELECT DISTINCT place, label, true AS is_listed FROM _duckanon_covered) AS m
-           ON m.place = l.place AND m.label = l.label
+    SELECT labels.place, labels.label, labels.number,
+           CASE WHEN labels.label = '*' OR (labels.label IS NULL AND NOT spans.has_null) THEN 'everything'
+                WHEN covered.is_listed IS NULL AND held.is_held THEN 'interval' ELSE 'listed' END AS rule,
+           held.held_from, held.held_to
+    FROM _duckanon_labels AS labels JOIN _duckanon_spans AS spans ON labels.place = spans.place
+    JOIN _duckanon_held AS held ON held.place = labels.place AND held.label IS NOT DISTINCT FROM labels.label
+    LEFT JOIN (SELECT DISTINCT place, label, true AS is_listed FROM _duckanon_covered) AS covered
+           ON covered.place = labels.place AND covered.label = labels.label
 ), _duckanon_clashes AS (                              -- columns in which a value may have two labels
     SELECT place FROM _duckanon_listed WHERE label IS DISTINCT FROM '*' GROUP BY place, value HAVING count(*) > 1
     UNION
-    SELECT place FROM (SELECT place, held_from, max(held_to) OVER (PARTITION BY place ORDER BY held_from, held_to
-                                                                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
-                       FROM _duckanon_rules WHERE rule = 'interval') WHERE held_from <= before
+    SELECT place FROM _duckanon_rules WHERE rule = 'interval'
+    QUALIFY held_from <= anon._held_before(place, held_from, held_to)
     UNION
-    SELECT place FROM _duckanon_rules WHERE rule <> 'everything' AND label IS NOT NULL GROUP BY place HAVING count(DISTINCT rule) > 1
+    SELECT place FROM _duckanon_rules WHERE rule <> 'everything' AND label IS NOT NULL
+    GROUP BY place HAVING count(DISTINCT rule) > 1
 )
-SELECT r.place, r.label, r.number, CASE WHEN r.rule = 'listed' AND l.place IS NULL THEN 'nothing' ELSE r.rule END AS rule,
-       r.held_from, r.held_to, l.value, c.place IS NULL AS is_exact
-FROM _duckanon_rules AS r LEFT JOIN (SELECT DISTINCT place FROM _duckanon_clashes) AS c ON c.place = r.place
-LEFT JOIN _duckanon_listed AS l ON r.rule = 'listed' AND l.place = r.place AND l.label IS NOT DISTINCT FROM r.label;
+SELECT rules.place, rules.label, rules.number,
+       CASE WHEN rules.rule = 'listed' AND listed.place IS NULL THEN 'nothing' ELSE rules.rule END AS rule,
+       rules.held_from, rules.held_to, listed.value, clashes.place IS NULL AS is_exact
+FROM _duckanon_rules AS rules
+LEFT JOIN (SELECT DISTINCT place FROM _duckanon_clashes) AS clashes ON clashes.place = rules.place
+LEFT JOIN _duckanon_listed AS listed
+       ON rules.rule = 'listed' AND listed.place = rules.place AND listed.label IS NOT DISTINCT FROM rules.label;

@@ -1,17 +1,22 @@
--- anon.classifier_utility: what a model learns from a release: trained on released rows and on as many originals, tested on other
--- originals. One row per model and measure.
---     target    the column to predict, one of `cols` or another: a category (auc where it has two values, accuracy) or a number (r2)
---     holdout   people whom the release was not made from, to test on; NULL: a random part of `original`, which the release may
---               have been made from
---     model     'boosted_trees', 'linear' (logistic for categories), and 'constant', which knows the target's distribution only
---     trained_on_original, trained_on_released, difference   the scores;  train_rows, test_rows
+-- anon.classifier_utility: what a model learns from a release: it is trained on released rows and on as many originals,
+-- and tested on other originals. One row per model and measure.
+--     target    the column to predict, one of `cols` or another: a category (auc where it has two values, accuracy) or
+--               a number (r2)
+--     holdout   people whom the release was not made from, to test on; NULL: a random part of `original`, which the
+--               release may have been made from
+--     model     'boosted_trees', 'linear' (logistic for categories), and 'constant', which knows nothing but the
+--               distribution of the target
+--     trained_on_original, trained_on_released, difference   the scores
+--     train_rows, test_rows   how many rows they rest on
 -- test: tests/measure/classifier_utility.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.classifier_utility(original, released, cols, target, holdout := NULL, seed := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.classifier_utility(
+    original, released, cols, target, holdout := NULL, seed := NULL
+) AS TABLE
 SELECT unnest(_anon_classifier_utility(
            anon._pack('anon.classifier_utility', original, anon._with_target(cols, target), seed),
            anon._pack('anon.classifier_utility', released, anon._with_target(cols, target), seed),
            anon._pack_other('anon.classifier_utility', holdout, original, anon._with_target(cols, target), seed),
-           target, seed), max_depth := 2);
+           {'target': target, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.classifier_utility IS
     'What models trained on a release predict for originals, against models trained on originals.';

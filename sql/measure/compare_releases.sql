@@ -1,24 +1,30 @@
--- anon.compare_releases: several releases of one table side by side, one row per release and measure: a risk-utility map.
+-- anon.compare_releases: several releases of one table side by side, one row per release and measure: a risk-utility
+-- map.
 --     releases   a map from names to tables: MAP {'swapped': 'svd', 'clusters': 'pica'}
---     kind       'privacy' or 'utility';  measure
---                privacy: what anon.privacy_test judges: the 95 % bounds of the shifts of distance, ambiguity and uncertainty,
---                         the shares of exact, unique and near copies
---                utility: the median differences of anon.utility; kernel_ks, the mean Kolmogorov-Smirnov distance along the first
---                         20 kernel principal components; detectability, an AUC; query_error, the median of anon.query_utility
---     value, reference_value   of the release, and of the reference sample where one is given: what another sample would have
+--     kind       'privacy' or 'utility'
+--     measure    privacy: what anon.privacy_test judges: the 95 % bounds of the shifts of distance, ambiguity and
+--                uncertainty, the shares of exact, unique and near copies
+--                utility: the median differences of anon.utility; kernel_ks, the mean Kolmogorov-Smirnov distance along
+--                the first 20 kernel principal components; detectability, an AUC; query_error, the median of
+--                anon.query_utility
+--     value      of the release
+--     reference_value   of the reference sample, where one is given: what another sample would have
 --     pass       of privacy: as anon.privacy_test judges; NULL for utility
---     max_rows   tables of more rows are compared by so many, drawn at random
+--     max_rows   a table of more rows is compared by this many, drawn at random
 --     log        as in anon.prediction_risk
 -- test: tests/measure/compare_releases.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.compare_releases(original, releases, cols, reference := NULL, max_rows := 10_000, log := NULL,
-                                              seed := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.compare_releases(
+    original, releases, cols, reference := NULL, max_rows := 10_000, log := NULL, seed := NULL
+) AS TABLE
 WITH _duckanon_stacked AS (
     FROM anon._stacked('anon.compare_releases', releases, cols)
 )
 SELECT unnest(_anon_compare_releases(
            anon._pack('anon.compare_releases', original, cols, seed),
-           anon._pack('anon.compare_releases', '_duckanon_stacked', list_concat(TRY_CAST(cols AS VARCHAR[]), ['_duckanon_release']), seed),
-           anon._pack_other('anon.compare_releases', reference, original, cols, seed), max_rows, log, seed), max_depth := 2);
+           anon._pack('anon.compare_releases', '_duckanon_stacked', anon._with_columns(cols, ['_duckanon_release']),
+                      seed),
+           anon._pack_other('anon.compare_releases', reference, original, cols, seed),
+           {'max_rows': max_rows, 'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.compare_releases IS
     'Privacy and utility of several releases of a table, one row per release and measure.';

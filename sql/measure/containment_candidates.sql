@@ -1,15 +1,16 @@
--- anon.containment_candidates: the original, and for every record in `candidates` how many released rows may be its own:
--- all their cells hold its values. 0: it was suppressed, or its values are not covered. A suppressed record may have some all
--- the same: those of another class that hold its values, and a value that only suppressed rows had may be any 'other'.
---     original, released, hierarchies  as in anon.generalization_loss; a released cell may also be an interval STRUCT(lo, hi),
---                                      as anon.boxes makes them, whose ends belong to it
--- What is looked at are different values, labels and classes: where no value has two labels it is a join on the labels,
+-- anon.containment_candidates: the original, with a column `candidates`: how many released rows each record may be,
+-- since all their cells hold its values. 0: it was suppressed, or its values are not covered. A suppressed record may
+-- have candidates all the same: rows of another class that hold its values; and a value that only suppressed rows had
+-- may be in any cell 'other'.
+--     original, released, hierarchies  as in anon.generalization_loss; a released cell may also be an interval
+--                                      STRUCT(lo, hi), as anon.boxes makes them, whose ends belong to it
+-- What is compared are different values, labels and classes: where no value has two labels it is a join on the labels;
 -- where they overlap (boxes) values are cut into buckets, and the classes of a label in its buckets are bit strings.
 -- test: tests/measure/containment_candidates.test
 CREATE OR REPLACE MACRO anon.containment_candidates(original, released, cols, hierarchies := NULL) AS TABLE
 WITH _duckanon_shown_lists AS MATERIALIZED (
-    FROM anon._cell_lists(anon._checked_name('anon.containment_candidates', 'released', 'a table, a view or a CTE', released,
-                                             anon._checked('anon.containment_candidates', released, cols)), cols)
+    FROM anon._cell_lists(anon._checked_table('anon.containment_candidates', 'released', released,
+                                              anon._checked('anon.containment_candidates', released, cols)), cols)
 ), _duckanon_shown AS MATERIALIZED (
     SELECT DISTINCT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label FROM _duckanon_shown_lists
 ), _duckanon_everyone AS (
@@ -27,13 +28,13 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
 ), _duckanon_counts AS MATERIALIZED (
     FROM anon._candidate_counts('_duckanon_found', '_duckanon_classes')
 ), _duckanon_rows AS (
-    SELECT *, [UNPACK(anon._cell_text(COLUMNS(cols)))] AS _duckanon_own_cells, [UNPACK(lower(alias(COLUMNS(cols))))] AS _duckanon_own_names
-    FROM query_table(anon._checked_name('anon.containment_candidates', 'original', 'a table, a view or a CTE', original,
-                                        anon._checked('anon.containment_candidates', original, cols)))
+    SELECT *, [UNPACK(anon._cell_text(COLUMNS(cols)))] AS _duckanon_cells,
+           [UNPACK(lower(alias(COLUMNS(cols))))] AS _duckanon_names
+    FROM query_table(anon._checked_table('anon.containment_candidates', 'original', original,
+                                         anon._checked('anon.containment_candidates', original, cols)))
 )
-SELECT r.* EXCLUDE (_duckanon_own_cells, _duckanon_own_names), c.candidates
-FROM _duckanon_rows AS r
-JOIN _duckanon_counts AS c
-  ON c.cells = list_transform(cols, lambda name: _duckanon_own_cells[list_position(_duckanon_own_names, lower(name))]);
+SELECT _duckanon_rows.* EXCLUDE (_duckanon_cells, _duckanon_names), _duckanon_counts.candidates
+FROM _duckanon_rows
+JOIN _duckanon_counts ON _duckanon_counts.cells = anon._in_order(_duckanon_cells, _duckanon_names, cols);
 COMMENT ON MACRO TABLE anon.containment_candidates IS
     'The original, with how many rows of a generalized release may be each record: their cells hold its values.';

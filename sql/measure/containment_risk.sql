@@ -1,25 +1,28 @@
 -- anon.containment_risk: how likely an attacker who knows the columns of a person finds the right row of a generalized
--- release, whose cells hold the values of more than one, for the three attackers of anon.reidentification_risk:
---     prosecutor  knows that the person is in the table: 1 / released rows that hold the person (anon.containment_candidates)
---     journalist  does not know it. With a population table: takes a released row, 1 / people of the population whom it holds;
---                 with the number of people in the population: expected from the candidates, as there
+-- release, whose cells hold the values of several people, for the three attackers of anon.reidentification_risk:
+--     prosecutor  knows that the person is in the table: 1 / released rows that hold the person
+--                 (anon.containment_candidates)
+--     journalist  does not know it. With a population table: takes a released row, 1 / people of the population whom it
+--                 holds; with the number of people in the population: expected from the number of candidates
 --     marketer    wants as many as possible: only the average counts
---     maximum_risk, average_risk, rows_at_risk and fraction_at_risk (risk above `threshold`), over the original's rows, for a
---     population table over the released ones; rows_without_candidate   nobody is found: suppressed or not covered, risk 0
---     population  NULL, the number of people that the original is a sample of, or a table of all of them with the columns
+--     maximum_risk, average_risk, rows_at_risk and fraction_at_risk (risk above `threshold`), over the original's rows;
+--                 with a population table, over the released ones
+--     rows_without_candidate   nobody is found: suppressed or not covered, risk 0
+--     population  NULL, the number of people that the original is a sample of, or a table of all of them with the
+--                 columns
 --     original, released, hierarchies  as in anon.containment_candidates
 -- test: tests/measure/containment_risk.test
 CREATE OR REPLACE MACRO anon.containment_risk(
     original, released, cols, population := NULL, hierarchies := NULL, threshold := 0.2
 ) AS TABLE
 WITH _duckanon_shown_lists AS MATERIALIZED (
-    FROM anon._cell_lists(anon._checked_name('anon.containment_risk', 'released', 'a table, a view or a CTE', released,
-                                             anon._checked('anon.containment_risk', released, cols)), cols)
+    FROM anon._cell_lists(anon._checked_table('anon.containment_risk', 'released', released,
+                                              anon._checked('anon.containment_risk', released, cols)), cols)
 ), _duckanon_shown AS MATERIALIZED (
     SELECT DISTINCT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label FROM _duckanon_shown_lists
 ), _duckanon_everyone AS MATERIALIZED (
     SELECT true AS _duckanon_is_original, COLUMNS(cols)
-    FROM query_table(anon._checked_name('anon.containment_risk', 'original', 'a table, a view or a CTE', original,
+    FROM query_table(anon._checked_table('anon.containment_risk', 'original', original,
              anon._checked_fraction('anon.containment_risk', 'threshold', threshold,
                  anon._checked('anon.containment_risk', original, cols))))
     UNION ALL BY NAME
@@ -51,8 +54,10 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
     SELECT block, bits, sum(outside) AS people FROM _duckanon_found WHERE block IS NOT NULL GROUP BY block, bits
 ), _duckanon_sizes_outside AS (
     SELECT people, sum(size)::BIGINT AS size_rows
-    FROM (SELECT any_value(c.size) AS size, coalesce(sum(h.people) FILTER (get_bit(h.bits, c.class::INTEGER) = 1), 0) AS people
-          FROM _duckanon_classes AS c LEFT JOIN _duckanon_held AS h ON h.block = c.block GROUP BY c.shown_class)
+    FROM (SELECT any_value(classes.size) AS size,
+                 coalesce(sum(held.people) FILTER (get_bit(held.bits, classes.class::INTEGER) = 1), 0) AS people
+          FROM _duckanon_classes AS classes LEFT JOIN _duckanon_held AS held ON held.block = classes.block
+          GROUP BY classes.shown_class)
     GROUP BY people
 ), _duckanon_universe AS MATERIALIZED (
     SELECT row_count, row_count / anon._checked_population('anon.containment_risk',
@@ -61,7 +66,7 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
 ), _duckanon_risks AS (
     SELECT 'prosecutor' AS attacker, size_rows, candidates = 0 AS is_nobody,
            CASE WHEN candidates = 0 THEN 0.0::DOUBLE ELSE 1 / candidates END AS risk
-    FROM _duckanon_sizes
+    FROM _duckanon_sizes, _duckanon_universe WHERE sampled IS NOT NULL          -- so that a wrong population is refused
     UNION ALL
     SELECT 'journalist', size_rows, candidates = 0,
            CASE WHEN candidates = 0 THEN 0.0::DOUBLE ELSE anon._expected_risk(candidates, sampled) END
@@ -69,16 +74,8 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
     UNION ALL
     SELECT 'journalist', size_rows, people = 0, CASE WHEN people = 0 THEN 0.0::DOUBLE ELSE 1 / people END
     FROM _duckanon_sizes_outside WHERE typeof(population) = 'VARCHAR'
-), _duckanon_attackers AS (
-    SELECT attacker, max(risk) AS maximum_risk, sum(risk * size_rows) / sum(size_rows) AS average_risk,
-           coalesce(sum(size_rows) FILTER (risk > threshold), 0)::BIGINT AS rows_at_risk,
-           coalesce(sum(size_rows) FILTER (risk > threshold), 0) / sum(size_rows) AS fraction_at_risk,
-           coalesce(sum(size_rows) FILTER (is_nobody), 0)::BIGINT AS rows_without_candidate
-    FROM _duckanon_risks, _duckanon_universe WHERE sampled IS NOT NULL GROUP BY attacker
 )
-FROM (FROM _duckanon_attackers
-      UNION ALL
-      SELECT 'marketer', NULL, average_risk, NULL, NULL, rows_without_candidate FROM _duckanon_attackers WHERE attacker = 'journalist')
+FROM anon._attackers('_duckanon_risks', threshold)
 ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker);
 COMMENT ON MACRO TABLE anon.containment_risk IS
     'Prosecutor, journalist and marketer risk of a generalized release, whose cells hold the values of several people.';

@@ -1,10 +1,13 @@
 -- anon.detectability: how well boosted trees tell released rows from original ones: 0.5 not at all, 1 every time.
 --     comparison      'released': with the original; 'reference': between two random halves of the original
---     auc             by cross-validation, with its standard_error;  rows_each  rows of each side, 20,000 at most
+--     auc             by cross-validation
+--     standard_error  of the auc
+--     rows_each       rows of each side, 20,000 at most
 -- test: tests/measure/detectability.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.detectability(original, released, cols, seed := NULL) AS TABLE
 SELECT unnest(_anon_detectability(anon._pack('anon.detectability', original, cols, seed),
-                                  anon._pack('anon.detectability', released, cols, seed), seed), max_depth := 2);
+                                  anon._pack('anon.detectability', released, cols, seed), {'seed': seed}),
+              max_depth := 2);
 COMMENT ON MACRO TABLE anon.detectability IS
     'How well boosted trees tell released rows from original ones.';

@@ -1,24 +1,27 @@
--- anon.kernel_utility: whether a release keeps the nonlinear structure: the distributions of original and released records along the
--- kernel principal components of the original, one row per component.
+-- anon.kernel_utility: whether a release keeps the nonlinear structure: the distributions of original and released
+-- records along the kernel principal components of the original, one row per component.
 --     eigenvalue, cumulative   the component's variance, and the share of the first ones up to it
 --     ks, p_value              the two-sided Kolmogorov-Smirnov test between original and release
---     reference_ks, reference_p_value   the same between original and `reference`, a sample of other people: the yardstick
---     kernel       'polynomial': (x'y + 1)^degree; 'gaussian': exp(-|x - y|^2 / (2 sigma^2)), sigma the median distance;
---                  'exponential': exp(x'y / the number of columns)
---     standardize  false leaves numbers (their logarithms) at their own scale, as the thesis does: then the components are nearly
---                  linear and test little
---     points       compare so many rows of each, drawn at random (the thesis: 1296); NULL: all
+--     reference_ks, reference_p_value   the same between original and `reference`, a sample of other people: the
+--                  yardstick
+--     kernel       'polynomial': (x'y + 1)^degree; 'gaussian': exp(-|x - y|^2 / (2 sigma^2)), sigma the median
+--                  distance; 'exponential': exp(x'y / the number of columns)
+--     standardize  false leaves numbers (their logarithms) at their own scale, as the Thesis does: then the components
+--                  are nearly linear and test little
+--     points       compare this many rows of each, drawn at random (the Thesis: 1296); NULL: all
 --     log          as in anon.prediction_risk
 -- Exact up to some thousands of rows, by 500 landmarks (Nystroem) above: linear in the rows.
---     (Spectral Anonymization of Data, section 3.2, Table 5.1; the kernel is centred)
+--     (Thesis, Section 3.2, Table 5.1; the kernel is centred)
 -- test: tests/measure/kernel_utility.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.kernel_utility(original, released, cols, degree := 4, components := 20, standardize := true,
-                                            kernel := 'polynomial', reference := NULL, points := NULL, log := NULL,
-                                            seed := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.kernel_utility(
+    original, released, cols, degree := 4, components := 20, standardize := true, kernel := 'polynomial',
+    reference := NULL, points := NULL, log := NULL, seed := NULL
+) AS TABLE
 SELECT unnest(_anon_kernel_utility(anon._pack('anon.kernel_utility', original, cols, seed),
                                    anon._pack('anon.kernel_utility', released, cols, seed),
                                    anon._pack_other('anon.kernel_utility', reference, original, cols, seed),
-                                   degree, components, standardize, kernel, points, log, seed), max_depth := 2);
+                                   {'degree': degree, 'components': components, 'standardize': standardize,
+                                    'kernel': kernel, 'points': points, 'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.kernel_utility IS
     'Compares a release with the original along kernel principal components, for structure that is not linear.';

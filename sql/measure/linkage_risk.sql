@@ -1,20 +1,27 @@
--- anon.linkage_risk: how much better an attacker who knows some columns of a person predicts others from the release, than for
--- people who are not in the data; one row per secret column.
---     known_cols, secret_cols   what is known, what is to be found out: the nearest released row's value is taken over
---     control        a table of people from the same population who are not in `original`; NULL: a naive guess is the baseline
---     success, control_success, naive_success   the shares predicted rightly (numbers: within `tolerance` of the column's range)
---                    for the people in the data, for control, and by taking the secret of a random released row
---     risk           (success - control_success) / (1 - control_success), with its 95 % interval risk_lower, risk_upper
---     attacks        how many records are attacked at most, drawn at random;  log  as in anon.prediction_risk
+-- anon.linkage_risk: how much better an attacker who knows some columns of a person predicts others from the release,
+-- than for people who are not in the data; one row per secret column.
+--     known_cols, secret_cols   what is known, and what is to be found out: the nearest released row's value is taken
+--     control        a table of people from the same population who are not in `original`; NULL: a naive guess is the
+--                    baseline
+--     success, control_success, naive_success   the shares predicted rightly (numbers: within `tolerance` of the
+--                    column's range) for the people in the data, for those of control, and by taking the secret of a
+--                    random released row
+--     risk           (success - control_success) / (1 - control_success)
+--     risk_lower, risk_upper   its 95 % interval
+--     attacks        how many records are attacked at most, drawn at random
+--     log            as in anon.prediction_risk
 --     (Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022)
 -- test: tests/measure/linkage_risk.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.linkage_risk(original, released, known_cols, secret_cols, control := NULL, attacks := 2000,
-                                          tolerance := 0.05, log := NULL, seed := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.linkage_risk(
+    original, released, known_cols, secret_cols, control := NULL, attacks := 2000, tolerance := 0.05, log := NULL,
+    seed := NULL
+) AS TABLE
 SELECT unnest(_anon_linkage_risk(
-           anon._pack('anon.linkage_risk', original, list_concat(TRY_CAST(known_cols AS VARCHAR[]), TRY_CAST(secret_cols AS VARCHAR[])), seed),
-           anon._pack('anon.linkage_risk', released, list_concat(TRY_CAST(known_cols AS VARCHAR[]), TRY_CAST(secret_cols AS VARCHAR[])), seed),
-           anon._pack_other('anon.linkage_risk', control, original, list_concat(TRY_CAST(known_cols AS VARCHAR[]), TRY_CAST(secret_cols AS VARCHAR[])), seed),
-           known_cols, secret_cols, attacks, tolerance, log, seed), max_depth := 2);
+           anon._pack('anon.linkage_risk', original, anon._with_columns(known_cols, secret_cols), seed),
+           anon._pack('anon.linkage_risk', released, anon._with_columns(known_cols, secret_cols), seed),
+           anon._pack_other('anon.linkage_risk', control, original, anon._with_columns(known_cols, secret_cols), seed),
+           {'known_cols': known_cols, 'secret_cols': secret_cols, 'attacks': attacks, 'tolerance': tolerance,
+            'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.linkage_risk IS
     'How much better secret columns are predicted from a release for its own people than for others.';

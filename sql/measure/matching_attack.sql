@@ -1,25 +1,31 @@
--- anon.matching_attack: how many records are found again by their nearest released row, and whether an attacker can tell which.
---     key            a column of both tables by which a released row is the image of a record; NULL: the n-th row is the n-th
---                    record's
+-- anon.matching_attack: how many records are found again by their nearest released row, and whether an attacker can
+-- tell which.
+--     key            a column of both tables that says of which record a released row is the image; NULL: the n-th row
+--                    is the image of the n-th record
 --     records, released_rows, images   and how many records have an image
 --     matched        the share of the records whose nearest released row is their own image; a tie of m rows counts 1/m
---     expected       what guessing would give;  tied_rows  how many rows are nearest, on average
---     distance_auc, ambiguity_auc, uncertainty_auc   how well each measure tells right matches from wrong ones: 0.5 not at all, 1
---                    perfectly; NULL where all are right or all wrong
+--     expected       what guessing would give
+--     tied_rows      how many rows are nearest, on average
+--     distance_auc, ambiguity_auc, uncertainty_auc   how well each measure tells right matches from wrong ones: 0.5 not
+--                    at all, 1 perfectly; NULL where all are right or all wrong
 --     log            as in anon.prediction_risk
 -- For releases that have an image of each record, such as noise or microaggregation (their `key` keeps it).
---     (Spectral Anonymization of Data, section 4.2, figure 4-4)
+--     (Thesis, Section 4.2, Figure 4-4)
 -- test: tests/measure/matching_attack.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.matching_attack(original, released, cols, key := NULL, k := 5, log := NULL) AS TABLE
 WITH _duckanon_original AS (
-    SELECT *, row_number() OVER () AS _duckanon_position FROM query_table(anon._checked('anon.matching_attack', original, cols))
+    SELECT *, row_number() OVER () AS _duckanon_position
+    FROM query_table(anon._checked('anon.matching_attack', original, cols))
 ), _duckanon_released AS (
-    SELECT *, row_number() OVER () AS _duckanon_position FROM query_table(anon._checked('anon.matching_attack', released, cols))
+    SELECT *, row_number() OVER () AS _duckanon_position
+    FROM query_table(anon._checked('anon.matching_attack', released, cols))
 )
 SELECT unnest(_anon_matching_attack(
-           anon._pack('anon.matching_attack', '_duckanon_original', list_concat(TRY_CAST(cols AS VARCHAR[]), [coalesce(key, '_duckanon_position')]), NULL),
-           anon._pack('anon.matching_attack', '_duckanon_released', list_concat(TRY_CAST(cols AS VARCHAR[]), [coalesce(key, '_duckanon_position')]), NULL),
-           coalesce(key, '_duckanon_position'), k, log), max_depth := 2);
+           anon._pack('anon.matching_attack', '_duckanon_original',
+                      anon._with_columns(cols, [coalesce(key, '_duckanon_position')]), NULL),
+           anon._pack('anon.matching_attack', '_duckanon_released',
+                      anon._with_columns(cols, [coalesce(key, '_duckanon_position')]), NULL),
+           {'key': coalesce(key, '_duckanon_position'), 'k': k, 'log': log}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.matching_attack IS
     'How many records are found again by their nearest released row, and whether an attacker can tell which.';

@@ -1,29 +1,39 @@
--- anon.prediction_risk: how well each original record can be predicted from a release, one row per record: what an attacker
--- who knows the record's values, or some guess at them, finds nearest to it.
+-- anon.prediction_risk: how well each original record can be predicted from a release, one row per record: what an
+-- attacker who knows the record's values, or some guess at them, finds nearest to it.
 --     record       the values of `cols`
---     distance     to the nearest released row: the root of the mean squared difference of the standardised columns
+--     distance     to the nearest released row: the root of the mean squared difference of the standardized columns
 --     ambiguity    the distance to the nearest over that to the k-th nearest row: 0 one row stands out, 1 a tie of k
---     uncertainty  the mean variance of the columns among the k nearest rows;  column_uncertainty  the same by column
---     sample       look at so many originals, drawn at random; NULL: all
+--     uncertainty  the mean variance of the columns among the k nearest rows
+--     column_uncertainty   the same by column
+--     sample       look at this many originals, drawn at random; NULL: all
 --     log          the columns to take logarithms of; NULL: those that are positive and heavily skewed; []: none
 -- Distances are exact. A missing value is a category of its own, and differs from every other.
---     (Spectral Anonymization of Data, section 3.1)
+--     (Thesis, Section 3.1)
 -- test: tests/measure/prediction_risk.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.prediction_risk(original, released, cols, k := 5, sample := NULL, log := NULL, seed := NULL) AS TABLE
-SELECT record, distance, ambiguity, uncertainty, map(list_transform(_duckanon_names, lambda name: name[13:]), _duckanon_by_column) AS column_uncertainty
+CREATE OR REPLACE MACRO anon.prediction_risk(
+    original, released, cols, k := 5, sample := NULL, log := NULL, seed := NULL
+) AS TABLE
+SELECT record, distance, ambiguity, uncertainty,
+       map(list_transform(_duckanon_names, lambda prefixed: prefixed[len('_duckanon_u ') + 1:]), _duckanon_by_column)
+           AS column_uncertainty
 FROM (SELECT struct_pack(*COLUMNS(cols)) AS record, _duckanon_distance AS distance, _duckanon_ambiguity AS ambiguity,
-             _duckanon_uncertainty AS uncertainty, [UNPACK(alias(COLUMNS(lambda c: starts_with(c, '_duckanon_u '))))] AS _duckanon_names,
-             [UNPACK(COLUMNS(lambda c: starts_with(c, '_duckanon_u ')))] AS _duckanon_by_column
-      FROM (SELECT unnest(anon._slot(_py._duckanon_released, alias(COLUMNS(_o.*)), COLUMNS(_o.*))),
+             _duckanon_uncertainty AS uncertainty,
+             [UNPACK(alias(COLUMNS(lambda column_name: starts_with(column_name, '_duckanon_u '))))] AS _duckanon_names,
+             [UNPACK(COLUMNS(lambda column_name: starts_with(column_name, '_duckanon_u ')))] AS _duckanon_by_column
+      FROM (SELECT unnest(anon._slot(_py._duckanon_released, alias(COLUMNS(_duckanon_original.*)),
+                                     COLUMNS(_duckanon_original.*))),
                    unnest(anon._released(_py._duckanon_released, '_duckanon_distance').f) AS _duckanon_distance,
                    unnest(anon._released(_py._duckanon_released, '_duckanon_ambiguity').f) AS _duckanon_ambiguity,
                    unnest(anon._released(_py._duckanon_released, '_duckanon_uncertainty').f) AS _duckanon_uncertainty,
-                   unnest(anon._released(_py._duckanon_released, alias(COLUMNS(_u.*))).f)
+                   unnest(anon._released(_py._duckanon_released, alias(COLUMNS(_duckanon_uncertainties.*))).f)
             FROM (SELECT _anon_prediction_risk(anon._pack('anon.prediction_risk', original, cols, seed),
-                                               anon._pack('anon.prediction_risk', released, cols, NULL), k, sample, log, seed)
+                                               anon._pack('anon.prediction_risk', released, cols, NULL),
+                                               {'k': k, 'sample': sample, 'log': log, 'seed': seed})
                          AS _duckanon_released LIMIT 1) AS _py
-                 LEFT JOIN (SELECT COLUMNS(cols) FROM query_table(original) LIMIT 0) AS _o ON true
-                 LEFT JOIN (SELECT COLUMNS('(.*)') AS '_duckanon_u \1' FROM (SELECT COLUMNS(cols) FROM query_table(original) LIMIT 0)) AS _u ON true));
+                 LEFT JOIN (SELECT COLUMNS(cols) FROM query_table(original) LIMIT 0) AS _duckanon_original ON true
+                 LEFT JOIN (SELECT COLUMNS('(.*)') AS '_duckanon_u \1'
+                            FROM (SELECT COLUMNS(cols) FROM query_table(original) LIMIT 0))
+                        AS _duckanon_uncertainties ON true));
 COMMENT ON MACRO TABLE anon.prediction_risk IS
     'How well each original record can be predicted from a release: distance, ambiguity and uncertainty.';

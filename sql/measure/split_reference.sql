@@ -1,15 +1,16 @@
--- anon.split_reference: a table's rows with a column `is_reference`, true for a random part of them: the people to compare a
--- release of the others with. Exactly the asked share of the rows is drawn.
+-- anon.split_reference: a table's rows with a column `is_reference`, true for a random part of them: the people to
+-- compare a release of the others with. Exactly the share of the rows that is asked for is drawn.
 --     fraction  the share of the rows that become the reference
 --     seed      NULL draws anew each time; a number repeats the split, whatever order the rows are stored in
--- Rows that are equal in all columns are drawn apart from each other like all others.
+-- Each of several equal rows is drawn on its own.
 -- test: tests/measure/split_reference.test
 CREATE OR REPLACE MACRO anon.split_reference(tbl, fraction := 0.5, seed := NULL) AS TABLE
 SELECT * EXCLUDE (_duckanon_key),
        row_number() OVER (ORDER BY _duckanon_key) <= round(CAST(fraction AS DOUBLE) * count(*) OVER ()) AS is_reference
 FROM (SELECT *, CASE WHEN seed IS NULL THEN CAST(random() * 4611686018427387904 AS UBIGINT)
-                     ELSE hash(hash(_t, seed)) END AS _duckanon_key
+                     ELSE hash(hash(_duckanon_source, seed)) END AS _duckanon_key
       FROM query_table(anon._checked_fraction('anon.split_reference', 'fraction', fraction,
-               CASE WHEN seed IS NULL THEN tbl ELSE anon._checked_whole('anon.split_reference', 'seed', seed, 0, tbl) END)) AS _t);
+               CASE WHEN seed IS NULL THEN tbl
+                    ELSE anon._checked_whole('anon.split_reference', 'seed', seed, 0, tbl) END)) AS _duckanon_source);
 COMMENT ON MACRO TABLE anon.split_reference IS
     'Marks a random part of a table as the reference sample that releases of the rest are compared with.';

@@ -1,16 +1,17 @@
 -- anon.utility: what a release keeps of the original's statistics, one row per statistic and column or pair of columns.
---     statistic    mean, variance, correlation, rank_correlation, ks (the largest difference of the distribution functions of
---                  numbers), total_variation (between the shares of categories)
+--     statistic    mean, variance, correlation, rank_correlation, ks (the largest difference of the distribution
+--                  functions of numbers), total_variation (between the shares of categories)
 --     column_name, other_column   a category is written as race = other, a missing value as asked IS NULL
---     original, released, difference   the values, and how far apart they are;  normalized_difference  means in standard
---                  deviations of the original, variances as a share of the original's
---     median_difference   the median of the absolute normalized differences of the statistic, as in Table 4.1 of the thesis
+--     original, released, difference   the values, and how far apart they are
+--     normalized_difference   means in standard deviations of the original, variances as a share of the original's
+--     median_difference   the median of the absolute normalized differences of the statistic, as in Table 4.1 of the
+--                  Thesis
 --     log          columns to take by their logarithms
---     (Spectral Anonymization of Data, section 4.2.1)
+--     (Thesis, Section 4.2.1)
 -- test: tests/measure/utility.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.utility(original, released, cols, log := []) AS TABLE
-SELECT unnest(_anon_utility(anon._pack('anon.utility', original, cols, NULL), anon._pack('anon.utility', released, cols, NULL),
-                            log), max_depth := 2);
+SELECT unnest(_anon_utility(anon._pack('anon.utility', original, cols, NULL),
+                            anon._pack('anon.utility', released, cols, NULL), {'log': log}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.utility IS
     'How far means, variances, correlations and distributions of a release are from the original''s.';

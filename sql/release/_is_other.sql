@@ -1,3 +1,2 @@
 -- anon._is_other: whether a column is none of `cols`.
-CREATE OR REPLACE MACRO anon._is_other(name, cols) AS
-    NOT list_contains(list_transform(cols, lambda c: lower(c)), lower(name));
+CREATE OR REPLACE MACRO anon._is_other(column_name, cols) AS NOT anon._is_among(column_name, cols);

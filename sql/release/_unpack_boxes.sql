@@ -1,13 +1,19 @@
--- anon._unpack_boxes: the lists that anon.boxes got back from Python as rows: the number of the box, the intervals of `cols`,
--- and all other columns under their names and types. The two empty sides of the join bring the names and types of both.
+-- anon._unpack_boxes: the lists that anon.boxes got back from Python, turned into rows: the number of the box, the
+-- intervals of `cols`, and all other columns under their names and types. The two empty sides of the join bring the
+-- names and types of both.
 -- needs: python
 CREATE OR REPLACE MACRO anon._unpack_boxes(result, tbl, cols) AS TABLE
 SELECT * EXCLUDE (_duckanon_none)
 FROM (SELECT unnest(anon._released(_py._duckanon_released, '_duckanon_box').i) AS box,
-             struct_pack(lo := unnest(anon._slot(_py._duckanon_released, alias(COLUMNS(_b.*)), COLUMNS(_b.*))),
-                         hi := unnest(anon._slot(_py._duckanon_released, '_duckanon_hi ' || alias(COLUMNS(_b.*)), COLUMNS(_b.*)))),
-             unnest(anon._slot(_py._duckanon_released, alias(COLUMNS(_o.*)), COLUMNS(_o.*)))
+             struct_pack(lo := unnest(anon._slot(_py._duckanon_released, alias(COLUMNS(_duckanon_boxed.*)),
+                                                 COLUMNS(_duckanon_boxed.*))),
+                         hi := unnest(anon._slot(_py._duckanon_released,
+                                                 '_duckanon_hi ' || alias(COLUMNS(_duckanon_boxed.*)),
+                                                 COLUMNS(_duckanon_boxed.*)))),
+             unnest(anon._slot(_py._duckanon_released, alias(COLUMNS(_duckanon_others.*)),
+                               COLUMNS(_duckanon_others.*)))
       FROM (SELECT result AS _duckanon_released LIMIT 1) AS _py
-           LEFT JOIN (SELECT COLUMNS(cols) FROM query_table(tbl) LIMIT 0) AS _b ON true
-           LEFT JOIN (SELECT COLUMNS(lambda c: anon._is_other(c, cols))
-                      FROM (SELECT *, NULL::VARCHAR AS _duckanon_none FROM query_table(tbl)) LIMIT 0) AS _o ON true);
+           LEFT JOIN (SELECT COLUMNS(cols) FROM query_table(tbl) LIMIT 0) AS _duckanon_boxed ON true
+           LEFT JOIN (SELECT COLUMNS(lambda column_name: anon._is_other(column_name, cols))
+                      FROM (SELECT *, NULL::VARCHAR AS _duckanon_none FROM query_table(tbl)) LIMIT 0)
+                  AS _duckanon_others ON true);

@@ -1,21 +1,29 @@
--- anon.boxes: a table whose columns `cols`, numbers and dates, become intervals, a STRUCT(lo, hi) under the column's own name,
--- such that at least `k` records share each box of intervals; its number is in `box`. All other columns are unchanged.
---     statistics  what the boxes should serve, a list of {'statistic': ..., 'columns': [...]}, with 'probability' (how often it is
---                 asked for) and 'accuracy' (which share of its value matters): mean, variance, standard_deviation, covariance,
---                 correlation, regression (the target first); NULL: the means of all columns. Columns that no statistic uses
---                 do not shape the boxes, and reach over all their values
---     l, epsilon  at least l values in each column of a box that are at least epsilon apart: MAP {'age': 2} (dates: in days)
---     box         'cell': boxes tile the space, the outermost end at round numbers; 'bounds': the smallest and largest value of the records, which are real people's;
---                 'rounded': bounds grown outward to round numbers, for dates to whole months
---     effort      'thorough' searches on, never to a worse end, for `seconds` if they are given
--- Cells of whole numbers, days and decimals are rounded inward, which loses nothing. The promise is counted before the rows are
--- returned, in random order.
---     (Data Anonymization that Leads to the Most Accurate Estimates; its Fuzzy-Motivated Approach, section IV)
+-- anon.boxes: a table whose columns `cols`, numbers and dates, become intervals, a STRUCT(lo, hi) under the column's
+-- own name, such that at least `k` records share each box of intervals; its number is in `box`. All other columns are
+-- unchanged.
+--     statistics  what the boxes should serve, a list of {'statistic': ..., 'columns': [...]}, with 'probability' (how
+--                 often it is asked for) and 'accuracy' (which share of its value matters): mean, variance,
+--                 standard_deviation, covariance, correlation, regression (the target first); NULL: the means of all
+--                 columns. Columns that no statistic uses do not shape the boxes: there each box covers all values
+--     l, epsilon  at least l values in each column of a box that are at least epsilon apart: MAP {'age': 2} (dates: in
+--                 days)
+--     box         'cell': boxes tile the space, the outermost end at round numbers; 'bounds': the smallest and largest
+--                 value of the records, which are real people's; 'rounded': bounds grown outward to round numbers, for
+--                 dates to whole months
+--     effort      'thorough' searches further and never returns worse boxes, for `seconds` if they are given
+-- Cells of whole numbers, days and decimals are rounded inward, which loses nothing. The promise is counted before the
+-- rows are returned, in random order.
+--     (Accurate Boxes; Fuzzy Boxes, Section IV)
 -- test: tests/release/boxes.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.boxes(tbl, cols, k, statistics := NULL, l := 1, epsilon := NULL, box := 'cell', effort := 'default',
-                                   seconds := NULL) AS TABLE
-FROM anon._unpack_boxes(_anon_boxes(anon._pack_all('anon.boxes', anon._checked_boxes('anon.boxes', k, l, box, effort, tbl), cols),
-                                    cols, k, statistics, l, epsilon, box, effort, seconds), tbl, cols);
+CREATE OR REPLACE MACRO anon.boxes(
+    tbl, cols, k, statistics := NULL, l := 1, epsilon := NULL, box := 'cell', effort := 'default', seconds := NULL
+) AS TABLE
+FROM anon._unpack_boxes(_anon_boxes(anon._pack_all('anon.boxes',
+                                                   anon._checked_boxes('anon.boxes', k, l, box, effort, tbl), cols),
+                                    {'cols': cols, 'k': k, 'statistics': statistics, 'l': l, 'epsilon': epsilon,
+                                     'box': box, 'effort': effort, 'seconds': seconds}),
+                        tbl, cols);
 COMMENT ON MACRO TABLE anon.boxes IS
-    'A table whose numbers and dates become intervals that at least k records share, shaped for the statistics that matter.';
+    'A table whose numbers and dates become intervals that at least k records share, '
+    'shaped for the statistics that matter.';

@@ -1,10 +1,12 @@
--- anon.data_shuffle: every column keeps exactly its values, rearranged to the ranks of a normal sample with the table's rank
--- correlations: keeps distributions exactly, rank correlations nearly, and nothing beyond.
+-- anon.data_shuffle: every column keeps exactly its values, rearranged to the ranks of a normal sample with the table's
+-- rank correlations. It keeps distributions exactly, rank correlations nearly, and nothing else.
 --     nulls, seed  as in anon.svd_swap
---     (Spectral Anonymization of Data, section 2.3.3: synthetic-guided swapping)
+--     (Thesis, Section 2.3.3: synthetic-guided swapping)
 -- test: tests/release/data_shuffle.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.data_shuffle(tbl, cols, nulls := 'error', seed := NULL) AS TABLE
-FROM anon._unpack(_anon_data_shuffle(anon._pack('anon.data_shuffle', tbl, cols, seed), nulls, seed), tbl, cols);
+FROM anon._unpack(_anon_data_shuffle(anon._pack('anon.data_shuffle', tbl, cols, seed), {'nulls': nulls, 'seed': seed}),
+                  tbl, cols);
 COMMENT ON MACRO TABLE anon.data_shuffle IS
-    'Rearranges every column to the ranks of a normal sample: keeps distributions exactly and rank correlations nearly.';
+    'Rearranges every column to the ranks of a normal sample: '
+    'keeps distributions exactly and rank correlations nearly.';

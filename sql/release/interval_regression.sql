@@ -1,18 +1,19 @@
--- anon.interval_regression: coefficients of a linear regression over columns of intervals, each with a range that the
--- coefficient of every table within the boxes keeps to. The intercept has no predictor. With several predictors the ranges are
--- guaranteed but may be much wider than the exact ones; infinite ends mean that nothing could be ruled out.
---     estimate, lower, upper, lower_looseness, upper_looseness, linear_halfwidth, standard_error, records, weights   as in
---     anon.interval_statistics
+-- anon.interval_regression: the coefficients of a linear regression over columns of intervals. Each comes with a range
+-- that holds the coefficient of every table within the boxes. The row without a predictor is the intercept. With
+-- several predictors the ranges are guaranteed but may be much wider than the exact ones; an infinite end means that
+-- nothing could be ruled out.
+--     estimate, lower, upper, lower_looseness, upper_looseness, linear_halfwidth, standard_error, records, weights   as
+--     in anon.interval_statistics
 -- test: tests/release/interval_regression.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.interval_regression(boxed, target, predictors, weights := NULL) AS TABLE
 WITH _duckanon_boxes AS (
     FROM anon._classes('anon.interval_regression', boxed,
-                       list_concat([target], list_concat(predictors, list_filter([weights], lambda w: w IS NOT NULL))), 'value')
+                       anon._with_column(list_concat([target], predictors), weights), 'value')
 )
 SELECT unnest(_anon_interval_regression(
            anon._pack('anon.interval_regression', '_duckanon_boxes',
-                      list_concat([target], list_concat(predictors, list_filter([weights, '_duckanon_size'], lambda w: w IS NOT NULL))),
-                      NULL), target, predictors, weights), max_depth := 2);
+                      list_append(anon._with_column(list_concat([target], predictors), weights), '_duckanon_size'),
+                      NULL), {'target': target, 'predictors': predictors, 'weights': weights}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.interval_regression IS
     'Coefficients of a linear regression over columns of intervals, each with a guaranteed range.';

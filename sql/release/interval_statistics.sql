@@ -1,21 +1,24 @@
--- anon.interval_statistics: means, variances, standard deviations, covariances and correlations of columns of intervals, each
--- with a range that the statistic of every table within the boxes keeps to, the original's among them.
---     estimate       every record at the midpoint of its box
---     lower, upper   guaranteed;  lower_looseness, upper_looseness   the exact ends are at most so far inside, proven
+-- anon.interval_statistics: means, variances, standard deviations, covariances and correlations of columns of
+-- intervals. Each comes with a range that holds the statistic of every table within the boxes, the original among them.
+--     estimate           with every record at the midpoint of its box
+--     lower, upper       the ends of the guaranteed range
+--     lower_looseness, upper_looseness   how far inside the exact ends can lie at most, proven
 --     linear_halfwidth   by the derivatives, as in the papers: the right width in the wrong place
---     standard_error     of the sampling;  records
---     weights        a column of weights, NULL: all the same;  unbiased   variances times N / (N - 1)
--- Dates and timestamps count in days since 1970. The cost goes with the number of distinct boxes.
---     (Data Anonymization that Leads to the Most Accurate Estimates; ERRATA: exact ranges)
+--     standard_error     of the sampling
+--     records            how many there are
+--     weights            a column of weights, NULL: all the same
+--     unbiased           true: variances are multiplied by N / (N - 1), N the number of records
+-- Dates and timestamps count in days since 1970. The cost grows with the number of distinct boxes.
+--     (Accurate Boxes; REFERENCES.md, Boxes: exact ranges over boxes)
 -- test: tests/release/interval_statistics.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.interval_statistics(boxed, cols, weights := NULL, unbiased := false) AS TABLE
 WITH _duckanon_boxes AS (
-    FROM anon._classes('anon.interval_statistics', boxed, list_concat(cols, list_filter([weights], lambda w: w IS NOT NULL)), 'value')
+    FROM anon._classes('anon.interval_statistics', boxed, anon._with_column(cols, weights), 'value')
 )
 SELECT unnest(_anon_interval_statistics(
            anon._pack('anon.interval_statistics', '_duckanon_boxes',
-                      list_concat(cols, list_filter([weights, '_duckanon_size'], lambda w: w IS NOT NULL)), NULL),
-           weights, unbiased), max_depth := 2);
+                      list_append(anon._with_column(cols, weights), '_duckanon_size'), NULL),
+           {'weights': weights, 'unbiased': unbiased}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.interval_statistics IS
     'Statistics of columns of intervals, each with a guaranteed range.';

@@ -1,15 +1,18 @@
--- anon.spectral_rhs: every record replaced by one that at least `k` records share: the principal components are split at
--- medians, always the widest one, while a part has more than 2k rows; each part is released as copies of one record.
---     label   'mean': the part's mean (variances shrink); 'member': the record nearest to it, a real one, whose categories and
---             decimals are possible ones
---     key     one of `cols` that travels unchanged, to measure a release with anon.matching_attack; not to be given away
+-- anon.spectral_rhs: every record replaced by one that at least `k` records share: the principal components are split
+-- at medians, always the widest one, while a part has more than 2k rows; each part is released as copies of one record.
+--     label  'mean': the part's mean (variances shrink); 'member': the record nearest to it, a real one, whose
+--            categories and decimals are possible ones
+--     key    one of `cols` that stays unchanged, to measure a release with anon.matching_attack; not to be given away
 --     log, nulls, seed  as in anon.svd_swap
 -- That at least k rows share each released record is counted before the rows are returned.
---     (Spectral Anonymization of Data, figure 4-2)
+--     (Thesis, Figure 4-2)
 -- test: tests/release/spectral_rhs.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.spectral_rhs(tbl, cols, k, label := 'mean', key := NULL, log := NULL, nulls := 'error',
-                                          seed := NULL) AS TABLE
-FROM anon._unpack(_anon_spectral_rhs(anon._pack('anon.spectral_rhs', tbl, cols, seed), k, label, key, log, nulls, seed), tbl, cols);
+CREATE OR REPLACE MACRO anon.spectral_rhs(
+    tbl, cols, k, label := 'mean', key := NULL, log := NULL, nulls := 'error', seed := NULL
+) AS TABLE
+FROM anon._unpack(_anon_spectral_rhs(anon._pack('anon.spectral_rhs', tbl, cols, seed),
+                                     {'k': k, 'label': label, 'key': key, 'log': log, 'nulls': nulls, 'seed': seed}),
+                  tbl, cols);
 COMMENT ON MACRO TABLE anon.spectral_rhs IS
     'Microaggregation along principal components: every released record stands for at least k.';

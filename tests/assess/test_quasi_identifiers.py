@@ -17,7 +17,7 @@ import pytest
 
 import duckanon
 from duckanon.assess import lattice, sampling
-from duckanon.common import codes as encoding
+from duckanon.common.codes import encode
 
 Rows = list[tuple[Any, ...]]
 
@@ -54,11 +54,11 @@ def random_table(draw: random.Random) -> tuple[pa.Table, Rows]:
 
 CODE_PATHS = [  # constants that force the walk to collapse always, to sort always, to run out of key space
     {},
-    {"_FEW": 2, "_GAIN": -99.0},
-    {"_FEW": 2, "_GAIN": -99.0, "_DENSE": 0.0, "_DENSE_DEEPER": 0.0},
-    {"_FEW": 2, "_GAIN": -99.0, "_DENSE": 0.05, "_DENSE_DEEPER": 0.05},
-    {"_FEW": 2, "_GAIN": -99.0, "_DENSE": 0.0, "_DENSE_DEEPER": 0.0, "_MAX_KEY": 2**12},
-    {"_FEW": 2, "_GAIN": -99.0, "_MAX_KEY": 2**6},
+    {"_FEW_ROWS": 2, "_GAIN": -99.0},
+    {"_FEW_ROWS": 2, "_GAIN": -99.0, "_DENSE": 0.0, "_DENSE_DEEPER": 0.0},
+    {"_FEW_ROWS": 2, "_GAIN": -99.0, "_DENSE": 0.05, "_DENSE_DEEPER": 0.05},
+    {"_FEW_ROWS": 2, "_GAIN": -99.0, "_DENSE": 0.0, "_DENSE_DEEPER": 0.0, "_MAX_KEY": 2**12},
+    {"_FEW_ROWS": 2, "_GAIN": -99.0, "_MAX_KEY": 2**6},
 ]
 
 
@@ -70,7 +70,7 @@ def test_the_walk_equals_brute_force(monkeypatch: pytest.MonkeyPatch, constants:
     for _ in range(40):
         table, rows = random_table(draw)
         largest = draw.randint(1, table.num_columns)
-        columns = encoding.encode(table)
+        columns = encode(table)
         for (codes, distinct), values in zip(columns, zip(*rows, strict=True), strict=True):
             assert distinct == len(set(values))
             assert set(codes.tolist()) == set(range(distinct))
@@ -135,14 +135,14 @@ ENCODED = [
 @pytest.mark.parametrize("case", ENCODED, ids=lambda case: str(case[0].type))
 def test_encoding(case: tuple[pa.Array, list]) -> None:
     array, values = case
-    [(codes, distinct)] = encoding.encode(pa.table({"a": array}))
+    [(codes, distinct)] = encode(pa.table({"a": array}))
     assert numbered(codes.tolist()) == numbered(values)
     assert distinct == len(set(values))
 
 
 def test_nested_columns_are_refused() -> None:
     with pytest.raises(ValueError, match="nested types"):
-        encoding.encode(pa.table({"a": [[1], [2]]}))
+        encode(pa.table({"a": [[1], [2]]}))
 
 
 def skewed(generator: np.random.Generator, rows: int, domains: list[int]) -> list[np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -13,9 +14,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from duckanon.bridge import calls as bridge
-from duckanon.bridge import parcels
-from duckanon.release.swap import swap
+import duckanon
+from duckanon.bridge import calls, parcels, registry, slots
+from duckanon.common.declare import Report
+from duckanon.common.imports import imported
+from duckanon.release.baselines import swap
 from tests.profiles import cheap, dear
 
 WHOLE = {
@@ -208,47 +211,73 @@ def test_two_calls_in_one_query(con: duckdb.DuckDBPyConnection) -> None:
     assert con.execute(query).fetchall() == [(5000 * 4999 // 2, -3000 * 2999 // 2)]
 
 
-def test_a_function_runs_once_per_call(own_con: duckdb.DuckDBPyConnection) -> None:
-    calls = []
+def test_a_function_runs_once_per_call(con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
 
     def noted(table: pa.Table) -> pa.Table:
-        calls.append(table.num_rows)
+        sizes.append(table.num_rows)
         return table
 
-    tables = parcels.Parcels(parcels.TableBuilder)
-    for name, function, returns in (
-        ("_test_park", tables.park, "BIGINT"),
-        ("_test_noted", bridge.table_function("anon.noted", noted, tables), bridge.RELEASED_TYPE),
-    ):
-        own_con.create_function(name, function, None, returns, type="arrow", null_handling="special", side_effects=True)
-    own_con.execute("CREATE TABLE t AS SELECT i, i AS j, i AS k FROM range(5000) AS t(i)").fetchall()
-    tickets = """(SELECT list(x) FILTER (x IS NOT NULL) FROM (SELECT _test_park(r, 7) AS x
-                  FROM (SELECT struct_pack(*COLUMNS(*)) AS r FROM t)))"""
-    own_con.execute(f"CREATE TABLE o AS FROM anon._unpack(_test_noted({tickets}), 't', ['i', 'j', 'k'])").fetchall()
-    assert calls == [5000]
-    assert own_con.execute("SELECT count(*) FROM o WHERE i = j AND j = k").fetchall() == [(5000,)]
-    assert len(tables) == 0
+    monkeypatch.setattr(registry, "identity", noted)
+    imported.cache_clear()
+    con.execute("CREATE TABLE t AS SELECT i, i AS j, i AS k FROM range(5000) AS t(i)").fetchall()
+    before = len(registry.PARCELS)
+    con.execute("CREATE TABLE o AS FROM anon._identity('t', ['i', 'j', 'k'])").fetchall()
+    imported.cache_clear()
+    assert sizes == [5000]
+    assert con.execute("SELECT count(*) FROM o WHERE i = j AND j = k").fetchall() == [(5000,)]
+    assert len(registry.PARCELS) == before
+
+
+def opened(rows: parcels.Parcels, connection: int, query: int, database: int = 1) -> int:
+    return rows.open(*(pa.array([number]) for number in (database, connection, query)))[0].as_py()
 
 
 def test_what_a_failed_query_collected_is_dropped() -> None:
-    tables = parcels.Parcels(parcels.TableBuilder)
+    rows = parcels.Parcels()
+    park_block = rows.park(parcels.TableBuilder)
 
-    def park(connection: int, query: int, call: int) -> int | None:
-        rows = pa.array([{"a": 1}, {"a": 2}])
-        number = (((connection << 8) + query) << 31) + call
-        tickets = tables.park(rows, pa.array([number] * 2)).to_pylist()
+    def park(call: int) -> int | None:
+        tickets = park_block(pa.array([{"a": 1}, {"a": 2}]), pa.array([call] * 2)).to_pylist()
         assert tickets[1] is None
         return tickets[0]
 
-    park(1, 10, 5)  # this query fails before it comes to its function
-    other = park(2, 11, 5)
-    mine, again, second = park(1, 12, 5), park(1, 12, 5), park(1, 12, 6)
-    assert again is None  # the ticket was given before
-    assert len(tables) == 3
-    assert tables.redeem([mine]).table().to_pydict() == {"a": [1, 2, 1, 2]}
-    assert tables.redeem([second]).table().num_rows == tables.redeem([other]).table().num_rows == 2
-    assert tables.redeem(None) is None
-    assert len(tables) == 0
+    failed = opened(rows, 1, 10)
+    park(failed)  # this query fails before it comes to its function
+    others = [opened(rows, 2, 11), opened(rows, 1, 10, database=2)]
+    assert [park(call) for call in others] == others
+    first, second = opened(rows, 1, 12), opened(rows, 1, 12)
+    assert (park(first), park(first), park(second)) == (first, None, second)  # a ticket is given once
+    assert len(rows) == 4
+    assert rows.redeem([first]).table().to_pydict() == {"a": [1, 2, 1, 2]}
+    assert [rows.redeem([call]).table().num_rows for call in (second, *others)] == [2, 2, 2]
+    assert rows.redeem(None) is None
+    assert len(rows) == 0
+    with pytest.raises(ValueError, match="the query ended before all its rows were read"):
+        park(failed)
+    with pytest.raises(ValueError, match="the query ended before all its rows were read"):
+        rows.redeem([failed])
+
+
+def test_what_a_closed_connection_left_behind_goes_with_it() -> None:
+    con = duckanon.connect()
+    con.execute("CREATE TABLE t AS SELECT i FROM range(5000) AS t(i)").fetchall()
+    before = len(registry.PARCELS)
+    with pytest.raises(duckdb.Error):
+        con.execute("SELECT error('stopped' || anon._pack('x', 't', ['i'], NULL)::VARCHAR)").fetchall()
+    assert len(registry.PARCELS) == before + 1
+    con.close()
+    del con
+    gc.collect()
+    assert len(registry.PARCELS) == before
+
+
+def test_databases_share_their_functions() -> None:
+    """Nothing of a closed database has to be kept: the functions are the same in all of them."""
+    before = registry.functions()
+    for _ in range(3):
+        duckanon.connect().close()
+    assert registry.functions() is before
 
 
 @cheap
@@ -271,9 +300,9 @@ def test_builders_keep_every_row(blocks: list[list[tuple]], threads: int) -> Non
 
 def test_types_that_cannot_travel_are_refused_by_name() -> None:
     for arrow_type in (pa.list_(pa.int8()), pa.struct([("a", pa.int8())]), pa.binary(), pa.month_day_nano_interval()):
-        assert bridge.slot_of(arrow_type) is None
+        assert slots.slot_of(arrow_type) is None
     with pytest.raises(ValueError, match='column "x" holds values of a type that cannot be released'):
-        bridge.refuse_types_that_cannot_travel(pa.schema([("ok", pa.int8()), ("x", pa.binary())]))
+        slots.refuse_types_that_cannot_travel(pa.schema([("ok", pa.int8()), ("x", pa.binary())]))
 
 
 def test_an_error_names_the_function_once(con: duckdb.DuckDBPyConnection) -> None:
@@ -284,6 +313,6 @@ def test_an_error_names_the_function_once(con: duckdb.DuckDBPyConnection) -> Non
 
 def test_a_call_for_several_rows_is_refused() -> None:
     """DuckDB hands over several rows where an argument is a column of another table; there is one table to work on."""
-    called = bridge.report_function("anon.x", lambda table: pa.table({}), parcels.Parcels(parcels.TableBuilder))
+    called = calls.report_function(Report("x", "unused:unused", pa.schema([])), parcels.Parcels())
     with pytest.raises(ValueError, match=r"^anon\.x: it works on whole tables and cannot be called for every row"):
         called(pa.array([None, None], pa.list_(pa.int64())))

@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import catalog
+from duckanon.bridge import macros
 
 ROOT = Path(__file__).parent.parent.parent
 LISTED = "SELECT count(*) > 0 FROM anon.functions()"
@@ -33,6 +33,21 @@ def test_default_connection_gets_it() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "anon.functions"
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import duckanon", "duckdb numpy pyarrow scipy sklearn"),
+        ("from duckanon.cli.main import parser; parser()", "duckdb numpy pyarrow scipy sklearn"),
+        ("import duckanon; duckanon.connect().close()", "pyarrow.compute scipy sklearn"),
+    ],
+)
+def test_what_nobody_asked_for_is_not_imported(code: str, absent: str) -> None:
+    """The libraries of the algorithms take seconds to load: only a function that needs them does."""
+    look = f"import sys; {code}; print(*(name for name in {absent.split()} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == ""
 
 
 def test_cursors_and_threads_see_it(own_con: duckdb.DuckDBPyConnection) -> None:
@@ -114,8 +129,8 @@ def test_tables_by_any_name(own_con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_macro_files_say_what_they_are() -> None:
-    python_backed = {file.name for file in catalog.macro_files() if file.needs_python}
-    for file in catalog.macro_files():
+    python_backed = {file.name for file in macros.macro_files() if file.needs_python}
+    for file in macros.macro_files():
         assert file.sql.startswith(f"-- anon.{file.name}: "), file.name
         needs = "_anon_" in re.sub(r"--[^\n]*", "", file.sql) or file.calls & python_backed
         assert file.needs_python or not needs, f"{file.name}: the header lacks `-- needs: python`"
@@ -161,7 +176,7 @@ ARGUMENTS = {  # of the functions that take more than a table and columns
 
 def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
     """A table may be called like a step of a macro: query_table() would take the step for it."""
-    files = {file.name: file for file in catalog.macro_files()}
+    files = {file.name: file for file in macros.macro_files()}
 
     def steps(name: str) -> set[str]:
         own = set(re.findall(r"(?:WITH|\),) (\w+) AS ", files[name].sql))
@@ -174,44 +189,13 @@ def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE partition AS FROM anon.sampled_partition('plain', 'a', 2)").fetchall()
     con.execute("CREATE TABLE boxes AS SELECT 1 AS box, {'lo': 0, 'hi': 9} AS a, {'lo': 0, 'hi': 9} AS b").fetchall()
     con.execute("CREATE TABLE tree AS SELECT i AS leaf, '*' AS root FROM range(7) AS t(i)").fetchall()
-    for file in catalog.macro_files():
+    for file in macros.macro_files():
         if file.is_public and file.parameters.startswith("tbl"):
             arguments = ARGUMENTS.get(file.name, ", ['a']")
             expected = sorted(map(str, con.execute(f"FROM anon.{file.name}('plain'{arguments})").fetchall()))
             for name in names[file.name]:
                 found = con.execute(f"FROM anon.{file.name}('{name}'{arguments})").fetchall()
                 assert sorted(map(str, found)) == expected, (file.name, name)
-
-
-def test_every_public_function_is_complete(con: duckdb.DuckDBPyConnection) -> None:
-    """A comment, a README entry with its source and an example, a `.test` file, a place in examples/."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    examples = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").glob("*.sql")))
-    rows = con.execute(
-        """SELECT DISTINCT function_name, comment FROM duckdb_functions()
-           WHERE database_name = 'anon' AND NOT starts_with(function_name, '_')"""
-    ).fetchall()
-    names = {name for name, _ in rows}
-    assert names == {file.name for file in catalog.macro_files() if file.is_public}
-    for name, comment in rows:
-        file = next(file for file in catalog.macro_files() if file.name == name)
-        assert comment, f"anon.{name} has no comment"
-        assert comment.endswith("."), f"the comment of anon.{name} is not a sentence"
-        assert (ROOT / "tests" / file.stage / f"{name}.test").exists(), f"anon.{name} has no .test file"
-        entry = re.search(rf"^#+ .*`anon\.{name}\(.*?(?=^#+ |\Z)", readme, re.MULTILINE | re.DOTALL)
-        assert entry, f"README has no entry for anon.{name}"
-        assert f"(sql/{file.stage}/{name}.sql)" in entry[0], f"README's entry for anon.{name} does not link its source"
-        assert f"anon.{name}(" in "".join(re.findall(r"```sql\n(.*?)```", entry[0], re.DOTALL)), (
-            f"anon.{name}: no example in README"
-        )
-        assert f"anon.{name}(" in examples, f"anon.{name} is in no file of examples/"
-
-
-def test_readme_signatures_are_the_real_ones() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for file in catalog.macro_files():
-        if file.is_public:
-            assert f"`anon.{file.name}({file.parameters})`" in readme, f"README: anon.{file.name}({file.parameters})"
 
 
 def test_the_wheel_carries_the_macros(tmp_path: Path) -> None:
@@ -225,8 +209,8 @@ def test_the_wheel_carries_the_macros(tmp_path: Path) -> None:
 import sys
 sys.path.insert(0, {str(tmp_path / "site")!r})
 import duckanon
-from duckanon.bridge import catalog
-print(catalog.sql_folder())
+from duckanon.bridge import macros
+print(macros.sql_folder())
 print(duckanon.connect().execute("FROM anon.functions()").fetchall()[0][0])
 """
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)

@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import catalog
+from duckanon.bridge import macros
 from duckanon.cli import main as cli
 from duckanon.cli import shell, statements
 
@@ -40,7 +40,7 @@ def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, st
 @pytest.fixture
 def registered_once(con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the command line work on the test's own connection, instead of registering everything again."""
-    monkeypatch.setattr(catalog, "connect", lambda *_: con)
+    monkeypatch.setattr(duckanon, "connect", lambda *_: con)
 
 
 @pytest.mark.usefixtures("registered_once")
@@ -134,7 +134,7 @@ def test_sql_prints_a_script_that_needs_no_python(capsys: pytest.CaptureFixture[
     with duckdb.connect() as con:
         con.execute(script).fetchall()
         names = {name for (name,) in con.execute("SELECT name FROM anon.functions()").fetchall()}
-    pure = {f"anon.{file.name}" for file in catalog.macro_files() if file.is_public and not file.needs_python}
+    pure = {f"anon.{file.name}" for file in macros.macro_files() if file.is_public and not file.needs_python}
     assert names == pure
     assert "anon.column_profile" in names
     assert "anon.swap" not in names

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from duckanon.common import labels
-from duckanon.common import values as leaves
+from duckanon.common.values import numbers
 from duckanon.generalize import budgets
 from tests.profiles import cheap, dear
 from tests.sqltest import data_file
@@ -434,4 +434,4 @@ def test_leaves_of_decimals_are_what_duckdb_makes_of_them(con: Connection) -> No
     values = [one / 10 for one in range(10_000)]
     con.execute("CREATE TABLE t AS SELECT (i / 10)::DECIMAL(9,1) AS x FROM range(10_000) AS r(i)").fetchall()
     column = con.sql("FROM t").to_arrow_table().column(0)
-    assert leaves.numbers("x", column)[0].tolist() == values == [x for (x,) in rows(con, "SELECT x::DOUBLE FROM t")]
+    assert numbers("x", column)[0].tolist() == values == [x for (x,) in rows(con, "SELECT x::DOUBLE FROM t")]

@@ -242,7 +242,7 @@ def test_results_are_allowed_feasible_and_measured_right(seed):
     rng = np.random.default_rng(seed)
     counts, columns, k, limit = random_case(rng, combos=int(rng.integers(2, 25)))
     if counts.sum() < k:
-        with pytest.raises(ValueError, match="fewer than k"):
+        with pytest.raises(ValueError, match="k must be at most the number of rows"):
             recode(counts, columns, k, limit)
     else:
         check(counts, columns, k, limit)
@@ -337,7 +337,7 @@ def test_k_is_the_number_of_rows():
 
 
 def test_too_few_rows():
-    with pytest.raises(ValueError, match="fewer than k"):
+    with pytest.raises(ValueError, match="k must be at most the number of rows"):
         recode(np.array([3]), [Column(np.array([0]), Flat(1))], 4, 3)
 
 

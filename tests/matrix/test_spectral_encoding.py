@@ -264,10 +264,10 @@ GOOD = list(np.random.default_rng(0).normal(size=300))
         (["a", "b"] * 150, {"log": ["bad"]}, "column .bad. cannot be logged, for it holds no numbers; got string"),
         ([datetime.date(2000, 1, d % 28 + 1) for d in range(300)], {"log": ["bad"]}, "holds no numbers; got date32"),
         ([1, 2] * 150, {"log": ["worse"]}, "log names worse, which is no column; the columns are good, bad"),
-        ([1, 2] * 150, {"nulls": "drop"}, "nulls must be 'error' or 'category'; got 'drop'"),
+        ([1, 2] * 150, {"nulls": "drop"}, "nulls must be one of 'error', 'category'; got 'drop'"),
         ([1, 2] * 150, {"cols": ["good"]}, "cols must name at least two columns; got 1"),
         ([1, 2] * 150, {"cols": ["good", "worse"]}, "there is no column .worse.; the columns are good, bad"),
-        ([1, 2] * 150, {"cols": ["good", "good"]}, "column .good. is there more than once"),
+        ([1, 2] * 150, {"cols": ["good", "good"]}, "column .good. occurs more than once"),
     ],
 )  # fmt: skip
 def test_refusals(column: object, options: dict, message: str) -> None:

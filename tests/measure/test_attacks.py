@@ -14,7 +14,8 @@ from scipy.stats import binomtest
 from sklearn.metrics import roc_auc_score
 
 from duckanon.measure.attacks import inference, matching, rates, singling_out
-from duckanon.privacy import ties
+from duckanon.privacy.equal_rows import distinct_rows
+from duckanon.privacy.ties import tied_nearest
 from tests.profiles import cheap
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -35,7 +36,7 @@ def brute_ties(query: np.ndarray, points: np.ndarray) -> set[int]:
 def test_distinct_rows(seed: int, rows: int, width: int) -> None:
     matrix = few_values(np.random.default_rng(seed), rows, width)
     matrix[matrix == 0] *= np.random.default_rng(seed).choice([1, -1])  # -0 is 0
-    places, codes, counts = ties.distinct_rows(matrix)
+    places, codes, counts = distinct_rows(matrix)
     seen = [tuple(row) for row in matrix.tolist()]
     assert [seen[place] for place in places] == list(dict.fromkeys(seen))
     assert [seen[places[code]] for code in codes] == seen
@@ -48,7 +49,7 @@ def test_distinct_rows(seed: int, rows: int, width: int) -> None:
 def test_tied_nearest(seed: int, queries: int, points: int, width: int) -> None:
     random = np.random.default_rng(seed)
     asked, given_points = few_values(random, queries, width), few_values(random, points, width)
-    distances, owners, members = ties.tied_nearest(asked, given_points)
+    distances, owners, members = tied_nearest(asked, given_points)
     pairs = set(zip(owners.tolist(), members.tolist(), strict=True))
     assert len(pairs) == len(owners)
     for place, query in enumerate(asked):
@@ -148,7 +149,7 @@ def test_auc(seed: int, rows: int) -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"k": 1}, "k must be an integer of at least 2; got 1."),
+        ({"k": 1}, "k must be a whole number of at least 2; got 1."),
         ({"k": 9}, "the release must have at least k = 9 rows; got 8."),
         ({"released": np.zeros((7, 2))}, "without a key the release must have as many rows"),
         ({"released": np.zeros((8, 3))}, "the original and the release must have the same columns."),
@@ -253,7 +254,7 @@ def test_linkage_identity_fresh_sample_and_no_control() -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"tolerance": 1.5}, "tolerance must be a number from 0 to 1; got 1.5."),
+        ({"tolerance": 1.5}, "tolerance must be a finite number from 0 to 1; got 1.5."),
         ({"known": []}, "at least one column must be known to the attacker; got none."),
         ({"control": np.zeros((0, 2))}, "the control group has no rows to look at."),
         ({"released": np.zeros((3, 1))}, "the release must have the same columns as the original."),
@@ -343,8 +344,8 @@ def test_singling_out_identity_fresh_sample_and_no_control() -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"attacks": 0}, "attacks must be an integer of at least 1; got 0."),
-        ({"columns": True}, "columns must be an integer of at least 1; got True."),
+        ({"attacks": 0}, "attacks must be a whole number of at least 1; got 0."),
+        ({"columns": True}, "columns must be a whole number of at least 1; got True."),
         ({"released": np.zeros((0, 2))}, "the release has no rows to look at."),
         ({"control": np.zeros((3, 1))}, "the control group must have the same columns as the others."),
         ({"released": np.full((3, 2), np.inf)}, "the release has values that are infinite; leave them out."),

@@ -121,8 +121,8 @@ def test_detectability():
     ("target", "options", "message"),
     [
         ("none", {}, 'the original table has no column "none"'),
-        ("ill", {"test_fraction": 1.5}, "test_fraction must lie between 0 and 1; got 1.5."),
-        ("ill", {"max_rows": 3}, "max_rows must be an integer of at least 10; got 3."),
+        ("ill", {"test_fraction": 1.5}, "test_fraction must be a finite number from 0 to 1; got 1.5."),
+        ("ill", {"max_rows": 3}, "max_rows must be a whole number of at least 10; got 3."),
         ("ill", {"test_fraction": 0.99}, "at least 10 rows to train on"),
     ],
 )

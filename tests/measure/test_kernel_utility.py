@@ -128,11 +128,11 @@ def test_components_without_variance_are_left_out():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kernel": "cubic"}, "kernel must be one of polynomial, gaussian, exponential; got cubic."),
-        ({"degree": 0}, "degree must be an integer of at least 1; got 0."),
-        ({"components": 0}, "components must be an integer of at least 1; got 0."),
-        ({"points": 1}, "points must be an integer of at least 2; got 1."),
-        ({"width": -1.0}, "width must be a number above 0"),
+        ({"kernel": "cubic"}, "kernel must be one of 'polynomial', 'gaussian', 'exponential'; got 'cubic'."),
+        ({"degree": 0}, "degree must be a whole number of at least 1; got 0."),
+        ({"components": 0}, "components must be a whole number of at least 1; got 0."),
+        ({"points": 1}, "points must be NULL or a whole number of at least 2; got 1."),
+        ({"width": -1.0}, "width must be NULL or a finite number above 0; got -1.0."),
         ({"reference": np.ones((3, 2))}, "as many columns; got 6, 6, 2."),
         ({"degree": 400}, "the kernel of these numbers is too large"),
     ],

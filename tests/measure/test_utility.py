@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from duckanon.matrix.pairs import paired
+from duckanon.measure.declared import UTILITY
 from duckanon.measure.two_samples import ks_distance, ks_test
-from duckanon.measure.utility.statistics import UTILITY_TYPE, utility
+from duckanon.measure.utility.statistics import utility
 from tests.profiles import cheap
 
 
@@ -30,7 +31,7 @@ def test_against_scipy():
     assert [f"{name} {found.schema.field(name).type}" for name in found.column_names][:4] == [
         "statistic string", "column_name string", "other_column string", "original double",
     ]  # fmt: skip
-    assert [field.split(" ")[0] for field in UTILITY_TYPE[7:-3].split(", ")] == found.column_names
+    assert found.schema == UTILITY
     means, variances = rows(found, "mean"), rows(found, "variance")
     linear, ranked, ks = rows(found, "correlation"), rows(found, "rank_correlation"), rows(found, "ks")
     expected_rank = [stats.spearmanr(values).statistic for values in (first, second)]
@@ -86,17 +87,6 @@ def test_constant_columns():
     assert rows(found, "rank_correlation")["a", "b"]["difference"] is None
     alone = utility(first.select(["a"]), second.select(["a"]))
     assert alone["statistic"].to_pylist() == ["mean", "variance", "ks"]
-
-
-def test_matrices_replace_columns():
-    table = pa.table({"a": [1.0, 2, 4]})
-    found = utility(table, table, (np.eye(3), np.eye(3)[[1, 0, 2]], ["x", "y", "z"]))
-    assert {name for name, _ in rows(found, "mean")} == {"x", "y", "z"}
-    assert rows(found, "correlation")["x", "y"]["original"] == pytest.approx(-0.5)
-    with pytest.raises(ValueError, match="a column for each of the 1 names; got 3 and 3"):
-        utility(table, table, (np.eye(3), np.eye(3), ["x"]))
-    with pytest.raises(ValueError, match="as many rows as the tables, 3 and 3; got 2 and 3"):
-        utility(table, table, (np.eye(3)[:2], np.eye(3), ["x", "y", "z"]))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon.privacy.neighbours
-from duckanon.privacy.neighbours import equal_rows, nearest, row_hashes
+from duckanon.privacy.equal_rows import distinct_rows, row_hashes
+from duckanon.privacy.neighbours import nearest
 from duckanon.privacy.prediction import measures
 from tests.profiles import cheap
 
@@ -39,7 +40,9 @@ matrices = st.integers(1, 12).flatmap(
 def test_brute_force(rows, k, offset, scale):
     queries, points = (np.array(part) * scale + offset for part in rows)
     if k > len(points):
-        with pytest.raises(ValueError, match=f"from 1 to the number of rows to choose from, {len(points)}; got {k}"):
+        with pytest.raises(
+            ValueError, match=f"k must be at most the number of rows to choose from, {len(points)}; got {k}"
+        ):
             nearest(queries, points, k)
     else:
         same(queries, points, k)
@@ -93,7 +96,7 @@ def test_progress_is_told():
 def test_equal_rows(rows):
     points = np.array(rows[1])
     seen: dict[tuple[float, ...], int] = {}
-    assert equal_rows(points).tolist() == [seen.setdefault(tuple(row), len(seen)) for row in points + 0.0]
+    assert distinct_rows(points).codes.tolist() == [seen.setdefault(tuple(row), len(seen)) for row in points + 0.0]
 
 
 def test_hashes_of_signs_differ():
@@ -105,7 +108,7 @@ def test_hashes_of_signs_differ():
     ("queries", "points", "k", "skip", "said"),
     [
         ([[0.0]], [[0.0, 1.0]], 1, False, "equally wide; got 1 and 2 columns"),
-        ([[0.0]], [[0.0]], 2, False, "from 1 to the number of rows to choose from, 1; got 2"),
+        ([[0.0]], [[0.0]], 2, False, "at most the number of rows to choose from, 1; got 2"),
         ([[0.0], [1.0]], [[0.0], [1.0]], 2, True, "choose from, 1; got 2"),
         ([[0.0]], [[0.0]], 0, False, "got 0"),
         ([[0.0]], [[0.0]], True, False, "got True"),
@@ -135,7 +138,7 @@ def test_golden_measures():
     assert (own.uncertainty > 0).all()
     copies = measures([[1.1, 1e9]], [[1.1, 1e9]] * 5)
     assert (copies.distance[0], copies.ambiguity[0], copies.uncertainty[0]) == (0, 1, 0)
-    with pytest.raises(ValueError, match="k must be an integer of at least 2; got 1"):
+    with pytest.raises(ValueError, match="k must be a whole number of at least 2; got 1"):
         measures(rows, rows, 1)
 
 

@@ -84,10 +84,13 @@ def test_columns_without_a_say_are_dropped():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((((1, 0)), 50, 8), "The sensitivities must be above 0 and finite: leave out columns without any."),
-        ((((1, 2)), 0, 8), "The density must be above 0 and finite."),
-        ((((1, 2)), 50, 8, 9), "l must be from 1 to k, which is 8; got 9."),
-        ((((1, 2)), 50, 8, 2, (-1, 1)), "Epsilon must be at least 0 and finite."),
+        (
+            (((1, 0)), 50, 8),
+            "sensitivities must be finite numbers above 0; got others, so leave out the columns without any.",
+        ),
+        ((((1, 2)), 0, 8), "density must be finite and above 0; got another."),
+        ((((1, 2)), 50, 8, 9), "l must be at most k, 8; got 9."),
+        ((((1, 2)), 50, 8, 2, (-1, 1)), "epsilon must be finite numbers of at least 0; got others."),
     ],
 )
 def test_wrong_input(arguments, message):

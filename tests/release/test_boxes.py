@@ -146,7 +146,9 @@ def test_equal_rows_and_constant_columns():
     random = np.random.default_rng(0)
     columns = table(np.stack([random.normal(size=500), np.full(500, 0.1)], axis=1))
     boxes = make_boxes(
-        columns, 5, [Statistic("mean", ("c0",)), Statistic("sd", ("c1",)), Statistic("covariance", ("c0", "c1"))]
+        columns,
+        5,
+        [Statistic("mean", ("c0",)), Statistic("standard_deviation", ("c1",)), Statistic("covariance", ("c0", "c1"))],
     )
     assert len(boxes.counts) == 100
     check(boxes, columns, 5)
@@ -335,23 +337,29 @@ def test_rounding_is_readable():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"k": 1}, "k must be an integer of at least 2; got 1."),
-        ({"k": 21}, "k is 21, but there are only 20 records."),
-        ({"l": 5}, "l must be an integer from 1 to k, which is 4; got 5."),
-        ({"l": 0}, "l must be an integer from 1 to k, which is 4; got 0."),
-        ({"epsilon": {"z": 1}}, "Epsilon is given for column 'z', which is not among x, y."),
-        ({"epsilon": {"x": -1}}, "Epsilon of column 'x' must be a number of at least 0; got -1."),
-        ({"l": 3, "epsilon": {"x": 15.0}}, "Column 'x' has fewer than 3 values that are far enough apart."),
-        ({"effort": "some"}, "Unknown effort 'some': use one of default, thorough."),
-        ({"seconds": -1}, "The time limit must be at least 0 seconds; got -1."),
-        ({"columns": {}}, "At least one column is needed."),
-        ({"columns": {"x": [1, 2, 3], "y": [1, 2]}}, "The columns must be lists of the same length."),
-        ({"columns": {"x": [1, np.nan] * 10}}, "Column 'x' has NaN or infinite values."),
-        ({"columns": {"x": [1, 1e200] * 10}}, "Column 'x' has values beyond 1e+100, whose squares cannot be computed."),
-        ({"columns": {"x": [1, np.inf] * 10}}, "Column 'x' has NaN or infinite values."),
+        ({"k": 1}, "k must be a whole number of at least 2; got 1."),
+        ({"k": 21}, "k must be at most the number of records, 20; got 21."),
+        ({"l": 5}, "l must be a whole number from 1 to 4; got 5."),
+        ({"l": 0}, "l must be a whole number of at least 1; got 0."),
+        ({"epsilon": {"z": 1}}, "epsilon must name columns among x, y; got 'z'."),
+        ({"epsilon": {"x": -1}}, "epsilon of column 'x' must be a finite number of at least 0; got -1."),
+        (
+            {"l": 3, "epsilon": {"x": 15.0}},
+            "column 'x' must have at least 3 values that are far enough apart; it has fewer.",
+        ),
+        ({"effort": "some"}, "effort must be one of 'default', 'thorough'; got 'some'."),
+        ({"seconds": -1}, "seconds must be NULL or a finite number of at least 0; got -1."),
+        ({"columns": {}}, "columns must have at least one column; got none."),
+        ({"columns": {"x": [1, 2, 3], "y": [1, 2]}}, "columns must be lists of the same length; got others."),
+        ({"columns": {"x": [1, np.nan] * 10}}, "column 'x' must hold finite numbers; got NaN or infinity."),
+        (
+            {"columns": {"x": [1, 1e200] * 10}},
+            "column 'x' must hold numbers up to 1e+100, to be squared; got larger ones.",
+        ),
+        ({"columns": {"x": [1, np.inf] * 10}}, "column 'x' must hold finite numbers; got NaN or infinity."),
         (
             {"statistics": [Statistic("mean", ("z",))]},
-            "The mean asks for column 'z', which is not among x, y.",
+            "columns of a statistic must be among x, y; got 'z'.",
         ),
     ],
 )

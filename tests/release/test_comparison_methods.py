@@ -1,4 +1,4 @@
-"""The comparison methods on NHANES: table 4.1 of the thesis against the original, and re-identification."""
+"""The comparison methods on NHANES: Thesis, Table 4.1, against the original, and re-identification."""
 
 from collections.abc import Callable
 
@@ -8,9 +8,10 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 
+from duckanon.release.baselines import additive_noise
+from duckanon.release.components import spectrum
 from duckanon.release.copulas import category_codes, copula_synthesize, data_shuffle
 from duckanon.release.microaggregation import masked, rhs, rows_in_small_groups, spectral_rhs
-from duckanon.release.noise import additive_noise, spectrum
 from tests.sqltest import data_file
 
 CATEGORIES = {

@@ -153,10 +153,10 @@ def test_order_of_categories() -> None:
 
 def test_wrong_input() -> None:
     random, codes = np.random.default_rng(0), [np.zeros(3), np.ones(3)]
-    for rows in (0, -1, 2.0, True, None):
-        with pytest.raises(ValueError, match=f"rows must be an integer of at least 1; got {rows}."):
+    for rows, said in ((0, "0"), (-1, "-1"), (2.0, "2.0"), (True, "True"), (None, "NULL")):
+        with pytest.raises(ValueError, match=f"rows must be a whole number of at least 1; got {said}."):
             copula_synthesize(codes, ["number"] * 2, rows, random)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="kinds must be 'number' or 'category'; got 'date'"):
+    with pytest.raises(ValueError, match="kinds must be one of 'number', 'category'; got 'date'"):
         copula_synthesize(codes, ["number", "date"], 3, random)
     for wrong in ([], [np.zeros(3), np.zeros(4)], [np.zeros(0)]):
         with pytest.raises(ValueError, match="one code for each of at least 1 row; got lengths"):

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from duckanon.intervals.dismissal import box_weights, crisp_threshold, dismissal, optimal_weights
-from duckanon.intervals.influence import STATISTICS, influence, sensitivities
+from duckanon.intervals.choices import contributions
+from duckanon.intervals.dismissal import crisp_threshold, dismissal
+from duckanon.intervals.influence import STATISTICS, influence
+from duckanon.intervals.weights import box_weights, optimal_weights
 from tests.profiles import cheap, seeds
 
 D = [0.1, 0.2, 0.4, 1.0]
@@ -51,7 +53,7 @@ def test_golden_weights(d, m, spread, limit, weights):
 )
 def test_golden_sensitivities(statistic, columns, estimate, spread):
     x = POINTS[:, columns]
-    found, d, _, a = sensitivities(statistic, x, np.ones(5), np.zeros_like(x))
+    found, d, _, a = contributions(statistic, x, np.ones(5), np.zeros_like(x))
     assert (found, a) == pytest.approx((estimate, spread), abs=1e-6)
     assert not d.any()
 
@@ -80,11 +82,11 @@ def test_derivatives_against_finite_differences(statistic):
     assert np.sum(share * found.psi) == pytest.approx(0, abs=1e-12)
 
 
-contributions = st.lists(st.tuples(st.integers(0, 20).map(lambda v: v / 7), st.integers(1, 9)), min_size=1, max_size=12)
+cases = st.lists(st.tuples(st.integers(0, 20).map(lambda v: v / 7), st.integers(1, 9)), min_size=1, max_size=12)
 
 
 @cheap
-@given(contributions, st.floats(0, 10))
+@given(cases, st.floats(0, 10))
 def test_crisp_against_all_subsets_by_threshold(boxes, spread):
     d, m = np.array([b[0] for b in boxes]), np.array([b[1] for b in boxes])
     _, keep, objective = crisp_threshold(d, m, spread)
@@ -94,7 +96,7 @@ def test_crisp_against_all_subsets_by_threshold(boxes, spread):
 
 
 @cheap
-@given(contributions, st.floats(0, 10))
+@given(cases, st.floats(0, 10))
 def test_weights_are_optimal(boxes, spread):
     d, m = np.array([b[0] for b in boxes]), np.array([b[1] for b in boxes])
     limit, w, objective = optimal_weights(d, m, spread)
@@ -140,7 +142,7 @@ def test_dismissal_against_all_thresholds(statistic):
     lo, hi, m = gaussian_boxes(statistic)
     found = dismissal(statistic, lo, hi, m)
     middle, half = (lo + hi) / 2, (hi - lo) / 2
-    estimate, d, psi, spread = sensitivities(statistic, middle, m, half)
+    estimate, d, psi, spread = contributions(statistic, middle, m, half)
     plain, counted = [], []
     for t in np.unique(d):
         keep = d <= t
@@ -176,7 +178,7 @@ def test_weights_count_the_shift(statistic):
 def test_corrected_weights_against_a_convex_solver():
     lo, hi, m = gaussian_boxes("mean", boxes=15)
     found = box_weights("mean", lo, hi, m).corrected
-    estimate, d, psi, spread = sensitivities("mean", (lo + hi) / 2, m, (hi - lo) / 2)
+    estimate, d, psi, spread = contributions("mean", (lo + hi) / 2, m, (hi - lo) / 2)
 
     def objective(v):  # the last variable bounds the shift
         return v[:-1] @ (m * d) + spread * np.sqrt(m @ v[:-1] ** 2) + v[-1]
@@ -199,7 +201,7 @@ def test_corrected_weights_against_a_convex_solver():
 
 
 def test_the_papers_weights_shift_the_variance():
-    """ERRATA, point 5: on a Gaussian the papers' optimum is far off, and the corrected one is not."""
+    """REFERENCES.md, Boxes, point 5: on a Gaussian the papers' optimum is far off, and the corrected one is not."""
     x = np.sort(np.random.default_rng(0).normal(size=10_000)).reshape(-1, 10)
     found = box_weights("variance", x.min(axis=1), x.max(axis=1), np.full(1000, 10))
     assert found.paper.shift > 0.4
@@ -210,17 +212,17 @@ def test_the_papers_weights_shift_the_variance():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: crisp_threshold([], [], 1.0), "at least one finite"),
+        (lambda: crisp_threshold([], [], 1.0), "at least one number"),
         (lambda: crisp_threshold([np.nan], [1], 1.0), "finite"),
         (lambda: crisp_threshold([1.0], [0], 1.0), "whole numbers"),
         (lambda: optimal_weights([1.0], [1], -1.0), "A must be"),
-        (lambda: dismissal("median", [[0]], [[1]], [1]), "Unknown statistic 'median'"),
-        (lambda: dismissal("covariance", [[0]], [[1]], [1]), "needs 2 columns"),
-        (lambda: dismissal("regression", [[0]], [[1]], [1]), "two or more"),
-        (lambda: dismissal("correlation", [[0, 1], [0, 2]], [[0, 1], [0, 2]], [1, 1]), "undefined"),
-        (lambda: box_weights("mean", [[1]], [[0]], [1]), "lower ones not above"),
-        (lambda: box_weights("mean", [[1, 2]], [[0]], [1]), "upper ends"),
-        (lambda: sensitivities("mean", [1.0], [1], [-1.0]), "half-widths"),
+        (lambda: dismissal("median", [[0]], [[1]], [1]), "statistic must be one of"),
+        (lambda: dismissal("covariance", [[0]], [[1]], [1]), "must have 2 columns; got 1"),
+        (lambda: dismissal("regression", [[0]], [[1]], [1]), "at least 2 columns"),
+        (lambda: dismissal("correlation", [[0, 1], [0, 2]], [[0, 1], [0, 2]], [1, 1]), "must exist"),
+        (lambda: box_weights("mean", [[1]], [[0]], [1]), "lo must not be above hi"),
+        (lambda: box_weights("mean", [[1, 2]], [[0]], [1]), "hi must have the shape"),
+        (lambda: contributions("mean", [1.0], [1], [-1.0]), "halfwidths must be"),
     ],
 )
 def test_errors(call, message):

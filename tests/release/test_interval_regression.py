@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from duckanon.intervals.regression import interval_regression
-from duckanon.intervals.regularity import least_deviation
 from duckanon.intervals.scaled import scaled_boxes
+from duckanon.intervals.systems import least_deviation
 from tests.profiles import seeds
 
 
@@ -149,7 +149,7 @@ def test_exact_data_gives_points():
         ({"target": 0, "predictors": (0, 1)}, "different columns"),
         ({"target": 0, "predictors": (1, 1)}, "different columns"),
         ({"target": 5}, "different columns"),
-        ({"target": 0, "predictors": ()}, "at least one predictor"),
+        ({"target": 0, "predictors": ()}, "at least one column"),
     ],
 )
 def test_errors(options, message):

@@ -165,8 +165,8 @@ def test_clusters_are_repeatable_and_threads_do_not_matter(monkeypatch):
     ("rows", "size", "method", "said"),
     [
         (10, 5, "kmeans", "clustering must be one of 'auto', 'spectral', 'bisect'; got 'kmeans'."),
-        (10, 1, "auto", "cluster_size must be a number of at least 2; got 1."),
-        (10, math.nan, "auto", "cluster_size must be a number of at least 2; got nan."),
+        (10, 1, "auto", "cluster_size must be a finite number of at least 2; got 1."),
+        (10, math.nan, "auto", "cluster_size must be a finite number of at least 2; got nan."),
         (0, 5, "auto", "clusters need at least one row; got an empty table."),
         (6_001, 5, "spectral", "takes at most 6000 rows; got 6001, use clustering := 'bisect'."),
     ],
@@ -414,5 +414,5 @@ def test_search_refuses_where_nothing_passes():
     assert "not even all 500 rows as one cluster (shift = 0.25); release" in failed.refusal(500)
     answers = iter([False, False, True] + [False] * 100)  # by chance an honest release fails
     assert search(lambda size: Verdict(next(answers), {}), 500, 5).cluster_size == 500
-    with pytest.raises(ValueError, match=r"at least 2 rows and a rank of 1; got 1 and 0\.$"):
+    with pytest.raises(ValueError, match=r"rows must be a whole number of at least 2; got 1\.$"):
         search(lambda size: Verdict(True, {}), 1, 0)

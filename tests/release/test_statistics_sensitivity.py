@@ -19,7 +19,7 @@ def values_of(statistic: Statistic, data: dict[str, np.ndarray]) -> np.ndarray:
             return chosen.mean(axis=1)
         case "variance":
             return covariance[0]
-        case "sd":
+        case "standard_deviation":
             return np.sqrt(covariance[0])
         case "covariance":
             return covariance[0, 1:]
@@ -53,7 +53,7 @@ def example(size: int = 25) -> dict[str, np.ndarray]:
 STATISTICS = [
     Statistic("mean", ("y",)),
     Statistic("variance", ("x",), accuracy=0.05),
-    Statistic("sd", ("z",)),
+    Statistic("standard_deviation", ("z",)),
     Statistic("covariance", ("x", "u")),
     Statistic("correlation", ("z", "y")),
     Statistic("regression", ("x", "y")),
@@ -70,7 +70,7 @@ def expected(statistics: list[Statistic], data: dict[str, np.ndarray]) -> np.nda
         scale = {
             "mean": sds[0],
             "variance": sds[0] ** 2,
-            "sd": sds[0],
+            "standard_deviation": sds[0],
             "covariance": sds[0] * sds[-1],
             "correlation": 1,
         }.get(statistic.kind, sds[0] / np.array(sds[1:]))
@@ -106,7 +106,10 @@ def test_floor_for_a_mean_near_zero():
 
 def test_constant_columns():
     data = {"x": np.full(9, 0.1), "y": np.arange(9.0)}
-    for statistics in (None, [Statistic("mean", ("x",)), Statistic("sd", ("x",)), Statistic("mean", ("y",))]):
+    for statistics in (
+        None,
+        [Statistic("mean", ("x",)), Statistic("standard_deviation", ("x",)), Statistic("mean", ("y",))],
+    ):
         a, _ = sensitivities(data, statistics).at(list(data.values()))
         assert np.max(a) == 0
 
@@ -116,22 +119,31 @@ def test_constant_columns():
     [
         (
             [Statistic("median", ("x",))],
-            "Unknown statistic 'median': use one of mean, variance, sd, covariance, correlation, regression.",
+            "statistic must be one of 'mean', 'variance', 'standard_deviation', 'covariance', 'correlation', "
+            "'regression'; got 'median'.",
         ),
-        ([Statistic("mean", ("q",))], "The mean asks for column 'q', which is not among x, y, z."),
-        ([Statistic("covariance", ("x",))], "A covariance takes 2 columns, not 1."),
-        ([Statistic("regression", ("x",))], "A regression takes at least 2 columns, not 1."),
-        ([Statistic("covariance", ("x", "x"))], "The covariance of x, x names a column twice."),
-        ([Statistic("mean", ("x",), -1)], "The mean of x needs a probability of at least 0 and an accuracy above 0."),
+        ([Statistic("mean", ("q",))], "columns of a statistic must be among x, y, z; got 'q'."),
+        ([Statistic("covariance", ("x",))], "a covariance must have 2 columns; got 1."),
+        ([Statistic("regression", ("x",))], "a regression must have at least 2 columns; got 1."),
+        (
+            [Statistic("covariance", ("x", "x"))],
+            "columns of a statistic must be different ones; got the covariance of x, x.",
+        ),
+        ([Statistic("mean", ("x",), -1)], "probability must be a finite number of at least 0; got -1."),
         (
             [Statistic("mean", ("x",), accuracy=0)],
-            "The mean of x needs a probability of at least 0 and an accuracy above 0.",
+            "accuracy must be a finite number above 0; got 0.",
         ),
-        ([], "At least one statistic must have a probability above 0."),
-        ([Statistic("correlation", ("x", "z"))], "The correlation of x, z does not exist, as a column is constant."),
+        ([], "statistics must have at least one with a probability above 0; got none."),
+        (
+            [Statistic("correlation", ("x", "z"))],
+            "statistics must exist for the data; the correlation of x, z does not, as columns are constant or depend "
+            "on each other.",
+        ),
         (
             [Statistic("regression", ("z", "x", "y"))],
-            "The regression on z, x, y does not exist, as its predictors are constant or collinear.",
+            "statistics must exist for the data; the regression of z, x, y does not, as columns are constant or depend "
+            "on each other.",
         ),
     ],
 )

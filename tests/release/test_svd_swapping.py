@@ -1,6 +1,8 @@
 """SVD swapping: what it keeps, what it breaks, ranks, tolerance, blocks, seeds, sources and refusals."""
 
+import doctest
 import os
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
@@ -9,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.matrix.fit import fit
+from duckanon.release import api, pica, svd
 from duckanon.release.components import permute_components, principal_components
-from duckanon.release.svd import svd_swap, swap_matrix
+from duckanon.release.svd import svd_swap
 from tests.profiles import cheap
 
 
@@ -31,6 +34,16 @@ def mixed(rows: int, seed: int = 0) -> pa.Table:
     })  # fmt: skip
 
 
+def swap_matrix(matrix: np.ndarray, tolerance: float, random: np.random.Generator) -> np.ndarray:
+    """Swap the principal components of a matrix in memory, in double precision and without any coding."""
+    mean = matrix.mean(axis=0)
+    centred = matrix - mean
+    _, directions = principal_components(centred.T @ centred / max(len(matrix) - 1, 1))
+    scores = np.ascontiguousarray(directions.T @ centred.T)
+    permute_components(scores, tolerance, random)
+    return scores.T @ directions.T + mean
+
+
 def released(source: object, *args: object, **options: object) -> pa.Table:
     return svd_swap(source, *args, **options).read_all()
 
@@ -38,7 +51,7 @@ def released(source: object, *args: object, **options: object) -> pa.Table:
 @cheap
 @given(st.integers(0, 2**32), st.integers(2, 12), st.integers(1, 12), st.sampled_from([20, 200, 1000]))
 def test_golden_properties_of_a_matrix(seed: int, width: int, rank: int, rows: int) -> None:
-    """Means, values of every component and total variance stay, whatever the rank; see the thesis, section 4.1."""
+    """Means, values of every component and total variance stay, whatever the rank; Thesis, Section 4.1."""
     random = np.random.default_rng(seed)
     rank = min(rank, width)
     matrix = random.normal(size=(rows, rank)) @ random.normal(size=(rank, width)) + 10 * random.normal(size=width)
@@ -166,7 +179,7 @@ def test_blocks_of_a_memory_limit(tmp_path: os.PathLike, monkeypatch: pytest.Mon
     unread = svd_swap(table, memory_limit=8800)
     assert len(os.listdir(tmp_path)) == 1
     del unread
-    with pytest.raises(ValueError, match="memory_limit must be NULL or a positive whole number of bytes; got -1"):
+    with pytest.raises(ValueError, match="memory_limit must be NULL or a whole number of at least 1; got -1"):
         svd_swap(table, memory_limit=-1)
     assert os.listdir(tmp_path) == []
 
@@ -198,10 +211,15 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match="at least 320 rows are needed for 40 independent components; got 300"):
         svd_swap(broad)
     for tolerance in (0, -1, float("nan")):
-        with pytest.raises(ValueError, match=f"tolerance must be a number above 0; got {tolerance}"):
+        with pytest.raises(ValueError, match=f"tolerance must be a finite number above 0; got {tolerance}"):
             svd_swap(broad, tolerance=tolerance)
     with pytest.raises(ValueError, match="seed must be NULL or a whole number of at least 0; got -1"):
         svd_swap(broad, seed=-1)
     with pytest.raises(ValueError, match='there is no column "zz"; the columns are c0, c1,'):
         svd_swap(broad, ["c0", "zz"])
     assert released(broad, ["c3", "c1"]).column_names == ["c3", "c1"]
+
+
+@pytest.mark.parametrize("module", [api, pica, svd])
+def test_examples_of_the_public_functions(module: ModuleType) -> None:
+    assert doctest.testmod(module).failed == 0

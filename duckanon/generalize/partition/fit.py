@@ -4,7 +4,8 @@ Buckets are contiguous, equal values stay together, and every bucket holds at le
 
 References
 ----------
-"Probabilistic Anonymity" (003), Section 4.1, Definitions 6 to 9 and Theorem 5; `ERRATA.md`, points 5 and 6.
+Probabilistic Anonymity, Section 4.1, Definitions 6 to 9 and Theorem 5; REFERENCES.md, Probabilistic Anonymity, points 5
+and 6.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from duckanon.common.arguments import OneOf, Whole, checked
+from duckanon.common.arrays import Floats, Ints
 from duckanon.generalize.partition.costs import COSTS, Column
 from duckanon.generalize.partition.search import best_starts
 
@@ -30,12 +33,13 @@ class Partition:
         What each bucket costs.
     """
 
-    starts: NDArray[np.int64]
-    costs: NDArray[np.float64] | NDArray[np.int64]
+    starts: Ints
+    costs: Floats | Ints
 
 
+@checked(k=Whole(1), cost=OneOf(*COSTS))
 def optimal_partition(values: ArrayLike, counts: ArrayLike, k: int, cost: str = "squares") -> Partition:
-    """Find the cheapest partition of a column into buckets of at least k rows (003, Section 4.1).
+    """Find the cheapest partition of a column into buckets of at least k rows (Probabilistic Anonymity, Section 4.1).
 
     Parameters
     ----------
@@ -65,24 +69,28 @@ def optimal_partition(values: ArrayLike, counts: ArrayLike, k: int, cost: str = 
     Of several cheapest partitions the one with the smallest last bucket is taken, then the smallest one before it, and
     so on. For 'center' this makes every bucket as small as the largest range allows, and what lies left of any bucket
     is itself an optimal partition.
+
+    Examples
+    --------
+    >>> optimal_partition([20, 21, 50, 52, 53], [1, 1, 1, 1, 1], k=2).starts.tolist()
+    [0, 2]
     """
-    if cost not in COSTS:
-        raise ValueError(f"unknown cost '{cost}': use one of {', '.join(COSTS)}.")
-    column = Column.of(np.ascontiguousarray(values, dtype=np.float64), _checked(counts, k))
+    column = Column.of(np.ascontiguousarray(values, dtype=np.float64), _positive(counts, k))
     if column.values.shape != column.counts.shape:
-        raise ValueError(f"there are {column.values.size} values but {column.counts.size} counts.")
+        raise ValueError(f"values must be as many as counts, {column.counts.size}; got {column.values.size}.")
     if not (np.isfinite(column.values).all() and (column.values[1:] > column.values[:-1]).all()):
-        raise ValueError("the values must be finite and strictly increasing.")
+        raise ValueError("values must be finite and strictly increasing.")
     starts = _starts(_scaled(column), k, cost)
     return Partition(starts, COSTS[cost].final(column, starts))
 
 
+@checked(k=Whole(1))
 def quantile_partition(counts: ArrayLike, k: int) -> Partition:
     """Find the quantile transformation: the least rank difference with at least k rows in a bucket.
 
     Without ties the n rows are cut into n // k buckets whose sizes differ by at most one, larger and smaller ones
-    evenly mixed (003, Definition 9). With ties equal values stay together, and the rank difference is the smallest that
-    any such partition has (ERRATA, point 6).
+    evenly mixed (Probabilistic Anonymity, Definition 9). With ties equal values stay together, and the rank difference
+    is the smallest that any such partition has (REFERENCES.md, Probabilistic Anonymity, point 6).
 
     Parameters
     ----------
@@ -101,23 +109,40 @@ def quantile_partition(counts: ArrayLike, k: int) -> Partition:
     ValueError
         If the column has fewer than k rows, or an argument is not as described.
     """
-    checked = _checked(counts, k)
-    column = Column.of(np.zeros(len(checked)), checked)
+    rows_of_value = _positive(counts, k)
+    column = Column.of(np.zeros(len(rows_of_value)), rows_of_value)
     if column.tied:
         starts = _starts(column, k, "ranks")
         return Partition(starts, COSTS["ranks"].final(column, starts))
-    return even_partition(len(checked), len(checked) // k)
+    return even_partition(len(rows_of_value), len(rows_of_value) // k)
 
 
 def even_partition(rows: int, buckets: int) -> Partition:
-    """Cut so many rows without ties into buckets whose sizes differ by at most one: what the quantiles are then."""
+    """Cut rows without ties into buckets whose sizes differ by at most one: the quantile transformation without ties.
+
+    Parameters
+    ----------
+    rows, buckets
+        How many there are of each, at least one bucket.
+
+    Returns
+    -------
+    Partition
+        Where the buckets begin and the rank difference of each.
+
+    Examples
+    --------
+    >>> even_partition(7, 3).starts.tolist()
+    [0, 2, 4]
+    """
     starts = np.arange(buckets, dtype=np.int64) * rows // buckets
     sizes = np.diff(np.append(starts, rows))
     return Partition(starts, sizes * sizes // 4)
 
 
+@checked(buckets=Whole(1))
 def quantile_buckets(counts: ArrayLike, buckets: int) -> Partition:
-    """Cut a column into at most so many buckets of about equal size, equal values together.
+    """Cut a column into at most a given number of buckets of about equal size, equal values together.
 
     The j-th cut of b is put at the border between two values that is nearest to row j n / b (the left one of two
     equally near). Cuts that fall together are made once. Without ties the sizes differ by at most one.
@@ -139,10 +164,8 @@ def quantile_buckets(counts: ArrayLike, buckets: int) -> Partition:
     ValueError
         If `buckets` is below 1, or the counts are not as described.
     """
-    if buckets < 1:
-        raise ValueError(f"buckets must be at least 1; got {buckets}.")
-    checked = _checked(counts, 1)
-    column = Column.of(np.zeros(len(checked)), checked)
+    rows_of_value = _positive(counts, 1)
+    column = Column.of(np.zeros(len(rows_of_value)), rows_of_value)
     rows = int(column.before[-1])
     cuts = min(int(buckets), rows)
     # All positions are multiplied by the number of buckets, so that every comparison is one of integers.
@@ -150,31 +173,30 @@ def quantile_buckets(counts: ArrayLike, buckets: int) -> Partition:
     borders = column.before * cuts
     above = np.searchsorted(borders, wanted)
     nearest = np.where(borders[above] - wanted < wanted - borders[above - 1], above, above - 1)
-    starts = np.unique(np.concatenate([[0], nearest[nearest < len(checked)]])).astype(np.int64)
+    starts = np.unique(np.concatenate([[0], nearest[nearest < len(rows_of_value)]])).astype(np.int64)
     return Partition(starts, COSTS["ranks"].final(column, starts))
 
 
-def _checked(counts: ArrayLike, k: int) -> NDArray[np.int64]:
+def _positive(counts: ArrayLike, k: int) -> Ints:
     """Return the counts as an array, or say what is wrong with them."""
-    checked = np.ascontiguousarray(counts, dtype=np.int64)
-    if k < 1:
-        raise ValueError(f"k must be at least 1; got {k}.")
-    if checked.ndim != 1 or not (checked >= 1).all():
-        raise ValueError("the counts must be a list of positive numbers.")
-    if (rows := int(checked.sum())) < k or not rows:
+    rows_of_value = np.ascontiguousarray(counts, dtype=np.int64)
+    if rows_of_value.ndim != 1 or not (rows_of_value >= 1).all():
+        raise ValueError("counts must be a list of whole numbers of at least 1.")
+    if (rows := int(rows_of_value.sum())) < k:
         raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")
-    return checked
+    return rows_of_value
 
 
 def _scaled(column: Column) -> Column:
     """Return the column times a power of two if squares of its distances would overflow or vanish."""
     half_range = float(column.values[-1] / 2 - column.values[0] / 2)
+    # Squares of such distances, times any number of rows, stay well inside 1e-308 to 1e308.
     if half_range == 0 or 1e-100 < half_range < 1e100:
         return column
     return Column(np.ldexp(column.values, -int(np.frexp(half_range)[1])), column.counts, column.before)
 
 
-def _starts(column: Column, k: int, cost: str) -> NDArray[np.int64]:
+def _starts(column: Column, k: int, cost: str) -> Ints:
     if int(column.counts.min()) >= k:
-        return np.arange(len(column.counts), dtype=np.int64)  # No cost gains by putting two values together.
+        return np.arange(len(column.counts), dtype=np.int64)  # no cost gains by putting two values together
     return best_starts(column, k, COSTS[cost])

@@ -6,8 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from duckanon.common import values as leaves
+from duckanon.common import values as column_values
+from duckanon.common.arguments import OneOf, Whole, checked, refuse_unless
 from duckanon.common.labels import Scale
+from duckanon.generalize.declared import PARTITION
 from duckanon.generalize.partition.fit import (
     Partition,
     even_partition,
@@ -16,30 +18,13 @@ from duckanon.generalize.partition.fit import (
     quantile_partition,
 )
 
-_SCHEMA = pa.schema(
-    [
-        ("bucket", pa.int64()),
-        ("lower", pa.string()),
-        ("upper", pa.string()),
-        ("rows", pa.int64()),
-        ("median", pa.string()),
-        ("mean", pa.string()),
-        ("cost", pa.float64()),
-    ]
-)
 
-REPORT_TYPE = (
-    'STRUCT(bucket BIGINT, lower VARCHAR, upper VARCHAR, "rows" BIGINT, median VARCHAR, mean VARCHAR, cost DOUBLE)[]'
-)
-"""What DuckDB gets: values as text, since the report's type is the same for every column. A bucket begins at the
-roundest number that parts it from the one before, so that its bounds are no one's value; the column's own ends are."""
-
-
-def quantile(column: pa.Array | None, name: str, k: int | None, buckets: int | None, nulls: str) -> pa.Table:
+@checked(k=Whole(1, null=True), buckets=Whole(1, null=True))
+def quantile(column: pa.Array | None, *, name: str, k: int | None, buckets: int | None, nulls: str) -> pa.Table:
     """Report the quantile transformation of a column: by the least rows of a bucket, or by the number of buckets."""
     if (k is None) == (buckets is None):
         raise ValueError("give one of k, the least rows of a bucket, and buckets, their number.")
-    least, most = _at_least_one("k", k), _at_least_one("buckets", buckets)
+    least, most = k or 1, buckets or 1
     values, counts, scale = _distinct(column, name, nulls)
     if counts is not None:
         partition = quantile_partition(counts, least) if buckets is None else quantile_buckets(counts, most)
@@ -50,34 +35,27 @@ def quantile(column: pa.Array | None, name: str, k: int | None, buckets: int | N
     return _report(values, counts, scale, partition)
 
 
-def optimal(column: pa.Array | None, name: str, k: int, cost: str, nulls: str) -> pa.Table:
+@checked(k=Whole(1))
+def optimal(column: pa.Array | None, *, name: str, k: int, cost: str, nulls: str) -> pa.Table:
     """Report the partition of a column into buckets of at least k rows whose cost is the least."""
-    least = _at_least_one("k", k)
     values, counts, scale = _distinct(column, name, nulls)
     all_counts = np.ones(len(values), np.int64) if counts is None else counts
-    return _report(values, counts, scale, optimal_partition(values, all_counts, least, cost))
-
-
-def _at_least_one(name: str, value: int | None) -> int:
-    if value is not None and (not isinstance(value, int) or value < 1):
-        raise ValueError(f"{name} must be a whole number of at least 1; got {value}.")
-    return value or 1
+    return _report(values, counts, scale, optimal_partition(values, all_counts, k, cost))
 
 
 def _distinct(
     column: pa.Array | None, name: str, nulls: str
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64] | None, Scale]:
     """Return the distinct values of a column, ascending, and how many rows have each: None where it is one each."""
-    if nulls not in ("error", "drop"):
-        raise ValueError(f"nulls must be one of [error, drop]; got {nulls}.")
+    refuse_unless(OneOf("error", "drop"), "nulls", nulls)
     if column is None or not len(column):
         raise ValueError("the table has no rows to look at.")
-    found, valid, scale = leaves.numbers(name, column)
+    numbers, valid, scale = column_values.numbers(name, column)
     if not valid.all() and nulls == "error":
         raise ValueError(f"column \"{name}\" has {int((~valid).sum())} NULLs; leave them out with nulls := 'drop'.")
-    if not len(found):
+    if not len(numbers):
         raise ValueError(f'column "{name}" has no values but NULL.')
-    values = np.sort(found)
+    values = np.sort(numbers)
     is_new = values[1:] != values[:-1]
     if is_new.all():
         return values, None, scale
@@ -104,5 +82,5 @@ def _report(
     texts = [[scale.text(x) for x in numbers] for numbers in (edges[:-1], edges[1:], median, means)]
     columns = [np.arange(1, len(starts) + 1), *texts[:2], rows, *texts[2:], partition.costs]
     return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
+        [pa.array(column, field.type) for column, field in zip(columns, PARTITION, strict=True)], schema=PARTITION
     )

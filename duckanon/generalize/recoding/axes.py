@@ -8,10 +8,11 @@ from typing import TypeAlias
 import numpy as np
 
 from duckanon.common.arrays import Floats, Ints
-from duckanon.generalize.recoding.columns import EDIT, ROOT, Moves, Ordered, Slice, State, run_starts
+from duckanon.common.runs import run_starts
+from duckanon.generalize.recoding.columns import EDIT, ROOT, Moves, Ordered, Slice, State
 
-#: Loss, suppressed rows, kind, removed and added of moves.
 Candidates: TypeAlias = tuple[Floats, Floats, int | Ints, int | Ints, int | Ints]
+"""Loss, suppressed rows, kind, removed and added of moves: the fields of `Moves`, of which some may be one number."""
 
 
 class Axis(ABC):
@@ -36,11 +37,6 @@ class Axis(ABC):
     def coarsest(self) -> tuple[int, ...]:
         """The state with one group, NULL apart."""
 
-    @property
-    @abstractmethod
-    def finest(self) -> tuple[int, ...]:
-        """The state in which every atom is a group of its own."""
-
     @abstractmethod
     def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
         """Return the group of each atom that is not NULL and the loss of each group."""
@@ -55,15 +51,15 @@ class Axis(ABC):
 
     @abstractmethod
     def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the state in terms of leaves or nodes, to be used by an axis with other atoms."""
+        """Return the state in terms of leaves, nodes or levels, which an axis with other atoms can adopt."""
 
     @abstractmethod
     def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
         """Return the state of this axis that is the same recoding."""
 
     @property
-    def some_leaf(self) -> Ints:
-        """One leaf of each atom, NULL included."""
+    def leaf_of_atom(self) -> Ints:
+        """The last leaf of each atom, NULL included."""
         leaf = np.empty(self.n_atoms + self.has_null, dtype=np.int64)
         leaf[self.atom_of_leaf] = np.arange(len(self.atom_of_leaf))
         return leaf
@@ -88,28 +84,29 @@ class Axis(ABC):
             group, loss = self._groups(self.coarsest)
             small, price = view.groups(group, len(loss))
             cost = view.cost(loss, view.marginal.sum(keepdims=True), small, price)
-            found: list[Candidates] = [(cost + view.null_part[0], small + view.null_part[1], ROOT, 0, 0)]
+            candidates: list[Candidates] = [(cost + view.null_part[0], small + view.null_part[1], ROOT, 0, 0)]
         else:
-            found = [
+            candidates = [
                 (cost + view.null_part[0], small + view.null_part[1], kind, removed, added)
                 for cost, small, kind, removed, added in self._candidates(state, view)
             ]
             if self.has_null:
-                found.append((np.array([view.root_part[0]]), np.array([view.root_part[1]]), ROOT, 0, 0))
-        if not found:
+                candidates.append((np.array([view.root_part[0]]), np.array([view.root_part[1]]), ROOT, 0, 0))
+        if not candidates:
             none = np.empty(0, dtype=np.int64)
             return Moves(np.empty(0), np.empty(0), none, none, none)
-        columns = [
-            np.concatenate([np.broadcast_to(np.asarray(part[at]), len(part[0])) for part in found]) for at in range(5)
-        ]
-        return Moves(columns[0] + view.base, columns[1], columns[2], columns[3], columns[4])
+        loss, suppressed, kind, removed, added = (
+            np.concatenate([np.broadcast_to(np.asarray(part[field]), len(part[0])) for part in candidates])
+            for field in range(5)
+        )
+        return Moves(loss + view.base, suppressed, kind, removed, added)
 
     def apply(self, state: State, kind: int, removed: int, added: int) -> State:
         """Return the state after a move."""
         if kind == ROOT:
             return self.coarsest if state is None else None
         if state is None:
-            raise ValueError("the group that holds NULL can only be left by a move of kind ROOT")
+            raise ValueError("kind must be ROOT to leave the group that holds NULL.")
         return self._edit(state, kind, removed, added)
 
 
@@ -136,13 +133,8 @@ class OrderedAxis(Axis):
         """The state with one group, NULL apart."""
         return (0,)
 
-    @property
-    def finest(self) -> tuple[int, ...]:
-        """The state in which every atom is a group of its own."""
-        return tuple(range(self.n_atoms))
-
     def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the state in terms of leaves, nodes or levels."""
+        """Return the state in terms of leaves."""
         return tuple(self.first_leaf[list(state)].tolist())
 
     def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
@@ -159,7 +151,7 @@ class OrderedAxis(Axis):
         run, loss = self._groups(state)
         run_small, run_price = view.groups(run, len(starts))
         run_cost = view.cost(loss, np.bincount(run, view.marginal, len(starts)), run_small, run_price)
-        found: list[Candidates] = []
+        candidates: list[Candidates] = []
         # Splits look at single runs; merges and moved boundaries at pairs, first 0-1, 2-3, ... then 1-2, 3-4, ...
         for merge, shift in ((False, 0), (True, 0), (True, 1)):
             of_run = (np.arange(len(starts)) + shift) // 2 if merge else np.arange(len(starts))
@@ -180,18 +172,19 @@ class OrderedAxis(Axis):
             small = left_small + right_small
             others_cost = run_cost.sum() - np.bincount(of_run, run_cost)[segment]
             others_small = run_small.sum() - np.bincount(of_run, run_small)[segment]
-            at = np.arange(self.n_atoms)
+            atoms = np.arange(self.n_atoms)
             removed = np.full(self.n_atoms, -1)
             if merge:
                 # The boundary inside the pair: the start of the run that ends it, if the pair has two runs.
                 inner = starts[run[last]]
                 removed = np.where(inner > first, inner, -1)
-                keep = (removed >= 0) & (at + 1 != removed)
+                keep = (removed >= 0) & (atoms + 1 != removed)
             else:
-                keep = at < last
-            added = np.where(at < last, at + 1, -1)
-            found.append(((others_cost + cost)[keep], (others_small + small)[keep], EDIT, removed[keep], added[keep]))
-        return found
+                keep = atoms < last
+            added = np.where(atoms < last, atoms + 1, -1)
+            total_cost, total_small = others_cost + cost, others_small + small
+            candidates.append((total_cost[keep], total_small[keep], EDIT, removed[keep], added[keep]))
+        return candidates
 
     def _edit(self, state: tuple[int, ...], kind: int, removed: int, added: int) -> tuple[int, ...]:
         starts = set(state) - {removed}

@@ -8,9 +8,10 @@ from typing import TypeAlias
 import numpy as np
 
 from duckanon.common.arrays import Floats, Ints
+from duckanon.common.runs import run_starts
 
-#: A column's recoding while the search runs. ``None`` is the one group that also holds NULL.
 State: TypeAlias = tuple[int, ...] | None
+"""A column's recoding while the search runs. None is the one group that also holds NULL."""
 
 ROOT, EDIT, SMALLEST = 0, 1, 2
 """Kinds of move: to or from the group that holds NULL; one edit; merge the smallest leaves of a flat column."""
@@ -72,7 +73,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Moves:
-    """Candidate states of one column with the whole table's loss and suppressed rows under each."""
+    """Candidate states of one column with the whole table's loss and suppressed rows under each.
+
+    What ``removed`` and ``added`` mean is the axis's own affair: a boundary, a node, an atom, a level.
+    """
 
     loss: Floats
     suppressed: Floats
@@ -85,9 +89,19 @@ class Moves:
 class Slice:
     """The table seen from one column while all other columns keep their recoding.
 
-    Entries are distinct pairs of a class of the other columns (``other``) and an atom of this column,
-    sorted by ``other`` and then ``atom``. ``price`` is what suppressing one row of the class costs
-    beyond its loss in the other columns; ``base`` is the loss of all rows in the other columns.
+    Attributes
+    ----------
+    other, atom, count
+        Distinct pairs of a class of the other columns and an atom of this column, sorted, with their rows. Once made,
+        a slice has no entries for NULL.
+    price
+        What suppressing one row of each class costs beyond its loss in the other columns.
+    base
+        The loss of all rows in the other columns.
+    marginal
+        The rows of each atom.
+    null_part, root_part
+        The cost and the suppressed rows of NULL as a group of its own, and of all values and NULL as one group.
     """
 
     other: Ints
@@ -125,7 +139,7 @@ class Slice:
     def groups(self, group_of_atom: Ints, n_groups: int) -> tuple[Floats, Floats]:
         """Suppressed rows and their cost per group; the groups must be monotone in the atoms."""
         group = group_of_atom[self.atom]
-        starts = run_starts(self.other, group)
+        starts = run_starts(self.other * n_groups + group)
         if not len(starts):
             return np.zeros(n_groups), np.zeros(n_groups)
         small, price = self.below_k(np.add.reduceat(self.count, starts), starts)
@@ -139,7 +153,7 @@ class Slice:
     def prefixes(self, segment_of_atom: Ints) -> tuple[Floats, Floats, Floats, Floats]:
         """Suppressed rows and cost of the atoms up to each atom, and of those after it, within its segment."""
         segment = segment_of_atom[self.atom]
-        starts = run_starts(self.other, segment)
+        starts = run_starts(self.other * self.n_atoms + segment)
         running = np.cumsum(self.count)
         lengths = np.diff(np.append(starts, len(self.count)))
         first = running[starts] - self.count[starts]
@@ -160,15 +174,6 @@ class Slice:
         return results[0], results[1], results[2], results[3]
 
 
-def weighted_count(places: Ints, values: Floats, n: int) -> Floats:
-    """Return the sum of the values at each place (bincount, which mypy believes to return integers)."""
-    return np.asarray(np.bincount(places, values, n), dtype=np.float64)
-
-
-def run_starts(*keys: Ints) -> Ints:
-    """Return where any of the keys changes, the first place included."""
-    changed = np.zeros(len(keys[0]), dtype=bool)
-    changed[:1] = True
-    for key in keys:
-        changed[1:] |= key[1:] != key[:-1]
-    return np.flatnonzero(changed)
+def weighted_count(groups: Ints, values: Floats | Ints, n_groups: int) -> Floats:
+    """Return the sum of the values of each group (bincount, which mypy believes to return integers)."""
+    return np.asarray(np.bincount(groups, values, n_groups), dtype=np.float64)

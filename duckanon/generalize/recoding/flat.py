@@ -10,7 +10,15 @@ from duckanon.generalize.recoding.columns import EDIT, SMALLEST, Flat, Levels, S
 
 
 class FlatAxis(Axis):
-    """Leaves without structure, fewest rows first. A state is the atoms that are merged."""
+    """Leaves without structure, fewest rows first. A state is the atoms that are merged.
+
+    Attributes
+    ----------
+    rest
+        How many rare leaves the first atom holds; 0 where it is a leaf like all others.
+    size
+        The number of leaves of each atom.
+    """
 
     def __init__(self, structure: Flat, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
         super().__init__(has_null)
@@ -18,7 +26,6 @@ class FlatAxis(Axis):
         order = np.argsort(leaf_rows[: self.leaves], kind="stable")
         rare = int(np.searchsorted(leaf_rows[order], atom_rows))
         rare = rare if rare >= 2 else 0
-        self.leaf_order = order
         self.rest = rare
         self.n_atoms = self.leaves - max(rare - 1, 0)
         self.atom_of_leaf = np.empty(self.leaves, dtype=np.int64)
@@ -33,13 +40,8 @@ class FlatAxis(Axis):
         """The state with one group, NULL apart."""
         return tuple(range(self.n_atoms)) if self.leaves > 1 else ()
 
-    @property
-    def finest(self) -> tuple[int, ...]:
-        """The state in which every atom is a group of its own."""
-        return (0,) if self.rest else ()
-
     def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the state in terms of leaves, nodes or levels."""
+        """Return the merged leaves."""
         merged = np.zeros(self.n_atoms + 1, dtype=bool)
         merged[list(state)] = True
         return tuple(np.flatnonzero(merged[self.atom_of_leaf[: self.leaves]]).tolist())
@@ -67,8 +69,8 @@ class FlatAxis(Axis):
         small, price = view.below_k(view.count)
         alone_small = weighted_count(view.atom, small, self.n_atoms)
         alone_price = weighted_count(view.atom, price, self.n_atoms)
-        found: list[Candidates] = []
-        at = np.arange(self.n_atoms)
+        candidates: list[Candidates] = []
+        atoms = np.arange(self.n_atoms)
         # The j leaves with the fewest rows merged, for every j.
         first_small, first_price, _, _ = view.prefixes(np.zeros(self.n_atoms, dtype=np.int64))
         size = np.cumsum(self.size)
@@ -78,9 +80,10 @@ class FlatAxis(Axis):
         new_small = first_small + alone_small.sum() - np.cumsum(alone_small)
         # One leaf "merged" is the state that keeps all leaves.
         keep[0] |= bool(state)
-        found.append((cost[keep], new_small[keep], SMALLEST, at[keep], 0))
+        candidates.append((cost[keep], new_small[keep], SMALLEST, atoms[keep], 0))
         if not state:
-            return found
+            return candidates
+        # One atom more or less in the merged group.
         inside = merged[view.atom]
         other = np.bincount(view.other[inside], view.count[inside], view.n_other).astype(np.int64)
         other_small = np.where(other < view.k, other, 0)
@@ -99,8 +102,8 @@ class FlatAxis(Axis):
         kept_price = float(alone_price[~merged].sum()) - sign_atom * alone_price
         cost = view.cost(self._loss(size), rows, group_small, group_price) + kept_price
         keep = self.size == 1
-        found.append((cost[keep], (group_small + kept_small)[keep], EDIT, at[keep], 0))
-        return found
+        candidates.append((cost[keep], (group_small + kept_small)[keep], EDIT, atoms[keep], 0))
+        return candidates
 
     def _edit(self, state: tuple[int, ...], kind: int, removed: int, added: int) -> tuple[int, ...]:
         merged = set(range(removed + 1)) if kind == SMALLEST else set(state) ^ {removed}
@@ -108,7 +111,13 @@ class FlatAxis(Axis):
 
 
 class LevelsAxis(Axis):
-    """One of several recodings of the whole column. A state is one level."""
+    """One of several recodings of the whole column. A state is one level.
+
+    Attributes
+    ----------
+    skipped
+        The number of levels that are too fine for the atoms.
+    """
 
     def __init__(self, structure: Levels, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
         super().__init__(has_null)
@@ -116,8 +125,8 @@ class LevelsAxis(Axis):
         self.losses = [np.asarray(part, dtype=np.float64) for part in structure.losses]
         # Groups of the first level that is coarse enough are the atoms, if all later levels are made of them.
         rows = int(leaf_rows.sum())
-        enough = [at for at, part in enumerate(self.losses) if len(part) * atom_rows <= rows]
-        self.skipped = enough[0] if enough else len(maps) - 1
+        coarse_enough = [level for level, loss in enumerate(self.losses) if len(loss) * atom_rows <= rows]
+        self.skipped = coarse_enough[0] if coarse_enough else len(maps) - 1
         lowest = maps[self.skipped]
         atoms, first_leaf = np.unique(lowest, return_index=True)
         if self.skipped and all(_is_function(lowest, part) for part in maps[self.skipped :]):
@@ -136,13 +145,8 @@ class LevelsAxis(Axis):
         """The state with one group, NULL apart."""
         return (len(self.maps) - 1,)
 
-    @property
-    def finest(self) -> tuple[int, ...]:
-        """The state in which every atom is a group of its own."""
-        return (self.skipped,)
-
     def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the state in terms of leaves, nodes or levels."""
+        """Return the level, which all axes number alike."""
         return state
 
     def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:

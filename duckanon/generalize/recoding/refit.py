@@ -12,19 +12,34 @@ from typing import TypeAlias
 import numpy as np
 
 from duckanon.common.arrays import Floats
+from duckanon.common.runs import run_starts
 from duckanon.generalize.recoding.axes import Axis, OrderedAxis
 from duckanon.generalize.recoding.columns import Slice
 from duckanon.generalize.recoding.trees import TreeAxis
 
 _MOST_WORK = 20_000_000
-"""Atoms times entries of a view up to which all runs of an ordered column are priced."""
+"""Atoms times entries of a view up to which all runs of an ordered column are priced, since that takes time in
+proportion. The Adult table comes nowhere near it: its refits take about 10,000."""
 
 Refit: TypeAlias = Callable[[float], tuple[int, ...]]
 """Returns the state that loses least when each suppressed row costs a price."""
 
 
 def refit(axis: Axis, view: Slice) -> Refit | None:
-    """Return the best states of a column by price; None where that is not known how, or too much work."""
+    """Return a function from a price to the best state of a column at that price.
+
+    Parameters
+    ----------
+    axis
+        The column: only trees and ordered columns can be refitted.
+    view
+        The table as seen from the column.
+
+    Returns
+    -------
+    callable or None
+        None for other columns, and where it would be too much work.
+    """
     if isinstance(axis, TreeAxis):
         return _tree(axis, view)
     if isinstance(axis, OrderedAxis) and axis.n_atoms * len(view.atom) <= _MOST_WORK:
@@ -37,15 +52,16 @@ def _tree(axis: TreeAxis, view: Slice) -> Refit:
     parents = axis.parent.tolist()
 
     def best(price: float) -> tuple[int, ...]:
-        own = (cost + price * small).tolist()
-        below = [0.0] * len(own)
-        is_cut = axis.is_inner.tolist()
-        for node in range(len(own) - 1, -1, -1):  # children come after their parents
-            is_cut[node] = not is_cut[node] or own[node] <= below[node]
+        as_group = (cost + price * small).tolist()
+        below = [0.0] * len(as_group)
+        is_inner = axis.is_inner.tolist()
+        is_cut = [True] * len(as_group)
+        for node in range(len(as_group) - 1, -1, -1):  # children come after their parents
+            is_cut[node] = not is_inner[node] or as_group[node] <= below[node]
             if parents[node] >= 0:
-                below[parents[node]] += own[node] if is_cut[node] else below[node]
+                below[parents[node]] += as_group[node] if is_cut[node] else below[node]
         taken, covered = [], 0
-        for node in range(len(own)):
+        for node in range(len(as_group)):
             if is_cut[node] and axis.first[node] >= covered:
                 taken.append(node)
                 covered = int(axis.end[node])
@@ -62,9 +78,9 @@ def _ordered(axis: OrderedAxis, view: Slice) -> Refit:
         total = np.zeros(axis.n_atoms + 1)
         start = np.zeros(axis.n_atoms + 1, np.int64)
         for end in range(1, axis.n_atoms + 1):
-            here = total[:end] + value[:end, end - 1]
-            start[end] = np.argmin(here)
-            total[end] = here[start[end]]
+            ending_here = total[:end] + value[:end, end - 1]
+            start[end] = np.argmin(ending_here)
+            total[end] = ending_here[start[end]]
         starts, end = [], axis.n_atoms
         while end:
             end = int(start[end])
@@ -83,14 +99,14 @@ def _runs(axis: OrderedAxis, view: Slice) -> tuple[Floats, Floats]:
     for first in range(atoms):
         inside = np.flatnonzero(view.atom >= first)
         other = view.other[inside]
-        new = np.flatnonzero(np.concatenate([[True], other[1:] != other[:-1]])) if len(inside) else inside
+        new = run_starts(other)
         before = running[inside[new]] - view.count[inside[new]]
         grown = running[inside] - np.repeat(before, np.diff(np.append(new, len(inside))))
         shrunk = grown - view.count[inside]
         change = np.where(grown < view.k, grown, 0) - np.where(shrunk < view.k, shrunk, 0)
-        at = view.atom[inside]
-        small[first] = np.cumsum(np.bincount(at, change, atoms))
-        price[first] = np.cumsum(np.bincount(at, change * entry_price[inside], atoms))
+        atom = view.atom[inside]
+        small[first] = np.cumsum(np.bincount(atom, change, atoms))
+        price[first] = np.cumsum(np.bincount(atom, change * entry_price[inside], atoms))
     rows = np.append(0, np.cumsum(view.marginal))
     run_rows = rows[None, 1:] - rows[:-1, None]
     return view.cost(axis.high[None, :] - axis.low[:, None], run_rows, small, price), small

@@ -2,95 +2,143 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from duckanon.common.arrays import Floats, Ints
+from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.generalize.recoding.axes import Axis, Candidates, OrderedAxis
 from duckanon.generalize.recoding.columns import EDIT, Column, Flat, Ordered, Slice, Tree
 from duckanon.generalize.recoding.flat import FlatAxis, LevelsAxis
 
 
+class _Walk(NamedTuple):
+    """The nodes of a tree in depth-first order, without those that have one child.
+
+    Attributes
+    ----------
+    nodes
+        The node of each step of the walk, as the structure numbers it; where nodes form a chain, the lowest.
+    parents
+        The step of the node above; -1 for the root.
+    depths
+        The number of steps above.
+    first, end
+        Which entries of ``leaves`` lie below: from first up to but without end.
+    leaves
+        The leaves in the order of the walk.
+    """
+
+    nodes: Ints
+    parents: Ints
+    depths: Ints
+    first: Ints
+    end: Ints
+    leaves: Ints
+
+
+def _walk(parents: Ints) -> _Walk:
+    children: list[list[int]] = [[] for _ in parents]
+    for node, parent in enumerate(parents.tolist()):
+        if parent >= 0:
+            children[parent].append(node)
+    nodes: list[int] = []
+    parent_steps: list[int] = []
+    depths: list[int] = []
+    first: list[int] = []
+    end: list[int] = []
+    leaves: list[int] = []
+    # Nodes to visit, each with the step above it; -1 in place of a node ends that step: all leaves below it are known.
+    pending: list[tuple[int, int]] = [(int(np.flatnonzero(parents < 0)[0]), -1)]
+    while pending:
+        node, above = pending.pop()
+        if node < 0:
+            end[above] = len(leaves)
+            continue
+        while len(children[node]) == 1:
+            node = children[node][0]
+        step = len(nodes)
+        nodes.append(node)
+        parent_steps.append(above)
+        depths.append(depths[above] + 1 if above >= 0 else 0)
+        first.append(len(leaves))
+        end.append(0)
+        pending.append((-1, step))
+        pending.extend((child, step) for child in reversed(children[node]))
+        if not children[node]:
+            leaves.append(node)
+    return _Walk(*(np.array(part, dtype=np.int64) for part in (nodes, parent_steps, depths, first, end, leaves)))
+
+
+def _pruned(walk: _Walk, leaf_rows: Ints, atom_rows: int) -> tuple[_Walk, Bools]:
+    """Take away all nodes below atoms; return what is left, and which of it are atoms."""
+    rows = np.append(0, np.cumsum(leaf_rows[walk.leaves]))
+    # A node with few rows becomes an atom, unless one above it already is; the root never does.
+    is_closed = (rows[walk.end] - rows[walk.first] < atom_rows) | (walk.end - walk.first == 1)
+    is_closed[0] = len(is_closed) == 1
+    is_left = np.ones(len(is_closed), dtype=bool)
+    for step, above in enumerate(walk.parents.tolist()[1:], start=1):
+        is_left[step] = is_left[above] and not is_closed[above]
+    left = np.flatnonzero(is_left)
+    number = np.cumsum(is_left) - 1
+    pruned = walk._replace(
+        nodes=walk.nodes[left],
+        parents=np.where(left > 0, number[walk.parents[left]], -1),
+        depths=walk.depths[left],
+        first=walk.first[left],
+        end=walk.end[left],
+    )
+    return pruned, is_closed[left]
+
+
 class TreeAxis(Axis):
-    """A hierarchy without unary chains, its nodes in depth-first order. A state is the nodes of a cut."""
+    """A hierarchy without chains, its nodes in depth-first order. A state is the nodes of a cut.
+
+    Attributes
+    ----------
+    labels
+        Each node as the structure numbers it.
+    parent, depth, loss
+        Of each node: the node above (-1 for the root), how many are above it, what it loses as a group.
+    first, end
+        The atoms below each node: from first up to but without end.
+    node_of_atom
+        The node that each atom is.
+    is_inner
+        Whether a node can be split: it is no atom.
+    at_depth
+        The node of each atom, then ever further up: in each step the deepest nodes give way to their parents.
+    """
 
     def __init__(self, structure: Tree, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
         super().__init__(has_null)
-        parents = np.asarray(structure.parents, dtype=np.int64)
-        children: list[list[int]] = [[] for _ in parents]
-        for node, parent in enumerate(parents.tolist()):
-            if parent >= 0:
-                children[parent].append(node)
-        leaves = sum(not below for below in children)
-        self.labels: list[int] = []
-        parent_of: list[int] = []
-        depth: list[int] = []
-        leaf_first: list[int] = []
-        order: list[int] = []
-        ends: list[int] = []
-        # Walk down from the root; a negative entry closes a node, when all leaves below it are known.
-        stack: list[tuple[int, int]] = [(int(np.flatnonzero(parents < 0)[0]), -1)]
-        while stack:
-            node, above = stack.pop()
-            if node < 0:
-                ends[above] = len(order)
-                continue
-            while len(children[node]) == 1:
-                node = children[node][0]
-            here = len(self.labels)
-            self.labels.append(node)
-            parent_of.append(above)
-            depth.append(depth[above] + 1 if above >= 0 else 0)
-            leaf_first.append(len(order))
-            ends.append(0)
-            stack.append((-1, here))
-            if children[node]:
-                stack.extend((child, here) for child in reversed(children[node]))
-            else:
-                order.append(node)
-        first, end = np.array(leaf_first), np.array(ends)
-        rows = np.append(0, np.cumsum(leaf_rows[np.array(order)]))
-        above_rows = rows[end] - rows[first]
-        parent_array = np.array(parent_of)
-        # A node with few rows becomes an atom, unless one above it already is; the root never does.
-        closed = (above_rows < atom_rows) | (end - first == 1)
-        closed[0] = len(closed) == 1
-        open_above = np.ones(len(closed), dtype=bool)
-        for node in range(1, len(closed)):
-            open_above[node] = open_above[parent_of[node]] and not closed[parent_of[node]]
-        kept = np.flatnonzero(open_above)
-        number = np.cumsum(open_above) - 1
-        self.labels = [self.labels[node] for node in kept]
-        self.parent = np.where(kept > 0, number[parent_array[kept]], -1)
-        self.depth = np.array(depth)[kept]
-        self.loss = (end - first - 1)[kept] / max(leaves - 1, 1)
-        is_atom = closed[kept]
+        walk, is_atom = _pruned(_walk(np.asarray(structure.parents, dtype=np.int64)), leaf_rows, atom_rows)
+        leaves = len(walk.leaves)
+        self.labels: list[int] = walk.nodes.tolist()
+        self.parent, self.depth = walk.parents, walk.depths
+        self.loss = (walk.end - walk.first - 1) / max(leaves - 1, 1)
         self.n_atoms = int(is_atom.sum())
-        atom_start = first[kept][is_atom]
-        self.first = np.searchsorted(atom_start, first[kept])
-        self.end = np.searchsorted(atom_start, end[kept])
-        self.atom_of_leaf = np.empty(leaves, dtype=np.int64)
-        self.atom_of_leaf[np.array(order)] = np.searchsorted(atom_start, np.arange(leaves), side="right") - 1
-        if has_null:
-            self.atom_of_leaf = np.append(self.atom_of_leaf, self.n_atoms)
         self.node_of_atom = np.flatnonzero(is_atom)
         self.is_inner = ~is_atom
+        atom_start = walk.first[is_atom]
+        self.first = np.searchsorted(atom_start, walk.first)
+        self.end = np.searchsorted(atom_start, walk.end)
+        self.atom_of_leaf = np.empty(leaves, dtype=np.int64)
+        self.atom_of_leaf[walk.leaves] = np.searchsorted(atom_start, np.arange(leaves), side="right") - 1
+        if has_null:
+            self.atom_of_leaf = np.append(self.atom_of_leaf, self.n_atoms)
         self.at_depth = [self.node_of_atom]
-        while (deep := self.depth[self.at_depth[-1]].max()) > 0:
-            here_nodes = self.at_depth[-1]
-            self.at_depth.append(np.where(self.depth[here_nodes] == deep, self.parent[here_nodes], here_nodes))
+        while (deepest := self.depth[self.at_depth[-1]].max()) > 0:
+            nodes = self.at_depth[-1]
+            self.at_depth.append(np.where(self.depth[nodes] == deepest, self.parent[nodes], nodes))
 
     @property
     def coarsest(self) -> tuple[int, ...]:
         """The state with one group, NULL apart."""
         return (0,)
 
-    @property
-    def finest(self) -> tuple[int, ...]:
-        """The state in which every atom is a group of its own."""
-        return tuple(self.node_of_atom.tolist())
-
     def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the state in terms of leaves, nodes or levels."""
+        """Return the state in terms of the structure's nodes."""
         return tuple(self.labels[node] for node in state)
 
     def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
@@ -119,13 +167,13 @@ class TreeAxis(Axis):
         depth_of_cut = self.depth[cut][np.minimum(low, len(cut) - 1)]
         above = (high - low > 1) | ((high - low == 1) & (depth_of_cut > self.depth))
         split = np.isin(nodes, cut) & self.is_inner
-        found = []
+        totals = []
         for values in (cost, small):
             running = np.append(0, np.cumsum(values[cut]))
             below = np.bincount(self.parent[1:], values[1:], len(nodes)) if len(nodes) > 1 else np.zeros(1)
             merged = values - (running[high] - running[low])
-            found.append(running[-1] + np.where(above, merged, below - values)[above | split])
-        return [(found[0], found[1], EDIT, nodes[above | split], 0)]
+            totals.append(running[-1] + np.where(above, merged, below - values)[above | split])
+        return [(totals[0], totals[1], EDIT, nodes[above | split], 0)]
 
     def _edit(self, state: tuple[int, ...], kind: int, removed: int, added: int) -> tuple[int, ...]:
         if removed in state:

@@ -1,4 +1,4 @@
-"""Attribute inference: who knows some columns of a person, how well does the release tell them the others."""
+"""Attribute inference: how well a release tells secret columns of a person to those who know others."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from duckanon.common.arguments import Number, checked
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.reports import report_rows
 from duckanon.measure.attacks import rates
-from duckanon.privacy import ties
-
-REPORT_TYPE = (
-    "STRUCT(secret VARCHAR, attacks BIGINT, success DOUBLE, control_attacks BIGINT, control_success DOUBLE, "
-    "naive_success DOUBLE, risk DOUBLE, risk_lower DOUBLE, risk_upper DOUBLE)[]"
-)
+from duckanon.measure.declared import LINKAGE_RISK
+from duckanon.privacy.equal_rows import distinct_rows
+from duckanon.privacy.ties import tied_nearest
 
 
 @dataclass(frozen=True)
@@ -28,6 +26,7 @@ class _Links:
     classes: Ints
 
 
+@checked(tolerance=Number(0, 1))
 def linkage_risk(
     original: Floats,
     released: Floats,
@@ -73,22 +72,23 @@ def linkage_risk(
     Notes
     -----
     The inference attack of Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022,
-    with the distance of the thesis (3.1). Where several released rows are equally near, the attacker draws one of
+    with the distance of Thesis, Equation 3.1. Where several released rows are equally near, the attacker draws one of
     them, and the attack counts as the share of them that is right. A category is right where it is the same, a NULL
     where both are NULL.
     """
-    _refuse(original, released, control, known, tolerance)
+    _refuse(original, released, control, known)
     rows = []
     for name, columns in secret.items():
-        seen = np.concatenate([np.empty(0, np.int64), *(_columns(one) for one in known if one != columns)])
-        firsts, codes, _ = ties.distinct_rows(released[:, seen])
+        known_columns = [np.arange(group.start, group.stop) for group in known if group != columns]
+        seen = np.concatenate([np.empty(0, np.int64), *known_columns])
+        firsts, codes, _ = distinct_rows(released[:, seen])
         points = released[np.ix_(firsts, seen)]
-        ranges = _Answers(released[:, columns], codes, tolerance * np.ptp(original[:, columns.start]))
-        hits = ranges.right(original[:, columns], _link(original[:, seen], points))
+        answers = _Answers(released[:, columns], codes, tolerance * np.ptp(original[:, columns.start]))
+        hits = answers.right(original[:, columns], _link(original[:, seen], points))
         everyone = _Links(len(original), np.arange(len(original)), np.zeros(len(original), np.int64))
-        blind = _Answers(released[:, columns], np.zeros(len(released), np.int64), ranges.reach)
+        blind = _Answers(released[:, columns], np.zeros(len(released), np.int64), answers.reach)
         naive = blind.right(original[:, columns], everyone)
-        outside = None if control is None else ranges.right(control[:, columns], _link(control[:, seen], points))
+        outside = None if control is None else answers.right(control[:, columns], _link(control[:, seen], points))
         baseline = naive if outside is None else outside
         risk = rates.excess_risk((float(hits.sum()), len(hits)), (float(baseline.sum()), len(baseline)), confidence)
         rows.append(
@@ -104,18 +104,18 @@ def linkage_risk(
                 "risk_upper": risk.upper,
             }
         )
-    return report_rows(rows, REPORT_TYPE)
+    return report_rows(rows, LINKAGE_RISK)
 
 
 class _Answers:
-    """The secrets of the released rows, by class, so that the right ones are counted without looking at each."""
+    """The secrets of the released rows, sorted by class, so that the right ones are counted without a scan."""
 
     def __init__(self, secrets: Floats, classes: Ints, reach: float) -> None:
         # A number is one column, and one more says whether it is missing; of a category all columns are -1 or 1. So the
         # first column is compared within the tolerance, the others exactly.
         self.reach = reach
-        self._first, self._rest, _ = ties.distinct_rows(secrets[:, 1:])
-        self._kinds = {secrets[place, 1:].tobytes(): code for code, place in enumerate(self._first)}
+        self._first, self._rest, _ = distinct_rows(secrets[:, 1:])
+        self._kinds = {secrets[first, 1:].tobytes(): code for code, first in enumerate(self._first)}
         self._sizes = np.bincount(classes)
         groups = classes * len(self._first) + self._rest
         order = np.lexsort((secrets[:, 0], groups))
@@ -123,13 +123,13 @@ class _Answers:
 
     def right(self, secrets: Floats, links: _Links) -> Floats:
         """Return for every record the share of its nearest rows whose secret is its own."""
-        own_first, own_codes, _ = ties.distinct_rows(secrets[:, 1:])
-        kinds = np.array([self._kinds.get(secrets[place, 1:].tobytes(), -1) for place in own_first])[own_codes]
+        firsts, codes, _ = distinct_rows(secrets[:, 1:])
+        kinds = np.array([self._kinds.get(secrets[first, 1:].tobytes(), -1) for first in firsts])[codes]
         kind, value = kinds[links.owners], secrets[links.owners, 0]
         group = np.where(kind < 0, -1, links.classes * len(self._first) + kind)
         slack = 1e-9 * max(1.0, self.reach)
-        found = self._count(group, value + self.reach + slack) - self._count(group, value - self.reach - slack)
-        hits = np.bincount(links.owners, weights=found, minlength=links.records)
+        right = self._count(group, value + self.reach + slack) - self._count(group, value - self.reach - slack)
+        hits = np.bincount(links.owners, weights=right, minlength=links.records)
         return hits / np.bincount(links.owners, weights=self._sizes[links.classes], minlength=links.records)
 
     def _count(self, group: Ints, value: Floats) -> Ints:
@@ -143,17 +143,11 @@ class _Answers:
 
 
 def _link(queries: Floats, points: Floats) -> _Links:
-    _, owners, classes = ties.tied_nearest(queries, points)
+    _, owners, classes = tied_nearest(queries, points)
     return _Links(len(queries), owners, classes)
 
 
-def _columns(one: slice) -> Ints:
-    return np.arange(one.start, one.stop)
-
-
-def _refuse(
-    original: Floats, released: Floats, control: Floats | None, known: Sequence[slice], tolerance: float
-) -> None:
+def _refuse(original: Floats, released: Floats, control: Floats | None, known: Sequence[slice]) -> None:
     tables = {"original": original, "release": released} | ({} if control is None else {"control group": control})
     for name, table in tables.items():
         if not len(table):
@@ -162,6 +156,3 @@ def _refuse(
             raise ValueError(f"the {name} must have the same columns as the original.")
     if not known:
         raise ValueError("at least one column must be known to the attacker; got none.")
-    number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool)
-    if not (number and 0 <= tolerance <= 1):
-        raise ValueError(f"tolerance must be a number from 0 to 1; got {tolerance}.")

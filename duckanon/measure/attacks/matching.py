@@ -1,4 +1,4 @@
-"""The matching attack: does the released row that is nearest to a record come from that record, and does it show."""
+"""The matching attack: whether the released row nearest to a record comes from it, and whether that shows."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from duckanon.common.arguments import Whole, checked
 from duckanon.common.arrays import Floats, Ints
+from duckanon.common.reports import report_rows
+from duckanon.measure.declared import MATCHING_ATTACK
 from duckanon.privacy import neighbours, ties
-
-REPORT_TYPE = (
-    "STRUCT(records BIGINT, released_rows BIGINT, images BIGINT, matched DOUBLE, expected DOUBLE, tied_rows DOUBLE, "
-    "distance_auc DOUBLE, ambiguity_auc DOUBLE, uncertainty_auc DOUBLE)[]"
-)
-_CELLS = 4_000_000  # numbers looked at in one go
+from duckanon.privacy.equal_rows import distinct_rows
+from duckanon.privacy.prediction import measures_of
 
 
+@checked(k=Whole(2))
 def matching_attack(
     original: Floats,
     released: Floats,
@@ -33,7 +33,7 @@ def matching_attack(
         Which released row belongs to whom: rows with the same key. A key occurs once in the original, any number of
         times in the release; NULL there belongs to nobody. None: the rows stand in the same order.
     k
-        Neighbours that ambiguity and uncertainty look at.
+        How many neighbours ambiguity and uncertainty look at, at least 2.
 
     Returns
     -------
@@ -51,20 +51,21 @@ def matching_attack(
 
     Notes
     -----
-    Thesis, section 4.2, figure 4-4; the measures are those of section 3.1: ambiguity is the distance of the nearest
-    over that of the k-th nearest row, 1 where both are 0; uncertainty the variance of the k nearest, averaged over
-    the columns. A match that is right with probability p, because of ties, enters the AUC as p of a right and 1 - p
-    of a wrong one, and is not compared with itself.
+    Thesis, Section 4.2, Figure 4-4; the measures are those of Section 3.1, see `prediction.measures_of`. A match that
+    is right with probability p, because of ties, enters the AUC as p of a right and 1 - p of a wrong one, and is not
+    compared with itself.
     """
-    _refuse(original, released, keys_original, keys_released, k)
+    _refuse_tables(original, released, k)
+    _refuse_keys(len(original), len(released), keys_original, keys_released)
     images, owners = _images(len(original), len(released), keys_original, keys_released)
-    distances, places = neighbours.nearest(original, released, k)
+    distances, indices = neighbours.nearest(original, released, k)
+    measured = measures_of(distances, indices, released)
     measures = {
-        "distance_auc": distances[:, 0],
-        "ambiguity_auc": _ratios(distances[:, 0], distances[:, -1]),
-        "uncertainty_auc": _uncertainty(released, places),
+        "distance_auc": measured.distance,
+        "ambiguity_auc": measured.ambiguity,
+        "uncertainty_auc": measured.uncertainty,
     }
-    tied, right = _guesses(original, released, distances, places, owners, images)
+    tied, right = _guesses(original, released, distances, indices, owners, images)
     chance = np.bincount(owners, minlength=len(original)) / len(released)
     probability = right / tied
     row: dict[str, float | int | None] = {
@@ -76,10 +77,7 @@ def matching_attack(
         "tied_rows": float(tied.mean()),
     }
     row |= {name: auc(values, probability) for name, values in measures.items()}
-    floating = {"matched", "expected", "tied_rows", *measures}
-    return pa.table(
-        {name: pa.array([value], pa.float64() if name in floating else pa.int64()) for name, value in row.items()}
-    )
+    return report_rows([row], MATCHING_ATTACK)
 
 
 def auc(values: Floats, probability: Floats) -> float | None:
@@ -110,18 +108,18 @@ def auc(values: Floats, probability: Floats) -> float | None:
 
 
 def _guesses(
-    original: Floats, released: Floats, distances: Floats, places: Ints, owners: Ints, images: Ints
+    original: Floats, released: Floats, distances: Floats, indices: Ints, owners: Ints, images: Ints
 ) -> tuple[Floats, Floats]:
-    """Count the released rows that are nearest to each record, and the own images among them."""
-    alone = distances[:, 1] > distances[:, 0] * ties.SAME
-    open_ones = np.flatnonzero(~alone)
+    """Count the released rows that are nearest to each record, and the record's own images among them."""
+    is_alone = distances[:, 1] > distances[:, 0] * ties.SAME
+    with_ties = np.flatnonzero(~is_alone)
     tied = np.ones(len(original))
-    is_right = alone[owners] & (places[owners, 0] == images)
-    if len(open_ones):
-        firsts, codes, counts = ties.distinct_rows(released)
-        _, queries, members = ties.tied_nearest(original[open_ones], released[firsts])
-        queries = open_ones[queries]
-        tied[open_ones] = np.bincount(queries, weights=counts[members], minlength=len(original))[open_ones]
+    is_right = is_alone[owners] & (indices[owners, 0] == images)
+    if len(with_ties):
+        firsts, codes, counts = distinct_rows(released)
+        _, queries, members = ties.tied_nearest(original[with_ties], released[firsts])
+        queries = with_ties[queries]
+        tied[with_ties] = np.bincount(queries, weights=counts[members], minlength=len(original))[with_ties]
         is_right |= np.isin(owners * len(firsts) + codes[images], queries * len(firsts) + members)
     return tied, np.bincount(owners[is_right], minlength=len(original)).astype(np.float64)
 
@@ -135,48 +133,33 @@ def _images(
     """Return the released rows that are somebody's image, and whose."""
     if keys_original is None:
         return np.arange(rows), np.arange(records)
-    found = pc.index_in(keys_released, value_set=keys_original, skip_nulls=True)
-    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    owners = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    positions = pc.index_in(keys_released, value_set=keys_original, skip_nulls=True)
+    positions = positions.combine_chunks() if isinstance(positions, pa.ChunkedArray) else positions
+    owners = positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     images = np.flatnonzero(owners >= 0)
     return images, owners[images]
 
 
-def _ratios(nearest: Floats, farthest: Floats) -> Floats:
-    return np.divide(nearest, farthest, out=np.ones_like(nearest), where=farthest > 0)
-
-
-def _uncertainty(released: Floats, places: Ints) -> Floats:
-    """Average over the columns the variance of the k nearest rows."""
-    result = np.empty(len(places))
-    step = max(1, _CELLS // max(1, places.shape[1] * released.shape[1]))
-    for start in range(0, len(places), step):
-        some = released[places[start : start + step]]
-        some = some - some[:, :1]  # relative to the nearest: the variance of equal rows is exactly 0
-        result[start : start + step] = some.var(axis=1, ddof=1).mean(axis=1)
-    return result
-
-
-def _refuse(
-    original: Floats,
-    released: Floats,
-    keys_original: pa.Array | pa.ChunkedArray | None,
-    keys_released: pa.Array | pa.ChunkedArray | None,
-    k: int,
-) -> None:
-    if isinstance(k, bool) or not isinstance(k, int) or k < 2:
-        raise ValueError(f"k must be an integer of at least 2; got {k}.")
+def _refuse_tables(original: Floats, released: Floats, k: int) -> None:
     if not len(original):
         raise ValueError("the original has no rows to look at.")
     if len(released) < k:
         raise ValueError(f"the release must have at least k = {k} rows; got {len(released)}.")
     if original.shape[1] != released.shape[1]:
         raise ValueError("the original and the release must have the same columns.")
+
+
+def _refuse_keys(
+    records: int,
+    rows: int,
+    keys_original: pa.Array | pa.ChunkedArray | None,
+    keys_released: pa.Array | pa.ChunkedArray | None,
+) -> None:
     if keys_original is None and keys_released is None:
-        if len(original) != len(released):
+        if records != rows:
             raise ValueError(
                 f"without a key the release must have as many rows as the original, in the same order; "
-                f"got {len(released)} and {len(original)}; name the column that says whose row it is as key."
+                f"got {rows} and {records}; name the column that says whose row it is as key."
             )
         return
     if keys_original is None or keys_released is None:

@@ -1,28 +1,28 @@
-"""Singling out: do conditions that hold for one released row hold for exactly one person of the original."""
+"""Singling out: whether conditions that hold for one released row hold for exactly one original person."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from duckanon.common.arguments import Whole, checked
 from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.common.reports import report_rows
+from duckanon.common.samples import sampled_rows
 from duckanon.measure.attacks import rates
+from duckanon.measure.declared import SINGLING_OUT_RISK
 
-REPORT_TYPE = (
-    "STRUCT(mode VARCHAR, attacks BIGINT, rows_looked_at BIGINT, success DOUBLE, control_success DOUBLE, "
-    "naive_success DOUBLE, risk DOUBLE, risk_lower DOUBLE, risk_upper DOUBLE)[]"
-)
 _MISSING = np.inf  # beyond every number, so that no range reaches it
-_LARGEST = np.finfo(np.float64).max
+_LARGEST = np.finfo(np.float64).max  # a range without an end reaches to it, but not to what is missing
 _ATTEMPTS = 50  # batches of random conditions before it is given up to find more
 
 
 @dataclass(frozen=True)
 class Predicates:
-    """Conjunctions, one a row: every column named lies between two ends, which belong to it."""
+    """Conjunctions, one per row: each of its columns lies between a lower and an upper end, both inside."""
 
     columns: Ints
     lower: Floats
@@ -32,10 +32,11 @@ class Predicates:
         return len(self.columns)
 
     def __getitem__(self, chosen: Ints | Bools | slice) -> Predicates:
-        """Return some of them."""
+        """Return those that are chosen."""
         return Predicates(self.columns[chosen], self.lower[chosen], self.upper[chosen])
 
 
+@checked(attacks=Whole(1), columns=Whole(1))
 def singling_out_risk(
     original: Floats,
     released: Floats,
@@ -85,51 +86,26 @@ def singling_out_risk(
 
     Notes
     -----
-    Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022, section 4.1. There the
+    Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022, Section 4.1. There the
     baseline is rescaled by a fitted curve where the tables differ in size; here both are asked at the same size.
     """
-    _refuse(original, released, control, is_ordered, attacks, columns)
+    _refuse(original, released, control, is_ordered)
     size = len(original) if control is None else min(len(original), len(control))
-    asked = Sorted(_thinned(original, size, random))
-    outside = None if control is None else Sorted(_thinned(control, size, random))
+    people = Sorted(original[sampled_rows(size, len(original), random)])
+    outsiders = None if control is None else Sorted(control[sampled_rows(size, len(control), random)])
     source = Sorted(released)
     width = min(columns, released.shape[1])
-    rows = []
-    for mode, found, naive in (
-        ("univariate", univariate(source, is_ordered, attacks, random), _naive(source, is_ordered, attacks, 1, random)),
-        (
-            "multivariate",
-            multivariate(source, is_ordered, attacks, width, random),
-            _naive(source, is_ordered, attacks, width, random),
-        ),
-    ):
-        shares = {
-            "success": _successes(asked, found),
-            "control_success": None if outside is None else _successes(outside, found),
-            "naive_success": _successes(asked, naive),
-        }
-        baseline = (shares["naive_success"], len(naive)) if outside is None else (shares["control_success"], len(found))
-        risk = None
-        if len(found) and shares["success"] is not None and baseline[0] is not None:
-            risk = rates.excess_risk((shares["success"], len(found)), (baseline[0], baseline[1]), confidence)
-        rows.append(
-            {
-                "mode": mode,
-                "attacks": len(found),
-                "rows_looked_at": size,
-                "success": _share(shares["success"], len(found)),
-                "control_success": _share(shares["control_success"], len(found)),
-                "naive_success": _share(shares["naive_success"], len(naive)),
-                "risk": None if risk is None else risk.value,
-                "risk_lower": None if risk is None else risk.lower,
-                "risk_upper": None if risk is None else risk.upper,
-            }
-        )
-    return report_rows(rows, REPORT_TYPE)
+    made = univariate(source, is_ordered, attacks, random)
+    naive = _naive(source, is_ordered, attacks, 1, random)
+    rows = [_success_row("univariate", made, naive, people, outsiders, confidence)]
+    made = multivariate(source, is_ordered, attacks, width, random)
+    naive = _naive(source, is_ordered, attacks, width, random)
+    rows.append(_success_row("multivariate", made, naive, people, outsiders, confidence))
+    return report_rows(rows, SINGLING_OUT_RISK)
 
 
 class Sorted:
-    """A table that is asked many predicates: columns are sorted once, the most selective condition goes first."""
+    """A table to count predicates on: columns are sorted once, and the most selective condition is looked up first."""
 
     def __init__(self, matrix: Floats) -> None:
         self.values = np.asfortranarray(np.where(np.isnan(matrix), _MISSING, matrix))
@@ -140,20 +116,41 @@ class Sorted:
         """Count the rows for which each predicate holds."""
         start, stop = np.empty(predicates.columns.shape, np.int64), np.empty(predicates.columns.shape, np.int64)
         for column, ordered in enumerate(self.sorted):
-            here = predicates.columns == column
-            start[here] = np.searchsorted(ordered, predicates.lower[here], "left")
-            stop[here] = np.searchsorted(ordered, predicates.upper[here], "right")
+            is_asked = predicates.columns == column
+            start[is_asked] = np.searchsorted(ordered, predicates.lower[is_asked], "left")
+            stop[is_asked] = np.searchsorted(ordered, predicates.upper[is_asked], "right")
         ranked = np.argsort(stop - start, axis=1, kind="stable")
         result = np.zeros(len(predicates), np.int64)
-        for place, first in enumerate(ranked[:, 0]):
-            found = self.order[predicates.columns[place, first]][start[place, first] : stop[place, first]]
-            for other in ranked[place, 1:]:
-                if not len(found):
+        for number, first in enumerate(ranked[:, 0]):
+            rows = self.order[predicates.columns[number, first]][start[number, first] : stop[number, first]]
+            for other in ranked[number, 1:]:
+                if not len(rows):
                     break
-                cells = self.values[found, predicates.columns[place, other]]
-                found = found[(cells >= predicates.lower[place, other]) & (cells <= predicates.upper[place, other])]
-            result[place] = len(found)
+                cells = self.values[rows, predicates.columns[number, other]]
+                rows = rows[(cells >= predicates.lower[number, other]) & (cells <= predicates.upper[number, other])]
+            result[number] = len(rows)
         return result
+
+
+def _success_row(
+    mode: str, made: Predicates, naive: Predicates, people: Sorted, outsiders: Sorted | None, confidence: float
+) -> dict[str, Any]:
+    """Count whom predicates single out, and compare that with their baseline."""
+    success, naive_success = _successes(people, made), _successes(people, naive)
+    control_success = None if outsiders is None else _successes(outsiders, made)
+    baseline = (naive_success, len(naive)) if control_success is None else (control_success, len(made))
+    risk = rates.excess_risk((success, len(made)), baseline, confidence) if len(made) else None
+    return {
+        "mode": mode,
+        "attacks": len(made),
+        "rows_looked_at": len(people.values),
+        "success": _share(success, len(made)),
+        "control_success": _share(control_success, len(made)),
+        "naive_success": _share(naive_success, len(naive)),
+        "risk": None if risk is None else risk.value,
+        "risk_lower": None if risk is None else risk.lower,
+        "risk_upper": None if risk is None else risk.upper,
+    }
 
 
 def univariate(source: Sorted, is_ordered: Bools, attacks: int, random: np.random.Generator) -> Predicates:
@@ -198,14 +195,14 @@ def multivariate(
         made = made[source.counts(made) == 1]
         names = np.hstack([made.columns.astype(np.float64), made.lower, made.upper])
         fresh = np.zeros(len(made), bool)
-        for place, name in enumerate(names):
+        for number, name in enumerate(names):
             if (text := name.tobytes()) not in seen:
                 seen.add(text)
-                fresh[place] = True
+                fresh[number] = True
         kept.append(made[fresh])
         if len(seen) >= attacks:
             break
-    parts = ([getattr(one, name) for one in kept] for name in ("columns", "lower", "upper"))
+    parts = ([getattr(batch, name) for batch in kept] for name in ("columns", "lower", "upper"))
     return Predicates(*(np.concatenate(part) for part in parts))[:attacks]
 
 
@@ -215,14 +212,14 @@ def _naive(source: Sorted, is_ordered: Bools, attacks: int, width: int, random: 
     columns = np.argsort(random.random((attacks, total)), axis=1)[:, :width]
     cells = np.empty(columns.shape)
     for column, ordered in enumerate(source.sorted):
-        here = columns == column
-        cells[here] = random.choice(np.unique(ordered), size=int(here.sum()))
+        is_asked = columns == column
+        cells[is_asked] = random.choice(np.unique(ordered), size=int(is_asked.sum()))
     ranged = is_ordered[columns] & (cells < _MISSING)
-    way = random.integers(3, size=columns.shape)  # at most, at least, equal
+    direction = random.integers(3, size=columns.shape)  # at most, at least, equal
     return Predicates(
         columns,
-        np.where(ranged & (way == 0), -_LARGEST, cells),
-        np.where(ranged & (way == 1), _LARGEST, cells),
+        np.where(ranged & (direction == 0), -_LARGEST, cells),
+        np.where(ranged & (direction == 1), _LARGEST, cells),
     )
 
 
@@ -239,16 +236,7 @@ def _median(ordered: Floats) -> float:
     return float(np.median(present)) if len(present) else 0.0
 
 
-def _thinned(matrix: Floats, size: int, random: np.random.Generator) -> Floats:
-    return matrix if len(matrix) == size else matrix[random.choice(len(matrix), size, replace=False)]
-
-
-def _refuse(
-    original: Floats, released: Floats, control: Floats | None, is_ordered: Bools, attacks: int, columns: int
-) -> None:
-    for name, number in (("attacks", attacks), ("columns", columns)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise ValueError(f"{name} must be an integer of at least 1; got {number}.")
+def _refuse(original: Floats, released: Floats, control: Floats | None, is_ordered: Bools) -> None:
     tables = {"original": original, "release": released} | ({} if control is None else {"control group": control})
     for name, table in tables.items():
         if not len(table):

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from duckanon.common.arrays import Floats
+from duckanon.common.arguments import Number, Whole, checked
+from duckanon.common.arrays import Floats, Ints
 from duckanon.common.reports import report
 from duckanon.matrix.pairs import check_rows
+from duckanon.measure.declared import QUERY_UTILITY
 from duckanon.measure.queries.columns import QueryColumn, query_column
 from duckanon.measure.queries.labels import Meanings
 
-QUERY_UTILITY_TYPE = (
-    "STRUCT(predicates BIGINT, queries BIGINT, median_relative_error DOUBLE, mean_relative_error DOUBLE, "
-    "p90_relative_error DOUBLE)[]"
-)
 _CHUNK = 32_768  # rows of a few columns of codes and one mask stay in the processor's cache
 
-Predicate: TypeAlias = tuple[int, int]
+Plan: TypeAlias = Sequence[Sequence[tuple[int, int]]]
+"""For every query its predicates: the index of a column, and the number of the predicate among those of the column."""
 
 
+@checked(queries=Whole(1), max_predicates=Whole(1), sanity_fraction=Number(above=0, most=1))
 def query_utility(
     original: pa.Table,
     released: pa.Table,
@@ -42,23 +43,23 @@ def query_utility(
         The rows before the release.
     released
         Columns of the same names. A cell may be a value, an interval ``STRUCT(lo, hi)`` with both ends inside, a list
-        of categories, or the label of an interval or of some values.
+        of categories, or the label of an interval or of a list of values.
     random
         Draws the queries.
     queries
         How many queries to ask.
     max_predicates
-        A query restricts 1 to so many columns (3, or as many as there are), equally often each.
+        The largest number of columns that a query restricts; each number from 1 on is drawn equally often.
     sanity_fraction
         Errors are relative to the count, or to this part of the original's rows where the count is smaller.
     labels
-        For columns that are released as texts, what they hold (`query_labels.Meaning`) where that is not simply a value
-        of the original: ``{"age": {"[20, 30)": Meaning("interval", 20, 29)}}``.
+        For columns that are released as texts, what they hold (`labels.Meaning`) where that is not simply a value of
+        the original: ``{"age": {"[20, 30)": Meaning("interval", 20, 29)}}``.
 
     Returns
     -------
     pyarrow.Table
-        Rows of `QUERY_UTILITY_TYPE`: the relative errors of all queries (``predicates`` NULL), and of those with
+        Rows of `QUERY_UTILITY`: the relative errors of all queries (``predicates`` NULL), and of those with
         1, 2, ... restricted columns.
 
     Notes
@@ -71,32 +72,14 @@ def query_utility(
     interval. An interval without an end reaches to the original's smallest or largest value, a label for everything
     from one to the other, or over all categories of the original; a NULL is in no range.
     """
-    for name, value in (("queries", queries), ("max_predicates", max_predicates)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be an integer of at least 1; got {value}.")
-    if not 0 < sanity_fraction <= 1:
-        raise ValueError(f"sanity_fraction must lie above 0 and be at most 1; got {sanity_fraction}.")
     check_rows(original, released)
     most = min(int(max_predicates), original.num_columns)
     sizes = random.integers(1, most + 1, int(queries))
-    asked = [random.choice(original.num_columns, size, replace=False) for size in sizes]
-    uses = np.bincount(np.concatenate(asked), minlength=original.num_columns)
-    columns = [
-        query_column(
-            name, original.column(name), released.column(name), int(uses[at]), (labels or {}).get(name, {}), random
-        )
-        if uses[at]
-        else None
-        for at, name in enumerate(original.column_names)
-    ]
-    seen = np.zeros(original.num_columns, np.int64)
-    plan: list[list[Predicate]] = []
-    for places in asked:
-        plan.append([(int(place), int(seen[place])) for place in places])
-        seen[places] += 1
+    plan = _plan(sizes, original.num_columns, random)
+    columns = _query_columns(plan, original, released, labels or {}, random)
     truth = _counts(plan, columns, original.num_rows, released=False)
-    found = _counts(plan, columns, released.num_rows, released=True) * (original.num_rows / released.num_rows)
-    errors = np.abs(found - truth) / np.maximum(truth, sanity_fraction * original.num_rows)
+    answers = _counts(plan, columns, released.num_rows, released=True) * (original.num_rows / released.num_rows)
+    errors = np.abs(answers - truth) / np.maximum(truth, sanity_fraction * original.num_rows)
     groups = [(None, errors), *((size, errors[sizes == size]) for size in range(1, most + 1))]
     groups = [(size, part) for size, part in groups if len(part)]
     return report(
@@ -107,23 +90,42 @@ def query_utility(
             "mean_relative_error": [float(part.mean()) for _, part in groups],
             "p90_relative_error": [float(np.quantile(part, 0.9)) for _, part in groups],
         },
-        QUERY_UTILITY_TYPE,
+        QUERY_UTILITY,
     )
 
 
-def _counts(
-    plan: Sequence[Sequence[Predicate]], columns: Sequence[QueryColumn | None], rows: int, *, released: bool
-) -> Floats:
+def _plan(sizes: Ints, columns: int, random: np.random.Generator) -> Plan:
+    """Draw the columns of every query; the predicates of each column are numbered through all queries."""
+    asked = [random.choice(columns, size, replace=False) for size in sizes]
+    uses = np.zeros(columns, np.int64)
+    plan = []
+    for indices in asked:
+        plan.append([(int(index), int(uses[index])) for index in indices])
+        uses[indices] += 1
+    return plan
+
+
+def _query_columns(
+    plan: Plan, original: pa.Table, released: pa.Table, labels: Mapping[str, Meanings], random: np.random.Generator
+) -> dict[int, QueryColumn]:
+    """Draw the predicates of every column that is asked for."""
+    uses = Counter(index for predicates in plan for index, _ in predicates)
+    return {
+        index: query_column(
+            name, original.column(name), released.column(name), uses[index], labels.get(name, {}), random
+        )
+        for index, name in enumerate(original.column_names)
+        if uses[index]
+    }
+
+
+def _counts(plan: Plan, columns: Mapping[int, QueryColumn], rows: int, *, released: bool) -> Floats:
+    """Add up, for every query, the shares of the rows that it covers."""
+    cells = {index: column.released if released else column.original for index, column in columns.items()}
     counts = np.zeros(len(plan))
     for start in range(0, rows, _CHUNK):
         part = slice(start, start + _CHUNK)
         for query, predicates in enumerate(plan):
-            weight: npt.NDArray[Any] | None = None
-            for place, number in predicates:
-                column = columns[place]
-                assert column is not None
-                share = (column.released if released else column.original).share(number, part)
-                weight = share if weight is None else weight * share
-            assert weight is not None
+            weight = functools.reduce(np.multiply, (cells[index].share(number, part) for index, number in predicates))
             counts[query] += np.count_nonzero(weight) if weight.dtype == np.bool_ else weight.sum(dtype=np.float64)
     return counts

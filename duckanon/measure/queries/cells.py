@@ -8,19 +8,19 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from duckanon.common.arrays import Bools, Floats, Ints
+from duckanon.common.arrays import Array, Bools, Floats, Ints
 
 
 class Cells(Protocol):
     """The cells of a column in one of the tables."""
 
-    def share(self, number: int, rows: slice) -> npt.NDArray[Any]:
-        """Return for each of the rows which part of its cell the predicate covers, as booleans where all or nothing."""
+    def share(self, number: int, rows: slice) -> Array:
+        """Return the part of each row's cell that the predicate covers; booleans where it is all or nothing."""
 
 
 @dataclass(frozen=True)
 class RangeCells:
-    """Values and ranges, both as places among the ends of all ranges: few different codes, quick to compare."""
+    """Values and ranges, both as positions among the ends of all ranges: few different codes, quick to compare."""
 
     codes: npt.NDArray[np.unsignedinteger[Any]]
     low: Ints
@@ -38,9 +38,9 @@ class TableCells:
     """Codes, and for every predicate the part of each code's cell that it covers."""
 
     codes: Ints
-    shares: npt.NDArray[Any]
+    shares: Array
 
-    def share(self, number: int, rows: slice) -> npt.NDArray[Any]:
+    def share(self, number: int, rows: slice) -> Array:
         """Look the parts up."""
         return np.take(self.shares[number], self.codes[rows])
 
@@ -71,11 +71,11 @@ class IntervalCells:
         """Return the part of each interval that lies in the range."""
         start, end = self._ranges[number]
         low = self._low[rows]
-        found = np.minimum(self._high[rows], end + self._step)
-        found -= np.maximum(low, start)
+        share = np.minimum(self._high[rows], end + self._step)
+        share -= np.maximum(low, start)
         with np.errstate(invalid="ignore"):
-            found *= self._density[rows]
-        np.fmax(found, 0.0, out=found)  # NULL is in no range
+            share *= self._density[rows]
+        np.fmax(share, 0.0, out=share)  # NULL is in no range
         if self._any_point:
-            found += self._points[rows] & (start <= low) & (low <= end)
-        return np.asarray(found)
+            share += self._points[rows] & (start <= low) & (low <= end)
+        return np.asarray(share)

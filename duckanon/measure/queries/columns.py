@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -90,13 +88,13 @@ def _ranges(values: Floats, predicates: int, random: np.random.Generator) -> Flo
     return np.sort(known[random.integers(0, len(known), (predicates, 2))], axis=1)
 
 
-def _range_cells(values: npt.NDArray[Any], ranges: Floats) -> RangeCells:
-    ends, places = np.unique(ranges, return_inverse=True)
-    places = places.reshape(ranges.shape)
+def _range_cells(values: Floats, ranges: Floats) -> RangeCells:
+    ends, positions = np.unique(ranges, return_inverse=True)
+    positions = positions.reshape(ranges.shape)
     codes = np.searchsorted(ends, values)  # NULL is beyond all
     equal = ends[np.minimum(codes, len(ends) - 1)] == values
     kind = np.uint16 if 2 * len(ends) < 2**16 else np.uint32
-    return RangeCells((2 * codes + equal).astype(kind), 2 * places[:, 0] + 1, 2 * places[:, 1] + 1)
+    return RangeCells((2 * codes + equal).astype(kind), 2 * positions[:, 0] + 1, 2 * positions[:, 1] + 1)
 
 
 def _intervals(
@@ -153,7 +151,7 @@ def _labelled_numbers(
 
 
 def _chosen_sets(column: CategoryPair, predicates: int, random: np.random.Generator) -> Bools:
-    """Draw sets of the original's categories: not all of them unless there is but one."""
+    """Draw sets of the original's categories: never all of them, unless there is only one."""
     present = np.flatnonzero(np.bincount(column.original, minlength=len(column.texts)))
     chosen = np.zeros((predicates, len(column.texts)), bool)
     for row in chosen:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from duckanon.common.arrays import Floats, Ints
+from duckanon.common import kinds
+from duckanon.common.arrays import Bools, Floats, Ints
+from duckanon.common.labels import MICROSECONDS_PER_DAY
 from duckanon.matrix.pairs import plain
 from duckanon.measure.queries.cells import Cells
-
-_DAY = 86_400_000_000.0  # microseconds
 
 
 @dataclass(frozen=True)
@@ -37,12 +36,12 @@ class Meaning:
 Meanings: TypeAlias = Mapping[str | None, Meaning]
 
 LabelShares: TypeAlias = tuple[Ints, Floats]
-"""Of every label its number among those with shares, -1 where it has none; for every predicate their shares."""
+"""The number of each label among those with shares, -1 where it has none; and their shares for every predicate."""
 
 
 @dataclass(frozen=True)
 class LabelCells:
-    """Cells of which some are labels: these have a share of their own for every predicate.
+    """Cells that may be labels: each label has a share of its own for every predicate.
 
     Attributes
     ----------
@@ -60,15 +59,15 @@ class LabelCells:
 
     def share(self, number: int, rows: slice) -> Floats:
         """Look the parts up."""
-        found = np.asarray(self.rest.share(number, rows), np.float64)
+        shares = np.asarray(self.rest.share(number, rows), np.float64)
         codes = self.codes[rows]
         labelled = np.flatnonzero(codes >= 0)
-        found[labelled] = self.shares[number][codes[labelled]]
-        return found
+        shares[labelled] = self.shares[number][codes[labelled]]
+        return shares
 
 
 def meanings_of(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, dict[str | None, Meaning]]:
-    """Collect what the labels of every column hold, from rows of which a listed label has one for each value.
+    """Collect what the labels of every column hold; a label that lists values has a row for each of them.
 
     Parameters
     ----------
@@ -76,22 +75,21 @@ def meanings_of(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, dict[str 
         ``column_name``, ``label``, ``rule``, ``held_from``, ``held_to`` (of a listed value its place on the number
         line), ``value``; None where there are none.
     """
-    found: dict[str, dict[str | None, Meaning]] = {}
+    meanings: dict[str, dict[str | None, Meaning]] = {}
     for row in rows or ():
-        of_column = found.setdefault(row["column_name"].lower(), {})
+        of_column = meanings.setdefault(row["column_name"].lower(), {})
         if row["rule"] != "listed":
             low, high = (np.nan if row[end] is None else row[end] for end in ("held_from", "held_to"))
             of_column[row["label"]] = Meaning(row["rule"], low, high)
             continue
         meaning = of_column.setdefault(row["label"], Meaning("listed"))
         meaning.values.append((row["value"], row["held_from"]))
-    return found
+    return meanings
 
 
 def is_text(kind: pa.DataType) -> bool:
     """Tell columns of texts, also where DuckDB's ENUM made them a dictionary."""
-    own = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(own) or pa.types.is_large_string(own) or pa.types.is_string_view(own))
+    return kinds.is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 def different_labels(column: pa.ChunkedArray) -> tuple[Ints, list[str | None]]:
@@ -119,58 +117,56 @@ def intervals_of(
         What numbers of the meanings are divided by.
     """
     ends = np.full((2, len(labels)), np.nan)
-    for place, label in enumerate(labels):
+    for index, label in enumerate(labels):
         meaning = meanings.get(label)
         if meaning is None:
-            ends[:, place] = _number(name, label)
+            ends[:, index] = _number(name, label)
         elif meaning.rule == "everything":
-            ends[:, place] = limits
+            ends[:, index] = limits
         elif meaning.rule == "interval":
             low, high = meaning.low / scale, meaning.high / scale
-            ends[0, place] = low if np.isfinite(low) else min(limits[0], high)
-            ends[1, place] = high if np.isfinite(high) else max(limits[1], low)
+            ends[0, index] = low if np.isfinite(low) else min(limits[0], high)
+            ends[1, index] = high if np.isfinite(high) else max(limits[1], low)
     ends[:, ends[0] > ends[1]] = np.nan  # between two whole numbers: holds nothing
     return ends[0], ends[1]
 
 
 def listed_shares(labels: Sequence[str | None], meanings: Meanings, ranges: Floats, scale: float) -> LabelShares:
-    """Return for every range which part of the values of each listed label it covers; NULL is in no range."""
+    """Return, for every range, the part of each listed label's values that it covers; NULL is in no range."""
     codes = np.full(len(labels), -1)
     shares: list[Floats] = []
-    for place, label in enumerate(labels):
+    for index, label in enumerate(labels):
         meaning = meanings.get(label)
         if meaning is not None and meaning.rule == "listed":
-            codes[place] = len(shares)
+            codes[index] = len(shares)
             numbers = np.array([np.nan if number is None else number / scale for _, number in meaning.values])
             inside = (ranges[:, :1] <= numbers) & (numbers <= ranges[:, 1:])
             shares.append(inside.mean(axis=1))
     return codes, np.array(shares).reshape(-1, len(ranges)).T
 
 
-def chosen_shares(
-    labels: Sequence[str | None], meanings: Meanings, chosen: npt.NDArray[np.bool_], present: Ints
-) -> LabelShares:
-    """Return for every set of categories which part of what each label holds it covers.
+def chosen_shares(labels: Sequence[str | None], meanings: Meanings, chosen: Bools, present: Ints) -> LabelShares:
+    """Return, for every set of categories, the part of each label that it covers.
 
     Parameters
     ----------
     labels
-        The categories of both tables, which the columns of ``chosen`` are in the order of.
+        The categories of both tables, in the order of the columns of ``chosen``.
     meanings
         Of the labels among them.
     chosen
         For every predicate, which categories are in its set.
     present
-        The places of the original's categories: everything.
+        Which of them the original has, by index: together they are everything.
     """
     codes = np.full(len(labels), -1)
     shares: list[Floats] = []
-    places = {label: place for place, label in enumerate(labels)}
-    for place, label in enumerate(labels):
+    index_of = {label: index for index, label in enumerate(labels)}
+    for index, label in enumerate(labels):
         meaning = meanings.get(label)
         if meaning is not None:
-            held = present if meaning.rule == "everything" else [places[value] for value, _ in meaning.values]
-            codes[place] = len(shares)
+            held = present if meaning.rule == "everything" else [index_of[value] for value, _ in meaning.values]
+            codes[index] = len(shares)
             shares.append(chosen[:, held].mean(axis=1) if len(held) else np.zeros(len(chosen)))
     return codes, np.array(shares).reshape(-1, len(chosen)).T
 
@@ -185,5 +181,5 @@ def _number(name: str, label: str | None) -> float:
 
 
 def time_scale(is_time: bool) -> float:
-    """Return how many units of a meaning make one of the columns: microseconds of a day, or 1."""
-    return _DAY if is_time else 1.0
+    """Return what divides the numbers of a meaning: the microseconds of a day for times, else 1."""
+    return MICROSECONDS_PER_DAY if is_time else 1.0

@@ -1,4 +1,4 @@
-"""Whether models trained on a release serve for the original, and whether a model tells the two apart."""
+"""Whether models trained on a release predict the original, and whether a model tells the two tables apart."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from sklearn.model_selection import StratifiedKFold
 
+from duckanon.common.arguments import Number, Whole, checked
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.reports import report
 from duckanon.matrix.pairs import CategoryPair, NumberPair, Pair, paired
+from duckanon.measure.declared import CLASSIFIER_UTILITY, DETECTABILITY
 from duckanon.measure.utility.learners import (
     MODELS,
     Features,
@@ -21,14 +24,11 @@ from duckanon.measure.utility.learners import (
     with_decimals,
 )
 
-CLASSIFIER_UTILITY_TYPE = (
-    "STRUCT(model VARCHAR, measure VARCHAR, trained_on_original DOUBLE, trained_on_released DOUBLE, "
-    "difference DOUBLE, train_rows BIGINT, test_rows BIGINT)[]"
-)
-DETECTABILITY_TYPE = "STRUCT(comparison VARCHAR, auc DOUBLE, standard_error DOUBLE, rows_each BIGINT)[]"
-_MOST_CLASSES = 50
+_MOST_CLASSES = 50  # boosting grows a tree for each class in every round
+_FEWEST_TRAINED = 10  # rows without which a model learns nothing
 
 
+@checked(test_fraction=Number(0, 1), max_rows=Whole(_FEWEST_TRAINED))
 def classifier_utility(
     original: pa.Table,
     released: pa.Table,
@@ -60,7 +60,7 @@ def classifier_utility(
     Returns
     -------
     pyarrow.Table
-        Rows of `CLASSIFIER_UTILITY_TYPE`, for boosted trees, a linear (or logistic) model, and a constant one that
+        Rows of `CLASSIFIER_UTILITY`, for boosted trees, a linear (or logistic) model, and a constant one that
         knows the target's distribution only: ``auc`` (two classes) and ``accuracy``, or ``r2``. The difference is
         released minus original. Both are trained on equally many rows.
 
@@ -70,62 +70,62 @@ def classifier_utility(
     been made from them too. That favours the release: one that copies its source beats an honest one. Set rows
     aside before the release is made for a fair comparison.
     """
-    if target not in original.column_names:
-        raise ValueError(f'the original table has no column "{target}"; name the column to predict.')
-    if original.num_columns < 2:
-        raise ValueError(f'there is no column beside "{target}" to predict it by; name more columns.')
-    if not 0 < test_fraction < 1:
-        raise ValueError(f"test_fraction must lie between 0 and 1; got {test_fraction}.")
-    if isinstance(max_rows, bool) or not isinstance(max_rows, int | np.integer) or max_rows < 10:
-        raise ValueError(f"max_rows must be an integer of at least 10; got {max_rows}.")
+    _refuse_target(original, target)
     known = original
     if holdout is not None:
         paired(original, holdout)  # names what does not match
         known = pa.concat_tables([original, holdout.select(original.column_names)], promote_options="permissive")
     pairs = paired(known, released)
-    aim = next(column for column in pairs if column.name == target)
-    aim, usable, new_usable = _target(aim)
+    aim, usable, released_usable = _target(next(column for column in pairs if column.name == target))
     inside, outside = usable[usable < original.num_rows], usable[usable >= original.num_rows]
     if holdout is None:
         order = random.permutation(inside)
         cut = round(test_fraction * len(order))
         inside, outside = order[cut:], order[:cut]
-    size = min(len(inside), len(new_usable), int(max_rows))
-    if size < 10 or len(outside) < 2:
+    size = min(len(inside), len(released_usable), int(max_rows))
+    if size < _FEWEST_TRAINED or len(outside) < 2:
         raise ValueError(
-            f'there must be at least 10 rows to train on and 2 to test on in which "{target}" is known; '
+            f'there must be at least {_FEWEST_TRAINED} rows to train on and 2 to test on in which "{target}" is known; '
             f"got {size} and {len(outside)}."
         )
     train, test = random.permutation(inside)[:size], random.permutation(outside)[: int(max_rows)]
-    new_train = random.permutation(new_usable)[:size]
+    released_train = random.permutation(released_usable)[:size]
     columns = [column for column in pairs if column.name != target]
-    both, new = features(columns, np.concatenate([train, test]), new_train)
-    halves = both.take(np.arange(size)), both.take(np.arange(size, size + len(test)))
+    original_features, released_features = features(columns, np.concatenate([train, test]), released_train)
+    train_features = original_features.take(np.arange(size))
+    test_features = original_features.take(np.arange(size, size + len(test)))
+    truth = aim.original[test]
     rows = []
     for model in MODELS:
-        truth = aim.original[test]
-        before = _measures(model, aim, halves[0], aim.original[train], halves[1], truth, random)
-        after = _measures(model, aim, new, aim.released[new_train], halves[1], truth, random)
+        before = _measures(model, aim, train_features, aim.original[train], test_features, truth, random)
+        after = _measures(model, aim, released_features, aim.released[released_train], test_features, truth, random)
         rows += [(model, name, value, after[name], after[name] - value) for name, value in before.items()]
     names = ("model", "measure", "trained_on_original", "trained_on_released", "difference")
-    found = dict(zip(names, zip(*rows, strict=True), strict=True))
+    measured = dict(zip(names, zip(*rows, strict=True), strict=True))
     sizes = {"train_rows": [size] * len(rows), "test_rows": [len(test)] * len(rows)}
-    return report({**found, **sizes}, CLASSIFIER_UTILITY_TYPE)
+    return report({**measured, **sizes}, CLASSIFIER_UTILITY)
+
+
+def _refuse_target(original: pa.Table, target: str) -> None:
+    if target not in original.column_names:
+        raise ValueError(f'the original table has no column "{target}"; name the column to predict.')
+    if original.num_columns < 2:
+        raise ValueError(f'there is no column beside "{target}" to predict it by; name more columns.')
 
 
 def _target(aim: Pair) -> tuple[Pair, Ints, Ints]:
     """Return what to predict, as classes or numbers, and the rows of both tables that have it."""
     if isinstance(aim, NumberPair):
-        usable = np.flatnonzero(~np.isnan(aim.original)), np.flatnonzero(~np.isnan(aim.released))
-        least = np.nanmin(aim.original) if len(usable[0]) else np.nan
-        both = np.concatenate([aim.original[usable[0]], aim.released[usable[1]]])
+        usable, released_usable = (np.flatnonzero(~np.isnan(values)) for values in (aim.original, aim.released))
+        least = np.nanmin(aim.original) if len(usable) else np.nan
+        both = np.concatenate([aim.original[usable], aim.released[released_usable]])
         others = both[both != least]
         if len(others) and (others == others[0]).all():
             texts: list[str | None] = [f"{value:g}" for value in sorted((least, others[0]))]
             top = max(least, others[0])
             codes = [(values == top).astype(np.int64) for values in (aim.original, aim.released)]
-            return CategoryPair(aim.name, codes[0], codes[1], texts), usable[0], usable[1]
-        return aim, usable[0], usable[1]
+            return CategoryPair(aim.name, codes[0], codes[1], texts), usable, released_usable
+        return aim, usable, released_usable
     if len(aim.texts) > _MOST_CLASSES:
         raise ValueError(
             f'column "{aim.name}" has {len(aim.texts)} classes, of which at most {_MOST_CLASSES} can be predicted; '
@@ -145,15 +145,16 @@ def _measures(
 ) -> dict[str, float]:
     """Train a model and measure how well it predicts the truth."""
     if isinstance(aim, CategoryPair):
-        found = probabilities(model, train, target, test, len(aim.texts), random)
-        measures = {"accuracy": float((found.argmax(axis=1) == truth).mean())}
-        return {"auc": area(truth, found[:, 1]), **measures} if len(aim.texts) == 2 else measures
+        predicted = probabilities(model, train, target, test, len(aim.texts), random)
+        measures = {"accuracy": float((predicted.argmax(axis=1) == truth).mean())}
+        return {"auc": area(truth, predicted[:, 1]), **measures} if len(aim.texts) == 2 else measures
     spread = float(((truth - truth.mean()) ** 2).sum())
     if not spread:  # nothing to explain
         return {"r2": np.nan}
     return {"r2": 1 - float(((truth - predictions(model, train, target, test, random)) ** 2).sum()) / spread}
 
 
+@checked(folds=Whole(2))
 def detectability(
     original: pa.Table,
     released: pa.Table,
@@ -181,7 +182,7 @@ def detectability(
     Returns
     -------
     pyarrow.Table
-        Rows of `DETECTABILITY_TYPE`: the mean area under the ROC curve over the folds, its standard error, and how many
+        Rows of `DETECTABILITY`: the mean area under the ROC curve over the folds, its standard error, and how many
         rows of each table were looked at; ``released`` against the original, and as ``reference`` one random half of
         the original against the other, which is about .5.
 
@@ -191,8 +192,6 @@ def detectability(
     is told from its rounded original every time. A release that holds rows of the original verbatim can come out below
     .5: a tree that has learnt one of the two equal rows is wrong about the other.
     """
-    if isinstance(folds, bool) or not isinstance(folds, int | np.integer) or folds < 2:
-        raise ValueError(f"folds must be an integer of at least 2; got {folds}.")
     least = min(original.num_rows, released.num_rows)
     pairs = paired(original, released)
     if least < 2 * folds or max_rows < 2 * folds:
@@ -211,21 +210,21 @@ def detectability(
         rest = with_decimals(pairs, whole.trees)
         rows.append(("reference", *_told_apart(rest[:half], rest[half:], whole.categorical, folds, random), half))
     names = ("comparison", "auc", "standard_error", "rows_each")
-    return report(dict(zip(names, zip(*rows, strict=True), strict=True)), DETECTABILITY_TYPE)
+    return report(dict(zip(names, zip(*rows, strict=True), strict=True)), DETECTABILITY)
 
 
 def _told_apart(
     first: Floats, second: Floats, categorical: list[int], folds: int, random: np.random.Generator
 ) -> tuple[float, float]:
     """Return the mean area under the ROC curve over the folds, and its standard error."""
-    from sklearn.model_selection import StratifiedKFold
-
     rows = np.concatenate([first, second])
     label = np.repeat(np.array([0, 1]), [len(first), len(second)])
     everything = Features(rows, np.empty((len(rows), 0)), categorical)
     areas = []
     parts = StratifiedKFold(folds, shuffle=True, random_state=int(random.integers(2**31)))
     for train, test in parts.split(rows, label):
-        found = probabilities("boosted_trees", everything.take(train), label[train], everything.take(test), 2, random)
-        areas.append(area(label[test], found[:, 1]))
+        predicted = probabilities(
+            "boosted_trees", everything.take(train), label[train], everything.take(test), 2, random
+        )
+        areas.append(area(label[test], predicted[:, 1]))
     return float(np.mean(areas)), float(np.std(areas, ddof=1) / np.sqrt(folds))

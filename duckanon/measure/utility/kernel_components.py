@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 
+from duckanon.common.arguments import Number, OneOf, Whole, checked
 from duckanon.common.arrays import Floats
 from duckanon.common.reports import report
+from duckanon.common.samples import sampled_rows
+from duckanon.measure.declared import KERNEL_UTILITY
 from duckanon.measure.two_samples import ks_test
-from duckanon.measure.utility.kernels import exact_components, kernel_for, landmark_components
+from duckanon.measure.utility.kernels import KERNELS, exact_components, kernel_for, landmark_components
 
-KERNEL_UTILITY_TYPE = (
-    "STRUCT(component BIGINT, eigenvalue DOUBLE, cumulative DOUBLE, ks DOUBLE, p_value DOUBLE, reference_ks DOUBLE, "
-    "reference_p_value DOUBLE)[]"
+
+@checked(
+    kernel=OneOf(*KERNELS),
+    degree=Whole(1),
+    width=Number(above=0, null=True),
+    components=Whole(1),
+    points=Whole(2, null=True),
+    landmarks=Whole(2),
 )
-
-
 def kernel_utility(
     original: Floats,
     released: Floats,
@@ -36,7 +44,7 @@ def kernel_utility(
     Parameters
     ----------
     original, released
-        Rows as numbers, encoded and scaled alike. Unstandardised logarithms are the thesis's choice, but then the top
+        Rows as numbers, encoded and scaled alike. The thesis chooses unstandardised logarithms, but then the top
         components are almost linear; components of standardised columns are the better test of nonlinear structure.
     reference
         A sample of the original's population that does not overlap with it, such as the half that was set aside: what
@@ -48,68 +56,68 @@ def kernel_utility(
     components
         How many components, those of largest variance, to look at; those without variance are left out.
     points
-        How many random rows of each table to compare, all by default. A p-value says little without it: from 10^5
+        How many random rows of each table to compare, all by default. Without it a p-value says little: from 10^5
         rows on it is small for every difference, however unimportant. With 1,296 rows a shift of 5 % of the rows is
-        found with a power of .8 at a level of .05.
+        detected with a power of .8 at a level of .05.
     exact_rows
-        Up to how many original rows the components are exact; above, they are found with landmarks.
+        Up to how many original rows the components are exact; above, landmarks are used.
     landmarks
         How many original rows span the components.
     fit_rows
-        From how many random original rows the components are found with landmarks; all rows are compared along them.
+        From how many random original rows landmarks find the components; all rows are compared along them.
 
     Returns
     -------
     pyarrow.Table
-        Rows of `KERNEL_UTILITY_TYPE`: the variance along the component, the share of all variance up to it, and the
+        Rows of `KERNEL_UTILITY`: the variance along the component, the share of all variance up to it, and the
         two-sided Kolmogorov-Smirnov distance between original and release with its p-value; the same for the reference.
 
     Notes
     -----
-    Sections 3.2 and 5.2 of the thesis, Table 5.1, with one correction: the kernel matrix is centred, or else the first
-    component is but the mean.
+    Thesis, Sections 3.2 and 5.2, Table 5.1, with one correction: the kernel matrix is centred, or else the first
+    component is little more than the mean.
     """
-    tables = [_checked(rows, role) for rows, role in ((original, "original"), (released, "released"))]
-    if reference is not None:
-        tables.append(_checked(reference, "reference"))
-    if len({rows.shape[1] for rows in tables}) > 1:
-        raise ValueError(f"all matrices must have as many columns; got {', '.join(str(t.shape[1]) for t in tables)}.")
-    for name, value, least in (("components", components, 1), ("landmarks", landmarks, 2), ("points", points, 2)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least):
-            raise ValueError(f"{name} must be an integer of at least {least}; got {value}.")
+    tables = _matrices({"original": original, "released": released, "reference": reference})
     chosen = kernel_for(kernel, degree, width, tables[0], random)
     if len(tables[0]) <= exact_rows:
-        found = exact_components(chosen, tables[0], components, random)
+        principal = exact_components(chosen, tables[0], components, random)
     else:
-        found = landmark_components(chosen, tables[0], components, landmarks, fit_rows, random)
-    compared = [rows if points is None or points >= len(rows) else _some(rows, points, random) for rows in tables]
-    ordered = []
-    for rows in compared:
-        places = found.project(rows)
-        places.sort(axis=1)
-        ordered.append(places)
-    count = len(found.eigenvalues)
-    unknown = [(np.nan, np.nan)] * count
-    tests = [[ks_test(ordered[0][at], places[at]) for at in range(count)] for places in ordered[1:]]
+        principal = landmark_components(chosen, tables[0], components, landmarks, fit_rows, random)
+    compared = [rows if points is None else rows[sampled_rows(points, len(rows), random)] for rows in tables]
+    projections = [np.sort(principal.project(rows), axis=1) for rows in compared]
+    tests = _tests(projections[0], projections[1])
+    reference_tests = _tests(projections[0], None if reference is None else projections[2])
     return report(
         {
-            "component": np.arange(1, count + 1),
-            "eigenvalue": found.eigenvalues,
-            "cumulative": np.minimum(np.cumsum(found.eigenvalues) / found.total, 1.0),
-            "ks": [distance for distance, _ in tests[0]],
-            "p_value": [p for _, p in tests[0]],
-            "reference_ks": [distance for distance, _ in (tests[1] if reference is not None else unknown)],
-            "reference_p_value": [p for _, p in (tests[1] if reference is not None else unknown)],
+            "component": np.arange(1, len(principal.eigenvalues) + 1),
+            "eigenvalue": principal.eigenvalues,
+            "cumulative": np.minimum(np.cumsum(principal.eigenvalues) / principal.total, 1.0),
+            "ks": [distance for distance, _ in tests],
+            "p_value": [p_value for _, p_value in tests],
+            "reference_ks": [distance for distance, _ in reference_tests],
+            "reference_p_value": [p_value for _, p_value in reference_tests],
         },
-        KERNEL_UTILITY_TYPE,
+        KERNEL_UTILITY,
     )
 
 
-def _some(rows: Floats, points: int, random: np.random.Generator) -> Floats:
-    return rows[random.choice(len(rows), points, replace=False)]
+def _tests(original: Floats, others: Floats | None) -> list[tuple[float, float]]:
+    """Test every component for a difference; NaN where there is nothing to compare with."""
+    if others is None:
+        return [(np.nan, np.nan)] * len(original)
+    return [ks_test(first, second) for first, second in zip(original, others, strict=True)]
 
 
-def _checked(rows: Floats, role: str) -> Floats:
+def _matrices(tables: Mapping[str, Floats | None]) -> list[Floats]:
+    """Take the tables that are given in double precision; refuse those that cannot be compared."""
+    matrices = [_matrix(rows, role) for role, rows in tables.items() if rows is not None]
+    if len({rows.shape[1] for rows in matrices}) > 1:
+        widths = ", ".join(str(rows.shape[1]) for rows in matrices)
+        raise ValueError(f"all matrices must have as many columns; got {widths}.")
+    return matrices
+
+
+def _matrix(rows: Floats, role: str) -> Floats:
     least = 2 if role == "original" else 1
     if rows.ndim != 2 or rows.shape[0] < least or rows.shape[1] < 1:
         raise ValueError(f"the {role} table must have at least {least} rows and a column; got {rows.shape}.")

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
-import scipy.sparse.linalg
+from scipy.linalg import eigh
+from scipy.sparse.linalg import eigsh
 
 from duckanon.common.arrays import Floats
 
 KERNELS = ("polynomial", "gaussian", "exponential")
 _BATCH_CELLS = 4_000_000  # of a kernel matrix at a time: 32 MB
-_WIDTH_ROWS = 1000
+_WIDTH_ROWS = 1000  # from half a million pairs of rows the median distance is known well enough
 _LARGEST_EXPONENT = 300.0  # sums and products of such numbers stay finite
-_GRID = 1e-9
+_GRID = 1e-9  # of the largest projection: far above rounding, far below what matters
 _DENSE_ROWS = 600  # larger matrices are left to Lanczos iterations, for a few eigenvectors
 
 
@@ -66,30 +66,28 @@ class Kernel:
 
     def _power(self, product: Floats) -> Floats:
         product += 1
-        found = product.copy() if self.degree > 1 else product
+        power = product.copy() if self.degree > 1 else product
         for digit in f"{self.degree:b}"[1:]:  # squares are far cheaper than a general power
-            np.square(found, out=found)
+            np.square(power, out=power)
             if digit == "1":
-                found *= product
-        return found
+                power *= product
+        return power
 
 
 def kernel_for(name: str, degree: int, width: float | None, original: Floats, random: np.random.Generator) -> Kernel:
     """Make a kernel; its width is by default the median distance between two rows of the original."""
-    if name not in KERNELS:
-        raise ValueError(f"kernel must be one of {', '.join(KERNELS)}; got {name}.")
-    if isinstance(degree, bool) or not isinstance(degree, int | np.integer) or degree < 1:
-        raise ValueError(f"degree must be an integer of at least 1; got {degree}.")
-    if width is not None and not 0 < width < np.inf:
-        raise ValueError(f"width must be a number above 0, or NULL for the median distance; got {width}.")
     if width is None:
-        few = original[random.choice(len(original), min(len(original), _WIDTH_ROWS), replace=False)]
-        few = few - few.mean(axis=0)
-        norms = (few**2).sum(axis=1)
-        squares = (norms[:, None] + norms - 2 * few @ few.T)[np.triu_indices(len(few), 1)]
-        apart = squares[squares > 1e-12 * max(norms.max(), 1e-300)]  # in tables of few distinct rows most are equal
-        width = float(np.sqrt(np.median(apart))) if len(apart) else 1.0
+        width = _median_distance(original[random.choice(len(original), min(len(original), _WIDTH_ROWS), replace=False)])
     return Kernel(name, int(degree), float(width), original.mean(axis=0))
+
+
+def _median_distance(rows: Floats) -> float:
+    """Return the median distance between two different rows; 1 where all are equal."""
+    centred = rows - rows.mean(axis=0)
+    norms = (centred**2).sum(axis=1)
+    squares = (norms[:, None] + norms - 2 * centred @ centred.T)[np.triu_indices(len(centred), 1)]
+    apart = squares[squares > 1e-12 * max(norms.max(), 1e-300)]  # in tables of few distinct rows most are equal
+    return float(np.sqrt(np.median(apart))) if len(apart) else 1.0
 
 
 @dataclass(frozen=True)
@@ -122,11 +120,12 @@ class Components:
         They are rounded to a 10^-9 of the largest one: sums differ in their last digits from batch to batch, and equal
         rows must stay equal, or else a distance between distributions sees differences where there are none.
         """
-        found = np.empty((len(self.eigenvalues), len(rows)))
+        projections = np.empty((len(self.eigenvalues), len(rows)))
         for start, batch in _batches(rows, len(self.landmarks)):
-            found[:, start : start + len(batch)] = (self.kernel(batch, self.landmarks) @ self.weights - self.offset).T
-        found /= self.grid[:, None]
-        return np.round(found, out=found)
+            projected = self.kernel(batch, self.landmarks) @ self.weights - self.offset
+            projections[:, start : start + len(batch)] = projected.T
+        projections /= self.grid[:, None]
+        return np.round(projections, out=projections)
 
 
 def exact_components(kernel: Kernel, rows: Floats, count: int, random: np.random.Generator) -> Components:
@@ -134,8 +133,8 @@ def exact_components(kernel: Kernel, rows: Floats, count: int, random: np.random
 
     Notes
     -----
-    Section 3.2 of the thesis; the kernel matrix is centred, or else the first component is but the mean. Components
-    without variance are left out.
+    Thesis, Section 3.2; the kernel matrix is centred, or else the first component is little more than the mean.
+    Components without variance are left out.
     """
     size = len(rows)
     matrix = _finite(kernel(rows, rows))
@@ -156,11 +155,11 @@ def exact_components(kernel: Kernel, rows: Floats, count: int, random: np.random
 def landmark_components(
     kernel: Kernel, rows: Floats, count: int, landmarks: int, fit_rows: int, random: np.random.Generator
 ) -> Components:
-    """Find the kernel principal components within the span of some of the rows, in linear time.
+    """Find the kernel principal components within the span of a sample of rows, in linear time.
 
     Notes
     -----
-    The Nystroem method ([102] of the thesis): with the kernel matrix M of m random landmarks, k(x, landmarks) M^(-1/2)
+    The Nystroem method (Thesis, Section 3.2): with the kernel matrix M of m random landmarks, k(x, landmarks) M^(-1/2)
     stands for the image of x, and its principal components for those of the kernel, in O(m^2 n) time. What the
     landmarks do not span counts as variance that is not explained. The components are those of at most `fit_rows`
     random rows: a component is a fixed function of a row, along which all rows can then be compared.
@@ -168,7 +167,7 @@ def landmark_components(
     if len(rows) > fit_rows:
         rows = rows[random.choice(len(rows), fit_rows, replace=False)]
     chosen = np.unique(rows[_landmarks(kernel, rows, landmarks, random)], axis=0)
-    values, vectors = scipy.linalg.eigh(_finite(kernel(chosen, chosen)))
+    values, vectors = eigh(_finite(kernel(chosen, chosen)))
     kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
     whiten = vectors[:, kept] / np.sqrt(values[kept])
     # The mean comes from the first batch, so that the sums of squares do not cancel; it is corrected at the end.
@@ -187,11 +186,11 @@ def landmark_components(
     drift = sums / len(rows)
     mean = shift + drift
     covariance = _finite(gram / len(rows) - np.outer(drift, drift))
-    found, axes = _largest(covariance, count, random)
-    kept = found > len(covariance) * np.finfo(np.float64).eps * max(found[0], float(mean @ mean))
-    found, axes = found[kept], axes[:, kept]
+    variances, axes = _largest(covariance, count, random)
+    kept = variances > len(covariance) * np.finfo(np.float64).eps * max(variances[0], float(mean @ mean))
+    variances, axes = variances[kept], axes[:, kept]
     total = max(diagonal / len(rows) - float(mean @ mean), float(np.trace(covariance)))
-    return _components(kernel, chosen, whiten @ axes, mean @ axes, found, total, None)
+    return _components(kernel, chosen, whiten @ axes, mean @ axes, variances, total, None)
 
 
 def _components(
@@ -203,7 +202,7 @@ def _components(
     total: float,
     projections: Floats | None,
 ) -> Components:
-    """Choose the grid: from the largest projection, or from one of some 30 standard deviations."""
+    """Choose the grid: from the largest projection, or from 30 standard deviations where it is not known."""
     if not len(eigenvalues):
         raise ValueError("the original's columns are all constant, so that there are no components to compare.")
     largest = 30 * np.sqrt(eigenvalues) if projections is None else projections.max(axis=0)
@@ -226,10 +225,10 @@ def _largest(matrix: Floats, count: int, random: np.random.Generator) -> tuple[F
     """Return the largest eigenvalues and their eigenvectors, largest first."""
     size = len(matrix)
     if size > _DENSE_ROWS and 5 * count < size and matrix.any():
-        values, vectors = scipy.sparse.linalg.eigsh(matrix, count, which="LA", v0=random.uniform(-1, 1, size))
+        values, vectors = eigsh(matrix, count, which="LA", v0=random.uniform(-1, 1, size))
         order = np.argsort(-values)
         return values[order], vectors[:, order]
-    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(max(size - count, 0), size - 1), check_finite=False)
+    values, vectors = eigh(matrix, subset_by_index=(max(size - count, 0), size - 1), check_finite=False)
     return values[::-1], vectors[:, ::-1]
 
 

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import roc_auc_score
 
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.threads import one_thread
@@ -17,7 +20,7 @@ from duckanon.matrix.pairs import CategoryPair, Pair, indicators
 MODELS = ("boosted_trees", "linear", "constant")
 _MOST_CODES = 254  # the trees' limit is 255; the last code is for all other categories
 _RARE = 253
-_MOST_DECIMALS = 8
+_MOST_DECIMALS = 8  # numbers with more are taken to be unrounded
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Features:
     categorical: list[int]
 
     def take(self, rows: Ints) -> Features:
-        """Return some of the rows."""
+        """Return the given rows."""
         return Features(self.trees[rows], self.linear[rows], self.categorical)
 
 
@@ -41,22 +44,20 @@ def features(columns: Sequence[Pair], first: Ints, second: Ints) -> tuple[Featur
     For trees NULL stays NULL among numbers; for linear models columns are standardised by the original rows.
     """
     trees = [_tree_column(column, first, second) for column in columns]
-    found = [
-        (values[first], new[second]) for column in columns for _, values, new in indicators(column)
-    ]  # of whole columns, so that both samples have the same indicators
-    linear = [np.column_stack([pair[side] for pair in found]) for side in (0, 1)]
+    # Of whole columns, so that both samples have the same indicators.
+    plain = [(values[first], released[second]) for column in columns for _, values, released in indicators(column)]
+    linear = [np.column_stack([pair[side] for pair in plain]) for side in (0, 1)]
     mean, spread = linear[0].mean(axis=0), linear[0].std(axis=0)
     spread[spread == 0] = 1.0
     linear = [np.clip((side - mean) / spread, -1e6, 1e6) for side in linear]
-    categorical = [place for place, column in enumerate(columns) if isinstance(column, CategoryPair)]
+    categorical = [index for index, column in enumerate(columns) if isinstance(column, CategoryPair)]
     tall = [np.column_stack([pair[side] for pair in trees]) for side in (0, 1)]
     return Features(tall[0], linear[0], categorical), Features(tall[1], linear[1], categorical)
 
 
 def with_decimals(columns: Sequence[Pair], rows: Floats) -> Floats:
     """Add to the trees' features how many decimals each number has: trees see ranges, but not digits."""
-    places = [place for place, column in enumerate(columns) if not isinstance(column, CategoryPair)]
-    values = rows[:, places]
+    values = rows[:, [index for index, column in enumerate(columns) if not isinstance(column, CategoryPair)]]
     decimals = np.full(values.shape, float(_MOST_DECIMALS))
     near = 1e-12 * np.maximum(np.abs(values), 1e-3)
     for digits in range(_MOST_DECIMALS - 1, -1, -1):
@@ -82,32 +83,26 @@ def probabilities(
 
     A class that the training rows do not have gets the probability 0; where they have one class only, it is certain.
     """
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.linear_model import LogisticRegression
-
-    found = np.zeros((len(test.trees), classes))
+    predicted = np.zeros((len(test.trees), classes))
     present, counts = np.unique(target, return_counts=True)
     if len(present) == 1 or model == "constant":
-        found[:, present] = counts / counts.sum()
-        return found
+        predicted[:, present] = counts / counts.sum()
+        return predicted
     if model == "linear":
         fitted = LogisticRegression(max_iter=1000).fit(train.linear, target)
-        found[:, fitted.classes_] = fitted.predict_proba(test.linear)
-        return found
+        predicted[:, fitted.classes_] = fitted.predict_proba(test.linear)
+        return predicted
     grown = HistGradientBoostingClassifier(
         categorical_features=train.categorical or None, early_stopping=False, random_state=int(random.integers(2**31))
     )
     with one_thread():
         grown.fit(train.trees, target)
-        found[:, grown.classes_] = grown.predict_proba(test.trees)
-    return found
+        predicted[:, grown.classes_] = grown.predict_proba(test.trees)
+    return predicted
 
 
 def predictions(model: str, train: Features, target: Floats, test: Features, random: np.random.Generator) -> Floats:
     """Train a regression and return its predictions for the test rows."""
-    from sklearn.ensemble import HistGradientBoostingRegressor
-    from sklearn.linear_model import Ridge
-
     if model == "constant" or np.ptp(target) == 0:
         return np.full(len(test.trees), target.mean())
     if model == "linear":
@@ -121,6 +116,4 @@ def predictions(model: str, train: Features, target: Floats, test: Features, ran
 
 def area(positive: Ints, score: Floats) -> float:
     """Return the area under the ROC curve, NaN where the test rows are all of one class."""
-    from sklearn.metrics import roc_auc_score
-
     return float(roc_auc_score(positive, score)) if 0 < positive.sum() < len(positive) else np.nan

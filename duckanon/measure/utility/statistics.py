@@ -5,88 +5,60 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from duckanon.common.arrays import Floats
+from duckanon.common.arrays import Array, Floats
 from duckanon.common.reports import report
+from duckanon.common.runs import run_starts
 from duckanon.matrix.pairs import CategoryPair, NumberPair, Pair, indicators, paired
+from duckanon.measure.declared import UTILITY
 from duckanon.measure.two_samples import ks_distance, total_variation
 
-UTILITY_TYPE = (
-    "STRUCT(statistic VARCHAR, column_name VARCHAR, other_column VARCHAR, original DOUBLE, released DOUBLE, "
-    "difference DOUBLE, normalized_difference DOUBLE, median_difference DOUBLE)[]"
-)
-_CHUNK = 16_384
+_CHUNK = 16_384  # rows at a time: of tens of columns they stay in the processor's cache
 
 
-def utility(
-    original: pa.Table, released: pa.Table, matrices: tuple[Floats, Floats, Sequence[str]] | None = None
-) -> pa.Table:
+def utility(original: pa.Table, released: pa.Table) -> pa.Table:
     """Compare the statistics of a release with those of its original.
 
     Parameters
     ----------
     original, released
-        Tables with the same columns of any types. They may have different numbers of rows.
-    matrices
-        Both tables as numbers, and the names of the matrix columns, for the moments and correlations. By default each
-        number is itself and each category an indicator, see `measure_columns.indicators`.
+        Tables with the same columns of any types. They may have different numbers of rows. For moments and correlations
+        they become matrices, in which each number is itself and each category an indicator, see `pairs.indicators`.
 
     Returns
     -------
     pyarrow.Table
-        Rows of `UTILITY_TYPE`: ``mean`` and ``variance`` of every matrix column, ``correlation`` and
+        Rows of `UTILITY`: ``mean`` and ``variance`` of every matrix column, ``correlation`` and
         ``rank_correlation`` of every pair of them, then of every column of the tables ``ks`` (numbers, dates) or
         ``total_variation`` (categories). ``difference`` is released minus original; ``median_difference`` the median of
         the absolute normalized differences of that statistic.
 
     Notes
     -----
-    As in section 4.2.1 and Table 4.1 of the thesis: differences of means are divided by the original's standard
-    deviation, those of variances by the original's variance; other differences are taken as they are. None of them
-    depends on a column's unit. Where a column is constant in the original, a difference other than 0 is infinite. The
-    correlation of a constant column is NULL and left out of the median, but 0 where only the release is constant.
-    Variances have the divisor n - 1.
+    As in Thesis, Section 4.2.1, Table 4.1: differences of means are divided by the original's standard deviation, those
+    of variances by the original's variance; other differences are taken as they are. None of them depends on a column's
+    unit. Where a column is constant in the original, a difference other than 0 is infinite. The correlation of a
+    constant column is NULL and left out of the median, but 0 where only the release is constant. Variances have the
+    divisor n - 1.
 
     In ``ks`` a NULL is larger than every number, so that another share of NULLs counts as a difference too; in
     ``total_variation`` it is one of the categories. Elsewhere NULL is the original's mean, and an indicator.
     """
     pairs = paired(original, released)
-    names, first, second = _columns(pairs, matrices)
-    if matrices is not None and (len(first[0]) != original.num_rows or len(second[0]) != released.num_rows):
-        raise ValueError(
-            f"the matrices must have as many rows as the tables, {original.num_rows} and {released.num_rows}; "
-            f"got {len(first[0])} and {len(second[0])}."
-        )
-    parts = [
-        *_moments(names, first, second),
-        *_distributions(pairs),
-    ]
+    # Single columns, because a matrix would be one more copy of everything.
+    columns = [indicator for column in pairs for indicator in indicators(column)]
+    names = [name for name, _, _ in columns]
+    first, second = [values for _, values, _ in columns], [values for _, _, values in columns]
+    parts = [*_moments(names, first, second), *_distributions(pairs)]
     filled = [part for part in parts if len(part["statistic"])]
-    return report({name: np.concatenate([part[name] for part in filled]) for name in filled[0]}, UTILITY_TYPE)
+    return report({name: np.concatenate([part[name] for part in filled]) for name in filled[0]}, UTILITY)
 
 
-Part = dict[str, npt.NDArray[Any]]
-
-
-def _columns(
-    pairs: Sequence[Pair], matrices: tuple[Floats, Floats, Sequence[str]] | None
-) -> tuple[list[str], list[Floats], list[Floats]]:
-    """Return names and columns; single columns, because a matrix would be one more copy of everything."""
-    if matrices is not None:
-        first, second, given = matrices
-        if not first.shape[1] == second.shape[1] == len(given):
-            raise ValueError(
-                f"both matrices must have a column for each of the {len(given)} names; "
-                f"got {first.shape[1]} and {second.shape[1]}."
-            )
-        return list(given), list(first.T), list(second.T)
-    found = [one for column in pairs for one in indicators(column)]
-    return [name for name, _, _ in found], [values for _, values, _ in found], [values for _, _, values in found]
+Part = dict[str, Array]
+"""The rows of a report on one statistic, by column."""
 
 
 def _moments(names: Sequence[str], first: Sequence[Floats], second: Sequence[Floats]) -> list[Part]:
@@ -96,7 +68,7 @@ def _moments(names: Sequence[str], first: Sequence[Floats], second: Sequence[Flo
     label = np.array(names, object)
     none = np.full(len(names), None, object)
     left, right = np.triu_indices(len(names), 1)
-    linear, new_linear = (_correlation(found)[left, right] for found in (covariance, new_covariance))
+    linear, new_linear = (_correlation(matrix)[left, right] for matrix in (covariance, new_covariance))
     ranked, new_ranked = (_correlation(_rank_covariance(columns))[left, right] for columns in (first, second))
     for new in (new_linear, new_ranked):  # a column that became constant has lost its correlations, all of them
         new[np.isnan(new) & ~np.isnan(linear)] = 0.0
@@ -113,11 +85,11 @@ def _distributions(pairs: Sequence[Pair]) -> list[Part]:
         distances = np.array(list(pool.map(_distance, pairs)), np.float64)
     parts = []
     for statistic, kind in (("ks", NumberPair), ("total_variation", CategoryPair)):
-        places = [place for place, column in enumerate(pairs) if isinstance(column, kind)]
-        unknown = np.full(len(places), np.nan)
-        label = np.array([pairs[place].name for place in places], object)
-        none = np.full(len(places), None, object)
-        parts.append(_part(statistic, label, none, unknown, unknown, distances[places]))
+        indices = [index for index, column in enumerate(pairs) if isinstance(column, kind)]
+        unknown = np.full(len(indices), np.nan)
+        label = np.array([pairs[index].name for index in indices], object)
+        none = np.full(len(indices), None, object)
+        parts.append(_part(statistic, label, none, unknown, unknown, distances[indices]))
     return parts
 
 
@@ -132,8 +104,8 @@ def _distance(column: Pair) -> float:
 
 def _part(
     statistic: str,
-    column: npt.NDArray[Any],
-    other: npt.NDArray[Any],
+    column: Array,
+    other: Array,
     original: Floats,
     released: Floats,
     difference: Floats,
@@ -190,13 +162,13 @@ def _rank_covariance(columns: Sequence[Floats]) -> Floats:
 
 
 def _ranks(values: Floats) -> Floats:
-    """Return the ranks 1 .. n of a column, the mean of their places for equal values; correlations need no more."""
+    """Return the ranks 1 .. n of a column, for equal values their mean rank; correlations need no more."""
     least, largest = values.min(), values.max()
     if np.count_nonzero(values == least) + np.count_nonzero(values == largest) >= len(values):
         return np.asarray(values - least)  # the ranks of two values, up to unit and origin
     order = np.argsort(values)
     ordered = values[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    starts = run_starts(ordered)
     ends = np.append(starts[1:], len(values))
     ranks = np.empty(len(values))
     ranks[order] = np.repeat((starts + ends + 1) / 2, ends - starts)

@@ -1,4 +1,4 @@
-"""The measures of utility as the SQL functions call them: tables and options by position, in the macros' order."""
+"""The measures of utility as SQL calls them: tables are aligned or coded alike, options are named as in the macros."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon.common.arguments import generator, spelled
+from duckanon.common.arguments import Flag, Whole, checked, generator, spelled
 from duckanon.matrix.aligned import aligned, both_there, encoded, unscaled
 from duckanon.matrix.pairs import kind_of
 from duckanon.measure.queries import answers as queries_utility
@@ -16,17 +16,19 @@ from duckanon.measure.utility import classifiers, statistics
 from duckanon.measure.utility import kernel_components as kernel_measures
 
 
-def utility(original: pa.Table | None, released: pa.Table | None, log: list[str] | None) -> pa.Table:
+def utility(original: pa.Table | None, released: pa.Table | None, *, log: list[str] | None) -> pa.Table:
     """Compare statistics."""
     original, released, _ = aligned(original, released)
     names = spelled("log", log, original.column_names) or []
     return statistics.utility(_logged(original, names), _logged(released, names))
 
 
+@checked(standardize=Flag(), components=Whole(1))
 def kernel_utility(
     original: pa.Table | None,
     released: pa.Table | None,
     reference: pa.Table | None,
+    *,
     degree: int,
     components: int,
     standardize: bool,
@@ -37,10 +39,6 @@ def kernel_utility(
 ) -> pa.Table:
     """Compare distributions along kernel principal components."""
     random = generator(seed)
-    if not isinstance(standardize, bool):
-        raise ValueError(f"standardize must be true or false; got {standardize}.")
-    if components is None:
-        raise ValueError("components must be a whole number of at least 1; got NULL.")
     tables = encoded(*aligned(original, released, reference=reference), log)
     first, second, third = tables.original, tables.released, tables.others[0]
     if not standardize:
@@ -52,7 +50,7 @@ def kernel_utility(
 
 
 def classifier_utility(
-    original: pa.Table | None, released: pa.Table | None, holdout: pa.Table | None, target: str, seed: int | None
+    original: pa.Table | None, released: pa.Table | None, holdout: pa.Table | None, *, target: str, seed: int | None
 ) -> pa.Table:
     """Compare models trained on the release with models trained on originals."""
     random = generator(seed)
@@ -61,7 +59,7 @@ def classifier_utility(
     return classifiers.classifier_utility(original, released, name, random=random, holdout=apart)
 
 
-def detectability(original: pa.Table | None, released: pa.Table | None, seed: int | None) -> pa.Table:
+def detectability(original: pa.Table | None, released: pa.Table | None, *, seed: int | None) -> pa.Table:
     """Tell released rows from original ones."""
     random = generator(seed)
     original, released, _ = aligned(original, released)
@@ -71,6 +69,7 @@ def detectability(original: pa.Table | None, released: pa.Table | None, seed: in
 def query_utility(
     original: pa.Table | None,
     released: pa.Table | None,
+    *,
     meanings: list[dict[str, Any]] | None,
     queries: int,
     seed: int | None,
@@ -85,11 +84,11 @@ def query_utility(
 
 def _logged(table: pa.Table, names: list[str]) -> pa.Table:
     for name in names:
-        place = table.column_names.index(name) if name in table.column_names else None
-        if place is None:
+        index = table.column_names.index(name) if name in table.column_names else None
+        if index is None:
             raise ValueError(f"log names {name}, which is none of cols; got {table.column_names}.")
-        column = table.column(place)
+        column = table.column(index)
         if kind_of(column.type) != "number" or pc.min(column).as_py() <= 0:
             raise ValueError(f'column "{name}" cannot be logged, for it must hold positive numbers.')
-        table = table.set_column(place, name, pc.ln(column.cast(pa.float64())))
+        table = table.set_column(index, name, pc.ln(column.cast(pa.float64())))
     return table

@@ -1,0 +1,102 @@
+"""The registry: every function that a package declares, as DuckDB is to register it.
+
+The functions are made once for the process and are the same in every database, so that nothing has to be kept for one
+that is closed. What a database's queries have on their way is told apart by the call (`parcels`).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+import duckanon.assess.declared
+import duckanon.boxes.declared
+import duckanon.generalize.declared
+import duckanon.intervals.declared
+import duckanon.measure.declared
+import duckanon.release.declared
+from duckanon.bridge import calls, parcels, slots
+from duckanon.common.declare import ColumnReport, Declaration, Release, Report
+from duckanon.common.imports import imported
+
+DECLARATIONS: tuple[Declaration, ...] = (
+    Release("identity", "duckanon.bridge.registry:identity"),
+    *duckanon.assess.declared.FUNCTIONS,
+    *duckanon.generalize.declared.FUNCTIONS,
+    *duckanon.boxes.declared.FUNCTIONS,
+    *duckanon.intervals.declared.FUNCTIONS,
+    *duckanon.release.declared.FUNCTIONS,
+    *duckanon.measure.declared.FUNCTIONS,
+)
+
+PARCELS = parcels.Parcels()
+"""The rows on their way to a function, in all databases."""
+
+SQL_TYPES = {
+    pa.string(): "VARCHAR",
+    pa.float64(): "DOUBLE",
+    pa.int64(): "BIGINT",
+    pa.bool_(): "BOOLEAN",
+}
+
+
+class Registered(NamedTuple):
+    """A function, and the DuckDB type of what it returns."""
+
+    function: calls.ArrowFunction
+    sql_type: str
+
+
+@functools.cache
+def functions() -> dict[str, Registered]:
+    """Return all functions by the name under which macros call them."""
+    registered = {
+        "_anon_open": Registered(PARCELS.open, "BIGINT"),
+        "_anon_park": Registered(PARCELS.park(parcels.TableBuilder), "BIGINT"),
+    }
+    for declared in DECLARATIONS:
+        registered |= _registered(declared)
+    return registered
+
+
+def _registered(declared: Declaration) -> dict[str, Registered]:
+    name = f"_anon_{declared.name}"
+    if isinstance(declared, Release):
+        return {name: Registered(calls.release_function(declared, PARCELS), slots.RELEASED_TYPE)}
+    if isinstance(declared, ColumnReport):
+        return {name: Registered(calls.column_report_function(declared), rows_type(declared.schema))}
+    if isinstance(declared, Report):
+        report = {name: Registered(calls.report_function(declared, PARCELS), rows_type(declared.schema))}
+        if declared.collector is not None:
+            park = PARCELS.park(_maker(declared.collector))
+            park = calls.naming_errors(declared.caller or f"anon.{declared.name}", park)
+            report[f"_anon_park_{declared.name}"] = Registered(park, "BIGINT")
+        return report
+    return {name: Registered(calls.scalar_function(declared), sql_type(declared.result))}
+
+
+def _maker(path: str) -> Any:
+    """Make accumulators of a class that is imported when the first one is needed."""
+    return lambda *arguments: imported(path)(*arguments)
+
+
+def sql_type(arrow_type: pa.DataType) -> str:
+    """Write an Arrow type as DuckDB does."""
+    if pa.types.is_list(arrow_type):
+        return f"{sql_type(arrow_type.value_type)}[]"
+    if pa.types.is_struct(arrow_type):
+        fields = ", ".join(f'"{field.name}" {sql_type(field.type)}' for field in arrow_type)
+        return f"STRUCT({fields})"
+    return SQL_TYPES[arrow_type]
+
+
+def rows_type(schema: pa.Schema) -> str:
+    """Write the type of a report's rows, a list of structs, as DuckDB does."""
+    return sql_type(pa.list_(pa.struct(list(schema))))
+
+
+def identity(table: pa.Table) -> pa.Table:
+    """Return a table as it is: what the tests prove the bridge by."""
+    return table

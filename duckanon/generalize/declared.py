@@ -1,0 +1,43 @@
+"""The functions of this package that SQL can call."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from duckanon.common.declare import ColumnReport, Report
+
+PLAN = pa.schema(
+    [
+        ("column_name", pa.string()),
+        ("method", pa.string()),
+        ("covers", pa.string()),
+        ("lower", pa.string()),
+        ("upper", pa.string()),
+        ("label", pa.string()),
+        ("distinct_values", pa.int64()),
+        ("rows", pa.int64()),
+        ("loss", pa.float64()),
+        ("allowed", pa.int64()),
+        ("suppressed_rows", pa.int64()),
+    ]
+)
+
+PARTITION = pa.schema(
+    [
+        ("bucket", pa.int64()),
+        ("lower", pa.string()),
+        ("upper", pa.string()),
+        ("rows", pa.int64()),
+        ("median", pa.string()),
+        ("mean", pa.string()),
+        ("cost", pa.float64()),
+    ]
+)
+"""Values as text, since the report's type is the same for every column. A bucket begins at the roundest number that
+parts it from the one before, so that its bounds are no one's value; the column's own ends are."""
+
+FUNCTIONS = (
+    Report("plan", "duckanon.generalize.plans:plan", PLAN),
+    ColumnReport("quantile_partition", "duckanon.generalize.partition.functions:quantile", PARTITION),
+    ColumnReport("optimal_partition", "duckanon.generalize.partition.functions:optimal", PARTITION),
+)

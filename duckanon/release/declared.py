@@ -1,0 +1,35 @@
+"""The functions of this package that SQL can call."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from duckanon.common.declare import Release, Report
+
+PICA_REPORT = pa.schema(
+    [
+        ("step", pa.int64()),
+        ("purpose", pa.string()),
+        ("cluster_size", pa.int64()),
+        ("distance_shift", pa.float64()),
+        ("ambiguity_shift", pa.float64()),
+        ("uncertainty_shift", pa.float64()),
+        ("exact_copies", pa.float64()),
+        ("unique_copies", pa.float64()),
+        ("near_copies", pa.float64()),
+        ("passed", pa.bool_()),
+        ("chosen", pa.bool_()),
+    ]
+)
+
+FUNCTIONS = (
+    Release("swap", "duckanon.release.baselines:swap"),
+    Release("svd_swap", "duckanon.release.api:svd_swap", tables=("source",)),
+    Release("pica", "duckanon.release.api:pica", tables=("source", "reference")),
+    Release("spectral_rhs", "duckanon.release.api:spectral_rhs", tables=("source",)),
+    Release("rhs", "duckanon.release.api:rhs", tables=("source",)),
+    Release("additive_noise", "duckanon.release.api:additive_noise", tables=("source",)),
+    Release("data_shuffle", "duckanon.release.api:data_shuffle", tables=("source",)),
+    Release("copula_synthesize", "duckanon.release.api:copula_synthesize", tables=("source",)),
+    Report("pica_report", "duckanon.release.functions:pica_report", PICA_REPORT, tables=("table", "reference")),
+)

@@ -1,0 +1,16 @@
+-- anon._tickets: the chosen columns of a table, handed over to Python. The rows are collected there block by block
+-- while the table is scanned; what travels through the query is the number of this call, as a list of tickets, which
+-- is NULL where no row came.
+--     chosen     what COLUMNS() takes: a list of names, or '' for all columns
+--     seed       where one is given the rows are put into an order that depends on their values alone (by their hash),
+--                since a parallel scan delivers them in any order and a seed promises the same release each time
+--     is_wanted  false: no row is collected
+-- needs: python
+CREATE OR REPLACE MACRO anon._tickets(tbl, chosen, seed, is_wanted) AS (
+    WITH _duckanon_call AS MATERIALIZED (
+        FROM anon._call()
+    )
+    SELECT list(ticket) FILTER (ticket IS NOT NULL)
+    FROM (SELECT CASE WHEN seed IS NULL THEN _anon_park(record, call)
+                      ELSE _anon_park(record, call, hash(record)) END AS ticket
+          FROM (SELECT struct_pack(*COLUMNS(chosen)) AS record FROM query_table(tbl) WHERE is_wanted), _duckanon_call));

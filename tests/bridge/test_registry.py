@@ -1,0 +1,68 @@
+"""The registry: every declaration can be called, and DuckDB is told what it returns."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from duckanon.bridge import macros, registry
+from duckanon.common.declare import ColumnReport, Declaration, Release, Report, Scalar
+from duckanon.common.imports import imported
+
+NAMES = [declared.name for declared in registry.DECLARATIONS]
+
+
+def by_name(name: str) -> Declaration:
+    return next(declared for declared in registry.DECLARATIONS if declared.name == name)
+
+
+def test_names_are_declared_once() -> None:
+    assert len(set(NAMES)) == len(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_algorithm_takes_what_its_macro_passes(name: str) -> None:
+    """Tables and options travel by name, so that a wrong one would show only when somebody calls it."""
+    declared = by_name(name)
+    parameters = inspect.signature(imported(declared.algorithm)).parameters
+    code = re.sub(r"--[^\n]*", "", "\n".join(file.sql for file in macros.macro_files()))
+    passed = re.search(rf"_anon_{name}\(.*?(?:\{{('.*?)\}}\)|;)", code, re.DOTALL)
+    assert passed, f"no macro calls _anon_{name}"
+    options = set(re.findall(r"'(\w+)':", passed[1] or "")) - {"caller"}
+    tables = getattr(declared, "tables", ("column",) if isinstance(declared, ColumnReport) else ())
+    assert set(tables) <= parameters.keys()
+    if isinstance(declared, Release | Report):
+        assert len(re.findall(r"anon\._pack|_anon_park", passed[0])) == len(tables)
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return  # the fields of a search, which names them itself
+    assert options <= parameters.keys(), f"{name} does not take {options - parameters.keys()}"
+    if not declared.algorithm.startswith("duckanon.release.api:"):  # a public face has defaults and options of its own
+        assert options == parameters.keys() - {*tables, "tell"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_duckdb_reads_the_type_as_it_was_declared(name: str, con: duckdb.DuckDBPyConnection) -> None:
+    declared = by_name(name)
+    sql_type = registry.functions()[f"_anon_{name}"].sql_type
+    if isinstance(declared, Report | ColumnReport):
+        empty = con.sql(f"SELECT unnest(NULL::{sql_type}, max_depth := 2) LIMIT 0").to_arrow_table()
+        assert empty.schema.names == declared.schema.names
+        assert [plain(kind) for kind in empty.schema.types] == [plain(kind) for kind in declared.schema.types]
+    if isinstance(declared, Scalar):
+        empty = con.sql(f"SELECT NULL::{sql_type} AS x LIMIT 0").to_arrow_table()
+        assert plain(empty.schema.types[0]) == plain(declared.result)
+
+
+def plain(kind: pa.DataType) -> str:
+    """A type without the names that Arrow and DuckDB give to the members of a list."""
+    return re.sub(r"list<\w+: ", "list<", str(kind)).replace(" not null", "")
+
+
+def test_macros_call_only_what_is_registered() -> None:
+    for file in macros.macro_files():
+        code = re.sub(r"--[^\n]*", "", file.sql)
+        assert set(re.findall(r"\b_anon_\w+(?=\()", code)) <= registry.functions().keys(), file.name

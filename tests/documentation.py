@@ -1,0 +1,150 @@
+"""The documentation as the tests read it: examples that can be run, headings with their anchors, links."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+
+import duckanon
+from duckanon.bridge import macros
+from duckanon.cli import main, statements
+
+ROOT = Path(__file__).parent.parent
+STAGES = macros.STAGES
+PAGES = (
+    *sorted(ROOT.glob("*.md")),
+    *(ROOT / "sql" / stage / "README.md" for stage in STAGES),
+    ROOT / "examples" / "README.md",
+    ROOT / "tests" / "bench" / "README.md",
+)
+"""All pages of the documentation."""
+
+EXAMPLE = re.compile(
+    r"^```(?P<language>sql|console|python)\n(?P<code>.*?)^```\n(?:```text\n(?P<shown>.*?)^```\n)?",
+    re.MULTILINE | re.DOTALL,
+)
+"""Code that is run, and the output below it, if it prints any: SQL, one command after ``$``, or Python."""
+
+PAGES_WITH_EXAMPLES = tuple(page for page in PAGES if EXAMPLE.search(page.read_text(encoding="utf-8")))
+
+LIST = re.compile(
+    r"(?<=<!-- functions: drawn by python -m tests.update_documentation -->\n).*?(?=<!-- end of functions -->)",
+    re.DOTALL,
+)
+"""README's list of all functions."""
+
+QUESTIONS = {
+    "catalog": "what is there?",
+    "assess": "who can be picked out of this table?",
+    "generalize": "which coarser values make it k-anonymous?",
+    "release": "which new table can be given away?",
+    "measure": "what would an attacker learn, and what did the analyst lose?",
+}
+
+
+FEW = 10_000
+"""As many people are in the files: a table that one looks at for the first time should answer within seconds."""
+
+
+def make_files(folder: Path) -> None:
+    """Write the people of ``examples/population.sql`` into a folder.
+
+    All of them are the table ``patients`` of the database ``clinic.duckdb``; `FEW` of them are in ``people.csv`` and
+    ``people.parquet``.
+    """
+    with duckanon.connect(folder / "clinic.duckdb") as connection:
+        for statement in statements.split((ROOT / "examples" / "population.sql").read_text(encoding="utf-8")):
+            connection.execute(statement).fetchall()
+        for name in ("people.csv", "people.parquet"):
+            connection.execute(f"COPY (FROM patients LIMIT {FEW}) TO '{folder / name}'").fetchall()
+
+
+class Clinic:
+    """A folder where examples run, with the files of `make_files`, and a connection with the table ``patients``."""
+
+    def __init__(self, files: Path, folder: Path, people: int | None = None) -> None:
+        shutil.copytree(files, folder, dirs_exist_ok=True)
+        self.folder = folder
+        self.connection = duckanon.connect()
+        self.run(
+            "sql",
+            f"""ATTACH 'clinic.duckdb' AS clinic (READ_ONLY);
+                CREATE TABLE patients AS FROM clinic.patients {f"LIMIT {people}" if people else ""};
+                DETACH clinic""",
+        )
+
+    def run(self, language: str, code: str) -> str:
+        """Run an example in the folder and return what it prints."""
+        printed = io.StringIO()
+        with contextlib.chdir(self.folder), contextlib.redirect_stdout(printed):
+            if language == "sql":
+                for statement in statements.split(code):
+                    print(statements.run(self.connection, statement), end="")
+            elif language == "console":
+                command = shlex.split(code.removeprefix("$ "))
+                assert command[0] == "duckanon", code
+                assert main.main(command[1:]) == 0, code
+            else:
+                exec(code, {})
+        return printed.getvalue().rstrip("\n") + "\n" if printed.getvalue() else ""
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def headings(text: str) -> list[str]:
+    """Return the headings of a page without the signs of their level."""
+    return re.findall(r"^#+ (.*)$", _without_blocks(text), re.MULTILINE)
+
+
+def links(text: str) -> list[str]:
+    """Return where the links of a page lead to."""
+    return re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", _without_blocks(text)))
+
+
+def _without_blocks(text: str) -> str:
+    """Return the text of a page without its blocks of code, where # begins a comment."""
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(text: str) -> list[str]:
+    """Return the anchors that GitHub gives the headings of a page.
+
+    Letters become lower case, spaces become hyphens; of the other characters only hyphens and underscores stay. Where
+    an anchor exists already, a number follows.
+    """
+    seen: Counter[str] = Counter()
+    names = []
+    for heading in headings(text):
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        names.append(f"{name}-{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return names
+
+
+def entries(stage: str) -> dict[str, str]:
+    """Return the entries of a stage's reference by the names of the functions, heading included."""
+    text = (ROOT / "sql" / stage / "README.md").read_text(encoding="utf-8")
+    return {
+        entry[1]: entry[0] for entry in re.finditer(r"^## `anon\.(\w+)\(.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    }
+
+
+def function_list(connection: duckdb.DuckDBPyConnection) -> str:
+    """Draw README's list: for every function its name, linked with its entry, and its comment."""
+    comments = dict(connection.execute("SELECT name, description FROM anon.functions()").fetchall())
+    lines = []
+    for stage in STAGES:
+        text = (ROOT / "sql" / stage / "README.md").read_text(encoding="utf-8")
+        lines += ["", f"**[{stage.capitalize()}](sql/{stage}/README.md)**: {QUESTIONS[stage]}", ""]
+        for heading, anchor in zip(headings(text), anchors(text), strict=True):
+            if signature := re.match(r"`(anon\.\w+)\(", heading):
+                lines.append(f"- [`{signature[1]}`](sql/{stage}/README.md#{anchor}): {comments[signature[1]]}")
+    return "\n".join([*lines, "", ""])
