@@ -97,8 +97,8 @@ def test_variance_against_all_corners(seed):
     # The least variance is where every record is as near to mu as it can be, for the best mu.
     mus = np.linspace(lo.min(), hi.max(), 20001)
     least = min(np.var(np.repeat(np.clip(mu, lo[:, 0], hi[:, 0]), m)) for mu in mus[:: max(1, 20001 // 4000)])
-    assert row.lower <= least
-    assert row.lower >= least - 1e-5 * (np.ptp(mus) ** 2)
+    assert row.lower <= least + rounding
+    assert row.lower >= least - 1e-5 * (np.ptp(mus) ** 2) - rounding
 
 
 @pytest.mark.parametrize("seed", seeds(10, 200))
