@@ -6,9 +6,12 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: test processes that share processors wait otherwise
 
+import functools
+import itertools
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -16,11 +19,53 @@ import pytest
 
 import duckanon
 from duckanon.bridge import macros
+from tests import profiles
 from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, parse
+
+profiles.register()
+
+schema_numbers = itertools.count()
+
+
+@functools.cache
+def registered() -> duckdb.DuckDBPyConnection:
+    """Return the one database of this process in which everything is registered, which takes half a second."""
+    return duckanon.connect()
+
+
+@contextmanager
+def empty_schema() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Connect to the database of this process, in a schema of one's own.
+
+    Tables, views and macros go with the schema; temporary tables, registered objects and settings with the connection.
+    """
+    schema = f"schema_of_test_{next(schema_numbers)}"
+    connection = registered().cursor()
+    connection.execute(f"CREATE SCHEMA {schema}; USE {schema}").fetchall()
+    try:
+        yield connection
+    finally:
+        connection.close()
+        registered().execute(f"DROP SCHEMA {schema} CASCADE").fetchall()
 
 
 @pytest.fixture
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Connect a test to an empty schema."""
+    with empty_schema() as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Connect all tests of a module to one schema: for properties that replace the tables of the example before."""
+    with empty_schema() as connection:
+        yield connection
+
+
+@pytest.fixture
+def own_con() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database for one test: one that uses cursors, functions of its own, or names of databases and schemas."""
     connection = duckanon.connect()
     yield connection
     connection.close()
@@ -29,10 +74,15 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.fixture(scope="session")
 def adult() -> Iterator[duckdb.DuckDBPyConnection]:
     """UCI Adult as the table adult."""
-    connection = duckanon.connect()
-    connection.execute(f"CREATE TABLE adult AS FROM read_csv('{data_file('adult.csv')}')").fetchall()
-    yield connection
-    connection.close()
+    with empty_schema() as connection:
+        connection.execute(f"CREATE TABLE adult AS FROM read_csv('{data_file('adult.csv')}')").fetchall()
+        yield connection
+
+
+@pytest.fixture
+def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the search for a recoding give up early: for what must hold of any plan, not only of the best."""
+    monkeypatch.setattr("duckanon.generalize.recoding.recode._STEPS", 8)
 
 
 def stock_shell() -> Path | None:
@@ -51,7 +101,9 @@ class SqlTestFile(pytest.File):
         yield SqlTest.from_parent(self, name="python")
         _, requirements = parse(self.path)
         if "python" not in requirements:
-            yield SqlTest.from_parent(self, name="shell")
+            in_shell = SqlTest.from_parent(self, name="shell")
+            in_shell.add_marker("shell")
+            yield in_shell
 
 
 class SqlTest(pytest.Item):
@@ -66,11 +118,8 @@ class SqlTest(pytest.Item):
             init_script.write_text(macros.script(), encoding="utf-8")
             self._check(ShellEngine(binary, init_script), records)
         else:
-            connection = duckanon.connect()
-            try:
+            with empty_schema() as connection:
                 self._check(PythonEngine(connection), records)
-            finally:
-                connection.close()
 
     def _check(self, engine: Engine, records: list) -> None:
         check(self.path, records, engine.run(records))

@@ -12,10 +12,10 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.stats import wasserstein_distance
 
-import duckanon
+from tests.profiles import cheap
 
 QUASI = ["q", "R s", "flag"]
 TYPES = {"q": pa.string(), "R s": pa.int32(), "flag": pa.bool_(), "num": pa.int64(), "txt": pa.string()}
@@ -29,12 +29,6 @@ ROW = st.tuples(
 TABLES = st.lists(ROW, min_size=1, max_size=40)
 COLUMNS = st.lists(st.sampled_from(QUASI), min_size=1, max_size=3, unique=True)
 NULLS = st.sampled_from(["value", "drop"])
-EXAMPLES = settings(max_examples=40, deadline=None)
-
-
-@pytest.fixture(scope="module")
-def shared() -> duckdb.DuckDBPyConnection:
-    return duckanon.connect()
 
 
 def fill(con: duckdb.DuckDBPyConnection, rows: list[tuple]) -> None:
@@ -68,7 +62,6 @@ def refused(con: duckdb.DuckDBPyConnection, query: str) -> bool:
 
 
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS)
-@EXAMPLES
 def test_class_counts(shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str) -> None:
     fill(shared, rows)
     sizes = [len(members) for members in classes(rows, cols, nulls).values()]
@@ -92,7 +85,6 @@ def test_class_counts(shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols
 
 
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS, k=st.integers(2, 6))
-@EXAMPLES
 def test_small_classes_and_their_rows(
     shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str, k: int
 ) -> None:
@@ -106,7 +98,6 @@ def test_small_classes_and_their_rows(
 
 
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS, factor=st.none() | st.sampled_from([1, 3, 1e6]))
-@EXAMPLES
 def test_quasi_identifier(
     shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str, factor: float | None
 ) -> None:
@@ -148,7 +139,6 @@ def ratio(counts: list[int], level: int) -> float:
 
 
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS, sensitive=st.sampled_from(["num", "txt"]))
-@EXAMPLES
 def test_l_diversity(
     shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str, sensitive: str
 ) -> None:
@@ -207,7 +197,6 @@ def closeness(own: list[Any], everyone: list[Any], distance: str) -> float:
     nulls=NULLS,
     choice=st.sampled_from([("num", "auto", "ordered"), ("num", "equal", "equal"), ("txt", "auto", "equal")]),
 )
-@EXAMPLES
 def test_t_closeness(
     shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str, choice: tuple[str, str, str]
 ) -> None:
@@ -239,7 +228,6 @@ def test_t_closeness(
 
 
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS, threshold=st.sampled_from([0.05, 0.2, 0.34]))
-@EXAMPLES
 def test_reidentification_risk(
     shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str, threshold: float
 ) -> None:
@@ -342,8 +330,8 @@ def test_figure_1_is_continuous_and_smooth(con: duckdb.DuckDBPyConnection) -> No
     assert (above - at) / h * n == pytest.approx(1 / math.e, rel=1e-5)
 
 
+@cheap
 @given(alpha=st.floats(1e-6, 1 - 1e-6), population=st.floats(1, 1e10))
-@settings(max_examples=50, deadline=None)
 def test_distinct_for_alpha_inverts(shared: duckdb.DuckDBPyConnection, alpha: float, population: float) -> None:
     query = "SELECT anon.max_unique_fraction(anon.distinct_for_alpha($a::DOUBLE, $n::DOUBLE), $n::DOUBLE)"
     [(back,)] = shared.execute(query, {"a": alpha, "n": population}).fetchall()

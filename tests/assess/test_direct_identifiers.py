@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import duckdb
 import pytest
-
-import duckanon
 
 HITS = {
     "name": """
@@ -157,13 +153,6 @@ BIG = """CREATE TABLE big AS SELECT i AS id, i // 5 AS visit_of, hash(i) % 20000
   FROM range(1000000) AS t(i)"""
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[duckdb.DuckDBPyConnection]:
-    con = duckanon.connect()
-    yield con
-    con.close()
-
-
 def found(con: duckdb.DuckDBPyConnection, table: str, options: str = "") -> list[tuple]:
     return con.execute(
         f"""SELECT column_name, category, evidence, round(match_fraction, 3), sampled_values
@@ -195,11 +184,13 @@ def test_values_that_only_look_alike(shared: duckdb.DuckDBPyConnection) -> None:
 
 @pytest.mark.parametrize("category", HITS)
 def test_names_that_hit(shared: duckdb.DuckDBPyConnection, category: str) -> None:
-    for name in [*HITS[category].split(), *(["Patient Name"] if category == "name" else [])]:
-        shared.execute(
-            f"CREATE OR REPLACE TABLE one AS SELECT NULL::VARCHAR AS {quoted(name)} FROM range(30)"
-        ).fetchall()
-        assert found(shared, "one") == [(name, category, "name", None, 0)]
+    waiting = [*HITS[category].split(), *(["Patient Name"] if category == "name" else [])]
+    while waiting:  # a table's names differ in more than capitals
+        names = list({name.lower(): name for name in waiting}.values())
+        waiting = [name for name in waiting if name not in names]
+        columns = ", ".join(f"NULL::VARCHAR AS {quoted(name)}" for name in names)
+        shared.execute(f"CREATE OR REPLACE TABLE one AS SELECT {columns} FROM range(30)").fetchall()
+        assert found(shared, "one") == [(name, category, "name", None, 0) for name in names]
 
 
 def test_names_that_do_not_hit(shared: duckdb.DuckDBPyConnection) -> None:

@@ -6,17 +6,20 @@ import datetime
 import gc
 import threading
 from collections import Counter
+from collections.abc import Callable
 
 import duckdb
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 import duckanon
 from duckanon.bridge import calls, parcels, registry, slots
 from duckanon.common.declare import Report
 from duckanon.common.imports import imported
+from duckanon.release.baselines import swap
+from tests.profiles import cheap, dear
 
 WHOLE = {
     "TINYINT": (-(2**7), 2**7 - 1),
@@ -115,13 +118,7 @@ def described(con: duckdb.DuckDBPyConnection, query: str) -> list[tuple[str, str
     return [(row[0], row[1]) for row in con.execute(f"DESCRIBE {query}").fetchall()]
 
 
-@pytest.fixture(scope="module")
-def shared() -> duckdb.DuckDBPyConnection:
-    return duckanon.connect()
-
-
 @given(table=tables(), seed=st.none() | st.just(1))
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_table_comes_back_unchanged(shared: duckdb.DuckDBPyConnection, table: tuple, seed: int | None) -> None:
     columns, rows = table
     fill(shared, columns, rows)
@@ -135,18 +132,15 @@ def test_any_table_comes_back_unchanged(shared: duckdb.DuckDBPyConnection, table
 
 
 @pytest.mark.parametrize("column_type", sorted(TYPES))
-def test_every_type_travels(shared: duckdb.DuckDBPyConnection, column_type: str) -> None:
+@dear  # for the number of types
+@given(data=st.data())
+def test_every_type_travels(shared: duckdb.DuckDBPyConnection, column_type: str, data: st.DataObject) -> None:
     """Each type by itself, so that none depends on being drawn."""
-
-    @given(values=st.lists(st.none() | TYPES[column_type], min_size=1, max_size=20))
-    @settings(max_examples=12, deadline=None)
-    def travels(values: list[str | None]) -> None:
-        fill(shared, {"x": column_type}, [(value,) for value in values])
-        there = shared.execute("SELECT x::VARCHAR FROM source ORDER BY ALL").fetchall()
-        back = shared.execute("SELECT x::VARCHAR FROM anon._identity('source', ['x']) ORDER BY ALL").fetchall()
-        assert back == there
-
-    travels()
+    values = data.draw(st.lists(st.none() | TYPES[column_type], min_size=1, max_size=20))
+    fill(shared, {"x": column_type}, [(value,) for value in values])
+    there = shared.execute("SELECT x::VARCHAR FROM source ORDER BY ALL").fetchall()
+    back = shared.execute("SELECT x::VARCHAR FROM anon._identity('source', ['x']) ORDER BY ALL").fetchall()
+    assert back == there
 
 
 def test_more_rows_than_a_vector_and_several_threads(con: duckdb.DuckDBPyConnection) -> None:
@@ -167,26 +161,31 @@ def test_a_seed_means_the_same_order_whatever_the_scan_did(con: duckdb.DuckDBPyC
     assert releases[0] == releases[1] == releases[2]
 
 
-@pytest.mark.slow
-def test_swapping_is_uniform(con: duckdb.DuckDBPyConnection) -> None:
+def check_uniform(draw: Callable[[int], tuple], draws: int = 720) -> None:
     """Over many releases of three rows, all 36 pairs of orders come up, evenly (chi-square, 35 degrees of freedom)."""
-    con.execute("CREATE TABLE three AS FROM (VALUES (1, 'a'), (2, 'b'), (3, 'c')) AS t(n, s)").fetchall()
-    seen: dict[tuple, int] = {}
-    draws = 720
-    for seed in range(draws):
-        release = tuple(con.execute(f"FROM anon.swap('three', ['n', 's'], seed := {seed})").fetchall())
-        seen[release] = seen.get(release, 0) + 1
+    seen = Counter(draw(seed) for seed in range(draws))
     expected = draws / 36
     assert len(seen) == 36
     assert sum((count - expected) ** 2 / expected for count in seen.values()) < 66.6  # the 99.9 % point
 
 
-def test_calls_on_many_threads_keep_apart(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE big AS SELECT i, -i AS j FROM range(60_000) AS t(i)").fetchall()
+def test_swapping_is_uniform() -> None:
+    three = pa.table({"n": [1, 2, 3], "s": ["a", "b", "c"]})
+    check_uniform(lambda seed: tuple(zip(*swap(three, seed).to_pydict().values(), strict=True)))
+
+
+@pytest.mark.thorough
+def test_swapping_is_uniform_through_the_bridge(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE three AS FROM (VALUES (1, 'a'), (2, 'b'), (3, 'c')) AS t(n, s)").fetchall()
+    check_uniform(lambda seed: tuple(con.execute(f"FROM anon.swap('three', ['n', 's'], seed := {seed})").fetchall()))
+
+
+def test_calls_on_many_threads_keep_apart(own_con: duckdb.DuckDBPyConnection) -> None:
+    own_con.execute("CREATE TABLE big AS SELECT i, -i AS j FROM range(60_000) AS t(i)").fetchall()
     wrong: list[object] = []
 
     def work(number: int) -> None:
-        cursor = con.cursor()
+        cursor = own_con.cursor()
         low, high = number * 5000, number * 5000 + 5000
         query = f"""
             WITH part AS (FROM big WHERE i >= {low} AND i < {high})
@@ -222,11 +221,12 @@ def test_a_function_runs_once_per_call(con: duckdb.DuckDBPyConnection, monkeypat
     monkeypatch.setattr(registry, "identity", noted)
     imported.cache_clear()
     con.execute("CREATE TABLE t AS SELECT i, i AS j, i AS k FROM range(5000) AS t(i)").fetchall()
+    before = len(registry.PARCELS)
     con.execute("CREATE TABLE o AS FROM anon._identity('t', ['i', 'j', 'k'])").fetchall()
     imported.cache_clear()
     assert sizes == [5000]
     assert con.execute("SELECT count(*) FROM o WHERE i = j AND j = k").fetchall() == [(5000,)]
-    assert len(registry.PARCELS) == 0
+    assert len(registry.PARCELS) == before
 
 
 def opened(rows: parcels.Parcels, connection: int, query: int, database: int = 1) -> int:
@@ -280,11 +280,11 @@ def test_databases_share_their_functions() -> None:
     assert registry.functions() is before
 
 
+@cheap
 @given(
     blocks=st.lists(st.lists(st.tuples(st.none() | st.integers(-5, 5), st.none() | TEXT), min_size=1), min_size=1),
     threads=st.integers(1, 3),
 )
-@settings(max_examples=50, deadline=None)
 def test_builders_keep_every_row(blocks: list[list[tuple]], threads: int) -> None:
     """Blocks added to several builders that are merged: the rows are all there, each with its own values."""
     kind = pa.struct([("n", pa.int16()), ("s", pa.string())])

@@ -20,12 +20,12 @@ ROOT = Path(__file__).parent.parent.parent
 LISTED = "SELECT count(*) > 0 FROM anon.functions()"
 
 
-def test_registering_twice_is_harmless(con: duckdb.DuckDBPyConnection) -> None:
-    before = con.execute("FROM anon.functions()").fetchall()
-    assert duckanon.register(con) is con
-    assert con.execute("FROM anon.functions()").fetchall() == before
-    con.execute("CREATE TABLE t AS SELECT 1 AS i").fetchall()
-    assert con.execute("FROM anon.swap('t', ['i'])").fetchall() == [(1,)]
+def test_registering_twice_is_harmless(own_con: duckdb.DuckDBPyConnection) -> None:
+    before = own_con.execute("FROM anon.functions()").fetchall()
+    assert duckanon.register(own_con) is own_con
+    assert own_con.execute("FROM anon.functions()").fetchall() == before
+    own_con.execute("CREATE TABLE t AS SELECT 1 AS i").fetchall()
+    assert own_con.execute("FROM anon.swap('t', ['i'])").fetchall() == [(1,)]
 
 
 def test_default_connection_gets_it() -> None:
@@ -50,12 +50,12 @@ def test_what_nobody_asked_for_is_not_imported(code: str, absent: str) -> None:
     assert done.stdout.strip() == ""
 
 
-def test_cursors_and_threads_see_it(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE t AS SELECT i FROM range(10) AS t(i)").fetchall()
+def test_cursors_and_threads_see_it(own_con: duckdb.DuckDBPyConnection) -> None:
+    own_con.execute("CREATE TABLE t AS SELECT i FROM range(10) AS t(i)").fetchall()
     found: list[object] = []
 
     def look() -> None:
-        cursor = con.cursor()
+        cursor = own_con.cursor()
         found.append(cursor.execute("SELECT count(*) FROM anon.swap('t', ['i'])").fetchall())
         cursor.close()
 
@@ -120,19 +120,19 @@ def test_a_database_called_anon_is_refused(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_tables_by_any_name(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE SCHEMA clinic; CREATE TABLE clinic.visits AS SELECT 1 AS i").fetchall()
-    con.execute('CREATE TABLE "two words" AS SELECT 2 AS i; CREATE TABLE "Größe" AS SELECT 3 AS i').fetchall()
-    con.execute("CREATE TEMP TABLE mine AS SELECT 4 AS i").fetchall()
+def test_tables_by_any_name(own_con: duckdb.DuckDBPyConnection) -> None:
+    own_con.execute("CREATE SCHEMA clinic; CREATE TABLE clinic.visits AS SELECT 1 AS i").fetchall()
+    own_con.execute('CREATE TABLE "two words" AS SELECT 2 AS i; CREATE TABLE "Größe" AS SELECT 3 AS i').fetchall()
+    own_con.execute("CREATE TEMP TABLE mine AS SELECT 4 AS i").fetchall()
     for name, value in (("clinic.visits", 1), ("memory.clinic.visits", 1), ("two words", 2), ("Größe", 3), ("mine", 4)):
-        assert con.execute(f"FROM anon.swap('{name}', ['i'])").fetchall() == [(value,)]
+        assert own_con.execute(f"FROM anon.swap('{name}', ['i'])").fetchall() == [(value,)]
 
 
 def test_macro_files_say_what_they_are() -> None:
+    python_backed = {file.name for file in macros.macro_files() if file.needs_python}
     for file in macros.macro_files():
         assert file.sql.startswith(f"-- anon.{file.name}: "), file.name
-        called = {other.name: other for other in macros.macro_files() if other.name in file.calls}
-        needs = "_anon_" in re.sub(r"--[^\n]*", "", file.sql) or any(other.needs_python for other in called.values())
+        needs = "_anon_" in re.sub(r"--[^\n]*", "", file.sql) or file.calls & python_backed
         assert file.needs_python or not needs, f"{file.name}: the header lacks `-- needs: python`"
         if file.is_public:
             assert f"-- test: tests/{file.stage}/{file.name}.test\n" in file.sql, file.name
@@ -199,25 +199,9 @@ def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_wheel_carries_the_macros(tmp_path: Path) -> None:
-    build = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "--quiet",
-            "--no-deps",
-            "--no-build-isolation",
-            "-w",
-            str(tmp_path),
-            str(ROOT),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "hatchling" in build.stderr and build.returncode:
-        pytest.skip("hatchling is not installed here")
+    pytest.importorskip("hatchling")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    build = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert build.returncode == 0, build.stderr
     wheel = next(tmp_path.glob("*.whl"))
     subprocess.run([sys.executable, "-m", "zipfile", "-e", str(wheel), str(tmp_path / "site")], check=True)

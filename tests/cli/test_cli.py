@@ -37,6 +37,13 @@ def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, st
     return code, printed.out, printed.err
 
 
+@pytest.fixture
+def registered_once(con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the command line work on the test's own connection, instead of registering everything again."""
+    monkeypatch.setattr(duckanon, "connect", lambda *_: con)
+
+
+@pytest.mark.usefixtures("registered_once")
 def test_several_statements_print_their_results(capsys: pytest.CaptureFixture[str]) -> None:
     script = """CREATE TABLE t AS SELECT i FROM range(3) AS t(i); INSERT INTO t VALUES (9);
                 SELECT count(*) AS n FROM t; SELECT 'a;b' AS s"""
@@ -44,12 +51,14 @@ def test_several_statements_print_their_results(capsys: pytest.CaptureFixture[st
     assert (code, out, err) == (0, "n\n4\ns\na;b\n", "")
 
 
+@pytest.mark.usefixtures("registered_once")
 def test_it_stops_at_the_first_error(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = output(capsys, "-c", "SELECT 1 AS a; FROM nope; SELECT 2 AS b", "--format", "csv")
     assert (code, out) == (1, "a\n1\n")
     assert err == "Catalog Error: Table with name nope does not exist!\n"
 
 
+@pytest.mark.usefixtures("registered_once")
 @pytest.mark.parametrize(
     ("output_format", "expected"),
     [
@@ -67,12 +76,14 @@ def test_formats(capsys: pytest.CaptureFixture[str], output_format: str, expecte
         assert json.loads(out)[1] == {"n": None, 'a "b"': "a|b", "d": None}
 
 
+@pytest.mark.usefixtures("registered_once")
 def test_json_of_nested_and_wide_values(capsys: pytest.CaptureFixture[str]) -> None:
     query = "SELECT [1, NULL] AS l, {'k': 'v'} AS s, 12345678901234567890::UBIGINT AS u, 0.5 AS x, true AS b"
     _, out, _ = output(capsys, "-c", query, "--format", "json")
     assert json.loads(out) == [{"l": [1, None], "s": {"k": "v"}, "u": 12345678901234567890, "x": 0.5, "b": True}]
 
 
+@pytest.mark.usefixtures("registered_once")
 def test_the_table_is_duckdbs_own(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = output(capsys, "-c", "SELECT 42 AS answer")
     assert "┌────────┐" in out
@@ -94,6 +105,7 @@ def test_run_a_file_with_a_database(tmp_path: Path, capsys: pytest.CaptureFixtur
     )
 
 
+@pytest.mark.usefixtures("registered_once")
 def test_run_with_its_statements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script = tmp_path / "job.sql"
     script.write_text("-- one\nSELECT 1 AS a;\nSELECT 2 AS b;\n", encoding="utf-8")
@@ -151,6 +163,7 @@ WRONG = {
 }
 
 
+@pytest.mark.usefixtures("registered_once")
 @pytest.mark.parametrize("query", WRONG)
 def test_wrong_calls_answer_with_one_sentence(capsys: pytest.CaptureFixture[str], query: str) -> None:
     code, _, err = output(
@@ -179,11 +192,16 @@ def test_wrong_calls_answer_with_one_sentence(capsys: pytest.CaptureFixture[str]
         (["run", "x.sql", "--nope"], "--nope"),
     ],
 )
-def test_wrong_command_lines(arguments: list[str], expected: str) -> None:
-    done = command(*arguments)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert expected in done.stderr
+def test_wrong_command_lines(capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str) -> None:
+    code, out, err = output(capsys, *arguments)
+    assert (code, out) == (1, "")
+    assert expected in err
+    assert len(err.splitlines()) == 1
+
+
+def test_the_exit_code_is_that_of_the_process() -> None:
+    done = command("frobnicate")
+    assert (done.returncode, done.stdout) == (1, "")
     assert len(done.stderr.splitlines()) == 1
 
 

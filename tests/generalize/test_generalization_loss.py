@@ -9,10 +9,9 @@ from typing import Any
 import duckdb
 import hypothesis.strategies as st
 import pyarrow as pa
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
-import duckanon
+from tests.profiles import dear
 from tests.sqltest import data_file
 
 WORDS = ["aa", "ab", "b", "ca", None]
@@ -27,11 +26,6 @@ LABELS = {  # of the text column: what each stands for, None for NULL
 }
 CUTS = st.lists(st.integers(-6, 26), min_size=1, max_size=4, unique=True)
 NUMBERS = st.lists(st.one_of(st.none(), st.integers(-5, 25)), min_size=1, max_size=30)
-
-
-@pytest.fixture(scope="module")
-def shared() -> duckdb.DuckDBPyConnection:
-    return duckanon.connect()
 
 
 def fill(con: duckdb.DuckDBPyConnection, name: str, columns: dict[str, pa.Array]) -> None:
@@ -62,8 +56,8 @@ def median_costs(values: list[float], bucket_of: list[Any]) -> tuple[int, float]
     return cost, error / largest if largest else 0.0
 
 
+@dear
 @given(numbers=NUMBERS, cuts=CUTS, drop=st.integers(0, 3), whole=st.booleans())
-@settings(max_examples=40, deadline=None)
 def test_ranges(
     shared: duckdb.DuckDBPyConnection, numbers: list[int | None], cuts: list[int], drop: int, whole: bool
 ) -> None:
@@ -118,9 +112,8 @@ def test_ranges(
             assert math.isclose(got["x"]["error_ratio"], error, abs_tol=1e-9)
 
 
-@pytest.mark.slow
+@dear
 @given(groups=st.lists(st.lists(st.integers(-50, 50), min_size=1, max_size=6), min_size=1, max_size=5))
-@settings(max_examples=30, deadline=None)
 def test_medians(shared: duckdb.DuckDBPyConnection, groups: list[list[int]]) -> None:
     """Sorted numbers cut into groups, each released as its lower median: matched by rank, ties may be cut."""
     values = sorted(x for group in groups for x in group)
@@ -139,12 +132,11 @@ def test_medians(shared: duckdb.DuckDBPyConnection, groups: list[list[int]]) -> 
     assert got["ncp"] == 0
 
 
-@pytest.mark.slow
+@dear
 @given(
     words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=20),
     labels=st.lists(st.sampled_from([*LABELS, "other"]), max_size=20),
 )
-@settings(max_examples=40, deadline=None)
 def test_categories(shared: duckdb.DuckDBPyConnection, words: list[str | None], labels: list[str | None]) -> None:
     present = set(words)
     usable = {label for label, meant in LABELS.items() if meant & present or label in ("*", None)}
@@ -179,30 +171,28 @@ def test_arx_on_adult(adult: duckdb.DuckDBPyConnection) -> None:
         "workclass": 1,
         "occupation": 2,
     }
-    cursor = adult.cursor()
-    cursor.execute(
+    adult.execute(
         "CREATE OR REPLACE TEMP TABLE complete AS FROM adult WHERE '?' NOT IN (workclass, occupation, native_country)"
     ).fetchall()
     joins, labels = [], []
     for name, level in levels.items():
         path = data_file(f"adult_hierarchies/adult_hierarchy_{name.replace('_', '-')}.csv")
-        cursor.execute(
+        adult.execute(
             f"CREATE OR REPLACE TEMP TABLE tree_{name} AS "
             f"FROM read_csv('{path}', delim = ';', header = false, all_varchar = true)"
         ).fetchall()
         joins.append(f"JOIN tree_{name} ON tree_{name}.column0 = complete.{name}::VARCHAR")
         labels.append(f"tree_{name}.column{level} AS {name}")
-    cursor.execute(
+    adult.execute(
         f"""CREATE OR REPLACE TEMP TABLE kept AS SELECT * EXCLUDE (size)
             FROM (SELECT *, count(*) OVER (PARTITION BY {", ".join(levels)}) AS size
                   FROM (SELECT {", ".join(labels)} FROM complete {" ".join(joins)})) WHERE size >= 10"""
     ).fetchall()
     hierarchies = "MAP {" + ", ".join(f"'{name}': 'tree_{name}'" for name in levels) + "}"
-    result = cursor.execute(
+    result = adult.execute(
         f"FROM anon.generalization_loss('complete', 'kept', {list(levels)}, k := 10, hierarchies := {hierarchies})"
     ).fetchall()
     columns = {row[0]: row for row in result}
     assert round(columns[None][2], 3) == 0.344
     assert columns[None][-1] == 1484
     assert columns["occupation"][2] == 1
-    cursor.close()

@@ -12,25 +12,17 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from duckanon.common import labels
 from duckanon.common.values import numbers
 from duckanon.generalize import budgets
+from tests.profiles import cheap, dear
 from tests.sqltest import data_file
 
 Connection = duckdb.DuckDBPyConnection
-quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-unshrunk = settings(  # each example takes a second: a failure is shown as it was found
-    max_examples=20,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-)
 
 
 def rows(con: Connection, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
@@ -63,7 +55,6 @@ def test_the_probability_is_the_binomial_tail(con: Connection, population: float
     assert bound <= exact
 
 
-@quick
 @given(
     budget=st.floats(1, 1e9),
     columns=st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20)), min_size=1, max_size=6),
@@ -124,7 +115,6 @@ def group_cost(group: list[int], cost: str) -> float:
     return half if cost == "center" else half * len(group)
 
 
-@quick
 @given(
     values=st.lists(st.integers(-20, 20), min_size=1, max_size=11),
     k=st.integers(1, 5),
@@ -178,7 +168,7 @@ def test_sampled_cuts_are_where_the_bound_says(con: Connection) -> None:
     assert paper_misses > 30
 
 
-@quick
+@cheap
 @given(st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=2, unique=True))
 def test_readable_cuts_part_the_same_values(pair: list[float]) -> None:
     low, high = sorted(pair)
@@ -244,6 +234,7 @@ def test_example_7_as_a_plan(con: Connection) -> None:
     assert math.prod(after for _, after in found.values()) <= value(con, "SELECT anon.distinct_budget(3e8, 100)")
 
 
+@pytest.mark.usefixtures("short_search")
 def test_a_stored_plan_gives_the_same_labels_next_month(con: Connection) -> None:
     con.execute("""
         CREATE TABLE march AS
@@ -272,6 +263,7 @@ def test_an_edited_plan_is_applied_as_edited(con: Connection) -> None:
     assert value(con, "SELECT count(*) FROM anon.apply_plan('t', 'plan') WHERE age = 'young'") == 200
 
 
+@pytest.mark.usefixtures("short_search")
 def test_plans_survive_a_file(con: Connection, tmp_path: Any) -> None:
     con.execute("CREATE TABLE t AS SELECT i % 60 AS age, i % 2 AS sex FROM range(600) AS r(i)").fetchall()
     con.execute(f"COPY (FROM anon.plan('t', ['age', 'sex'], 50)) TO '{tmp_path}/plan.parquet'").fetchall()
@@ -310,8 +302,8 @@ def tables(draw: st.DrawFn) -> pa.Table:
     return pa.table(columns).append_column("id", pa.array(range(size)))
 
 
-@pytest.mark.slow
-@unshrunk
+@pytest.mark.usefixtures("short_search")
+@dear
 @given(table=tables(), k=st.integers(2, 8), fraction=st.sampled_from([0.0, 0.01, 0.2]))
 def test_every_class_has_k_rows_and_the_rows_add_up(con: Connection, table: pa.Table, k: int, fraction: float) -> None:
     con.register("arrow_table", table)
@@ -348,8 +340,8 @@ def test_every_class_has_k_rows_and_the_rows_add_up(con: Connection, table: pa.T
         assert said == dict(Counter(row[place] for row in coarse.values()))
 
 
-@pytest.mark.slow
-@unshrunk
+@pytest.mark.usefixtures("short_search")
+@dear
 @given(table=tables(), k=st.integers(2, 8), people=st.sampled_from([100, 1000, 10**6]))
 def test_with_a_population_the_budget_is_kept_and_no_row_is_lost(
     con: Connection, table: pa.Table, k: int, people: int
@@ -364,6 +356,7 @@ def test_with_a_population_the_budget_is_kept_and_no_row_is_lost(
     assert math.prod(taken) <= max(1, budgets.distinct_budget(people, k, 0.1))
 
 
+@pytest.mark.usefixtures("short_search")
 def test_names_that_need_quotes(con: Connection) -> None:
     con.execute("""
         CREATE TABLE "my table" AS
@@ -375,12 +368,13 @@ def test_names_that_need_quotes(con: Connection) -> None:
     assert min(Counter(row[:3] for row in released.fetchall()).values()) >= 10
 
 
+@pytest.mark.usefixtures("short_search")
 def test_the_calendar_and_the_prefixes_are_those_of_the_functions(con: Connection) -> None:
     """Labels inside the fitted range are what anon.generalize_date and anon.generalize_prefix write."""
     con.execute("""
         CREATE TABLE t AS
         SELECT DATE '1930-01-01' + (i * 7 % 25000)::INTEGER AS dob, lpad((i % 900)::VARCHAR, 5, '0') AS zip
-        FROM range(20_000) AS r(i)""").fetchall()
+        FROM range(4000) AS r(i)""").fetchall()
     con.execute("CREATE TABLE plan AS FROM anon.plan('t', ['dob', 'zip'], 20)").fetchall()
     levels = "['day', 'month', 'quarter', 'half-year', 'year', '5 years', 'decade']"
     con.execute("CREATE TABLE twice AS SELECT *, dob AS day, zip AS code FROM t").fetchall()
@@ -407,7 +401,7 @@ ADULT = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("k", "arx"), [(10, 0.344), (5, 0.292)])
 def test_adult_loses_less_than_with_arx(con: Connection, k: int, arx: float) -> None:
     """ARX's best global recoding with the same hierarchies, 5 % of the rows suppressed at most."""

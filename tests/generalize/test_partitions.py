@@ -8,12 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.generalize.partition import search
 from duckanon.generalize.partition.costs import COSTS
 from duckanon.generalize.partition.fit import Partition, optimal_partition, quantile_buckets, quantile_partition
+from tests.profiles import cheap, dear
 
 MODES = {"batches": (1 << 15, 0), "by hand": (1 << 15, 1 << 30), "levels": (0, 0)}
 
@@ -104,7 +105,7 @@ columns = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 9)), min_size=1,
 
 @pytest.mark.parametrize("name", [None, *MODES])
 @pytest.mark.parametrize("cost", COSTS)
-@settings(max_examples=60, deadline=None)
+@dear  # for the number of ways to search
 @given(column=columns, share=st.floats(0, 1), offset=st.sampled_from([0.0, -50.0, 1e6]), batch=st.sampled_from([1, 40]))
 def test_equals_the_best_of_all_partitions(name, cost, column, share, offset, batch):
     values = offset + np.cumsum([gap for gap, _ in column])
@@ -120,7 +121,7 @@ def test_equals_the_best_of_all_partitions(name, cost, column, share, offset, ba
     assert float(total(mine, cost) - best) <= 1e-12 * float(best)
 
 
-@settings(max_examples=100, deadline=None)
+@cheap
 @given(counts=st.lists(st.integers(1, 12), min_size=1, max_size=10), share=st.floats(0, 1))
 def test_the_quantile_partition_has_the_least_rank_difference(counts, share):
     k = 1 + round(share * (min(sum(counts), 30) - 1))
@@ -133,8 +134,8 @@ def test_the_quantile_partition_has_the_least_rank_difference(counts, share):
     assert found.costs.sum() == sum(exact_costs(np.arange(len(counts)), counts, found.starts.tolist(), "ranks"))
 
 
+@cheap
 @given(rows=st.integers(1, 300), share=st.floats(0, 1))
-@settings(deadline=None)
 def test_without_ties_the_sizes_are_those_of_definition_9(rows, share):
     k = 1 + round(share * (rows - 1))
     found = quantile_partition(np.ones(rows, dtype=int), k)
@@ -150,8 +151,8 @@ def test_the_paper_s_example_11():
     assert quantile_partition(np.ones(5, dtype=int), 2).costs.sum() == 3
 
 
+@cheap
 @given(rows=st.integers(1, 200), buckets=st.integers(1, 250))
-@settings(deadline=None)
 def test_buckets_without_ties_differ_by_at_most_one_row(rows, buckets):
     found = quantile_buckets(np.ones(rows, dtype=int), buckets)
     sizes = np.diff(np.append(found.starts, rows))
@@ -159,8 +160,8 @@ def test_buckets_without_ties_differ_by_at_most_one_row(rows, buckets):
     assert sizes.max() - sizes.min() <= 1
 
 
+@cheap
 @given(counts=st.lists(st.integers(1, 20), min_size=1, max_size=30), buckets=st.integers(1, 40))
-@settings(deadline=None)
 def test_buckets_with_ties_cut_at_the_nearest_border(counts, buckets):
     found = quantile_buckets(counts, buckets)
     check_shape(found, counts, 1)
@@ -192,17 +193,17 @@ def sample_counts(rng, ties, size, k):
 @pytest.mark.parametrize("ties", ["none", "light", "heavy"])
 @pytest.mark.parametrize("kind", ["even", "normal", "far", "integers"])
 @pytest.mark.parametrize("cost", COSTS)
-def test_equals_the_plain_program(monkeypatch, cost, kind, ties):
-    rng = np.random.default_rng([len(cost), len(kind), len(ties)])
-    for k in (2, 3, 5, 16, 33):
-        values = sample(rng, kind, 100)
-        counts = sample_counts(rng, ties, len(values), k)
-        best = plain_program(values, counts, k, cost)
-        for name in MODES:
-            force(monkeypatch, name)
-            found = optimal_partition(values, counts, k, cost)
-            check_shape(found, counts, k)
-            assert total(found.costs, cost) == pytest.approx(best, rel=1e-11)
+@pytest.mark.parametrize("k", [3, *(pytest.param(k, marks=pytest.mark.thorough) for k in (2, 5, 16, 33))])
+def test_equals_the_plain_program(monkeypatch, cost, kind, ties, k):
+    rng = np.random.default_rng([len(cost), len(kind), len(ties), k])
+    values = sample(rng, kind, 100)
+    counts = sample_counts(rng, ties, len(values), k)
+    best = plain_program(values, counts, k, cost)
+    for name in MODES:
+        force(monkeypatch, name)
+        found = optimal_partition(values, counts, k, cost)
+        check_shape(found, counts, k)
+        assert total(found.costs, cost) == pytest.approx(best, rel=1e-11)
 
 
 @pytest.mark.parametrize("rows", [63, 64, 65, 129])
@@ -223,7 +224,7 @@ def test_every_k(mode, rows):
 
 
 @pytest.mark.parametrize("cost", COSTS)
-@pytest.mark.parametrize("k", [2, 5, 90, 130, 700])
+@pytest.mark.parametrize("k", [5, 130, *(pytest.param(k, marks=pytest.mark.thorough) for k in (2, 90, 700))])
 def test_all_ways_to_search_agree_on_many_rows(monkeypatch, cost, k):
     rng = np.random.default_rng(k)
     values = np.unique(rng.lognormal(0, 2, size=6000))

@@ -7,11 +7,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.generalize.recoding.columns import Column, Flat, Levels, Ordered, Tree
 from duckanon.generalize.recoding.recode import Recoding, recode
+from tests.profiles import dear, seeds
 
 
 def leaves_of(column):
@@ -235,8 +236,7 @@ def optimum(counts, columns, k, limit):
     return best
 
 
-@pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@dear
 @given(st.integers(0, 10**9))
 def test_results_are_allowed_feasible_and_measured_right(seed):
     rng = np.random.default_rng(seed)
@@ -248,10 +248,10 @@ def test_results_are_allowed_feasible_and_measured_right(seed):
         check(counts, columns, k, limit)
 
 
-@pytest.mark.slow
-def test_close_to_the_optimum_on_tiny_tables():
+@pytest.mark.parametrize("tables", [5, pytest.param(200, marks=pytest.mark.thorough)])
+def test_close_to_the_optimum_on_tiny_tables(tables):
     gaps = []
-    for seed in range(30):
+    for seed in range(tables):
         counts, columns, k, limit = random_case(np.random.default_rng(seed))
         reached = recode(counts, columns, k, limit).gcp
         best = optimum(counts, columns, k, limit)
@@ -283,7 +283,7 @@ def adult_like(rng, rows):
     return np.ones(rows, dtype=np.int64), columns, levels
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(2, 30))
 @pytest.mark.parametrize("share", [0, 0.05])
 def test_not_worse_than_the_best_full_domain_recoding(seed, share):
     counts, columns, levels = adult_like(np.random.default_rng(seed), 400)

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.matrix.encoding import refuse_too_few
 from duckanon.matrix.fit import fit
 from duckanon.matrix.sources import open_source
+from tests.profiles import cheap
 
 OTHER = pa.array(["x", "y", "z"] * 100)
 
@@ -68,8 +69,8 @@ def exact_columns(draw: st.DrawFn) -> pa.Array:
     return pa.array(numbers, pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
 
 
+@cheap
 @given(exact_columns())
-@settings(max_examples=30, deadline=None)
 def test_whole_steps_come_back_exactly(column: pa.Array) -> None:
     if len(column.unique()) == 1:
         with pytest.raises(ValueError, match=r"column .v. has the same value in every row"):
@@ -82,8 +83,8 @@ def test_whole_steps_come_back_exactly(column: pa.Array) -> None:
             assert round_trip(blanked, log=[], nulls="category").equals(blanked)
 
 
+@cheap
 @given(st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=30, unique=True), st.integers(-3, 6))
-@settings(max_examples=30, deadline=None)
 def test_doubles_come_back_with_their_decimals(numbers: list[int], decimals: int) -> None:
     values = [number / 10**decimals if decimals >= 0 else number * 10.0**-decimals for number in numbers]
     column = pa.array(picks(values, 100))

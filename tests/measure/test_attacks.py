@@ -9,13 +9,14 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.stats import binomtest
 from sklearn.metrics import roc_auc_score
 
 from duckanon.measure.attacks import inference, matching, rates, singling_out
 from duckanon.privacy.equal_rows import distinct_rows
 from duckanon.privacy.ties import tied_nearest
+from tests.profiles import cheap
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -30,8 +31,8 @@ def brute_ties(query: np.ndarray, points: np.ndarray) -> set[int]:
     return {place for place, gap in enumerate(gaps) if gap <= min(gaps) * (1 + 1e-9)}
 
 
+@cheap
 @given(seed=SEEDS, rows=st.integers(1, 40), width=st.integers(0, 4))
-@settings(max_examples=30, deadline=None)
 def test_distinct_rows(seed: int, rows: int, width: int) -> None:
     matrix = few_values(np.random.default_rng(seed), rows, width)
     matrix[matrix == 0] *= np.random.default_rng(seed).choice([1, -1])  # -0 is 0
@@ -43,8 +44,8 @@ def test_distinct_rows(seed: int, rows: int, width: int) -> None:
     assert all(seen.index(seen[place]) == place for place in places)
 
 
+@cheap
 @given(seed=SEEDS, queries=st.integers(1, 15), points=st.integers(1, 40), width=st.integers(0, 3))
-@settings(max_examples=30, deadline=None)
 def test_tied_nearest(seed: int, queries: int, points: int, width: int) -> None:
     random = np.random.default_rng(seed)
     asked, given_points = few_values(random, queries, width), few_values(random, points, width)
@@ -62,8 +63,8 @@ def matched(original: np.ndarray, released: np.ndarray, **more: object) -> dict[
     return matching.matching_attack(original, released, **more).to_pylist()[0]  # type: ignore[arg-type]
 
 
+@cheap
 @given(seed=SEEDS, rows=st.integers(3, 25), width=st.integers(1, 3), extra=st.integers(-2, 5))
-@settings(max_examples=30, deadline=None)
 def test_matching_by_key(seed: int, rows: int, width: int, extra: int) -> None:
     """Records without an image, with several, and rows of nobody; ties on nearly every distance."""
     random = np.random.default_rng(seed)
@@ -126,8 +127,8 @@ def test_matching_group_means() -> None:
     assert got["distance_auc"] == pytest.approx(0.5, abs=1e-9)
 
 
+@cheap
 @given(seed=SEEDS, rows=st.integers(2, 30))
-@settings(max_examples=30, deadline=None)
 def test_auc(seed: int, rows: int) -> None:
     random = np.random.default_rng(seed)
     values, right = random.integers(0, 5, rows).astype(float), random.integers(0, 2, rows)
@@ -170,8 +171,8 @@ def test_matching_refuses(more: dict[str, object], sentence: str) -> None:
         matching.matching_attack(**arguments)  # type: ignore[arg-type]
 
 
+@cheap
 @given(attacks=st.integers(1, 500), share=st.floats(0, 1))
-@settings(max_examples=30, deadline=None)
 def test_wilson(attacks: int, share: float) -> None:
     successes = round(share * attacks)
     middle, half = rates.wilson(successes, attacks)
@@ -204,7 +205,6 @@ def people(random: np.random.Generator, rows: int) -> np.ndarray:
 @given(
     seed=SEEDS, rows=st.integers(2, 25), released_rows=st.integers(1, 40), tolerance=st.sampled_from([0.0, 0.05, 0.3])
 )
-@settings(max_examples=30, deadline=None)
 def test_linkage_against_brute_force(seed: int, rows: int, released_rows: int, tolerance: float) -> None:
     random = np.random.default_rng(seed)
     original, released, control = people(random, rows), people(random, released_rows), people(random, 5)
@@ -285,7 +285,6 @@ def brute_counts(matrix: np.ndarray, predicates: singling_out.Predicates) -> lis
 
 
 @given(seed=SEEDS, rows=st.integers(1, 40), other=st.integers(1, 40), width=st.integers(1, 4))
-@settings(max_examples=30, deadline=None)
 def test_predicates_against_brute_force(seed: int, rows: int, other: int, width: int) -> None:
     random = np.random.default_rng(seed)
     released, asked = few_values(random, rows, 4) * 7, few_values(random, other, 4) * 7

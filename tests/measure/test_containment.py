@@ -9,9 +9,9 @@ import duckdb
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 
-import duckanon
+from tests.profiles import dear
 
 WORDS = ["aa", "ab", "b", "ca", None]
 LABELS = {
@@ -43,19 +43,14 @@ TYPES = [pa.string(), pa.int64(), pa.int32()]
 SHOWN_TYPES = [pa.string(), pa.string(), pa.struct([("lo", pa.int32()), ("hi", pa.int32())])]
 
 
-@pytest.fixture(scope="module")
-def shared() -> duckdb.DuckDBPyConnection:
-    return duckanon.connect()
-
-
 def fill(con: duckdb.DuckDBPyConnection, name: str, rows: list[Any], types: list[pa.DataType], names: str) -> None:
     columns = [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(types)]
     con.register("random_table", pa.table(columns, names=list(names)))
     con.execute(f"CREATE OR REPLACE TABLE {name} AS FROM random_table").fetchall()
 
 
+@dear
 @given(people=PEOPLE, others=PEOPLE, shown=ROWS)
-@settings(max_examples=8, deadline=None, phases=[Phase.generate])
 def test_against_brute_force(
     shared: duckdb.DuckDBPyConnection, people: list[Any], others: list[Any], shown: list[Any]
 ) -> None:
@@ -108,13 +103,12 @@ def check(found: Any, counts: list[int]) -> None:
     assert found[2:] == (at_risk, at_risk / len(risks), counts.count(0))
 
 
+@dear
 @given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=8))
-@settings(max_examples=2, deadline=None, phases=[Phase.generate])
 def test_recoding_is_the_class_size(shared: duckdb.DuckDBPyConnection, sizes: list[int]) -> None:
     """Where each value has one label, the candidates are the class: the risks of anon.reidentification_risk."""
-    rows = [(place, member) for place, size in enumerate(sizes) for member in range(size)]
-    shared.execute("CREATE OR REPLACE TABLE original (g INTEGER, x INTEGER)").fetchall()
-    shared.executemany("INSERT INTO original VALUES (?, ?)", [[g, 10 * g + x % 10] for g, x in rows])
+    rows = [(place, 10 * place + member % 10) for place, size in enumerate(sizes) for member in range(size)]
+    fill(shared, "original", rows, [pa.int32(), pa.int32()], "gx")
     shared.execute(
         "CREATE OR REPLACE TABLE released AS SELECT g, format('[{}, {})', x // 10 * 10, x // 10 * 10 + 10) AS x "
         "FROM original"
@@ -131,6 +125,7 @@ def test_recoding_is_the_class_size(shared: duckdb.DuckDBPyConnection, sizes: li
             assert got[1:5] == pytest.approx(row[1:5], nan_ok=True)
 
 
+@dear
 @given(
     rows=st.integers(30, 400),
     k=st.integers(2, 12),
@@ -138,7 +133,6 @@ def test_recoding_is_the_class_size(shared: duckdb.DuckDBPyConnection, sizes: li
     ties=st.sampled_from([3, 50, 100_000]),
     seed=st.floats(-1, 1),
 )
-@settings(max_examples=6, deadline=None, phases=[Phase.generate])
 def test_boxes(shared: duckdb.DuckDBPyConnection, rows: int, k: int, box: str, ties: int, seed: float) -> None:
     """Every record is in its own box, which k records share: nobody has fewer than k candidates."""
     shared.execute("SELECT setseed(?)", [seed]).fetchall()
@@ -156,8 +150,8 @@ def test_boxes(shared: duckdb.DuckDBPyConnection, rows: int, k: int, box: str, t
     assert min(row[-1] for row in found) >= k
 
 
+@dear
 @given(seed=st.floats(-1, 1), narrow=st.floats(0, 1), width=st.sampled_from([2, 10, 40]))
-@settings(max_examples=4, deadline=None, phases=[Phase.generate])
 def test_many_overlaps(shared: duckdb.DuckDBPyConnection, seed: float, narrow: float, width: int) -> None:
     """Narrow and wide intervals and sets, as many as different values: what is cut into buckets, and what is not."""
     shared.execute("SELECT setseed(?)", [seed]).fetchall()

@@ -11,27 +11,26 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
-import duckanon
 from duckanon.measure.queries import answers as module
 from duckanon.measure.queries.columns import query_column
 from duckanon.measure.queries.labels import meanings_of
+from tests.profiles import dear
 
 COLUMNS = "['age', 'zip', 'job']"
 
 
 @pytest.fixture(scope="module")
-def shared() -> duckdb.DuckDBPyConnection:
-    con = duckanon.connect()
-    con.execute("SELECT setseed(0.4)").fetchall()
-    con.execute(
+def people(shared: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    shared.execute("SELECT setseed(0.4)").fetchall()
+    shared.execute(
         """CREATE TABLE original AS SELECT 18 + (50 * random() * random())::INTEGER AS age, 20 + 10 * random() AS bmi,
                lpad((2000 + 400 * random() * random())::INTEGER::VARCHAR, 5, '0') AS zip,
                ['cook', 'nurse', 'judge', 'clerk', 'smith'][1 + (4.9 * random() * random())::INTEGER] AS job
            FROM range(400)"""
     ).fetchall()
-    return con
+    return shared
 
 
 def of_age(label: str) -> Callable[[float], bool]:
@@ -76,6 +75,7 @@ def expected_counts(original: pa.Table, released: pa.Table, asked: dict[str, Any
     return counts
 
 
+@pytest.mark.usefixtures("short_search")
 @pytest.mark.parametrize(
     ("columns", "release"),
     [
@@ -92,14 +92,14 @@ def expected_counts(original: pa.Table, released: pa.Table, asked: dict[str, Any
     ],
 )
 def test_generalized_against_counting_rows(
-    shared: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, columns: str, release: str
+    people: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, columns: str, release: str
 ) -> None:
-    shared.execute(f"CREATE OR REPLACE TABLE released AS FROM {release}").fetchall()
+    people.execute(f"CREATE OR REPLACE TABLE released AS FROM {release}").fetchall()
     original, released = (
-        shared.sql(f"SELECT COLUMNS({columns}) FROM {name}").to_arrow_table() for name in ("original", "released")
+        people.sql(f"SELECT COLUMNS({columns}) FROM {name}").to_arrow_table() for name in ("original", "released")
     )
     call = f"SELECT anon._label_meanings('test', 'original', 'released', {columns}, NULL)"
-    meanings = meanings_of(shared.execute(call).fetchall()[0][0])
+    meanings = meanings_of(people.execute(call).fetchall()[0][0])
     asked, counts = {}, []
 
     def spied_column(name: str, *arguments: Any) -> Any:
@@ -124,12 +124,12 @@ def test_generalized_against_counting_rows(
     assert 0 < report[0]["mean_relative_error"] == pytest.approx(np.mean(errors))
 
 
+@dear
 @given(
     st.lists(st.tuples(st.integers(-5, 30), st.sampled_from(["aa", "ab", "b", None])), min_size=1, max_size=20),
     st.integers(1, 30),
     st.integers(0, 9),
 )
-@settings(max_examples=6, deadline=None)
 def test_itself_and_everything(
     shared: duckdb.DuckDBPyConnection, rows: list[tuple[int, str | None]], size: int, seed: int
 ) -> None:

@@ -3,13 +3,14 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.measure.queries import answers as module
 from duckanon.measure.queries.answers import query_utility
 from duckanon.measure.queries.columns import query_column
 from duckanon.measure.queries.labels import Meaning
+from tests.profiles import cheap
 
 
 def column(values, kind=None) -> pa.ChunkedArray:
@@ -36,7 +37,7 @@ cells = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@cheap
 @given(values, values, cells, st.booleans(), st.integers(0, 99))
 def test_ranges(original, released, intervals, whole, seed):
     kind = pa.int64() if whole else pa.float64()

@@ -5,7 +5,7 @@ import datetime
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -13,6 +13,7 @@ from duckanon.matrix.pairs import paired
 from duckanon.measure.declared import UTILITY
 from duckanon.measure.two_samples import ks_distance, ks_test
 from duckanon.measure.utility.statistics import utility
+from tests.profiles import cheap
 
 
 def rows(found: pa.Table, statistic: str) -> dict[tuple[str, str | None], dict]:
@@ -115,7 +116,7 @@ def test_columns_without_values():
 samples = st.lists(st.integers(0, 5) | st.floats(-2, 8, width=16), min_size=2, max_size=20).map(sorted)
 
 
-@settings(max_examples=30, deadline=None)
+@cheap
 @given(samples, samples)
 def test_ks(first, second):
     expected = stats.ks_2samp(first, second, method="asymp")

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon.privacy.neighbours
 from duckanon.privacy.equal_rows import distinct_rows, row_hashes
 from duckanon.privacy.neighbours import nearest
 from duckanon.privacy.prediction import measures
+from tests.profiles import cheap
 
 
 def by_force(queries, points, k, own=None):
@@ -35,7 +36,6 @@ matrices = st.integers(1, 12).flatmap(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(matrices, st.integers(1, 7), st.sampled_from([0.0, 1e7, -3e3]), st.sampled_from([1.0, 1e-20, 1e60]))
 def test_brute_force(rows, k, offset, scale):
     queries, points = (np.array(part) * scale + offset for part in rows)
@@ -91,7 +91,7 @@ def test_progress_is_told():
     assert told[-1] == 1
 
 
-@settings(max_examples=30, deadline=None)
+@cheap
 @given(matrices)
 def test_equal_rows(rows):
     points = np.array(rows[1])
@@ -142,7 +142,6 @@ def test_golden_measures():
         measures(rows, rows, 1)
 
 
-@settings(max_examples=20, deadline=None)
 @given(matrices, st.integers(2, 5))
 def test_measures_by_force(rows, k):
     queries, points = (np.array(part) for part in rows)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -12,6 +12,7 @@ from duckanon.privacy.prediction import measures
 from duckanon.privacy.reference_test import privacy_tests, shift
 from duckanon.privacy.repair import repair, screened
 from duckanon.privacy.self_check import check
+from tests.profiles import cheap
 
 
 def people(random, rows):
@@ -58,7 +59,7 @@ def tiny_clusters(rows, random, size=15):
 values = st.lists(st.integers(0, 6).map(float), min_size=2, max_size=40)
 
 
-@settings(max_examples=30, deadline=None)
+@cheap
 @given(values, st.randoms(use_true_random=False))
 def test_shift_is_the_one_sided_statistic(reference, random):
     release = np.array([max(0.0, value - random.randint(0, 2)) for value in reference])
@@ -93,8 +94,7 @@ def results(tests):
     return {test.name: test for test in tests}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("with_reference", [True, False])
+@pytest.mark.parametrize("with_reference", [True, pytest.param(False, marks=pytest.mark.thorough)])
 def test_accepted_and_refused(with_reference):
     random = np.random.default_rng(11)
     rows, other, fresh, holdout = (people(random, 2000) for _ in range(4))
@@ -155,7 +155,7 @@ def test_sample_and_refusals():
 small = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=15)
 
 
-@settings(max_examples=30, deadline=None)
+@cheap
 @given(small, small, small)
 def test_copies_by_force(original, released, reference):
     codes = row_codes(*(np.array(rows, float) for rows in (original, released, reference)))
@@ -181,7 +181,7 @@ def test_rate_limits_hold_for_honest_counts():
     assert rate(0, 0, 0, 0, 0.99).passed
 
 
-@settings(max_examples=30, deadline=None)
+@cheap
 @given(st.integers(1, 200), st.integers(1, 60))
 def test_parts_cover_all_rows(rows, size):
     drawn = parts(rows, size, np.random.default_rng(0))
@@ -199,7 +199,7 @@ def test_isolated_and_near_copies():
     assert (found.value, found.reference) == (2 / 5, 0.0)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_checks_of_honest_releases():
     alarms = []
     for seed in range(6):
@@ -221,7 +221,7 @@ def test_checks_of_honest_releases():
     assert set(alarms) == {""}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_checks_and_repairs():
     random = np.random.default_rng(4)
     rows, fresh = people(random, 2000), people(random, 2000)

@@ -8,18 +8,13 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.profiles import dear
 from tests.sqltest import data_file
 
 Connection = duckdb.DuckDBPyConnection
-slow = settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-)
 
 
 def rows(con: Connection, query: str) -> list[tuple[Any, ...]]:
@@ -34,7 +29,7 @@ PAIRS = """
     UNION ALL SELECT 'correlation', ['{0}', '{1}'], corr({0}, {1}) FROM t"""
 
 
-@slow
+@dear
 @given(
     values=st.lists(st.tuples(st.integers(-50, 50), st.floats(-1e3, 1e3)), min_size=10, max_size=80),
     k=st.integers(2, 10),
@@ -105,7 +100,7 @@ def test_asking_for_one_covariance_of_four_columns_makes_it_four_times_sharper(c
     assert widths[0] > 4 * widths[1]
 
 
-@pytest.mark.parametrize("k", [5, 50])
+@pytest.mark.parametrize("k", [50, pytest.param(5, marks=pytest.mark.thorough)])
 def test_nhanes_lies_in_its_intervals(con: Connection, k: int) -> None:
     con.execute(f"CREATE TABLE t AS FROM '{data_file('nhanes.parquet')}'").fetchall()
     cols = [name for name, kind, *_ in rows(con, "DESCRIBE t") if kind == "DOUBLE"][:3]

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from duckanon.boxes.shaping import Statistic
 from duckanon.boxes.theory import halfwidths, optimal_uncertainty, uncertainty_at
+from tests.profiles import cheap
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_golden_cases(a, rho, k, l, epsilon, expected, total):  # noqa: E741
 positive = st.floats(0.05, 20)
 
 
-@settings(max_examples=60, deadline=None)
+@cheap
 @given(st.lists(st.tuples(positive, st.floats(0, 1)), min_size=1, max_size=4), positive, st.integers(2, 9))
 def test_halfwidths_against_a_solver(columns, rho, k):
     a, epsilon = np.array(columns).T

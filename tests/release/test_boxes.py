@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon.boxes.parts
@@ -13,6 +13,7 @@ from duckanon.boxes.ends import rounded_outward
 from duckanon.boxes.make import Boxes, make_boxes
 from duckanon.boxes.shaping import Statistic
 from duckanon.boxes.theory import uncertainty_at
+from tests.profiles import cheap
 
 
 def table(values: np.ndarray) -> dict[str, np.ndarray]:
@@ -63,7 +64,6 @@ tables = st.integers(1, 3).flatmap(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(tables, st.integers(2, 4), st.sampled_from(["mean", "variance", None]), st.randoms(use_true_random=False))
 def test_promises(rows, k, kind, random):
     columns = table(rows)
@@ -82,7 +82,6 @@ def test_promises(rows, k, kind, random):
         )
 
 
-@settings(max_examples=40, deadline=None)
 @given(tables, st.integers(2, 3), st.sampled_from([0.0, 0.5, 1.0, 2.0]))
 def test_diversity_by_brute_force(rows, l, epsilon):  # noqa: E741
     columns = table(rows)
@@ -97,7 +96,7 @@ def test_diversity_by_brute_force(rows, l, epsilon):  # noqa: E741
         assert spread(np.unique(values)[:14], epsilon) >= l
 
 
-@settings(max_examples=60, deadline=None)
+@cheap
 @given(st.lists(st.lists(numbers, min_size=1, max_size=9), min_size=1, max_size=5), st.sampled_from([0.0, 0.25, 1, 3]))
 def test_spread_counts(segments, epsilon):
     sizes = np.array([len(s) for s in segments])
@@ -106,15 +105,16 @@ def test_spread_counts(segments, epsilon):
     assert got.tolist() == [spread(np.array(s), epsilon) for s in segments]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("l", [1, 3])
-def test_large_table_in_parts(monkeypatch, l):  # noqa: E741
+@pytest.mark.parametrize(
+    ("rows", "l"), [(2000, 1), (2000, 3), *(pytest.param(6000, few, marks=pytest.mark.thorough) for few in (1, 3))]
+)
+def test_large_table_in_parts(monkeypatch, rows, l):  # noqa: E741
     random = np.random.default_rng(3)
     values = np.stack(
         [
-            random.normal(size=6000),
-            random.integers(0, 12, 6000),
-            random.lognormal(size=6000) * (random.random(6000) < 0.4),
+            random.normal(size=rows),
+            random.integers(0, 12, rows),
+            random.lognormal(size=rows) * (random.random(rows) < 0.4),
         ],
         axis=1,
     )
@@ -126,10 +126,10 @@ def test_large_table_in_parts(monkeypatch, l):  # noqa: E741
     )
     check(boxes, columns, 8)
     assert disjoint(boxes)
-    assert len(boxes.counts) > 300 / l
+    assert len(boxes.counts) > rows / 20 / l
     for b in range(len(boxes.counts)):
         assert all(len(np.unique(column[boxes.box == b])) >= l for column in columns.values())
-    order = random.permutation(6000)
+    order = random.permutation(rows)
     again = make_boxes(
         table(values[order]),
         8,
@@ -206,10 +206,10 @@ def test_extreme_values():
     assert disjoint(boxes)
 
 
-@pytest.mark.slow
-def test_thorough_is_never_worse_and_repeatable():
+@pytest.mark.parametrize("rows", [200, pytest.param(300, marks=pytest.mark.thorough)])
+def test_thorough_is_never_worse_and_repeatable(rows):
     random = np.random.default_rng(6)
-    columns = table(np.exp(random.normal(size=(300, 3))))
+    columns = table(np.exp(random.normal(size=(rows, 3))))
     statistics = [Statistic("variance", (name,)) for name in columns]
     shares: list[float] = []
     plain = make_boxes(columns, 10, statistics)
@@ -275,13 +275,19 @@ LIMITS = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [2, 4])
-@pytest.mark.parametrize("kind", ["mean", "variance", "covariance", "correlation"])
-@pytest.mark.parametrize("shape", ["normal", "uniform", "lognormal"])
+SHAPES = ["normal", "uniform", "lognormal"]
+KINDS = ["mean", "variance", "covariance", "correlation"]
+QUICK = {("normal", "variance", 2), ("uniform", "mean", 2), ("lognormal", "covariance", 4)}
+WITHOUT_A_BAR = {("lognormal", "mean", 2)}
+CASES = [
+    pytest.param(*case, marks=() if case in QUICK else pytest.mark.thorough)
+    for case in itertools.product(SHAPES, KINDS, [2, 4])
+    if case not in WITHOUT_A_BAR
+]
+
+
+@pytest.mark.parametrize(("shape", "kind", "n"), CASES)
 def test_ratio_to_the_asymptotic_optimum(shape, kind, n):
-    if (shape, kind) == ("lognormal", "mean") and n == 2:
-        pytest.skip("there is no bar for it")
     size = 100_000
     random = np.random.default_rng(1)
     z = random.random(size=(size, n)) if shape == "uniform" else random.normal(size=(size, n))
@@ -300,6 +306,7 @@ def test_ratio_to_the_asymptotic_optimum(shape, kind, n):
         assert got <= share * mondrian_cost(columns, 10, weights)
 
 
+@pytest.mark.thorough
 def test_one_covariance_of_four_columns():
     columns = table(np.random.default_rng(1).normal(size=(100_000, 4)))
     boxes = make_boxes(columns, 10, [Statistic("covariance", ("c0", "c1"))])
@@ -307,7 +314,7 @@ def test_one_covariance_of_four_columns():
     assert 4 * realised(boxes, columns) <= mondrian_cost(columns, 10, weights)
 
 
-@settings(max_examples=100, deadline=None)
+@cheap
 @given(st.lists(st.tuples(st.floats(-1e12, 1e12), st.just(0.0) | st.floats(1e-9, 1e6)), min_size=1, max_size=5))
 def test_rounding_contains(ends):
     lower = np.array([low for low, _ in ends])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import multivariate_normal, norm, spearmanr
@@ -22,14 +22,12 @@ columns = st.integers(1, 4).flatmap(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(columns)
 def test_shuffling_keeps_every_value(codes: list[np.ndarray]) -> None:
     for index in data_shuffle(codes, np.random.default_rng(0)):
         np.testing.assert_array_equal(np.sort(index), np.arange(len(codes[0])))
 
 
-@settings(max_examples=30, deadline=None)
 @given(columns, st.integers(1, 80))
 def test_drawn_values_are_possible(codes: list[np.ndarray], rows: int) -> None:
     for kind in ("number", "category"):
@@ -46,7 +44,6 @@ def test_drawn_values_are_possible(codes: list[np.ndarray], rows: int) -> None:
                 assert (drawn[~np.isnan(drawn)] <= known.max()).all()
 
 
-@settings(max_examples=30, deadline=None)
 @given(columns)
 def test_latent_correlation_is_possible(codes: list[np.ndarray]) -> None:
     found = latent_correlation(codes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -12,6 +12,7 @@ from duckanon.intervals.choices import contributions
 from duckanon.intervals.dismissal import crisp_threshold, dismissal
 from duckanon.intervals.influence import STATISTICS, influence
 from duckanon.intervals.weights import box_weights, optimal_weights
+from tests.profiles import cheap, seeds
 
 D = [0.1, 0.2, 0.4, 1.0]
 POINTS = np.array([(1, 2), (2, 1), (4, 5), (7, 6), (11, 13)], dtype=float)
@@ -84,7 +85,7 @@ def test_derivatives_against_finite_differences(statistic):
 cases = st.lists(st.tuples(st.integers(0, 20).map(lambda v: v / 7), st.integers(1, 9)), min_size=1, max_size=12)
 
 
-@settings(deadline=None)
+@cheap
 @given(cases, st.floats(0, 10))
 def test_crisp_against_all_subsets_by_threshold(boxes, spread):
     d, m = np.array([b[0] for b in boxes]), np.array([b[1] for b in boxes])
@@ -94,7 +95,7 @@ def test_crisp_against_all_subsets_by_threshold(boxes, spread):
     assert (m * d)[keep].sum() / m[keep].sum() + spread / np.sqrt(m[keep].sum()) == pytest.approx(min(tried))
 
 
-@settings(deadline=None)
+@cheap
 @given(cases, st.floats(0, 10))
 def test_weights_are_optimal(boxes, spread):
     d, m = np.array([b[0] for b in boxes]), np.array([b[1] for b in boxes])
@@ -109,7 +110,7 @@ def test_weights_are_optimal(boxes, spread):
     assert objective == pytest.approx(limit, abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5, 100))
 def test_weights_against_a_convex_solver(seed):
     rng = np.random.default_rng(seed)
     d, m, spread = rng.exponential(size=12), rng.integers(1, 6, 12), rng.random() * 3

@@ -10,6 +10,7 @@ import pytest
 from duckanon.intervals.regression import interval_regression
 from duckanon.intervals.scaled import scaled_boxes
 from duckanon.intervals.systems import least_deviation
+from tests.profiles import seeds
 
 
 def coefficients(x, w):
@@ -31,7 +32,7 @@ def problem(seed, boxes=60, columns=3, width=0.05):
 
 @pytest.mark.parametrize("columns", [2, 3, 4])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(2, 40))
 def test_encloses_random_tables(seed, columns, weighted):
     lo, hi, m, rng = problem(seed, columns=columns, width=rng_width(seed))
     weights = rng.choice([0.0, 0.5, 2.0], len(m)) if weighted else None
@@ -65,7 +66,7 @@ def rng_width(seed):
     return [0.0, 0.01, 0.05, 0.1, 0.2, 0.4][seed % 6]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8, 200))
 def test_slope_against_all_corners(seed):
     rng = np.random.default_rng(seed)
     boxes = 4
@@ -87,7 +88,7 @@ def test_slope_against_all_corners(seed):
     assert row.upper_looseness + row.lower_looseness <= 0.02 * size
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4, 100))
 def test_narrow_boxes_give_nearly_the_linear_width(seed):
     lo, hi, m, _ = problem(seed, boxes=400, columns=3, width=0.01)
     for row in interval_regression(lo, hi, m)[1:]:
@@ -119,7 +120,7 @@ def test_coarse_boxes_have_finite_ends_where_no_table_is_singular():
         assert all(r.lower <= value <= r.upper for r, value in zip(rows, found, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5, 100))
 def test_least_deviation(seed):
     rng = np.random.default_rng(seed)
     c = rng.normal(size=(40, 3))

@@ -7,10 +7,11 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.intervals.statistics import INTERVAL_STATISTICS, IntervalStatistic, interval_statistics
+from tests.profiles import dear, seeds
 
 CORNERS = [[0, 0], [1, 1.5], [2.5, 1], [4, 3]], [[1, 1.5], [2.5, 3], [4, 3], [6, 5]], [3] * 4
 
@@ -79,7 +80,7 @@ def test_unbiased():
         )
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(8, 200))
 def test_variance_against_all_corners(seed):
     rng = np.random.default_rng(seed)
     lo, hi, m = random_boxes(rng, rng.integers(1, 6), 1)
@@ -90,16 +91,17 @@ def test_variance_against_all_corners(seed):
     ]
     most = max(np.var(t) for t in tables)
     row = one(interval_statistics(lo, hi, m), "variance")
-    assert row.upper >= most * (1 - 1e-14)
-    assert row.upper - row.upper_looseness <= most * (1 + 1e-14)
+    rounding = (np.finfo(float).eps * abs(np.stack([lo, hi])).max()) ** 2  # numpy's variance of equal numbers is not 0
+    assert row.upper >= most * (1 - 1e-14) - rounding
+    assert row.upper - row.upper_looseness <= most * (1 + 1e-14) + rounding
     # The least variance is where every record is as near to mu as it can be, for the best mu.
     mus = np.linspace(lo.min(), hi.max(), 20001)
     least = min(np.var(np.repeat(np.clip(mu, lo[:, 0], hi[:, 0]), m)) for mu in mus[:: max(1, 20001 // 4000)])
-    assert row.lower <= least
-    assert row.lower >= least - 1e-5 * (np.ptp(mus) ** 2)
+    assert row.lower <= least + rounding
+    assert row.lower >= least - 1e-5 * (np.ptp(mus) ** 2) - rounding
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(10, 200))
 def test_covariance_against_all_corners(seed):
     rng = np.random.default_rng(seed)
     lo, hi, m = random_boxes(rng, rng.integers(1, 4), 2, 3)
@@ -117,7 +119,7 @@ def test_covariance_against_all_corners(seed):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(10, 100))
 def test_encloses_random_tables(seed, weighted):
     rng = np.random.default_rng(seed)
     lo, hi, m = random_boxes(rng)
@@ -140,7 +142,7 @@ def best_corners(x, lo, hi, w, sign):
     return corners[np.argmax(sign * gap[:, :, 0] * gap[:, :, 1], axis=0), np.arange(len(lo))]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(4, 100))
 @pytest.mark.parametrize("boxes", [30, 300])
 def test_reached_from_inside(seed, boxes):
     """A search over corners comes as near to every end as the looseness says, and the looseness is small."""
@@ -174,11 +176,11 @@ def test_reached_from_inside(seed, boxes):
                 else:
                     x = np.clip(x + sign * (0.5 if step < 200 else 0.05) * slope, lo, hi)
             assert best <= sign * end + 1e-12
-            assert best >= sign * end - loose - 1e-3 * max(abs(end), 0.1), (statistic, sign, best, end, loose)
+            # The search is local and moves the records of a box together: of 200 tables, two ended 1.5e-3 short.
+            assert best >= sign * end - loose - 2e-3 * max(abs(end), 0.1), (statistic, sign, best, end, loose)
 
 
-@pytest.mark.slow
-@settings(max_examples=50, deadline=None)
+@dear
 @given(st.data())
 def test_any_boxes(data):
     columns = data.draw(st.integers(1, 3))

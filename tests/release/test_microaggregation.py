@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -56,7 +56,6 @@ def recursive_rhs(points: np.ndarray, rows: list[int], k: int) -> set[frozenset[
     return set(itertools.chain.from_iterable(recursive_rhs(points, cell, k) for cell in cells.values()))
 
 
-@settings(max_examples=30, deadline=None)
 @given(tied, st.integers(2, 9))
 def test_groups_have_k_to_2k_rows(matrix: np.ndarray, k: int) -> None:
     if len(matrix) < k:
@@ -68,7 +67,6 @@ def test_groups_have_k_to_2k_rows(matrix: np.ndarray, k: int) -> None:
     assert sizes.max() <= 2 * k
 
 
-@settings(max_examples=30, deadline=None)
 @given(tied, st.integers(2, 5))
 def test_same_groups_as_one_at_a_time(matrix: np.ndarray, k: int) -> None:
     if len(matrix) >= k:
@@ -109,7 +107,6 @@ def test_principal_coordinates_are_u_d() -> None:
     assert principal_coordinates(np.ones((10, 3))).shape == (10, 1)
 
 
-@settings(max_examples=30, deadline=None)
 @given(tied)
 def test_representatives(matrix: np.ndarray) -> None:
     random = np.random.default_rng(0)

@@ -12,8 +12,6 @@ import pytest
 from examples import nhanes
 from tests.sqltest import data_file
 
-pytestmark = pytest.mark.slow
-
 CHAPTER_4 = ["svd_swap", "spectral_rhs", "rhs", "data_shuffle", "additive_noise"]
 EXPECTED = {  # Table 4.1 against the original; shuffling shows that the thesis compared with another sample
     "svd_swap": [0.000, 0.019, 0.021, 0.026],
@@ -52,6 +50,7 @@ def risk(experiment: nhanes.Experiment, samples: list[nhanes.Sample]) -> dict[st
     return {name: experiment.risk(name) for name in {**nhanes.TABLE_4_1, **nhanes.FIGURE_5_2}}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", EXPECTED)
 def test_table_4_1(samples, name):
     found = nhanes.average(samples, "statistics", name)
@@ -60,6 +59,7 @@ def test_table_4_1(samples, name):
         assert value == pytest.approx(expected, abs=within), statistic
 
 
+@pytest.mark.thorough
 def test_figure_4_4(samples):
     for sample in samples[-3:]:
         noise, aggregated = sample["matching"]["additive_noise"], sample["matching"]["spectral_rhs"]
@@ -70,6 +70,7 @@ def test_figure_4_4(samples):
         assert aggregated[2:] == pytest.approx([0.5, 0.5], abs=0.01)
 
 
+@pytest.mark.thorough
 def test_nonspectral_rhs_leaves_nearly_everybody_alone(samples):
     for sample in samples:
         small, alone = sample["small_groups"]["rhs"]
@@ -77,6 +78,7 @@ def test_nonspectral_rhs_leaves_nearly_everybody_alone(samples):
         assert 0.85 * nhanes.ROWS < alone <= small
 
 
+@pytest.mark.thorough
 def test_figure_4_3(risk):
     swapped, shuffled, reference = (risk[name] for name in ("svd_swap", "data_shuffle", "reference"))
     assert swapped[0] > shuffled[0] > reference[0]
@@ -87,6 +89,7 @@ def test_figure_4_3(risk):
     assert risk["spectral_rhs"][1:] == [1.0, 0.0]
 
 
+@pytest.mark.thorough
 def test_figure_5_2(experiment, risk):
     distance = {name: values[0] for name, values in risk.items()}
     assert distance["pica_100"] < distance["pica_200"] < distance["pica_300"] < distance["svd_swap"]
@@ -99,12 +102,14 @@ def test_figure_5_2(experiment, risk):
     assert all(passed for _, passed in swap.values())
 
 
+@pytest.mark.thorough
 def test_table_5_1(experiment, samples):
     swapped, clustered = (experiment.kernel(name, False) for name in ("svd_swap", "pica_200"))
     assert swapped >= 3
     assert clustered < swapped
 
 
+@pytest.mark.thorough
 def test_table_5_1_with_binary_columns():
     experiment = nhanes.Experiment(data_file("nhanes.parquet"), binary=True)
     experiment.draw(1, ["svd_swap", "pica_200"])

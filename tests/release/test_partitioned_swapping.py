@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kurtosis
 from sklearn.cluster import BisectingKMeans
@@ -15,6 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 from duckanon.release.cluster_size import STEP, Search, Verdict, search
 from duckanon.release.cluster_swap import independent_rotation, swap_in_clusters
 from duckanon.release.clusters import clusters, size_bounds, spectral_coordinates
+from tests.profiles import cheap
 
 METHODS = ("spectral", "bisect")
 
@@ -54,7 +55,6 @@ matrices = st.one_of(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(matrices, st.one_of(st.integers(2, 60), st.floats(2, 60)), st.sampled_from(METHODS), st.booleans())
 def test_sizes(matrix, size, method, narrow):
     if narrow:
@@ -132,7 +132,6 @@ def test_iterated_eigenvectors_span_what_the_direct_ones_do():
     assert cosines[truth[:, None] == truth].min() > 0.9
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [1, 4, 20])
 def test_bisecting_makes_clusters_as_narrow_as_an_unbounded_one_does(width):
     matrix = generator(3).normal(size=(10_000, width)) @ generator(4).normal(size=(width, width))
@@ -369,7 +368,7 @@ def test_search_brackets_the_limit(limit):
     assert all(step.verdict.numbers == {"shift": 1 / step.cluster_size} for step in found.steps)
 
 
-@settings(max_examples=30, deadline=None)
+@cheap
 @given(st.integers(2, 10**7), st.integers(1, 200), st.floats(0, 1), st.integers(0, 1000))
 def test_search_ends_with_three_passes_whatever_chance_does(rows, rank, chance, seed):
     random = generator(seed)

@@ -5,12 +5,13 @@ import os
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.matrix.fit import fit
 from duckanon.release.components import permute_components, principal_components
 from duckanon.release.svd import svd_swap
+from tests.profiles import cheap
 
 
 def mixed(rows: int, seed: int = 0) -> pa.Table:
@@ -44,8 +45,8 @@ def released(source: object, *args: object, **options: object) -> pa.Table:
     return svd_swap(source, *args, **options).read_all()
 
 
+@cheap
 @given(st.integers(0, 2**32), st.integers(2, 12), st.integers(1, 12), st.sampled_from([20, 200, 1000]))
-@settings(max_examples=30, deadline=None)
 def test_golden_properties_of_a_matrix(seed: int, width: int, rank: int, rows: int) -> None:
     """Means, values of every component and total variance stay, whatever the rank; Thesis, Section 4.1."""
     random = np.random.default_rng(seed)
