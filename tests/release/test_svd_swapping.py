@@ -215,4 +215,3 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match='there is no column "zz"; the columns are c0, c1,'):
         svd_swap(broad, ["c0", "zz"])
     assert released(broad, ["c3", "c1"]).column_names == ["c3", "c1"]
-
