@@ -96,6 +96,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return SqlTestFile.from_parent(parent, path=file_path) if file_path.suffix == ".test" else None
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the documentation first: its pages take longest, and no worker should be left with one at the end."""
+    items.sort(key=lambda item: item.path.name != "test_documentation.py")
+
+
 class SqlTestFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         yield SqlTest.from_parent(self, name="python")

@@ -17,6 +17,8 @@ from tests.documentation import EXAMPLE, ROOT, Clinic
 
 PUBLIC = [file for file in macros.macro_files() if file.is_public]
 SCRIPTS = [path for path in sorted((ROOT / "examples").glob("*.sql")) if path.stem != "population"]
+LONGEST_SCRIPT = "road"
+"""Does the work of the others again, one step after the other; `make demo` runs it too."""
 MODULES_WITH_EXAMPLES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for path in sorted((ROOT / "duckanon").rglob("*.py"))
@@ -47,7 +49,11 @@ def test_examples_print_what_is_shown(page: Path, files: Path, tmp_path: Path) -
             assert printed == (example["shown"] or ""), f"{example['code']}\nprints\n{printed}"
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=_name)
+@pytest.mark.parametrize(
+    "script",
+    [pytest.param(path, marks=pytest.mark.thorough if path.stem == LONGEST_SCRIPT else ()) for path in SCRIPTS],
+    ids=_name,
+)
 def test_example_scripts_run(script: Path, files: Path, tmp_path: Path) -> None:
     (tmp_path / "build" / "demo").mkdir(parents=True)
     with closing(Clinic(files, tmp_path, people=ENOUGH)) as clinic:
