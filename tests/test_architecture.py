@@ -17,6 +17,9 @@ LONGEST_MODULE = 300
 PUBLIC_FACES = {"__init__.py", "py.typed", "spectral.py"}
 """What may stand at the top of the package beside the packages."""
 
+SAYS_ALL = re.compile(r"\b(ASC|DESC)\s+NULLS\s+(FIRST|LAST)$")
+"""The end of a term of ORDER BY that leaves nothing to settings."""
+
 LIBRARIES = {"numpy", "pyarrow", "scipy", "sklearn", "threadpoolctl"}
 
 OUTSIDE = re.compile(r"\bERRATA\b|\.\./shared\b")
@@ -70,3 +73,40 @@ def test_libraries_are_imported_at_the_top_of_modules() -> None:
         or (isinstance(node, ast.Import) and any(alias.name.partition(".")[0] in LIBRARIES for alias in node.names))
     ]
     assert inside == []
+
+
+def test_every_order_says_which_way_it_goes() -> None:
+    """A connection may have set default_order and default_null_order: no result of ours depends on them."""
+    vague = []
+    for path in macros():
+        code = re.sub(r"--[^\n]*", "", path.read_text(encoding="utf-8"))
+        for order in re.finditer(r"\bORDER BY\b", code):
+            vague += [f"{path.name}: {term}" for term in order_terms(code[order.end() :]) if not SAYS_ALL.search(term)]
+        for call in re.finditer(r"\blist_sort\(", code):
+            if not re.search(r"'(ASC|DESC)'\s*,\s*'NULLS (FIRST|LAST)'$", call_text(code[call.end() :])):
+                vague.append(f"{path.name}: list_sort")
+        vague += [f"{path.name}: {call}" for call in re.findall(r"\b(?:list_reverse_sort|array_sort)\(", code)]
+    assert vague == []
+
+
+def order_terms(code: str) -> list[str]:
+    """Split what follows ORDER BY into its terms, up to the end of the bracket or statement, or to a frame."""
+    clause = re.split(r"\b(?:ROWS|RANGE)\s+(?:UNBOUNDED|BETWEEN)\b|;", call_text(code))[0]
+    terms, depth = [""], 0
+    for letter in clause:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            terms.append("")
+        else:
+            terms[-1] += letter
+    return [term.strip() for term in terms]
+
+
+def call_text(code: str) -> str:
+    """Return the text up to the bracket that closes what was open before it."""
+    depth = 0
+    for index, letter in enumerate(code):
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            return code[:index].rstrip()
+    return code

@@ -16,12 +16,12 @@ WITH _cells AS MATERIALIZED (
 ), _sizes AS (
     SELECT class, sum(size)::BIGINT AS class_size FROM _cells GROUP BY class
 ), _totals AS (                                       -- the whole table: every value, its place and its share
-    SELECT value, row_number() OVER (ORDER BY value NULLS LAST) AS place, count(*) OVER () AS places,
+    SELECT value, row_number() OVER (ORDER BY value ASC NULLS LAST) AS place, count(*) OVER () AS places,
            sum(size) / sum(sum(size)) OVER () AS share,
-           sum(sum(size)) OVER (ORDER BY value NULLS LAST) / sum(sum(size)) OVER () AS reached
+           sum(sum(size)) OVER (ORDER BY value ASC NULLS LAST) / sum(sum(size)) OVER () AS reached
     FROM _cells GROUP BY value
 ), _running AS MATERIALIZED (                         -- ... and the sum of its cumulative shares up to each place
-    SELECT *, sum(reached) OVER (ORDER BY place) AS area FROM _totals
+    SELECT *, sum(reached) OVER (ORDER BY place ASC NULLS LAST) AS area FROM _totals
 ), _shares AS (                                       -- each class: its own values, the shares reached at them
     SELECT class, class_size, place, places, size / class_size AS own_share, share,
            sum(size) OVER ranked / class_size AS own_reached, area - reached AS area_before,
@@ -29,7 +29,7 @@ WITH _cells AS MATERIALIZED (
            lead(area - reached, 1, (SELECT max(area) FROM _running)) OVER ranked AS area_until,
            row_number() OVER ranked = 1 AS is_first
     FROM _cells JOIN _sizes USING (class) JOIN _running ON _cells.value IS NOT DISTINCT FROM _running.value
-    WINDOW ranked AS (PARTITION BY class ORDER BY place)
+    WINDOW ranked AS (PARTITION BY class ORDER BY place ASC NULLS LAST)
 ), _crossings AS (                                    -- Q is below P up to the crossing, above it from there on
     SELECT _shares.*, greatest(least(coalesce(_running.place, 0), next_place - 1), _shares.place - 1) AS crossing,
            greatest(least(coalesce(_running.area, 0), area_until), area_before) AS area_at_crossing

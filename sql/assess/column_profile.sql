@@ -25,6 +25,6 @@ SELECT column_name, column_type, anon._kind(column_type) AS kind,
        coalesce(row_count, 0)::BIGINT AS "rows", coalesce(nulls, 0)::BIGINT AS nulls,
        coalesce(distinct_values, 0) AS distinct_values, coalesce(largest_class, 0) AS largest_class
 FROM anon._columns(anon._checked('anon.column_profile', tbl, ['*'])) LEFT JOIN _duckanon_profile USING (place)
-ORDER BY place;
+ORDER BY place ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.column_profile IS
     'One row per column: type, kind, rows, NULLs, distinct values and the size of the largest class.';

@@ -118,6 +118,6 @@ SELECT column_name, category, '(' || hipaa_item || ')' AS hipaa_item,
        CAST(fraction AS DOUBLE) AS match_fraction, sampled_values, action
 FROM _duckanon_found
 WHERE category <> 'unique_code' OR name_hit OR column_hits = 1
-ORDER BY place, rule;
+ORDER BY place ASC NULLS LAST, rule ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.direct_identifiers IS
     'Columns that look like one of the eighteen direct identifiers of the HIPAA safe-harbor rule.';

@@ -29,6 +29,6 @@ SELECT 'entropy', min(entropy_l), NULL, arg_min(class, (round(entropy_l, 12), -c
 FROM _classes
 UNION ALL
 FROM (SELECT 'recursive', l, max(c), arg_max(class, (c, class_size, class)), arg_max(class_size, (c, class_size, class))
-      FROM _recursive GROUP BY l ORDER BY l);
+      FROM _recursive GROUP BY l ORDER BY l ASC NULLS LAST);
 COMMENT ON MACRO TABLE anon.l_diversity IS
     'Distinct, entropy and recursive l-diversity of a sensitive column, each with the class that is worst.';

@@ -12,6 +12,7 @@ FROM anon._diversity('anon.l_diversity_classes',
                      anon._checked_whole('anon.l_diversity_classes', 'l', coalesce(l, 1), 1, tbl),
                      cols, sensitive, nulls)
 WHERE l IS NULL OR distinct_l < l
-ORDER BY distinct_l, round(entropy_l, 12), class_size DESC, class;
+ORDER BY distinct_l ASC NULLS LAST, round(entropy_l, 12) ASC NULLS LAST, class_size DESC NULLS LAST,
+         class ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.l_diversity_classes IS
     'The diversity of every class, or only of those with fewer than l sensitive values, the worst first.';

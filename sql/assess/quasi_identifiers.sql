@@ -49,6 +49,6 @@ SELECT columns, len(columns) AS size, "rows", distinct_observed, singletons, sin
        unique_fraction >= alpha AS quasi_identifier_in_table,
        unique_fraction_bound >= alpha AS quasi_identifier_in_population, distinct_error, singletons_error
 FROM _duckanon_universe
-ORDER BY singletons DESC, size, columns;
+ORDER BY singletons DESC NULLS LAST, size ASC NULLS LAST, columns ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.quasi_identifiers IS
     'Every set of up to max_size columns, with its unique rows and whether it is a quasi-identifier.';

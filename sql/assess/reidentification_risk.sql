@@ -28,6 +28,6 @@ WITH _sizes AS MATERIALIZED (                          -- all that matters: how 
 )
 SELECT * EXCLUDE (rows_without_candidate)
 FROM anon._attackers('_risks', threshold)
-ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker);
+ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker) ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.reidentification_risk IS
     'Prosecutor, journalist and marketer risk: the largest, the average, and the rows above a threshold.';

@@ -9,6 +9,6 @@ FROM anon._closeness('anon.t_closeness_classes',
                      anon._checked_fraction('anon.t_closeness_classes', 't', coalesce(t, 0), tbl),
                      cols, sensitive, distance, nulls)
 WHERE t IS NULL OR farness > t
-ORDER BY round(farness, 12) DESC, class_size DESC, class;
+ORDER BY round(farness, 12) DESC NULLS LAST, class_size DESC NULLS LAST, class ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.t_closeness_classes IS
     'The t-closeness distance of every class, or only of those farther than t, the farthest first.';

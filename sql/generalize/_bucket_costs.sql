@@ -10,7 +10,8 @@
 CREATE OR REPLACE MACRO anon._bucket_costs(value_counts, spans, losses) AS TABLE
 WITH _duckanon_held AS (
     SELECT place, held_from, held_to, size, held_from <= anon._held_before(place, held_from, held_to) AS is_crossed,
-           sum(size) OVER (PARTITION BY place ORDER BY held_from, held_to ROWS UNBOUNDED PRECEDING)::BIGINT - size + 1
+           sum(size) OVER (PARTITION BY place ORDER BY held_from ASC NULLS LAST, held_to ASC NULLS LAST
+                           ROWS UNBOUNDED PRECEDING)::BIGINT - size + 1
                AS first_rank
     FROM query_table(losses) WHERE is_held
 ), _duckanon_shapes AS MATERIALIZED (
@@ -20,7 +21,8 @@ WITH _duckanon_held AS (
     WHERE is_ordered AND placed > 0 GROUP BY place
 ), _duckanon_runs AS MATERIALIZED (                    -- equal values, and their ranks
     SELECT place, number, size,
-           sum(size) OVER (PARTITION BY place ORDER BY number ROWS UNBOUNDED PRECEDING)::BIGINT - size + 1 AS first_rank
+           sum(size) OVER (PARTITION BY place ORDER BY number ASC NULLS LAST ROWS UNBOUNDED PRECEDING)::BIGINT
+               - size + 1 AS first_rank
     FROM query_table(value_counts) JOIN _duckanon_shapes USING (place) WHERE number IS NOT NULL AND NOT has_overlap
 ), _duckanon_starts AS (                               -- matched by ranks: cut where a side goes on to its next value
     SELECT place, first_rank FROM _duckanon_runs JOIN _duckanon_shapes USING (place) WHERE is_ranked
@@ -28,7 +30,8 @@ WITH _duckanon_held AS (
     SELECT place, first_rank FROM _duckanon_held JOIN _duckanon_shapes USING (place) WHERE is_ranked
 ), _duckanon_ranked AS (
     SELECT starts.place, runs.number, starts.first_rank,
-           lead(starts.first_rank, 1, placed + 1) OVER (PARTITION BY starts.place ORDER BY starts.first_rank)
+           lead(starts.first_rank, 1, placed + 1) OVER (
+               PARTITION BY starts.place ORDER BY starts.first_rank ASC NULLS LAST)
                - starts.first_rank AS size,
            held.held_from AS bucket, held.held_from AS spoken
     FROM _duckanon_starts AS starts

@@ -7,8 +7,9 @@ CREATE OR REPLACE MACRO anon._fill(budget, distinct_counts, weights, level) AS (
         FROM (SELECT unnest(distinct_counts) AS distinct_count, unnest(weights) AS weight,
                      unnest(range(1, 1 + len(distinct_counts))) AS place)
     ), _duckanon_turns AS (
-        SELECT list(kept ORDER BY place) AS kept,
-               list(CAST(place AS DOUBLE) ORDER BY weight / (kept * (kept + 1)) DESC, place) AS turns
+        SELECT list(kept ORDER BY place ASC NULLS LAST) AS kept,
+               list(CAST(place AS DOUBLE)
+                    ORDER BY weight / (kept * (kept + 1)) DESC NULLS LAST, place ASC NULLS LAST) AS turns
         FROM _duckanon_shares
     )
     SELECT list_reduce(

@@ -7,7 +7,8 @@ SELECT bucket, _duckanon_lower AS lower, _duckanon_upper AS upper, "rows",
        CASE anon._checked_choice(caller, 'label', label, ['interval', 'median', 'mean'], label)
             WHEN 'median' THEN median
             WHEN 'mean' THEN mean
-            ELSE anon._run_label(_duckanon_low, lead(_duckanon_low) OVER (ORDER BY bucket), bucket = 1) END AS label,
+            ELSE anon._run_label(_duckanon_low, lead(_duckanon_low) OVER (ORDER BY bucket ASC NULLS LAST),
+                                 bucket = 1) END AS label,
        cost
 FROM (SELECT bucket, "rows", cost, median, mean, _duckanon_low,
              cast_to_type(_duckanon_low, _duckanon_value) AS _duckanon_lower,
@@ -15,4 +16,4 @@ FROM (SELECT bucket, "rows", cost, median, mean, _duckanon_low,
       FROM (SELECT bucket, lower AS _duckanon_low, upper AS _duckanon_high, "rows", median, mean, cost
             FROM (SELECT unnest(report, max_depth := 2)))
            LEFT JOIN (SELECT COLUMNS([col]) AS _duckanon_value FROM query_table(tbl) LIMIT 0) ON true)
-ORDER BY bucket;
+ORDER BY bucket ASC NULLS LAST;

@@ -15,8 +15,9 @@ WITH _duckanon_buckets AS MATERIALIZED (
            anon._plan_bound(covers, upper) AS upper_number, "rows" > 0 AS is_fitted
     FROM query_table(plan)
 ), _duckanon_placed AS (
-    SELECT *, row_number() OVER (PARTITION BY column_name ORDER BY number NULLS FIRST) > 1 AS is_cut,
-           CAST(row_number() OVER (ORDER BY column_name, number NULLS FIRST, "text" NULLS FIRST) AS INTEGER) AS place
+    SELECT *, row_number() OVER (PARTITION BY column_name ORDER BY number ASC NULLS FIRST) > 1 AS is_cut,
+           CAST(row_number() OVER (
+               ORDER BY column_name ASC NULLS LAST, number ASC NULLS FIRST, "text" ASC NULLS FIRST) AS INTEGER) AS place
     FROM _duckanon_buckets
     WHERE covers IN ('number', 'time', 'value', 'prefix')
 ), _duckanon_spans AS (
@@ -32,8 +33,9 @@ WITH _duckanon_buckets AS MATERIALIZED (
     WHERE is_cut AND number IS NOT NULL
     GROUP BY ALL
 ), _duckanon_grid AS (
-    SELECT column_name, cell, crowd, row_number() OVER (ORDER BY column_name, cell) AS place,
-           CAST(coalesce(first + sum(crowd) OVER (PARTITION BY column_name ORDER BY cell
+    SELECT column_name, cell, crowd,
+           row_number() OVER (ORDER BY column_name ASC NULLS LAST, cell ASC NULLS LAST) AS place,
+           CAST(coalesce(first + sum(crowd) OVER (PARTITION BY column_name ORDER BY cell ASC NULLS LAST
                                                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
                          first) AS INTEGER) AS base
     FROM (SELECT column_name, first, CAST(unnest(range(cells)) AS INTEGER) AS cell
@@ -58,13 +60,13 @@ SELECT CASE WHEN names IS NULL THEN error(caller || ': the plan has no rows; mak
             WHEN len(missing) > 0 THEN error(caller || ': the table has no column "' || missing[1]
                                              || '", which the plan is for; apply the plan to a table that has it.')
             ELSE names END AS names, columns,
-       (SELECT list(number ORDER BY place) FROM _duckanon_placed) AS numbers,
-       (SELECT list("text" ORDER BY place) FROM _duckanon_placed) AS texts,
-       (SELECT list(label ORDER BY place) FROM _duckanon_placed) AS labels,
-       (SELECT list(base ORDER BY place) FROM _duckanon_grid) AS grid
-FROM (SELECT list(column_name ORDER BY column_name) AS names,
+       (SELECT list(number ORDER BY place ASC NULLS LAST) FROM _duckanon_placed) AS numbers,
+       (SELECT list("text" ORDER BY place ASC NULLS LAST) FROM _duckanon_placed) AS texts,
+       (SELECT list(label ORDER BY place ASC NULLS LAST) FROM _duckanon_placed) AS labels,
+       (SELECT list(base ORDER BY place ASC NULLS LAST) FROM _duckanon_grid) AS grid
+FROM (SELECT list(column_name ORDER BY column_name ASC NULLS LAST) AS names,
              list(struct_pack(is_number, is_text, is_prefix, first, last, origin, scale, cells, grid_first, crowd,
                               steps, null_label, rest_label, least_number, largest_number)
-                  ORDER BY column_name) AS columns,
-             list(column_name ORDER BY column_name) FILTER (NOT is_in_table) AS missing
+                  ORDER BY column_name ASC NULLS LAST) AS columns,
+             list(column_name ORDER BY column_name ASC NULLS LAST) FILTER (NOT is_in_table) AS missing
       FROM _duckanon_columns);

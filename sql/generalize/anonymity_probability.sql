@@ -28,7 +28,7 @@ WITH _duckanon_case AS (
            exp(sum(CASE WHEN step = 0 THEN 0.0
                         WHEN below THEN ln((start - step + 1) * (d - 1) / (n - start + step))
                         ELSE ln((n - start - step + 1) / ((start + step) * (d - 1))) END)
-               OVER (ORDER BY step ROWS UNBOUNDED PRECEDING)) AS share
+               OVER (ORDER BY step ASC NULLS LAST ROWS UNBOUNDED PRECEDING)) AS share
     FROM _duckanon_thin, range(CAST(least(terms, 200 + 20 * sqrt(n / d + least)) AS BIGINT)) AS _(step)
 )
 SELECT n / d AS expected_rows,

@@ -14,6 +14,6 @@ FROM (SELECT column_name, any_value(method) AS method, sum(distinct_values)::BIG
              any_value(allowed) AS allowed, sum("rows" * loss) / nullif(sum("rows"), 0) AS expected_loss
       FROM query_table(anon._checked('anon.explain_plan', plan, ['*']))
       GROUP BY column_name)
-ORDER BY column_name;
+ORDER BY column_name ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.explain_plan IS
     'A plan in one row per column: method, distinct values before and after, share of the budget, expected loss.';

@@ -71,6 +71,6 @@ FROM (SELECT table_place, column_name, labels, ncp, rank_difference, error_ratio
              squares + suppressed_rows::HUGEINT * original_rows, released_rows / classes / coalesce(k, smallest_class),
              suppressed_rows
       FROM _duckanon_sizes)
-ORDER BY table_place NULLS LAST;
+ORDER BY table_place ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.generalization_loss IS
     'Information loss of a generalized release: certainty penalty, rank difference, squared error, discernibility.';

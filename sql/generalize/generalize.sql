@@ -29,6 +29,6 @@ WITH _duckanon_plan AS MATERIALIZED (
 SELECT * EXCLUDE (_duckanon_class)
 FROM _duckanon_coarse
 WHERE _duckanon_class NOT IN (SELECT _duckanon_class FROM _duckanon_sizes, _duckanon_promise WHERE size < least_size)
-ORDER BY random();
+ORDER BY random() ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.generalize IS
     'A table whose columns are made coarser until every class has at least k rows, or is k-anonymous in a population.';

@@ -36,6 +36,6 @@ WITH _duckanon_values AS MATERIALIZED (
 )
 SELECT value, label, level, size AS "rows", covered
 FROM _duckanon_paths JOIN _duckanon_chosen USING (level)
-ORDER BY label NULLS LAST, value;
+ORDER BY label ASC NULLS LAST, value ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.hierarchy_level IS
     'The lowest level of a hierarchy with at most so many labels for a column, as a mapping from value to label.';

@@ -19,12 +19,12 @@ CREATE OR REPLACE MACRO anon.sampled_partition(
 WITH _duckanon_sample AS MATERIALIZED (
     SELECT count(_duckanon_value) AS table_rows,
            list_sort(arg_min(_duckanon_value, random(), anon._sample_size(epsilon, delta, sample_rows))
-                     FILTER (_duckanon_value IS NOT NULL)) AS sample
+                     FILTER (_duckanon_value IS NOT NULL), 'ASC', 'NULLS LAST') AS sample
     FROM (SELECT COLUMNS([col]) AS _duckanon_value
           FROM query_table(anon._checked_sample('anon.sampled_partition', buckets, epsilon, delta, sample_rows, label,
                                                 anon._checked('anon.sampled_partition', tbl, [col]))))
 ), _duckanon_values AS (
-    SELECT value, rank() OVER (ORDER BY value) - 1 AS first_place, sampled, table_rows
+    SELECT value, rank() OVER (ORDER BY value ASC NULLS LAST) - 1 AS first_place, sampled, table_rows
     FROM (SELECT unnest(sample) AS value, len(sample) AS sampled, table_rows FROM _duckanon_sample)
 ), _duckanon_buckets AS (                              -- equal values have one first place, hence one bucket
     SELECT first_place * buckets // sampled AS place, min(value) AS least, max(value) AS largest, count(*) AS size,
@@ -33,11 +33,11 @@ WITH _duckanon_sample AS MATERIALIZED (
     FROM _duckanon_values
     GROUP BY place
 ), _duckanon_cut AS (
-    SELECT *, row_number() OVER (ORDER BY place) AS bucket,
-           anon._readable(lag(largest) OVER (ORDER BY place), least) AS lower
+    SELECT *, row_number() OVER (ORDER BY place ASC NULLS LAST) AS bucket,
+           anon._readable(lag(largest) OVER (ORDER BY place ASC NULLS LAST), least) AS lower
     FROM _duckanon_buckets
 )
-SELECT bucket, lower, coalesce(lead(lower) OVER (ORDER BY place), largest) AS upper,
+SELECT bucket, lower, coalesce(lead(lower) OVER (ORDER BY place ASC NULLS LAST), largest) AS upper,
        CAST(round(table_rows * (size / sampled)) AS BIGINT) AS "rows",
        CASE WHEN anon._kind(typeof(lower)) NOT IN ('numeric', 'date')
                  THEN error('anon.sampled_partition: column "' || col || '" must hold numbers, dates or timestamps; '
@@ -46,11 +46,12 @@ SELECT bucket, lower, coalesce(lead(lower) OVER (ORDER BY place), largest) AS up
             WHEN label = 'mean' AND anon._kind(typeof(lower)) = 'date'
                  THEN CAST(make_timestamp(CAST(mean AS BIGINT)) AS VARCHAR)
             WHEN label = 'mean' THEN CAST(mean AS VARCHAR)
-            ELSE anon._run_label(CAST(lower AS VARCHAR), CAST(lead(lower) OVER (ORDER BY place) AS VARCHAR),
+            ELSE anon._run_label(CAST(lower AS VARCHAR),
+                                 CAST(lead(lower) OVER (ORDER BY place ASC NULLS LAST) AS VARCHAR),
                                  bucket = 1) END AS label,
        floor(pow(table_rows * (size / sampled), 2) / 4) AS cost, sampled AS sample_rows,
        CASE WHEN sampled = table_rows THEN 0.0 ELSE sqrt(ln(2 / delta) / (2 * sampled)) END AS rank_error
 FROM _duckanon_cut
-ORDER BY bucket;
+ORDER BY bucket ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.sampled_partition IS
     'About equal buckets for one column from one pass and a sample, with the rank error that is guaranteed.';

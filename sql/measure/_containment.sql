@@ -14,7 +14,7 @@ WITH _duckanon_people AS MATERIALIZED (
 ), _duckanon_listed AS MATERIALIZED (
     SELECT place, number AS label_number, value FROM query_table(rules) WHERE rule = 'listed' AND NOT is_exact
 ), _duckanon_keys AS (
-    SELECT id, list(part ORDER BY known.place) AS key
+    SELECT id, list(part ORDER BY known.place ASC NULLS LAST) AS key
     FROM (SELECT id, unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS value FROM _duckanon_people) AS known
     JOIN _duckanon_values AS every ON every.place = known.place AND every.value IS NOT DISTINCT FROM known.value
     GROUP BY id

@@ -28,7 +28,8 @@ WITH _duckanon_columns AS MATERIALIZED (
           FROM _duckanon_values WHERE number IS NOT NULL AND is_exact
           UNION ALL
           SELECT place, NULL, held_from, false, label_number, held_to FROM _duckanon_bounds WHERE is_exact)
-    WINDOW place_order AS (PARTITION BY place ORDER BY number, is_value ROWS UNBOUNDED PRECEDING)
+    WINDOW place_order AS (PARTITION BY place ORDER BY number ASC NULLS LAST, is_value ASC NULLS LAST
+                           ROWS UNBOUNDED PRECEDING)
 ), _duckanon_exact AS (                                -- the one label of a value, where there is one
     SELECT place, value, label_number FROM _duckanon_begun_last WHERE is_value AND number <= held_to
     UNION ALL
@@ -36,13 +37,16 @@ WITH _duckanon_columns AS MATERIALIZED (
     FROM _duckanon_values AS every JOIN _duckanon_listed AS listed
          ON every.place = listed.place AND every.value IS NOT DISTINCT FROM listed.value AND listed.is_exact
 ), _duckanon_ranks AS MATERIALIZED (                   -- what has no number comes last
-    SELECT place, value, number, row_number() OVER (PARTITION BY place ORDER BY number, value) - 1 AS value_rank,
+    SELECT place, value, number,
+           row_number() OVER (PARTITION BY place ORDER BY number ASC NULLS LAST, value ASC NULLS LAST) - 1
+               AS value_rank,
            count(*) OVER (PARTITION BY place) AS different
     FROM _duckanon_values WHERE NOT is_exact
 ), _duckanon_reached AS (                              -- how many values are below an interval, how many up to its end
     SELECT place, label_number, min(below) AS first_rank, max(below) - 1 AS last_rank
     FROM (SELECT place, label_number, count(*) FILTER (label_number IS NULL) OVER (
-                     PARTITION BY place ORDER BY number, side ROWS UNBOUNDED PRECEDING) AS below
+                     PARTITION BY place ORDER BY number ASC NULLS LAST, side ASC NULLS LAST
+                     ROWS UNBOUNDED PRECEDING) AS below
           FROM (SELECT place, NULL AS label_number, number, 1 AS side FROM _duckanon_ranks WHERE number IS NOT NULL
                 UNION ALL
                 SELECT place, label_number, held_from, 0 FROM _duckanon_bounds WHERE NOT is_exact
@@ -59,7 +63,7 @@ WITH _duckanon_columns AS MATERIALIZED (
     GROUP BY listed.place, listed.label_number
 ), _duckanon_cuts AS MATERIALIZED (
     SELECT place, different,
-           CASE WHEN share < 0.5 AND row_number() OVER (ORDER BY share, place) <= 4
+           CASE WHEN share < 0.5 AND row_number() OVER (ORDER BY share ASC NULLS LAST, place ASC NULLS LAST) <= 4
                 THEN floor(1 / share)::BIGINT END AS buckets
     FROM (SELECT labels.place, any_value(different) AS different,
                  greatest(avg(held) / any_value(different), 0.0001) AS share

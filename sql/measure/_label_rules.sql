@@ -9,7 +9,7 @@
 -- Labels are read as anon.generalization_loss reads them, which refuses those that it does not understand.
 CREATE OR REPLACE MACRO anon._label_rules(caller, people, shown, cols, hierarchies) AS TABLE
 WITH _duckanon_labels AS MATERIALIZED (
-    SELECT place, label, 1 AS size, row_number() OVER (PARTITION BY place ORDER BY label) AS number
+    SELECT place, label, 1 AS size, row_number() OVER (PARTITION BY place ORDER BY label ASC NULLS LAST) AS number
     FROM query_table(shown)
 ), _duckanon_names AS MATERIALIZED (
     SELECT unnest(range(1, 1 + len(cols))) AS place, unnest(cols) AS column_name

@@ -18,8 +18,8 @@ WITH _duckanon_shown_rows AS MATERIALIZED (
           FROM query_table(parts) WHERE label_number IS NOT NULL GROUP BY ALL) AS choices
          ON choices.place = labels.place AND choices.label_number = labels.number
 ), _duckanon_alternatives AS (
-    SELECT id, any_value(size) AS size, list(number ORDER BY cells.place) AS numbers,
-           list(alternatives ORDER BY cells.place) AS alternatives
+    SELECT id, any_value(size) AS size, list(number ORDER BY cells.place ASC NULLS LAST) AS numbers,
+           list(alternatives ORDER BY cells.place ASC NULLS LAST) AS alternatives
     FROM _duckanon_cells AS cells
     JOIN _duckanon_numbers AS labels ON cells.place = labels.place AND cells.label IS NOT DISTINCT FROM labels.label
     GROUP BY id
@@ -30,7 +30,7 @@ WITH _duckanon_shown_rows AS MATERIALIZED (
                                 list_transform(choices, lambda part: list_concat(key, part))))) END) AS key
     FROM _duckanon_alternatives
 )
-SELECT dense_rank() OVER (ORDER BY key) AS block, key,
-       row_number() OVER (PARTITION BY key ORDER BY numbers) - 1 AS class,
+SELECT dense_rank() OVER (ORDER BY key ASC NULLS LAST) AS block, key,
+       row_number() OVER (PARTITION BY key ORDER BY numbers ASC NULLS LAST) - 1 AS class,
        count(*) OVER (PARTITION BY key) AS block_classes, numbers, size::BIGINT AS size, id AS shown_class
 FROM _duckanon_keys;

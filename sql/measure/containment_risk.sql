@@ -76,6 +76,6 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
     FROM _duckanon_sizes_outside WHERE typeof(population) = 'VARCHAR'
 )
 FROM anon._attackers('_duckanon_risks', threshold)
-ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker);
+ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker) ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.containment_risk IS
     'Prosecutor, journalist and marketer risk of a generalized release, whose cells hold the values of several people.';

@@ -6,7 +6,8 @@
 -- test: tests/measure/split_reference.test
 CREATE OR REPLACE MACRO anon.split_reference(tbl, fraction := 0.5, seed := NULL) AS TABLE
 SELECT * EXCLUDE (_duckanon_key),
-       row_number() OVER (ORDER BY _duckanon_key) <= round(CAST(fraction AS DOUBLE) * count(*) OVER ()) AS is_reference
+       row_number() OVER (ORDER BY _duckanon_key ASC NULLS LAST)
+           <= round(CAST(fraction AS DOUBLE) * count(*) OVER ()) AS is_reference
 FROM (SELECT *, CASE WHEN seed IS NULL THEN CAST(random() * 4611686018427387904 AS UBIGINT)
                      ELSE hash(hash(_duckanon_source, seed)) END AS _duckanon_key
       FROM query_table(anon._checked_fraction('anon.split_reference', 'fraction', fraction,

@@ -13,6 +13,6 @@ SELECT _duckanon_box AS box, _duckanon_records AS records,
        CASE WHEN starts_with(typeof(COLUMNS(* EXCLUDE (_duckanon_box, _duckanon_records))), 'STRUCT(lo ')
                  THEN COLUMNS(* EXCLUDE (_duckanon_box, _duckanon_records)) END
 FROM _duckanon_boxes
-ORDER BY box;
+ORDER BY box ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.box_table IS
     'The boxes of a boxed table, one row each: number, records, intervals.';

@@ -10,11 +10,13 @@ WITH _duckanon_boxes AS MATERIALIZED (
     SELECT box AS _duckanon_box, _duckanon_ends[1].lo AS lo, _duckanon_ends[1].hi AS hi,
            coalesce(_duckanon_ends[2].lo, 0) AS next_lo, coalesce(_duckanon_ends[2].hi, 0) AS next_hi,
            _duckanon_ends[3:] AS others
-    FROM (SELECT box, list_sort([UNPACK(anon._ends(COLUMNS(cols), alias(COLUMNS(cols))))]) AS _duckanon_ends
+    FROM (SELECT box, list_sort([UNPACK(anon._ends(COLUMNS(cols), alias(COLUMNS(cols))))],
+                                'ASC', 'NULLS LAST') AS _duckanon_ends
           FROM query_table(anon._checked('anon.label_boxes', box_table, cols)))
 ), _duckanon_rows AS MATERIALIZED (
     SELECT *, row_number() OVER () AS _duckanon_row,
-           list_sort([UNPACK(anon._named_number(COLUMNS(cols), alias(COLUMNS(cols))))]) AS _duckanon_numbers
+           list_sort([UNPACK(anon._named_number(COLUMNS(cols), alias(COLUMNS(cols))))],
+                     'ASC', 'NULLS LAST') AS _duckanon_numbers
     FROM query_table(anon._checked('anon.label_boxes', tbl, cols))
 ), _duckanon_points AS (
     SELECT _duckanon_row, _duckanon_numbers[1].number AS number, _duckanon_numbers[3:] AS others,
