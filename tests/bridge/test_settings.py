@@ -24,7 +24,7 @@ WRONG_ONCE = {"t_closeness", "apply_partition", "apply_plan", "generalize"}
     ids=lambda path: path.stem,
 )
 def test_orders_do_not_depend_on_defaults(path: Path, own_con: duckdb.DuckDBPyConnection) -> None:
-    """The settings hold for a whole database. The rows are the same; only the queries' own ORDER BY may bring them in another order."""
+    """The settings hold for a whole database. Only the queries' own ORDER BY may bring rows in another order."""
     for name, value in SETTINGS.items():
         own_con.execute(f"SET {name} = '{value}'").fetchall()
     records = [replace(record, rowsort=record.kind == "query") for record in parse(path)[0]]
