@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import threading
 import weakref
 from pathlib import Path
 
@@ -13,6 +15,9 @@ from duckanon.bridge.registry import PARCELS, functions
 
 _DATABASES = itertools.count(1)
 """The numbers by which registered databases are told apart."""
+
+_REGISTERING = threading.Lock()
+"""Threads that register the same database at the same time wait for each other."""
 
 
 def connect(path: str | Path = ":memory:", read_only: bool = False) -> duckdb.DuckDBPyConnection:
@@ -75,17 +80,16 @@ def register(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyCon
     cursor of its own does the work, so that a result which the connection has not finished reading stays as it is.
     """
     con = duckdb.default_connection() if con is None else con
-    cursor = con.cursor()
-    try:
-        _refuse_foreign_catalog(cursor)
-        cursor.execute(macros.ATTACH)
-        number = _database_number(cursor)
-        if number is None:
-            _create_functions(cursor)
-            number = next(_DATABASES)
-        cursor.execute(macros.script(number)).fetchall()
-    finally:
-        cursor.close()
+    with _REGISTERING:
+        cursor = con.cursor()
+        try:
+            _refuse_foreign_catalog(cursor)
+            cursor.execute(macros.ATTACH)
+            if not _is_registered(cursor):
+                _create_functions(cursor)
+                _create_macros(cursor)
+        finally:
+            cursor.close()
     return con
 
 
@@ -101,18 +105,30 @@ def _refuse_foreign_catalog(cursor: duckdb.DuckDBPyConnection) -> None:
 
 def _create_functions(cursor: duckdb.DuckDBPyConnection) -> None:
     for name, (function, sql_type) in functions().items():
-        cursor.create_function(  # type: ignore[call-overload]
-            name, function, None, sql_type, type="arrow", null_handling="special", side_effects=True
-        )
+        with contextlib.suppress(duckdb.CatalogException):  # it is there, from a time when the macros failed
+            cursor.create_function(  # type: ignore[call-overload]
+                name, function, None, sql_type, type="arrow", null_handling="special", side_effects=True
+            )
 
 
-def _database_number(cursor: duckdb.DuckDBPyConnection) -> int | None:
-    """Return the number that the database was given when it was first registered; None where it was not."""
+def _create_macros(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Create all macros, or none where one fails or the user interrupts."""
+    cursor.execute("BEGIN").fetchall()
     try:
-        ((number,),) = cursor.execute("SELECT anon._database()").fetchall()
+        cursor.execute(macros.script(next(_DATABASES))).fetchall()
+        cursor.execute("COMMIT").fetchall()
+    except BaseException:
+        cursor.execute("ROLLBACK").fetchall()
+        raise
+
+
+def _is_registered(cursor: duckdb.DuckDBPyConnection) -> bool:
+    """Tell whether the database has its number, which comes with all the rest."""
+    try:
+        cursor.execute("SELECT anon._database()").fetchall()
     except duckdb.CatalogException:
-        return None
-    return int(number)
+        return False
+    return True
 
 
 def _drop_with(con: duckdb.DuckDBPyConnection) -> None:

@@ -77,8 +77,8 @@ def script(database: int | None = None) -> str:
         as the stock shell can run them.
     """
     files = [file for file in macro_files() if database is not None or not file.needs_python]
-    numbered = [] if database is None else [f"CREATE OR REPLACE MACRO anon._database() AS {database};\n"]
-    return "\n".join([ATTACH, *numbered, _signatures(files), *(file.sql for file in files)])
+    number = [] if database is None else [f"CREATE OR REPLACE MACRO anon._database() AS {database};\n"]
+    return "\n".join([ATTACH, *number, _signatures(files), *(file.sql for file in files)])
 
 
 def _signatures(files: list[MacroFile]) -> str:

@@ -28,6 +28,39 @@ def test_registering_twice_is_harmless(own_con: duckdb.DuckDBPyConnection) -> No
     assert own_con.execute("FROM anon.swap('t', ['i'])").fetchall() == [(1,)]
 
 
+def test_several_threads_register_at_once() -> None:
+    con = duckdb.connect()
+    con.execute("CREATE TABLE t AS SELECT 1 AS i").fetchall()
+    failures: list[BaseException] = []
+
+    def register() -> None:
+        try:
+            cursor = duckanon.register(con.cursor())
+            assert cursor.execute("FROM anon.swap('t', ['i'])").fetchall() == [(1,)]
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=register) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    con.close()
+    assert failures == []
+
+
+def test_registering_that_failed_can_be_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    con = duckdb.connect()
+    script = macros.script(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(macros, "script", lambda _: script + "\nSELECT error('stopped');")
+        with pytest.raises(duckdb.Error, match="stopped"):
+            duckanon.register(con)
+    duckanon.register(con)
+    assert con.execute(LISTED).fetchall() == [(True,)]
+    con.close()
+
+
 def test_default_connection_gets_it() -> None:
     code = "import duckanon, duckdb; duckanon.register(); print(duckdb.sql('FROM anon.functions()').fetchall()[0][0])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
