@@ -18,7 +18,8 @@ demo: $(VENV)/ready            ## generate a population, assess, release and mea
 	@$(VENV)/bin/duckanon run examples/road.sql --echo --db build/demo/clinic.duckdb
 	@echo "The releases: build/demo/swapped.csv and build/demo/clustered.csv; all tables: build/demo/clinic.duckdb."
 
-test: check $(OLD)/ready       ## all checks and tests; SQL and bridge on the oldest versions too: five minutes in all
+test: $(VENV)/ready            ## all checks and tests; SQL and bridge on the oldest versions too: five minutes in all
+	$(MAKE) --jobs 2 --output-sync check $(OLD)/ready
 	$(VENV)/bin/python $(PYTEST)
 	$(OLD)/bin/python $(PYTEST) -m "not thorough and not shell" tests/bridge $(wildcard tests/*/*.test)
 
