@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import threadpoolctl
-
-from duckanon.common.imports import imported
 
 SMALL_CELLS = 10_000_000
 """Tables of fewer values are worked on by one thread."""
@@ -35,7 +34,7 @@ class _Limit:
             self._users += 1
             if self._users == 1:
                 _take_control()
-                self._limiter = _controller().limit(limits=1, user_api="blas")
+                self._limiter = _controller(frozenset(_WITH_BLAS & sys.modules.keys())).limit(limits=1, user_api="blas")
         try:
             yield
         finally:
@@ -48,10 +47,13 @@ class _Limit:
 
 _ONE = _Limit()
 
+_WITH_BLAS = {"scipy.linalg", "scipy.special", "scipy.sparse.linalg"}
+"""Modules that bring linear algebra of their own, beside numpy's. A controller knows only what is loaded when it is made;
+an algorithm's modules are, before it is called."""
+
 
 @functools.cache
-def _controller() -> Any:
-    imported("scipy.linalg:eigh")  # what is loaded later would not be found
+def _controller(loaded: frozenset[str]) -> Any:
     return threadpoolctl.ThreadpoolController()
 
 
