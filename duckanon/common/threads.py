@@ -48,8 +48,8 @@ class _Limit:
 _ONE = _Limit()
 
 _WITH_BLAS = {"scipy.linalg", "scipy.special", "scipy.sparse.linalg"}
-"""Modules that bring linear algebra of their own, beside numpy's. A controller knows only what is loaded when it is made;
-an algorithm's modules are, before it is called."""
+"""Modules that bring linear algebra of their own, beside numpy's. A controller knows only what is loaded when it is
+made; an algorithm's modules are, before it is called."""
 
 
 @functools.cache
