@@ -192,17 +192,11 @@ def _ends(
         first, last = lower.min(), upper.max()
         ends = rounded_outward(np.array([[first]]), np.array([[last]]))
         if _is_day(kind):
-            ends = (
-                _month(np.array([first]), False),
-                _month(np.array([last]), True),
-            )
+            ends = _month(np.array([first]), False), _month(np.array([last]), True)
         lower = np.where(lower == first, float(ends[0].ravel()[0]), lower)
         upper = np.where(upper == last, float(ends[1].ravel()[0]), upper)
     elif _is_day(kind):
-        lower, upper = (
-            _month(lower, False),
-            _month(upper, True),
-        )
+        lower, upper = _month(lower, False), _month(upper, True)
     low, high = _typed(kind, lower, upper)
     if pa.types.is_float64(kind):  # what was computed with is what the column holds: nothing to make good
         return low, high

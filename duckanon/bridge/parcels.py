@@ -6,6 +6,7 @@ accumulators of its own, one a thread; what travels on through the query is the 
 
 from __future__ import annotations
 
+import collections
 import itertools
 import threading
 from collections.abc import Callable
@@ -25,6 +26,9 @@ class Accumulator(Protocol):
     def merge(self, other: Any) -> None:
         """Take in what another accumulator of the same call has collected."""
 
+
+MOST_CALLS = 10_000
+"""So many calls are remembered: far more than run at the same time, and a call that is forgotten is refused."""
 
 _ENDED = "the query ended before all its rows were read; run it again."
 
@@ -50,6 +54,7 @@ class Parcels:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
+        self._gone: collections.deque[tuple[int, int]] = collections.deque()  # databases and their connections
         self._owners: dict[int, Owner] = {}  # by call
         self._waiting: dict[int, dict[int, Accumulator]] = {}  # by call and thread
 
@@ -57,7 +62,9 @@ class Parcels:
         """Begin a call, for ``anon._call``: takes database, connection and query, and returns the call's number."""
         owner = Owner(*(argument[0].as_py() for argument in arguments))
         with self._lock:
+            self._drop_gone()
             self._drop(lambda other: other[:2] == owner[:2] and other.query != owner.query)
+            self._forget_without_rows()
             call = next(self._numbers)
             self._owners[call] = owner
         return pa.array([call], pa.int64())
@@ -102,13 +109,31 @@ class Parcels:
         return first
 
     def drop_connection(self, database: int, connection: int) -> None:
-        """Drop what a connection that is gone has left behind."""
-        with self._lock:
-            self._drop(lambda owner: owner[:2] == (database, connection))
+        """Drop what a connection that is gone has left behind: now, or when the next call begins.
+
+        Python may collect the connection while this very thread holds the lock, so it cannot be waited for.
+        """
+        self._gone.append((database, connection))
+        if self._lock.acquire(blocking=False):
+            try:
+                self._drop_gone()
+            finally:
+                self._lock.release()
 
     def __len__(self) -> int:
         """Count the calls that wait."""
         return len(self._waiting)
+
+    def _forget_without_rows(self) -> None:
+        """Forget the oldest calls that no row has come for, once there are very many: of empty tables, mostly."""
+        if len(self._owners) >= MOST_CALLS:
+            for call in [call for call in self._owners if call not in self._waiting][: MOST_CALLS // 2]:
+                del self._owners[call]
+
+    def _drop_gone(self) -> None:
+        gone = {self._gone.popleft() for _ in range(len(self._gone))}
+        if gone:
+            self._drop(lambda owner: owner[:2] in gone)
 
     def _drop(self, is_over: Callable[[Owner], bool]) -> None:
         for call in [call for call, owner in self._owners.items() if is_over(owner)]:

@@ -6,66 +6,34 @@ import pyarrow as pa
 
 from duckanon.common.declare import Report
 
-INTERVAL_STATISTICS = pa.schema(
-    [
-        ("statistic", pa.string()),
-        ("columns", pa.list_(pa.string())),
-        ("estimate", pa.float64()),
-        ("lower", pa.float64()),
-        ("upper", pa.float64()),
-        ("lower_looseness", pa.float64()),
-        ("upper_looseness", pa.float64()),
-        ("linear_halfwidth", pa.float64()),
-        ("standard_error", pa.float64()),
-        ("records", pa.int64()),
-    ]
-)
+_ENCLOSED = [
+    ("estimate", pa.float64()),
+    ("lower", pa.float64()),
+    ("upper", pa.float64()),
+    ("lower_looseness", pa.float64()),
+    ("upper_looseness", pa.float64()),
+    ("linear_halfwidth", pa.float64()),
+    ("standard_error", pa.float64()),
+    ("records", pa.int64()),
+]
+INTERVAL_STATISTICS = pa.schema([("statistic", pa.string()), ("columns", pa.list_(pa.string())), *_ENCLOSED])
+INTERVAL_REGRESSION = pa.schema([("predictor", pa.string()), *_ENCLOSED])
 
-INTERVAL_REGRESSION = pa.schema(
-    [
-        ("predictor", pa.string()),
-        ("estimate", pa.float64()),
-        ("lower", pa.float64()),
-        ("upper", pa.float64()),
-        ("lower_looseness", pa.float64()),
-        ("upper_looseness", pa.float64()),
-        ("linear_halfwidth", pa.float64()),
-        ("standard_error", pa.float64()),
-        ("records", pa.int64()),
-    ]
-)
-
-DISMISSAL = pa.schema(
-    [
-        ("version", pa.string()),
-        ("threshold", pa.float64()),
-        ("privacy", pa.float64()),
-        ("statistical", pa.float64()),
-        ("shift", pa.float64()),
-        ("total", pa.float64()),
-        ("estimate", pa.float64()),
-        ("standard_error", pa.float64()),
-        ("kept_boxes", pa.int64()),
-        ("kept_records", pa.int64()),
-        ("dismissed", pa.list_(pa.int64())),
-    ]
-)
-
-BOX_WEIGHTS = pa.schema(
-    [
-        ("version", pa.string()),
-        ("threshold", pa.float64()),
-        ("privacy", pa.float64()),
-        ("statistical", pa.float64()),
-        ("shift", pa.float64()),
-        ("total", pa.float64()),
-        ("estimate", pa.float64()),
-        ("standard_error", pa.float64()),
-        ("kept_boxes", pa.int64()),
-        ("kept_records", pa.int64()),
-        ("weights", pa.list_(pa.struct([("box", pa.int64()), ("weight", pa.float64())]))),
-    ]
-)
+_CHOICE = [
+    ("version", pa.string()),
+    ("threshold", pa.float64()),
+    ("privacy", pa.float64()),
+    ("statistical", pa.float64()),
+    ("shift", pa.float64()),
+    ("total", pa.float64()),
+    ("estimate", pa.float64()),
+    ("standard_error", pa.float64()),
+    ("kept_boxes", pa.int64()),
+    ("kept_records", pa.int64()),
+]
+_WEIGHT = pa.struct([("box", pa.int64()), ("weight", pa.float64())])
+DISMISSAL = pa.schema([*_CHOICE, ("dismissed", pa.list_(pa.int64()))])
+BOX_WEIGHTS = pa.schema([*_CHOICE, ("weights", pa.list_(_WEIGHT))])
 
 FUNCTIONS = (
     Report("interval_statistics", "duckanon.intervals.functions:interval_statistics", INTERVAL_STATISTICS),

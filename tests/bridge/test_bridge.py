@@ -259,6 +259,28 @@ def test_what_a_failed_query_collected_is_dropped() -> None:
         rows.redeem([failed])
 
 
+def test_a_connection_that_goes_during_a_call_is_not_waited_for() -> None:
+    rows = parcels.Parcels()
+    left = opened(rows, 1, 1)
+    rows.park(parcels.TableBuilder)(pa.array([{"a": 1}]), pa.array([left]))
+    with rows._lock:  # where the garbage collector may run
+        rows.drop_connection(1, 1)
+    assert len(rows) == 1
+    opened(rows, 2, 1)
+    assert len(rows) == 0
+
+
+def test_calls_of_empty_tables_do_not_pile_up() -> None:
+    """Each is of a connection of its own, which never comes back to make its calls go."""
+    rows = parcels.Parcels()
+    with_rows = opened(rows, 0, 1)
+    rows.park(parcels.TableBuilder)(pa.array([{"a": 1}]), pa.array([with_rows]))
+    for connection in range(1, 3 * parcels.MOST_CALLS):
+        opened(rows, connection, 1)
+    assert len(rows._owners) <= parcels.MOST_CALLS
+    assert rows.redeem([with_rows]).table().num_rows == 1
+
+
 def test_what_a_closed_connection_left_behind_goes_with_it() -> None:
     con = duckanon.connect()
     con.execute("CREATE TABLE t AS SELECT i FROM range(5000) AS t(i)").fetchall()
