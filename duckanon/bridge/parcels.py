@@ -27,7 +27,7 @@ class Accumulator(Protocol):
         """Take in what another accumulator of the same call has collected."""
 
 
-MOST_CALLS = 10_000
+MOST_CALLS = 1_000
 """So many calls are remembered: far more than run at the same time, and a call that is forgotten is refused."""
 
 _ENDED = "the query ended before all its rows were read; run it again."
