@@ -36,6 +36,28 @@ class Scale(ABC):
     def readable(self, low: float, high: float) -> float:
         """Find the roundest number above ``low`` and at most ``high``: a cut there parts the same values."""
 
+    @abstractmethod
+    def after(self, number: float) -> float:
+        """Return the next number that a value of this scale can be."""
+
+    def cut(self, low: float, high: float, is_shared: bool) -> float:
+        """Find the roundest number that parts two neighbouring values, as the beginning of the upper one's part.
+
+        Parameters
+        ----------
+        low, high
+            The values.
+        is_shared
+            Whether so many people have ``high`` that it may be named. Else the cut lies between the two, halfway if
+            they are neighbours on the scale; NaN where there is no number between them.
+        """
+        if is_shared:
+            return self.readable(low, high)
+        step = self.after(low) - low
+        if high - low > 1.5 * step:
+            return self.readable(low, high - step)
+        return low + step / 2 if low < low + step / 2 < high else math.nan
+
     def is_one_value(self, start: float, end: float) -> bool:
         """Tell whether only one value of this scale lies from ``start`` up to but without ``end``."""
         return False
@@ -55,28 +77,41 @@ class Numbers(Scale):
         return str(int(number)) if number == int(number) and abs(number) < 1e16 else repr(number)
 
     def readable(self, low: float, high: float) -> float:
-        """Find the number with the fewest digits."""
+        """Find the number with the fewest digits; of several one that ends in 5 or 0, or an even one, or the middle."""
         low, high = float(low), float(high)
         if low < 0 <= high:
             return 0.0
         for exponent in range(math.frexp(max(abs(low), abs(high)))[1] // 3 + 1, -320, -1):
-            # powers below one are divided by: 10.0 ** -3 is not exactly a thousandth
-            cut = math.floor(high / 10.0**exponent) * 10.0**exponent if exponent >= 0 else _floor_to(high, -exponent)
-            if low < cut <= high:
-                return cut
+            if found := self._multiples(low, high, exponent):
+                return found
             if self.is_whole and exponent <= 0:
                 break
         return high
 
+    @staticmethod
+    def _multiples(low: float, high: float, exponent: int) -> float | None:
+        """Return the best multiple of a power of ten above ``low`` and at most ``high``; None where there is none."""
+        # powers below one are divided by: 10.0 ** -3 is not exactly a thousandth
+        power = 10.0 ** abs(exponent) if abs(exponent) <= 300 else math.inf
+        scaled = [end / power if exponent >= 0 else end * power for end in (low, high)]
+        if not all(abs(end) < 2**53 for end in scaled):
+            return None
+        digits = range(math.floor(scaled[0]), math.floor(scaled[1]) + 1)
+        numbers = {digit: digit * power if exponent >= 0 else digit / power for digit in digits[:12]}
+        inside = [digit for digit, number in numbers.items() if low < number <= high]
+        if not inside:
+            return None
+        middle = (scaled[0] + scaled[1]) / 2
+        best = min(inside, key=lambda digit: (0 if digit % 5 == 0 else 1 if digit % 2 == 0 else 2, abs(digit - middle)))
+        return numbers[best]
+
+    def after(self, number: float) -> float:
+        """Return the next whole number, or the next double."""
+        return number + 1.0 if self.is_whole else math.nextafter(number, math.inf)
+
     def is_one_value(self, start: float, end: float) -> bool:
         """Tell whether it is one whole number."""
         return self.is_whole and end - start == 1
-
-
-def _floor_to(number: float, digits: int) -> float:
-    if digits > 300 or abs(number) * 10.0**digits > 2**53:
-        return number
-    return math.floor(number * 10.0**digits) / 10.0**digits
 
 
 class Times(Scale):
@@ -105,6 +140,10 @@ class Times(Scale):
             if low < int(high) // unit * unit:
                 return float(int(high) // unit * unit)
         return float(high)
+
+    def after(self, number: float) -> float:
+        """Return the next day, or the next microsecond."""
+        return number + (MICROSECONDS_PER_DAY if self.is_date else 1.0)
 
     def is_one_value(self, start: float, end: float) -> bool:
         """Tell whether it is one day."""
@@ -152,6 +191,21 @@ def tidy(number: float) -> float:
     return float(f"{number:.12g}")
 
 
+def multiples(numbers: Floats, step: float) -> Floats:
+    """Return the whole numbers times a step of `round_steps`, as they are read when they are written down."""
+    digits, exponent = f"{step:e}".split("e")
+    power = 10.0 ** abs(int(exponent))  # powers below one are divided by: 10.0 ** -3 is not exactly a thousandth
+    whole: Floats = numbers * round(float(digits))
+    return whole * power if int(exponent) >= 0 else whole / power
+
+
+def step_numbers(positions: Floats, step: float) -> Floats:
+    """Return for each number the largest whole number whose multiple of the step is not above it."""
+    numbers = np.floor(positions / step)
+    numbers = np.where(multiples(numbers + 1, step) <= positions, numbers + 1, numbers)
+    return np.where(multiples(numbers, step) > positions, numbers - 1, numbers)
+
+
 def period_starts(days: Ints, level: str) -> Ints:
     """Return the first day of each day's period; days are counted from 1970."""
     if level == "day":
@@ -161,13 +215,19 @@ def period_starts(days: Ints, level: str) -> Ints:
     return first.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
+def periods(days: Ints, level: str) -> tuple[Ints, Ints]:
+    """Return the first day of each day's period, and the first day after it."""
+    starts = period_starts(days, level)
+    if level == "day":
+        return starts, starts + 1
+    months = starts.astype("datetime64[D]").astype("datetime64[M]") + _MONTHS[level]
+    return starts, np.minimum(months.astype("datetime64[D]").astype(np.int64), LAST_DAY)
+
+
 def period(day: int, level: str) -> tuple[int, int]:
     """Return the first day of a day's period, and the first day after it."""
-    start = int(period_starts(np.array([day]), level)[0])
-    if level == "day":
-        return start, start + 1
-    month = np.datetime64(start, "D").astype("datetime64[M]") + _MONTHS[level]
-    return start, min(int(month.astype("datetime64[D]").astype(np.int64)), LAST_DAY)
+    starts, ends = periods(np.array([day]), level)
+    return int(starts[0]), int(ends[0])
 
 
 def of_period(start: int, level: str) -> str:

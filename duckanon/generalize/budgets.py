@@ -1,18 +1,17 @@
-"""A budget of distinct values: what each column may keep, and the finest groups that keep to it."""
+"""A budget of distinct values: what each column may keep, and the finest recoding that keeps to it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
+from scipy.special import betainc
 
-from duckanon.common.arrays import Floats, Ints
+from duckanon.common.arrays import Ints
 from duckanon.generalize.methods import Coarsening
 from duckanon.generalize.partition.fit import quantile_buckets
-from duckanon.generalize.recoding.columns import Flat, Levels, Ordered, Tree
-from duckanon.generalize.recoding.recode import ColumnRecoding
+from duckanon.generalize.recoding.columns import Flat, Levels, Ordered, State, Tree
 
 
 def distinct_budget(population: float, k: int, beta: float) -> float:
@@ -41,6 +40,38 @@ def distinct_budget(population: float, k: int, beta: float) -> float:
         return population
     x = -math.log(beta) / (k - 1)
     return population / (k - 1) * (1 + x - math.sqrt(x * x + 2 * x))
+
+
+def sample_class_size(k: int, share: float, population: float, people: int) -> int:
+    """Return how many people of a sample a class must have, as ``anon.sample_class_size`` does.
+
+    A member of a class with fewer than k people in the population has at most k - 2 others beside him, each of whom is
+    in the sample with the same probability, whatever the classes are.
+
+    Parameters
+    ----------
+    k
+        The smallest class of the population.
+    share
+        The probability with which the class of a member of a smaller one may be so large in the sample.
+    population, people
+        How many people there are, and how many of them are in the sample.
+
+    Raises
+    ------
+    ValueError
+        If the population is smaller than the sample.
+
+    Examples
+    --------
+    >>> [sample_class_size(10, beta, 1e6, 100_000) for beta in (0.1, 0.01, 0.001)]
+    [4, 5, 6]
+    """
+    if population < people:
+        raise ValueError(f"population must be at least the people of the table, {people}; got {population:g}.")
+    others = np.arange(1, k - 1)
+    tails = np.append(betainc(others, k - 1 - others, people / population), 0.0)  # P[X >= f - 1] for f = 2, ..., k
+    return 2 + int(np.argmax(tails <= share * (1 + 1e-12)))
 
 
 def allocate(budget: float, distinct_counts: Sequence[int], weights: Sequence[float]) -> list[int]:
@@ -87,10 +118,10 @@ def allocate(budget: float, distinct_counts: Sequence[int], weights: Sequence[fl
     return [int(count) for count in kept]
 
 
-def groups_within(
+def states_within(
     coarsenings: Sequence[Coarsening], budget: float, weights: Sequence[float]
-) -> tuple[list[ColumnRecoding], list[int]]:
-    """Find the finest groups of every column so that the product of their numbers keeps to a budget.
+) -> tuple[list[State], list[int]]:
+    """Find the finest recoding of every column so that the product of their numbers of groups keeps to a budget.
 
     A column whose levels leave no choice near its share, such as a calendar, takes less than it may. What it leaves is
     given to the others: it is set to what it takes, and the rest is solved again, as where a column has too few values.
@@ -104,84 +135,54 @@ def groups_within(
 
     Returns
     -------
-    groups, allowed
-        The groups of each column, and how many it was allowed.
+    states, allowed
+        The recoding of each column, as `recode` takes it to start from, and how many groups it was allowed.
     """
     counts = [len(coarsening.column.rows) for coarsening in coarsenings]
     while True:
         allowed = allocate(budget, counts, weights)
-        groups = [finest(coarsening, most) for coarsening, most in zip(coarsenings, allowed, strict=True)]
-        taken = [int(column_groups.group_of_leaf.max()) + 1 for column_groups in groups]
-        leaving = [column for column, took in enumerate(taken) if took < min(allowed[column], counts[column])]
+        found = [finest(coarsening, most) for coarsening, most in zip(coarsenings, allowed, strict=True)]
+        leaving = [column for column, (_, took) in enumerate(found) if took < min(allowed[column], counts[column])]
         if not leaving:
-            return groups, allowed
+            return [state for state, _ in found], allowed
         # the column that leaves most is fixed first: the others may then reach a level that they had just missed
-        worst = max(leaving, key=lambda column: allowed[column] / taken[column])
-        counts[worst] = taken[worst]
+        worst = max(leaving, key=lambda column: allowed[column] / found[column][1])
+        counts[worst] = found[worst][1]
 
 
-def finest(coarsening: Coarsening, most: int) -> ColumnRecoding:
-    """Return the finest groups of a column of which there are at most ``most``, NULL's counted."""
+def finest(coarsening: Coarsening, most: int) -> tuple[State, int]:
+    """Return the finest recoding of a column with at most ``most`` groups, NULL's counted, and how many it has."""
     column = coarsening.column
     if not column.size:
-        return ColumnRecoding(np.zeros(1, np.int64), np.zeros(1))
-    most_known = most - column.has_null
-    groups = _finest_known(coarsening, max(most_known, 1))
-    if not column.has_null:
-        return groups
-    if most_known < 1:  # NULL is one with all other values: nothing is said about any of them
-        return replace(groups, group_of_leaf=np.zeros(column.size + 1, np.int64), losses=np.ones(1))
-    return replace(
-        groups,
-        group_of_leaf=np.append(groups.group_of_leaf, len(groups.losses)),
-        losses=np.append(groups.losses, 0.0),
-        nodes=None if groups.nodes is None else np.append(groups.nodes, -1),
-    )
+        return (), 1
+    if most - column.has_null < 1:  # NULL is one with all other values: nothing is said about any of them
+        return None, 1
+    state, groups = _finest_known(coarsening, max(most - column.has_null, 1))
+    return state, groups + column.has_null
 
 
-def _finest_known(coarsening: Coarsening, most: int) -> ColumnRecoding:
-    """Return the finest groups of the values that are not NULL."""
+def _finest_known(coarsening: Coarsening, most: int) -> tuple[tuple[int, ...], int]:
+    """Return the finest recoding of the values that are not NULL, and its groups."""
     column, structure = coarsening.column, coarsening.structure
     if isinstance(structure, Ordered):
-        return _quantiles(structure, column.known_rows, most)
+        starts = tuple(quantile_buckets(column.known_rows, most).starts.tolist())
+        return starts, len(starts)
     if isinstance(structure, Levels):
         level = next(level for level, groups in enumerate(structure.maps) if int(groups.max()) < most)
-        return ColumnRecoding(structure.maps[level].astype(np.int64), structure.losses[level], level=level)
+        return (level,), int(structure.maps[level].max()) + 1
     if isinstance(structure, Flat):
-        group_of_leaf = _most_frequent(column.known_rows, most)
-        return ColumnRecoding(group_of_leaf, _leaf_share(group_of_leaf))
-    nodes, group_of_leaf = _climbed(structure, column.size, most)
-    return ColumnRecoding(group_of_leaf, _leaf_share(group_of_leaf), nodes)
+        if most >= column.size:
+            return (), column.size
+        merged = np.argsort(-column.known_rows, kind="stable")[most - 1 :]
+        return tuple(np.sort(merged).tolist()), most
+    nodes = _climbed(structure, column.size, most)
+    return tuple(nodes.tolist()), len(nodes)
 
 
-def _quantiles(structure: Ordered, rows: Ints, most: int) -> ColumnRecoding:
-    starts = quantile_buckets(rows, most).starts
-    ends = np.append(starts[1:], len(rows))
-    span = float(structure.positions[-1] - structure.positions[0]) or 1.0
-    losses = (structure.positions[ends - 1] - structure.positions[starts]) / span
-    return ColumnRecoding(np.repeat(np.arange(len(starts)), ends - starts), losses)
-
-
-def _leaf_share(group_of_leaf: Ints) -> Floats:
-    """Return the loss of each group of a tree or a flat column: the share of the other leaves that are in it too."""
-    return (np.bincount(group_of_leaf) - 1) / max(len(group_of_leaf) - 1, 1)
-
-
-def _most_frequent(rows: Ints, most: int) -> Ints:
-    """Keep the most frequent leaves, and merge all others into the last group."""
-    if most >= len(rows):
-        return np.arange(len(rows))
-    group_of_leaf = np.full(len(rows), most - 1)
-    group_of_leaf[np.argsort(-rows, kind="stable")[: most - 1]] = np.arange(most - 1)
-    return group_of_leaf
-
-
-def _climbed(tree: Tree, size: int, most: int) -> tuple[Ints, Ints]:
+def _climbed(tree: Tree, size: int, most: int) -> Ints:
     """Climb from the leaves, all of them a level at a time, until few enough nodes are left."""
     node_of_leaf = np.arange(size)
-    while True:
-        nodes, group_of_leaf = np.unique(node_of_leaf, return_inverse=True)
-        if len(nodes) <= most:
-            return nodes, group_of_leaf.reshape(-1)
+    while len(nodes := np.unique(node_of_leaf)) > most:
         above = tree.parents[node_of_leaf]
         node_of_leaf = np.where(above < 0, node_of_leaf, above)
+    return nodes

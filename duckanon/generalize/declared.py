@@ -37,7 +37,7 @@ PARTITION = pa.schema(
 parts it from the one before, so that its bounds are no one's value; the column's own ends are."""
 
 FUNCTIONS = (
-    Report("plan", "duckanon.generalize.plans:plan", PLAN),
+    Report("plan", "duckanon.generalize.plans:plan", PLAN, ("table", "population_table")),
     ColumnReport("quantile_partition", "duckanon.generalize.partition.functions:quantile", PARTITION),
     ColumnReport("optimal_partition", "duckanon.generalize.partition.functions:optimal", PARTITION),
 )

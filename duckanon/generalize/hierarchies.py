@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from duckanon.common.arrays import Array, Ints
+from duckanon.common.arrays import Array, Floats, Ints
 from duckanon.generalize.recoding.columns import Tree
 
 ROOT = "*"
@@ -125,3 +125,29 @@ def tree_of(levels: Sequence[Array]) -> tuple[Tree, Ints, Ints]:
         np.concatenate([*node_leaf, [0]]).astype(np.int64),
         np.concatenate([*node_level, [len(levels)]]).astype(np.int64),
     )
+
+
+def leaf_shares(tree: Tree, distinct_values: int) -> Floats:
+    """Return what each node of a tree loses: the share of the other values that it stands for too; the root, all.
+
+    Parameters
+    ----------
+    tree
+        The tree; nodes come after those below them, as `tree_of` has them.
+    distinct_values
+        How many values there are, NULL among them.
+
+    Examples
+    --------
+    >>> tree, _, _ = tree_of([np.array(["02139", "02140", "10001"]), np.array(["021", "021", "100"])])
+    >>> leaf_shares(tree, 3).tolist()
+    [0.0, 0.0, 0.0, 0.5, 0.0, 1.0]
+    """
+    leaves = np.ones(len(tree.parents), np.int64)
+    leaves[np.unique(tree.parents[tree.parents >= 0])] = 0
+    for node, parent in enumerate(tree.parents.tolist()):
+        if parent >= 0:
+            leaves[parent] += leaves[node]
+    losses = np.asarray((leaves - 1) / max(distinct_values - 1, 1), dtype=np.float64)
+    losses[-1] = 1.0 if distinct_values > 1 else 0.0
+    return losses

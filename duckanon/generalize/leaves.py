@@ -11,6 +11,30 @@ import pyarrow.compute as pc
 from duckanon.common.arrays import Array, Bools, Floats, Ints
 from duckanon.common.labels import MICROSECONDS_PER_DAY, Scale, Times
 from duckanon.common.values import numbers
+from duckanon.generalize.recoding.people import NOBODY
+
+
+@dataclass(frozen=True)
+class Holders:
+    """Who has the combinations of a grouped table.
+
+    Attributes
+    ----------
+    rows
+        How many rows of the table have each combination.
+    persons
+        Whose they are, where people have several rows; `NOBODY` where that is not known. None: rows are people.
+    """
+
+    rows: Ints
+    persons: Ints | None = None
+
+    def people(self, codes: Ints, size: int) -> Ints:
+        """Count the different people of each of ``size`` codes, given the code of each combination."""
+        if self.persons is None:
+            return np.bincount(codes, self.rows, size).astype(np.int64)
+        pairs = np.unique(np.stack([self.persons, codes])[:, self.persons != NOBODY], axis=1)
+        return np.bincount(pairs[1], minlength=size)
 
 
 @dataclass(frozen=True)
@@ -21,14 +45,15 @@ class Leaves:
     ----------
     codes
         The leaf of each row of the grouped table.
-    rows
-        How many rows of the table have each leaf, NULL last where there is one.
+    rows, people
+        How many rows and how many people of the table have each leaf, NULL last where there is one.
     size
         The number of leaves without NULL.
     """
 
     codes: Ints
     rows: Ints
+    people: Ints
     size: int
 
     @property
@@ -62,20 +87,21 @@ class NumberLeaves(Leaves):
 
 @dataclass(frozen=True)
 class DayLeaves(Leaves):
-    """Days in ascending order, counted from 1970. Times of day are left out."""
+    """Days in ascending order, counted from 1970. Times of day are left out.
+
+    Attributes
+    ----------
+    first, last
+        The first and the last moment, in days.
+    has_times
+        Whether any moment is not midnight.
+    """
 
     days: Ints
     scale: Scale
-
-    @property
-    def least(self) -> float:
-        """The first day."""
-        return float(self.days[0])
-
-    @property
-    def largest(self) -> float:
-        """The last day."""
-        return float(self.days[-1])
+    first: float
+    last: float
+    has_times: bool
 
 
 @dataclass(frozen=True)
@@ -93,33 +119,63 @@ class Days(Times):
         return super().text(number * MICROSECONDS_PER_DAY)
 
 
-def no_leaves(counts: Ints) -> TextLeaves:
-    """Take a column that is NULL in every row.
-
-    Parameters
-    ----------
-    counts
-        How many rows of the table each row of the grouped table stands for; also in the functions below.
-    """
-    return TextLeaves(np.zeros(len(counts), np.int64), np.array([counts.sum()], np.int64), 0, [])
+def no_leaves(holders: Holders) -> TextLeaves:
+    """Take a column that is NULL in every row."""
+    codes = np.zeros(len(holders.rows), np.int64)
+    return TextLeaves(codes, np.array([holders.rows.sum()], np.int64), holders.people(codes, 1), 0, [])
 
 
-def number_leaves(name: str, column: pa.ChunkedArray, counts: Ints) -> NumberLeaves:
+def number_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> NumberLeaves:
     """Take a column of numbers, dates or timestamps as leaves; its name is for the error where it holds neither."""
     known, is_known, scale = numbers(name, column)
-    positions, codes, rows = _distinct(known + 0.0, is_known, counts)  # -0.0 + 0.0 is 0.0
-    return NumberLeaves(codes, rows, len(positions), positions, scale)
+    positions, leaves = _distinct(known + 0.0, is_known, holders)  # -0.0 + 0.0 is 0.0
+    return NumberLeaves(**vars(leaves), positions=positions, scale=scale)
 
 
-def day_leaves(name: str, column: pa.ChunkedArray, counts: Ints) -> DayLeaves:
+def day_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> DayLeaves:
     """Take a column of dates or timestamps as days."""
     known, is_known, _ = numbers(name, column)
-    days, codes, rows = _distinct(known // MICROSECONDS_PER_DAY, is_known, counts)
-    return DayLeaves(codes, rows, len(days), days.astype(np.int64), Days(True))
+    days, leaves = _distinct(known // MICROSECONDS_PER_DAY, is_known, holders)
+    first, last = float(known.min()) / MICROSECONDS_PER_DAY, float(known.max()) / MICROSECONDS_PER_DAY
+    has_times = bool((known % MICROSECONDS_PER_DAY != 0).any())
+    days = days.astype(np.int64)
+    return DayLeaves(**vars(leaves), days=days, scale=Days(True), first=first, last=last, has_times=has_times)
 
 
-def text_leaves(name: str, column: pa.ChunkedArray, counts: Ints) -> TextLeaves:
+def text_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> TextLeaves:
     """Take a column as text, written as DuckDB would cast it."""
+    encoded = _as_text(name, column).dictionary_encode()
+    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    order = np.argsort(np.array(encoded.dictionary.to_pylist(), dtype=object))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    is_known = ~encoded.is_null().to_numpy(zero_copy_only=False)
+    entries = encoded.indices.drop_null().to_numpy(zero_copy_only=False)
+    _, leaves = _distinct(rank[entries], is_known, holders)
+    return TextLeaves(**vars(leaves), texts=encoded.dictionary.take(pa.array(order)).to_pylist())
+
+
+def codes_among(leaves: Leaves, name: str, column: pa.ChunkedArray) -> Ints:
+    """Return the leaf of each value of another table's column; -1 where it is none of the leaves."""
+    null_code = leaves.size if leaves.has_null else -1
+    if isinstance(leaves, TextLeaves):
+        found = pc.index_in(_as_text(name, column), pa.array(leaves.texts, pa.large_string()))
+        is_null = np.asarray(column.is_null())
+        return np.where(is_null, null_code, np.asarray(found.fill_null(-1)).astype(np.int64))
+    known, is_known, _ = numbers(name, column)
+    codes = np.full(len(is_known), null_code, np.int64)
+    values: Array = known + 0.0
+    if isinstance(leaves, DayLeaves):
+        values, sorted_leaves = known // MICROSECONDS_PER_DAY, np.asarray(leaves.days, np.float64)
+    else:
+        assert isinstance(leaves, NumberLeaves)
+        sorted_leaves = leaves.positions
+    place = np.minimum(np.searchsorted(sorted_leaves, values), leaves.size - 1)
+    codes[is_known] = np.where(sorted_leaves[place] == values, place, -1)
+    return codes
+
+
+def _as_text(name: str, column: pa.ChunkedArray) -> pa.Array:
     arrow_type = column.type
     if pa.types.is_floating(arrow_type):
         raise ValueError(
@@ -129,22 +185,15 @@ def text_leaves(name: str, column: pa.ChunkedArray, counts: Ints) -> TextLeaves:
         column = pc.if_else(column, "true", "false")
     elif pa.types.is_dictionary(arrow_type):
         column = column.cast(arrow_type.value_type)
-    texts = column.cast(pa.large_string()).combine_chunks()
-    encoded = texts.dictionary_encode()
-    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-    order = np.argsort(np.array(encoded.dictionary.to_pylist(), dtype=object))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    is_known = ~encoded.is_null().to_numpy(zero_copy_only=False)
-    entries = encoded.indices.drop_null().to_numpy(zero_copy_only=False)
-    _, codes, rows = _distinct(rank[entries], is_known, counts)
-    return TextLeaves(codes, rows, len(order), encoded.dictionary.take(pa.array(order)).to_pylist())
+    return column.cast(pa.large_string()).combine_chunks()
 
 
-def _distinct(known: Array, is_known: Bools, counts: Ints) -> tuple[Array, Ints, Ints]:
-    """Return the distinct known values, the leaf of each row, and how many rows of the table have each leaf."""
+def _distinct(known: Array, is_known: Bools, holders: Holders) -> tuple[Array, Leaves]:
+    """Return the distinct known values, and who has them."""
     distinct, inverse = np.unique(known, return_inverse=True)
     codes = np.full(len(is_known), len(distinct), np.int64)
     codes[is_known] = inverse.reshape(-1)
-    rows = np.bincount(codes, counts, len(distinct) + (not is_known.all())).astype(np.int64)
-    return distinct, codes, rows
+    size = len(distinct) + (not is_known.all())
+    rows = np.bincount(codes, holders.rows, size).astype(np.int64)
+    people = rows if holders.persons is None else holders.people(codes, size)
+    return distinct, Leaves(codes, rows, people, len(distinct))

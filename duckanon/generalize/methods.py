@@ -19,15 +19,17 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from duckanon.common.arrays import Ints
-from duckanon.generalize.hierarchies import ROOT, HierarchyTable, tree_of
-from duckanon.generalize.leaves import Leaves, TextLeaves
+from duckanon.generalize.hierarchies import ROOT, HierarchyTable, leaf_shares, tree_of
+from duckanon.generalize.leaves import Leaves, TextLeaves, codes_among
 from duckanon.generalize.recoding.columns import Flat, Structure
-from duckanon.generalize.recoding.recode import ColumnRecoding
+from duckanon.generalize.recoding.outcome import ColumnRecoding
 
 OTHER = "other"
 """The label of values that were not frequent enough to be kept."""
@@ -90,35 +92,44 @@ class Coarsening(ABC):
             A group's values, rows and loss stand in the first of its buckets. There is always a bucket for the rest
             and one, the last, for NULL.
         """
-        count = int(groups.group_of_leaf.max()) + 1
-        group_of_leaf = self._known_groups(groups)
-        values = np.bincount(group_of_leaf, minlength=count)
-        rows = np.bincount(group_of_leaf, self.column.known_rows, count)
-        null_group = int(groups.group_of_leaf[-1]) if self.column.has_null else NO_GROUP
-        says_nothing = null_group in group_of_leaf  # NULL and all other values are one group
-        plan_rows, counted = [], {NO_GROUP}
-        for group, bucket in self._known_buckets(groups):
-            if says_nothing:
-                bucket = bucket._replace(label=self.root_label)
+        values = np.bincount(self._known_groups(groups), minlength=len(groups.losses))
+        says_nothing = self.column.has_null and len(np.unique(groups.group_of_leaf)) == 1
+        plan_rows: list[Bucket] = []
+        counted = {NO_GROUP}
+
+        def add(group: int, bucket: Bucket) -> None:
             if group not in counted:
                 counted.add(group)
                 bucket = bucket._replace(
-                    distinct_values=int(values[group]), rows=int(rows[group]), loss=float(groups.losses[group])
+                    distinct_values=int(values[group]) + (bucket.covers == "null"),
+                    rows=int(groups.rows[group]),
+                    loss=float(groups.losses[group]),
                 )
             plan_rows.append(bucket)
+
+        for group, bucket in self._known_buckets(groups):
+            add(group, bucket._replace(label=ROOT) if says_nothing else bucket)
         if not any(bucket.covers == "rest" for bucket in plan_rows):
-            plan_rows.append(Bucket("rest", None, None, self.root_label))
-        return [*plan_rows, self._null_bucket(groups, null_group, says_nothing)]
+            add(groups.rest, Bucket("rest", None, None, self.root_label))
+        rest_label = next(bucket.label for bucket in plan_rows if bucket.covers == "rest")
+        if not self.column.has_null:
+            return [*plan_rows, Bucket("null", None, None, self.root_label)]
+        null_group = int(groups.group_of_leaf[-1])
+        add(null_group, Bucket("null", None, None, rest_label if null_group == groups.rest or says_nothing else None))
+        return plan_rows
+
+    def codes_of(self, name: str, column: pa.ChunkedArray) -> Ints:
+        """Return the leaf that each value of another table's column will be called as; -1 where that is not known."""
+        return codes_among(self.column, name, column)
 
     def _known_groups(self, groups: ColumnRecoding) -> Ints:
         """Return the group of each leaf that is not NULL."""
         return groups.group_of_leaf[: self.column.size]
 
-    def _null_bucket(self, groups: ColumnRecoding, group: int, says_nothing: bool) -> Bucket:
-        if group == NO_GROUP:
-            return Bucket("null", None, None, self.root_label)
-        label = self.root_label if says_nothing else None
-        return Bucket("null", None, None, label, 1, int(self.column.rows[-1]), float(groups.losses[group]))
+    @property
+    def _distinct_values(self) -> int:
+        """How many values the column has, NULL among them."""
+        return self.column.size + self.column.has_null
 
 
 class Prefixes(Coarsening):
@@ -131,11 +142,14 @@ class Prefixes(Coarsening):
         self.texts = column.texts
         self.length = max(map(len, self.texts))
         cut = [np.array([text[:length] for text in self.texts]) for length in range(self.length - 1, 0, -1)]
-        self.structure, self.node_leaf, self.node_level = tree_of([np.array(self.texts), *cut])
+        tree, self.node_leaf, self.node_level = tree_of([np.array(self.texts), *cut])
+        self.structure = replace(tree, losses=leaf_shares(tree, self._distinct_values))
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[tuple[int, Bucket]]:
         assert groups.nodes is not None
         for group in dict.fromkeys(self._known_groups(groups).tolist()):
+            if group == groups.rest:
+                continue
             node = int(groups.nodes[group])
             if self.node_level[node] == self.length:  # the root
                 yield group, Bucket("prefix", "", None, ROOT)
@@ -154,28 +168,36 @@ class Hierarchy(Coarsening):
         self.texts, self.hierarchy = column.texts, hierarchy
         paths = [hierarchy.path(text) for text in self.texts]
         levels = [np.array([path[level] for path in paths]) for level in range(hierarchy.height)]
-        self.structure, self.node_leaf, self.node_level = tree_of(levels)
+        tree, self.node_leaf, self.node_level = tree_of(levels)
+        losses = leaf_shares(tree, self._distinct_values)
         self.root_label = hierarchy.root
+        if self.root_label != ROOT:  # it says that a value is not NULL, and one that the hierarchy knows
+            known = sum(text in hierarchy.leaves for text in self.texts)
+            losses[-1] = max(known - 1, 0) / max(self._distinct_values - 1, 1)
+        self.structure = replace(tree, losses=losses)
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[tuple[int, Bucket]]:
         assert groups.nodes is not None
         group_of_text = dict(zip(self.texts, self._known_groups(groups).tolist(), strict=True))
-        label_of_group, label_of_node = {}, {}
-        for group in set(group_of_text.values()):
+        label_of_group, label_of_node = {groups.rest: self.root_label}, {}
+        for group in set(group_of_text.values()) - {groups.rest}:
             node = int(groups.nodes[group])
             level = int(self.node_level[node])
             path = self.hierarchy.path(self.texts[self.node_leaf[node]])
             label = path[level] if level < len(path) else self.root_label
             label_of_group[group] = label_of_node[level, label] = label
         for text in dict.fromkeys([*self.texts, *self.hierarchy.leaves]):
-            if text in group_of_text:
-                group = group_of_text[text]
+            group = group_of_text.get(text, NO_GROUP)
+            if text not in self.hierarchy.leaves and label_of_group[group] == self.root_label:
+                continue  # it is called as the rest is, and may be one person's
+            if group != NO_GROUP:
                 yield group, Bucket("value", text, text, label_of_group[group])
             else:  # the hierarchy knows it, the table did not have it: it goes with the node above it, if there is one
                 nodes_above = (node for node in enumerate(self.hierarchy.path(text)) if node in label_of_node)
                 label = next((label_of_node[node] for node in nodes_above), self.root_label)
                 yield NO_GROUP, Bucket("value", text, text, label)
-        yield NO_GROUP, Bucket("rest", None, None, self.root_label)
+        said_nothing = (group for group, label in label_of_group.items() if label == self.root_label)
+        yield max(said_nothing), Bucket("rest", None, None, self.root_label)
 
 
 class Top(Coarsening):
@@ -190,14 +212,11 @@ class Top(Coarsening):
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[tuple[int, Bucket]]:
         group_of_leaf = self._known_groups(groups)
-        sizes = np.bincount(group_of_leaf)
         for text, group in zip(self.texts, group_of_leaf.tolist(), strict=True):
-            if sizes[group] == 1:
+            if group != groups.rest:
                 yield group, Bucket("value", text, text, text)
-        merged = [int(group) for group in np.flatnonzero(sizes > 1)]
-        is_all = len(merged) == 1 and sizes[merged[0]] == self.column.size
-        label = ROOT if is_all else self._free_label()
-        yield merged[0] if merged else NO_GROUP, Bucket("rest", None, None, label)
+        label = ROOT if (group_of_leaf == groups.rest).all() else self._free_label()
+        yield groups.rest, Bucket("rest", None, None, label)
 
     def _free_label(self) -> str:
         """Return a label for the merged values that is none of the column's own: other, *, **, ..."""

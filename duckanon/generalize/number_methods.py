@@ -3,51 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from duckanon.common import labels
-from duckanon.common.arrays import Ints
+from duckanon.common.arrays import Floats, Ints
+from duckanon.common.labels import MICROSECONDS_PER_DAY
 from duckanon.common.runs import run_starts
+from duckanon.common.values import is_time_scale, numbers
 from duckanon.generalize.hierarchies import ROOT, tree_of
 from duckanon.generalize.leaves import DayLeaves, NumberLeaves
 from duckanon.generalize.methods import NO_GROUP, Bucket, Coarsening
 from duckanon.generalize.recoding.columns import Levels, Ordered
-from duckanon.generalize.recoding.recode import ColumnRecoding
+from duckanon.generalize.recoding.outcome import ColumnRecoding
 
 
 class Intervals(Coarsening):
-    """Numbers and dates in contiguous runs."""
+    """Numbers and dates in contiguous runs.
+
+    Two runs are parted at the roundest number between their values, which is one of these only if at least k people
+    have it.
+
+    Parameters
+    ----------
+    column
+        The numbers.
+    k
+        How many people make a value one that may be named.
+    """
 
     method = "interval"
 
-    def __init__(self, column: NumberLeaves) -> None:
+    def __init__(self, column: NumberLeaves, k: int) -> None:
         super().__init__(column)
         self.numbers = column
-        self.structure = Ordered(column.positions)
+        self.is_shared = column.people >= k
+        self.unit = _unit(column)
+        self._cut_of_leaf: dict[int, float] = {}
+        self.structure = Ordered(column.positions, self._ends, column.scale.is_whole)
+
+    def _cuts(self, leaves: Ints) -> list[float]:
+        """Return where a run that begins with each of these leaves is cut off from the one before."""
+        positions, scale = self.numbers.positions, self.numbers.scale
+        for leaf in leaves.tolist():
+            if leaf not in self._cut_of_leaf:
+                low, high = float(positions[leaf - 1]), float(positions[leaf])
+                self._cut_of_leaf[leaf] = scale.cut(low, high, bool(self.is_shared[leaf]))
+        return [self._cut_of_leaf[leaf] for leaf in leaves.tolist()]
+
+    def _ends(self, leaves: Ints) -> tuple[Floats, Floats]:
+        cuts = np.array(self._cuts(leaves), dtype=np.float64)
+        if not self.unit:
+            return cuts, cuts
+        firsts: Floats = np.ceil(cuts / self.unit) * self.unit
+        return firsts - self.unit, firsts
+
+    def codes_of(self, name: str, column: pa.ChunkedArray) -> Ints:
+        """Return the leaf whose runs hold each value: between two leaves, which side of their cut it is on."""
+        known, is_known, _ = numbers(name, column)
+        positions = self.numbers.positions
+        above = np.searchsorted(positions, known)  # the first leaf that is not smaller
+        between = (above > 0) & (above < self.column.size)
+        between[between] &= positions[above[between]] != known[between]
+        leaf = np.minimum(above, self.column.size - 1)
+        cut_leaves, which = np.unique(above[between], return_inverse=True)
+        cuts = np.array(self._cuts(cut_leaves), dtype=np.float64)[which.reshape(-1)]
+        leaf[between] -= ~(known[between] >= cuts)
+        codes = np.full(len(is_known), self.column.size if self.column.has_null else -1, np.int64)
+        codes[is_known] = leaf
+        return codes
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[tuple[int, Bucket]]:
         scale, positions = self.numbers.scale, self.numbers.positions
         group_of_leaf = self._known_groups(groups)
         starts = run_starts(group_of_leaf)
-        cuts = [scale.readable(positions[start - 1], positions[start]) for start in starts[1:]]
-        edges = [self.numbers.least, *cuts, self.numbers.largest]
-        names = labels.of_runs(scale, cuts)
+        cuts = self._cuts(starts[1:])
         # A whole number that is alone at an end is a code, and is named so: 1, not "<2". Beyond it there is nothing.
-        names_codes = len(starts) > 1 and scale.is_whole
-        is_first_alone = names_codes and starts[1] == 1
-        is_last_alone = names_codes and starts[-1] == self.column.size - 1
-        if is_last_alone:
-            edges[-2] = edges[-1]
-            names = [*labels.of_runs(scale, edges[1:-1])[:-1], scale.text(edges[-1])]
-        if is_first_alone:
-            names[0] = scale.text(edges[0])
-            yield NO_GROUP, Bucket(scale.covers, "-inf", scale.text(edges[0]), ROOT)
+        is_alone = np.diff(np.append(starts, self.column.size)) == 1
+        is_alone &= groups.rows[group_of_leaf[starts]] > 0
+        names_ends = self.column.size == 1 or (len(starts) > 1 and scale.is_whole)
+        is_first_named, is_last_named = bool(names_ends and is_alone[0]), bool(names_ends and is_alone[-1])
+        if is_last_named and cuts:
+            cuts[-1] = float(positions[-1])
+        names = labels.of_runs(scale, cuts)
+        edges: list[str | None] = [None, *map(scale.text, cuts), None]
+        if is_last_named:
+            names[-1] = scale.text(positions[-1])
+            edges[-1] = scale.text(scale.after(float(positions[-1])))
+        if is_first_named:
+            names[0] = edges[0] = scale.text(positions[0])
+            yield NO_GROUP, Bucket(scale.covers, None, edges[0], ROOT)
         for run, start in enumerate(starts):
-            lower, upper = scale.text(edges[run]), scale.text(edges[run + 1])
-            yield int(group_of_leaf[start]), Bucket(scale.covers, lower, upper, names[run])
-        if is_last_alone:
-            yield NO_GROUP, Bucket(scale.covers, scale.text(edges[-1] + 1), None, ROOT)
+            yield int(group_of_leaf[start]), Bucket(scale.covers, edges[run], edges[run + 1], names[run])
+        if is_last_named:
+            yield NO_GROUP, Bucket(scale.covers, edges[-1], None, ROOT)
 
 
 class Steps(Coarsening):
@@ -59,36 +110,46 @@ class Steps(Coarsening):
         super().__init__(column)
         self.numbers = column
         positions = column.positions
-        span = float(positions[-1] - positions[0]) or 1.0
-        self.steps = [step for step in labels.round_steps(positions) if step < span]
-        # A multiple of the step may come out just below its whole number: 0.3 / 0.1 is 2.9999999999999996.
-        self.starts = [np.floor(positions / step + 1e-9) for step in self.steps]
-        maps = [np.unique(start, return_inverse=True)[1].astype(np.int64) for start in self.starts]
+        self.span = float(positions[-1] - positions[0]) or 1.0
+        self.steps = [step for step in labels.round_steps(positions) if step < self.span]
+        self.step_numbers = [labels.step_numbers(positions, step) for step in self.steps]
+        maps = [np.unique(numbers_, return_inverse=True)[1].astype(np.int64) for numbers_ in self.step_numbers]
+        losses = [self._losses(level) for level in range(1, 1 + len(maps))]
+        none, everything = np.zeros(column.size), np.full(1, float(self._distinct_values > 1))
         identity = np.arange(column.size)
-        losses = [
-            np.full(int(groups.max()) + 1, min(1.0, step / span)) for groups, step in zip(maps, self.steps, strict=True)
-        ]
-        self.structure = Levels(
-            (identity, *maps, np.zeros(column.size, np.int64)), (np.zeros(column.size), *losses, np.ones(1))
-        )
+        self.structure = Levels((identity, *maps, np.zeros(column.size, np.int64)), (none, *losses, everything))
+
+    def _losses(self, level: int) -> Floats:
+        """Return what each step of a level loses: its width, as far as the column reaches."""
+        starts, ends = np.array(self._spans(level)).T
+        unit = _unit(self.numbers)
+        if unit:
+            starts, ends = np.ceil(starts / unit) * unit, (np.ceil(ends / unit) - 1) * unit
+        width = np.minimum(ends, self.numbers.largest) - np.maximum(starts, self.numbers.least)
+        return np.asarray(np.maximum(width, 0) / self.span, dtype=np.float64)
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[tuple[int, Bucket]]:
         group_of_leaf = self._known_groups(groups)
         scale = self.numbers.scale
-        if group_of_leaf.max() == group_of_leaf.min():
-            lower, upper = scale.text(self.numbers.least), scale.text(self.numbers.largest)
-            yield int(group_of_leaf[0]), Bucket(scale.covers, lower, upper, ROOT)
+        level = 0 if groups.level is None else groups.level
+        if level > len(self.steps) and self.column.size > 1:
+            yield int(group_of_leaf[0]), Bucket(scale.covers, None, None, ROOT)
             return
-        spans = self._spans(0 if groups.level is None else groups.level)
-        yield from _with_gaps(self.numbers, group_of_leaf, spans, [labels.of_span(scale, *span) for span in spans])
+        spans = self._spans(level if self.column.size > 1 else 0)
+        names = [labels.of_span(scale, *span) for span in spans]
+        if level == 0 or self.column.size == 1:  # all values are kept: each is called by itself
+            names = [scale.text(start) for start, _ in spans]
+        else:
+            names[0], names[-1] = labels.below(scale, spans[0][1]), labels.from_on(scale, spans[-1][0])
+        yield from _with_gaps(self.numbers.scale, groups, group_of_leaf, spans, names)
 
     def _spans(self, level: int) -> list[tuple[float, float]]:
         """Return from where to where each group of a level reaches; level 0 has all values."""
         if level == 0:
-            is_whole = self.numbers.scale.is_whole
-            return [(float(x), float(x + 1.0 if is_whole else np.nextafter(x, np.inf))) for x in self.numbers.positions]
-        step, begins = self.steps[level - 1], np.unique(self.starts[level - 1])
-        return [(labels.tidy(begin * step), labels.tidy((begin + 1) * step)) for begin in begins]
+            return [(float(x), self.numbers.scale.after(float(x))) for x in self.numbers.positions]
+        step, begins = self.steps[level - 1], np.unique(self.step_numbers[level - 1])
+        starts, ends = labels.multiples(begins, step), labels.multiples(begins + 1, step)
+        return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
 class Calendar(Coarsening):
@@ -100,54 +161,77 @@ class Calendar(Coarsening):
         super().__init__(column)
         self.days = column
         periods = [labels.period_starts(column.days, level) for level in labels.CALENDAR]
-        self.structure, self.node_leaf, self.node_level = tree_of(periods)
+        tree, self.node_leaf, self.node_level = tree_of(periods)
+        self.structure = replace(tree, losses=self._losses())
+
+    def _losses(self) -> Floats:
+        """Return what each node loses: its period's length, as far as the column reaches."""
+        first, last = self.days.first, self.days.last
+        losses = np.full(len(self.node_leaf), float(self._distinct_values > 1))
+        if first == last:
+            losses[:-1] = 0.0
+            return losses
+        for level, name in enumerate(labels.CALENDAR):
+            nodes = np.flatnonzero(self.node_level == level)
+            starts, ends = labels.periods(self.days.days[self.node_leaf[nodes]], name)
+            width = np.minimum(last, ends - (0 if self.days.has_times else 1)) - np.maximum(first, starts)
+            losses[nodes] = np.maximum(width, 0) / (last - first)
+        return losses
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[tuple[int, Bucket]]:
         assert groups.nodes is not None
         group_of_leaf = self._known_groups(groups)
-        group_of_run = group_of_leaf[run_starts(group_of_leaf)]
-        if len(group_of_run) == 1:
-            text = self.days.scale.text
-            yield int(group_of_run[0]), Bucket("time", text(self.days.least), text(self.days.largest), ROOT)
+        starts = run_starts(group_of_leaf)
+        if len(starts) == 1 and self.column.size > 1:
+            yield int(group_of_leaf[0]), Bucket("time", None, None, ROOT)
             return
         spans, names = [], []
-        for node in groups.nodes[group_of_run].tolist():
+        for start in starts.tolist():
+            node = int(groups.nodes[group_of_leaf[start]])
+            if node < 0 or self.node_level[node] == len(labels.CALENDAR):  # told of nobody: the days as they come
+                node = start
             level = labels.CALENDAR[int(self.node_level[node])]
-            start, end = labels.period(int(self.days.days[self.node_leaf[node]]), level)
-            spans.append((start, end))
-            names.append(labels.of_period(start, level))
-        names[0], names[-1] = "<=" + names[0], ">=" + names[-1]
-        yield from _with_gaps(self.days, group_of_leaf, spans, names, names_ends=False)
+            period_start, period_end = labels.period(int(self.days.days[self.node_leaf[node]]), level)
+            spans.append((float(period_start), float(period_end)))
+            names.append(labels.of_period(period_start, level))
+        if len(starts) > 1:
+            names[0], names[-1] = "<=" + names[0], ">=" + names[-1]
+        yield from _with_gaps(self.days.scale, groups, group_of_leaf, spans, names)
+
+
+def _unit(column: NumberLeaves) -> float:
+    """Return the step between neighbouring values: 1 where all are whole, a day where all are midnights, else 0."""
+    unit = float(MICROSECONDS_PER_DAY) if is_time_scale(column.scale) else 1.0
+    return unit if bool((column.positions % unit == 0).all()) else 0.0
 
 
 def _with_gaps(
-    column: NumberLeaves | DayLeaves,
+    scale: labels.Scale,
+    groups: ColumnRecoding,
     group_of_leaf: Ints,
     spans: Sequence[tuple[float, float]],
     names: Sequence[str],
-    names_ends: bool = True,
 ) -> Iterable[tuple[int, Bucket]]:
-    """Return a bucket for each span, and one for each gap between two spans, where the table had no value.
+    """Return a bucket for each span that is told of anybody, and one for each gap between two of them.
 
     Parameters
     ----------
-    column, group_of_leaf
-        The column, and the group of each leaf that is not NULL.
+    scale, groups, group_of_leaf
+        The column's scale, its groups, and the group of each leaf that is not NULL.
     spans, names
-        From where to where each run of leaves of one group reaches, and what it is called.
-    names_ends
-        Whether the first and the last span get open names, ``<20`` and ``>=80``, instead of theirs.
+        From where to where each run of leaves of one group reaches, and what it is called. The name of the first or the
+        last is open where it begins with a sign; else what lies beyond it is in a gap.
     """
-    scale = column.scale
     group_of_run = group_of_leaf[run_starts(group_of_leaf)].tolist()
-    last = len(spans) - 1
-    for run, (group, (start, end), name) in enumerate(zip(group_of_run, spans, names, strict=True)):
-        if names_ends and run == 0:
-            name = labels.below(scale, end)
-        elif names_ends and run == last:
-            name = labels.from_on(scale, start)
-        lower = column.least if run == 0 else start
-        upper = column.largest if run == last else end
-        yield group, Bucket(scale.covers, scale.text(lower), scale.text(upper), name)
-        if run < last and spans[run + 1][0] > end:
-            yield NO_GROUP, Bucket(scale.covers, scale.text(end), scale.text(spans[run + 1][0]), ROOT)
+    told = [run for run, group in enumerate(group_of_run) if group != groups.rest]
+    reached: str | None = None
+    for run in told:
+        start, end = spans[run]
+        lower = None if names[run].startswith("<") else scale.text(start)
+        upper = None if names[run].startswith(">") else scale.text(end)
+        if lower is not None and lower != reached:
+            yield NO_GROUP, Bucket(scale.covers, reached, lower, ROOT)
+        yield group_of_run[run], Bucket(scale.covers, lower, upper, names[run])
+        reached = upper
+    if reached is not None or not told:
+        yield NO_GROUP, Bucket(scale.covers, reached, None, ROOT)

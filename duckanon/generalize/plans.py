@@ -1,13 +1,14 @@
 """Plans: fits how every column of a table is made coarser, and writes it down bucket by bucket.
 
-With a population, each column keeps as many values as its share of the budget allows (Probabilistic Anonymity,
-Sections 3 and 4). Without one the table is its own universe: the search looks for the groups that lose least while
-every class, a small part of the rows apart, has k rows (`duckanon.generalize.recoding.recode`).
+The search looks for the groups that lose least while every class, a small part of the rows apart, is large enough
+(`duckanon.generalize.recoding.recode`): k people of the table; so many that fewer than k in the population are
+improbable, where the table is a sample of one; or k people of a population that is at hand as a table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,19 +17,21 @@ import pyarrow as pa
 from duckanon.common.arguments import Number
 from duckanon.common.arrays import Ints
 from duckanon.common.kinds import is_number, is_time
-from duckanon.generalize.budgets import distinct_budget, groups_within
+from duckanon.generalize.budgets import distinct_budget, sample_class_size, states_within
 from duckanon.generalize.declared import PLAN
 from duckanon.generalize.hierarchies import HierarchyTable, hierarchy_tables
-from duckanon.generalize.leaves import day_leaves, no_leaves, number_leaves, text_leaves
+from duckanon.generalize.leaves import Holders, day_leaves, no_leaves, number_leaves, text_leaves
 from duckanon.generalize.methods import Coarsening, Hierarchy, Prefixes, Top
 from duckanon.generalize.number_methods import Calendar, Intervals, Steps
-from duckanon.generalize.recoding.columns import Column
-from duckanon.generalize.recoding.recode import ColumnRecoding, recode
+from duckanon.generalize.recoding.columns import Column, State
+from duckanon.generalize.recoding.outcome import ColumnRecoding
+from duckanon.generalize.recoding.people import NOBODY
+from duckanon.generalize.recoding.recode import recode
 
 METHODS = ("hierarchy", "interval", "round", "calendar", "prefix", "top")
 
 
-_ALL_NULL = ColumnRecoding(np.zeros(1, np.int64), np.zeros(1))
+ALL_NULL = ColumnRecoding(np.zeros(1, np.int64), np.zeros(1), np.zeros(1, np.int64))
 """The groups of a column that is NULL in every row: one, which loses nothing."""
 
 _WEIGHT = Number(0)
@@ -36,16 +39,19 @@ _WEIGHT = Number(0)
 
 def plan(
     table: pa.Table | None,
+    population_table: pa.Table | None,
     *,
     cols: Sequence[str],
     k: int,
     beta: float,
     population: float | None,
+    is_population_table: bool,
     weights: Any,
     hierarchies: Sequence[dict[str, Any]] | None,
     methods: Any,
     max_suppressed_fraction: float,
-    identifiers: Sequence[str] | None,
+    has_person: bool,
+    refused: str | None,
     unfit: Sequence[str] | None,
 ) -> pa.Table:
     """Fit a plan to a table.
@@ -53,23 +59,29 @@ def plan(
     Parameters
     ----------
     table
-        The distinct combinations of the columns, the number of rows of each last.
+        The distinct combinations of the columns, of a person each; then the person and the number of rows.
+    population_table
+        The distinct combinations of a population, which has the same columns, and how many people have each.
     cols
         The columns as the caller named them, to which a list of ``weights`` is parallel.
     k
         The smallest class.
     beta
-        The probability with which a class of the population may be smaller.
+        The share of the released people who may have fewer than k equals in the population.
     population
-        How many people the table is a sample of; None: it is its own universe.
+        How many people the table is a sample of; None: it is its own universe, unless there is a population's table.
+    is_population_table
+        Whether there is a population's table.
     weights, methods
         By column: pairs or a dictionary; weights also a list.
     hierarchies
         Rows of column_name (lower case), leaf, level, label.
     max_suppressed_fraction
-        The share of the rows that may be left out, where there is no population.
-    identifiers
-        Columns that look like direct identifiers and must not be released: any of them is refused.
+        The share of the rows that may be left out.
+    has_person
+        Whether people may have several rows; a person that is NULL is not known.
+    refused
+        Why the release that the plan is for must not be made; None: it may.
     unfit
         Columns whose type cannot become text of labels, with the type.
 
@@ -80,8 +92,7 @@ def plan(
     """
     if table is None:
         raise ValueError("the table has no rows to look at.")
-    counts = table.column(table.num_columns - 1).to_numpy().astype(np.int64)
-    names = table.column_names[:-1]
+    names = table.column_names[:-2]
     trees = hierarchy_tables(hierarchies or [])
     _refuse_other_columns("hierarchies", trees, names)
     method_of_column = _by_column("methods", methods, names)
@@ -89,60 +100,105 @@ def plan(
     weight_list = _weights(weights, names, cols)
     if unfit:
         raise ValueError(f"column {unfit[0]} has a type that cannot be made coarser; cast it to VARCHAR first.")
-    if identifiers:
-        raise ValueError(
-            f'column "{identifiers[0]}" looks like a direct identifier; leave it out of the table, or name it in keep.'
-        )
+    if refused:
+        raise ValueError(refused)
+    if is_population_table and population_table is None:
+        raise ValueError("the population's table has no rows to look at.")
+    holders = _holders(table, has_person)
     coarsenings = [
-        _coarsening(name, table.column(name), counts, method_of_column.get(name.lower()), trees) for name in names
+        _coarsening(name, table.column(name), holders, k, method_of_column.get(name.lower()), trees) for name in names
     ]
-    if population is None:
-        groups, suppressed = _searched(counts, coarsenings, weight_list, k, max_suppressed_fraction)
-        return _report(names, coarsenings, groups, [None] * len(names), suppressed)
-    budget = distinct_budget(population, k, beta)
-    if budget < 1:
-        raise ValueError(
-            f"a population of {population:g} is too small for k = {k} and beta = {beta}: not one class fits."
-        )
-    groups, allowed = groups_within(coarsenings, budget, weight_list)
-    return _report(names, coarsenings, groups, allowed, 0)
+    least, start = k, None
+    allowed: Sequence[int | None] = [None] * len(names)
+    if population is not None:
+        people = _people(holders)
+        least = sample_class_size(k, beta * (1 - max_suppressed_fraction), population, people)
+        start, allowed = states_within(coarsenings, max(distinct_budget(population, k, beta), 1), weight_list)
+    others = None if population_table is None else _other_people(names, coarsenings, population_table)
+    groups, suppressed = _searched(holders, others, coarsenings, weight_list, least, max_suppressed_fraction, start)
+    return _report(names, coarsenings, groups, allowed, suppressed)
+
+
+def _holders(table: pa.Table, has_person: bool) -> Holders:
+    rows = table.column(table.num_columns - 1).to_numpy().astype(np.int64)
+    if not has_person:
+        return Holders(rows)
+    persons = table.column(table.num_columns - 2).combine_chunks().dictionary_encode().indices
+    return Holders(rows, persons.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64))
+
+
+def _people(holders: Holders) -> int:
+    """Count the people of the table."""
+    return int(holders.people(np.zeros(len(holders.rows), np.int64), 1)[0])
+
+
+@dataclass(frozen=True)
+class _OtherPeople:
+    """The people of a population: the leaf that each combination has in each column, and how many have it."""
+
+    codes: list[Ints]
+    sizes: Ints
+
+
+def _other_people(names: Sequence[str], coarsenings: Sequence[Coarsening], table: pa.Table) -> _OtherPeople:
+    """Take those of a population whose values will surely be called as values of the table are."""
+    codes = [part.codes_of(name, table.column(name)) for name, part in zip(names, coarsenings, strict=True)]
+    is_known = np.all([column >= 0 for column in codes], axis=0)
+    sizes = table.column(table.num_columns - 1).to_numpy().astype(np.int64)
+    return _OtherPeople([column[is_known] for column in codes], sizes[is_known])
 
 
 def _searched(
-    counts: Ints, coarsenings: Sequence[Coarsening], weights: Sequence[float], k: int, max_suppressed_fraction: float
+    holders: Holders,
+    others: _OtherPeople | None,
+    coarsenings: Sequence[Coarsening],
+    weights: Sequence[float],
+    least: int,
+    max_suppressed_fraction: float,
+    start: Sequence[State] | None,
 ) -> tuple[list[ColumnRecoding], int]:
     """Search the groups of all columns that hold a value; return them, and how many rows are to be suppressed."""
-    rows = int(counts.sum())
-    if rows < k:
-        raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")
-    groups = [_ALL_NULL] * len(coarsenings)
+    rows = int(holders.rows.sum())
+    groups = [ALL_NULL] * len(coarsenings)
     searched = [column for column, coarsening in enumerate(coarsenings) if coarsening.column.size]
+    counts, sizes, persons = holders.rows, None, holders.persons
+    codes = [coarsening.column.codes for coarsening in coarsenings]
+    if others is not None:
+        counts = np.append(counts, np.zeros_like(others.sizes))
+        sizes, persons = np.append(np.zeros_like(holders.rows), others.sizes), None
+        codes = [np.append(own, other) for own, other in zip(codes, others.codes, strict=True)]
     if not searched:
         return groups, 0
     columns = [
-        Column(coarsening.column.codes, coarsening.structure, weight, coarsening.column.has_null)
-        for coarsening, weight in zip(coarsenings, weights, strict=True)
-        if coarsening.column.size
+        Column(codes[column], coarsenings[column].structure, weights[column], coarsenings[column].column.has_null)
+        for column in searched
     ]
     # 0.29 * 100 is 28.999999999999996: a limit that rounding took just below a whole row means that row.
-    recoding = recode(counts, columns, int(k), int(max_suppressed_fraction * rows + 1e-9))
+    limit = int(max_suppressed_fraction * rows + 1e-9)
+    begin = None if start is None else [start[column] for column in searched]
+    recoding = recode(counts, columns, int(least), limit, sizes=sizes, persons=persons, start=begin)
     for column, column_groups in zip(searched, recoding.columns, strict=True):
         groups[column] = column_groups
     return groups, recoding.suppressed
 
 
 def _coarsening(
-    name: str, column: pa.ChunkedArray, counts: Ints, method: str | None, hierarchies: Mapping[str, HierarchyTable]
+    name: str,
+    column: pa.ChunkedArray,
+    holders: Holders,
+    k: int,
+    method: str | None,
+    hierarchies: Mapping[str, HierarchyTable],
 ) -> Coarsening:
     """Choose how a column is made coarser: as the caller says, or by what it holds."""
     if column.null_count == len(column):
-        return Top(no_leaves(counts))
+        return Top(no_leaves(holders))
     hierarchy = hierarchies.get(name.lower())
     if method is None:
         method = "hierarchy" if hierarchy else _method_of_type(column.type)
     if method in ("interval", "round", "calendar"):
-        return _number_coarsening(name, column, counts, method)
-    texts = text_leaves(name, column, counts)
+        return _number_coarsening(name, column, holders, k, method)
+    texts = text_leaves(name, column, holders)
     if method == "hierarchy" and hierarchy:
         return Hierarchy(texts, hierarchy)
     if method == "prefix" or (method is None and _are_codes(texts.texts)):
@@ -155,18 +211,18 @@ def _method_of_type(arrow_type: pa.DataType) -> str | None:
     return "interval" if is_number(arrow_type) else "calendar" if is_time(arrow_type) else None
 
 
-def _number_coarsening(name: str, column: pa.ChunkedArray, counts: Ints, method: str) -> Coarsening:
+def _number_coarsening(name: str, column: pa.ChunkedArray, holders: Holders, k: int, method: str) -> Coarsening:
     if method == "interval":
-        return Intervals(number_leaves(name, column, counts))
+        return Intervals(number_leaves(name, column, holders), k)
     if method == "round":
         if not is_number(column.type):
             raise ValueError(f'column "{name}" must hold numbers for the method round; its type is {column.type}.')
-        return Steps(number_leaves(name, column, counts))
+        return Steps(number_leaves(name, column, holders))
     if not is_time(column.type):
         raise ValueError(
             f'column "{name}" must hold dates or timestamps for the method calendar; its type is {column.type}.'
         )
-    return Calendar(day_leaves(name, column, counts))
+    return Calendar(day_leaves(name, column, holders))
 
 
 def _are_codes(texts: Sequence[str]) -> bool:

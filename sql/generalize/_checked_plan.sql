@@ -1,7 +1,11 @@
--- anon._checked_plan: passes `result` on where the numbers that a plan is fitted by make sense, refuses them otherwise.
-CREATE OR REPLACE MACRO anon._checked_plan(caller, k, beta, population, max_suppressed_fraction, result) AS
+-- anon._checked_plan: the name of the table, after a look at what a plan is fitted by.
+CREATE OR REPLACE MACRO anon._checked_plan(caller, cols, k, beta, population, max_suppressed_fraction, person, tbl) AS
     anon._checked_open_fraction(caller, 'beta', beta,
-        CASE WHEN population IS NOT NULL AND NOT coalesce(TRY_CAST(population AS DOUBLE) >= k, false)
-                  THEN error(anon._must_be(caller, 'population', 'NULL or at least k', population))
+        CASE WHEN population IS NOT NULL AND anon._population_table(population) IS NULL
+                  AND NOT coalesce(isfinite(TRY_CAST(population AS DOUBLE)) AND TRY_CAST(population AS DOUBLE) >= k,
+                                   false)
+                  THEN error(anon._must_be(caller, 'population', 'NULL, at least k, or the name of a table',
+                                           population))
              ELSE anon._checked_whole(caller, 'k', k, 2,
-                      anon._checked_fraction(caller, 'max_suppressed_fraction', max_suppressed_fraction, result)) END);
+                      anon._checked_fraction(caller, 'max_suppressed_fraction', max_suppressed_fraction,
+                          anon._checked_person(caller, person, cols, anon._checked(caller, tbl, cols)))) END);

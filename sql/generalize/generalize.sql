@@ -1,34 +1,73 @@
--- anon.generalize: a table whose columns `cols` are made coarser until no one stands out in them; all others are
--- unchanged. Without a population the promise is hard: every class over `cols` has at least `k` rows; classes that
--- cannot reach k are left out, at most `max_suppressed_fraction` of the rows. With a population the table is
--- (1-beta, k)-anonymous with respect to it: it has at most anon.distinct_budget(population, k, beta) classes, and no
--- row is left out. Either promise is counted before anything is returned.
---     beta, population, weights, hierarchies, max_suppressed_fraction, methods   as in anon.plan
---     keep  other columns that look like direct identifiers (anon.direct_identifiers) and are to be released all the
---           same; those that are not named here are refused
+-- anon.generalize: the columns `cols` of a table, made coarser until no one stands out in them, and the columns to keep.
+-- Every class over `cols` has at least `k` people; classes that cannot reach k are left out, at most
+-- `max_suppressed_fraction` of the rows. What was promised is counted on the rows that are returned.
+--     person      name of the column that says whose row it is: k then means k different people, rows where it is NULL
+--                 count as nobody; NULL: every row is a person
+--     keep        other columns to release as they are: ['diagnosis']; ['*']: all that do not look like identifiers;
+--                 NULL: none
+--     narrowing   columns of `keep` that may narrow down a column of `cols` (anon.kept_column_risk); others that do are
+--                 refused
+--     population  how many people the table is a random sample of: of the released people at most the share `beta` then
+--                 have fewer than k equals in the population, since every class has at least
+--                 anon.sample_class_size(k, beta * (1 - max_suppressed_fraction), population, people) people of the
+--                 table. Or the name of a table, one row a person, with the columns `cols`: every class then has at
+--                 least k people in it
+--     weights, hierarchies, methods   as in anon.plan
 -- The rows come in random order, since the old order may tell what was taken away. To use the same categories next
 -- month, store the plan: anon.plan, anon.apply_plan.
 -- test: tests/generalize/generalize.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.generalize(
     tbl, cols, k, beta := 0.1, population := NULL, weights := NULL, hierarchies := NULL,
-    max_suppressed_fraction := 0.01, methods := NULL, keep := NULL
+    max_suppressed_fraction := 0.01, methods := NULL, keep := NULL, person := NULL, narrowing := NULL
 ) AS TABLE
 WITH _duckanon_plan AS MATERIALIZED (
-    FROM anon._planned('anon.generalize', tbl, cols, k, beta, population, weights, hierarchies, max_suppressed_fraction,
-                       methods, (FROM anon._identifiers(tbl, cols, keep)))
+    FROM anon._planned('anon.generalize', anon._checked_keep('anon.generalize', 'keep', keep, tbl), cols, k, beta,
+                       population, weights, hierarchies, max_suppressed_fraction, methods, person,
+                       (SELECT sentence FROM anon._refused_keep(NULL, tbl, cols, keep, person)))
 ), _duckanon_coarse AS MATERIALIZED (
-    SELECT *, row(UNPACK(COLUMNS(cols))) AS _duckanon_class FROM anon.apply_plan(tbl, '_duckanon_plan')
+    FROM anon._coarse_rows('anon.generalize', tbl, cols, '_duckanon_plan', keep, person)
+), _duckanon_by_rows AS (
+    SELECT _duckanon_class, count(*) AS class_rows, count(*) AS people FROM _duckanon_coarse GROUP BY _duckanon_class
+), _duckanon_by_people AS (
+    SELECT _duckanon_class, count(*) AS class_rows, count(DISTINCT _duckanon_person) AS people
+    FROM _duckanon_coarse GROUP BY _duckanon_class
+), _duckanon_in_population AS (
+    SELECT _duckanon_class, count(*) AS people
+    FROM anon._coarse_rows('anon.generalize', coalesce(anon._population_table(population), tbl), cols, '_duckanon_plan',
+                           NULL, NULL)
+    GROUP BY _duckanon_class
+), _duckanon_by_population AS (
+    SELECT _duckanon_class, class_rows, coalesce(_duckanon_in_population.people, 0) AS people
+    FROM _duckanon_by_rows LEFT JOIN _duckanon_in_population USING (_duckanon_class)
 ), _duckanon_sizes AS MATERIALIZED (
-    SELECT _duckanon_class, count(*) AS size FROM _duckanon_coarse GROUP BY _duckanon_class
+    FROM query_table(CASE WHEN anon._population_table(population) IS NOT NULL THEN '_duckanon_by_population'
+                          WHEN person IS NULL THEN '_duckanon_by_rows' ELSE '_duckanon_by_people' END)
+), _duckanon_people AS (
+    SELECT CASE WHEN person IS NULL THEN count(*) ELSE count(DISTINCT _duckanon_person) END AS people
+    FROM _duckanon_coarse WHERE population IS NOT NULL AND anon._population_table(population) IS NULL
+), _duckanon_least AS (
+    SELECT CASE WHEN people = 0 THEN k
+                ELSE anon.sample_class_size(k, beta * (1 - max_suppressed_fraction), TRY_CAST(population AS DOUBLE),
+                                            people) END AS least
+    FROM _duckanon_people
+), _duckanon_narrowed AS (
+    SELECT 'anon.generalize: the column "' || arg_min(kept_column, place) || '" in keep narrows down "'
+           || arg_min(column_name, place) || '"; leave it out, make it coarser too, or name it in narrowing.' AS sentence
+    FROM (SELECT *, (kept_place, column_place) AS place
+          FROM anon._kept_pairs('anon.generalize', tbl, cols, '_duckanon_plan', keep, person)
+          WHERE values_within < 0.9 * values_shuffled
+            AND NOT anon._is_among(kept_column, anon._with_column(coalesce(narrowing, []), person)))
+    WHERE keep IS NOT NULL
 ), _duckanon_promise AS MATERIALIZED (
-    SELECT anon._kept_promise(population, k, beta, max_suppressed_fraction, sum(size), count(*),
-                              coalesce(sum(size) FILTER (size < k), 0)) AS least_size
-    FROM _duckanon_sizes
+    SELECT anon._kept_promise(any_value(least), max_suppressed_fraction, sum(class_rows),
+                              coalesce(sum(class_rows) FILTER (people < least), 0)) AS least_people
+    FROM _duckanon_sizes, _duckanon_least
+    WHERE anon._unless((SELECT sentence FROM _duckanon_narrowed))
 )
-SELECT * EXCLUDE (_duckanon_class)
+SELECT unnest(_duckanon_class), * EXCLUDE (_duckanon_class, _duckanon_person)
 FROM _duckanon_coarse
-WHERE _duckanon_class NOT IN (SELECT _duckanon_class FROM _duckanon_sizes, _duckanon_promise WHERE size < least_size)
+WHERE _duckanon_class IN (SELECT _duckanon_class FROM _duckanon_sizes, _duckanon_promise WHERE people >= least_people)
 ORDER BY random() ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.generalize IS
-    'A table whose columns are made coarser until every class has at least k rows, or is k-anonymous in a population.';
+    'Columns made coarser until every class has at least k people, or is k-anonymous in a population, and those to keep.';

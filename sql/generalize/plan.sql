@@ -17,9 +17,9 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.plan(
     tbl, cols, k, beta := 0.1, population := NULL, weights := NULL, hierarchies := NULL,
-    max_suppressed_fraction := 0.01, methods := NULL
+    max_suppressed_fraction := 0.01, methods := NULL, person := NULL
 ) AS TABLE
 FROM anon._planned('anon.plan', tbl, cols, k, beta, population, weights, hierarchies, max_suppressed_fraction, methods,
-                   NULL);
+                   person, NULL);
 COMMENT ON MACRO TABLE anon.plan IS
     'How each column is to be made coarser so that every class has at least k rows: one row per bucket.';

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from typing import TypeAlias
 
 import numpy as np
 
-from duckanon.common.arrays import Floats, Ints
+from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.common.runs import run_starts
-from duckanon.generalize.recoding.columns import EDIT, ROOT, Moves, Ordered, Slice, State
+from duckanon.generalize.recoding.columns import EDIT, ROOT, Closed, Moves, Ordered, Slice, State
 
 Candidates: TypeAlias = tuple[Floats, Floats, int | Ints, int | Ints, int | Ints]
 """Loss, suppressed rows, kind, removed and added of moves: the fields of `Moves`, of which some may be one number."""
@@ -24,10 +25,13 @@ class Axis(ABC):
         The atom of each leaf; NULL is the atom after all others.
     n_atoms
         The number of atoms without NULL.
+    rest_loss
+        What the group of all values that are told of nobody loses.
     """
 
     atom_of_leaf: Ints
     n_atoms: int
+    rest_loss = 1.0
 
     def __init__(self, has_null: bool) -> None:
         self.has_null = has_null
@@ -57,6 +61,12 @@ class Axis(ABC):
     def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
         """Return the state of this axis that is the same recoding."""
 
+    def adopted(self, portable: State) -> State:
+        """Return the state of this axis that is the same recoding, which may be that of one group of everything."""
+        if portable is None:
+            return self.top
+        return self.adopt(portable)
+
     @property
     def leaf_of_atom(self) -> Ints:
         """The last leaf of each atom, NULL included."""
@@ -77,6 +87,30 @@ class Axis(ABC):
         if self.has_null:
             group, loss = np.append(group, len(loss)), np.append(loss, 0.0)
         return group, loss
+
+    def closed(self, state: State, is_released: Bools) -> Closed:
+        """Return the groups of a state as they are released.
+
+        Parameters
+        ----------
+        state
+            The state.
+        is_released
+            Whether any row of each group is released. Groups of which none is merge with others.
+        """
+        group, losses = self.groups(state)
+        if state is None or is_released.all():
+            return Closed(group, losses, self._rest(state))
+        return self._closed(state, is_released, group, losses)
+
+    def _rest(self, state: State) -> int:
+        """Return the group that is called as what no other group says, while all groups are released."""
+        return -1
+
+    def _closed(self, state: tuple[int, ...], is_released: Bools, group: Ints, losses: Floats) -> Closed:
+        """Put all groups of which no row is released into one that says nothing."""
+        rest = len(losses)
+        return Closed(np.where(is_released[group], group, rest), np.append(losses, self.rest_loss), rest, True)
 
     def moves(self, state: State, view: Slice) -> Moves:
         """Return the neighbours of a state, each with its loss and suppressed rows in the whole table."""
@@ -118,15 +152,26 @@ class OrderedAxis(Axis):
         positions = np.asarray(structure.positions, dtype=np.float64)
         leaves = len(positions)
         before = np.cumsum(leaf_rows[:leaves]) - leaf_rows[:leaves]
-        self.first_leaf = run_starts(before // max(atom_rows, 1))
+        first_leaf = run_starts(before // max(atom_rows, 1))
+        if structure.ends is None:
+            highs, lows = positions[first_leaf[1:] - 1], positions[first_leaf[1:]]
+        else:
+            highs, lows = structure.ends(first_leaf[1:])
+        is_possible = ~np.isnan(lows)
+        self.first_leaf = first_leaf[np.append(True, is_possible)]
         self.n_atoms = len(self.first_leaf)
         ends = np.append(self.first_leaf[1:], leaves)
         self.atom_of_leaf = np.repeat(np.arange(self.n_atoms), ends - self.first_leaf)
         if has_null:
             self.atom_of_leaf = np.append(self.atom_of_leaf, self.n_atoms)
+        low, high = np.append(positions[0], lows[is_possible]), np.append(highs[is_possible], positions[-1])
+        if structure.names_ends and self.n_atoms > 1:
+            if ends[0] == 1:
+                high[0] = low[0]
+            if ends[-1] - self.first_leaf[-1] == 1:
+                low[-1] = high[-1]
         span = positions[-1] - positions[0]
-        scaled = (positions - positions[0]) / (span if span > 0 else 1.0)
-        self.low, self.high = scaled[self.first_leaf], scaled[ends - 1]
+        self.low, self.high = (np.clip((end - positions[0]) / (span if span > 0 else 1.0), 0, 1) for end in (low, high))
 
     @property
     def coarsest(self) -> tuple[int, ...]:
@@ -145,6 +190,31 @@ class OrderedAxis(Axis):
         starts = np.array(state, dtype=np.int64)
         ends = np.append(starts[1:], self.n_atoms)
         return np.repeat(np.arange(len(starts)), ends - starts), self.high[ends - 1] - self.low[starts]
+
+    def _closed(self, state: tuple[int, ...], is_released: Bools, group: Ints, losses: Floats) -> Closed:
+        """Let runs of which no row is released join a neighbour, so that no end tells where they were."""
+        starts = np.array(state, dtype=np.int64)
+        released = np.flatnonzero(is_released[: len(starts)])
+        if not len(released):
+            starts = starts[:1]
+        else:
+            # Between two runs that are released, the boundary that widens its run least stays.
+            firsts = [0]
+            for left, right in itertools.pairwise(released.tolist()):
+                at = starts[left + 1 : right + 1]
+                widened = (self.high[at - 1] - self.high[at[0] - 1]) + (self.low[at[-1]] - self.low[at])
+                firsts.append(int(at[np.argmin(widened)]))
+            starts = np.array(firsts, dtype=np.int64)
+        runs, widths = self._groups(tuple(starts.tolist()))
+        if not self.has_null:
+            return Closed(runs, widths, has_merged=True)
+        is_null_told = bool(is_released[-1])
+        return Closed(
+            np.append(runs, len(widths)),
+            np.append(widths, 0.0 if is_null_told else 1.0),
+            -1 if is_null_told else len(widths),
+            True,
+        )
 
     def _candidates(self, state: tuple[int, ...], view: Slice) -> list[Candidates]:
         starts = np.array(state, dtype=np.int64)
@@ -182,6 +252,10 @@ class OrderedAxis(Axis):
             else:
                 keep = atoms < last
             added = np.where(atoms < last, atoms + 1, -1)
+            # A run with too few people would be suppressed as a whole, and told of nobody.
+            sizes = np.cumsum(view.marginal_size)
+            size_before = sizes[first] - view.marginal_size[first]
+            keep &= (added < 0) | ((sizes - size_before >= view.k) & (sizes[last] - sizes >= view.k))
             total_cost, total_small = others_cost + cost, others_small + small
             candidates.append((total_cost[keep], total_small[keep], EDIT, removed[keep], added[keep]))
         return candidates

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
-from duckanon.common.arrays import Floats, Ints
+from duckanon.common.arrays import Array, Floats, Ints
 from duckanon.common.runs import run_starts
+from duckanon.generalize.recoding.people import Moving
 
 State: TypeAlias = tuple[int, ...] | None
 """A column's recoding while the search runs. None is the one group that also holds NULL."""
@@ -19,16 +21,38 @@ ROOT, EDIT, SMALLEST = 0, 1, 2
 
 @dataclass(frozen=True)
 class Ordered:
-    """Numbers: any partition into contiguous runs is allowed."""
+    """Numbers: any partition into contiguous runs is allowed.
+
+    Parameters
+    ----------
+    positions
+        The numbers, ascending.
+    ends
+        How runs are written, given the leaves before which one begins: the last number that the run before it says, and
+        the first that it says itself; NaN where no run may begin. None: a run says from its first to its last number.
+    names_ends
+        Whether the first and the last leaf, where they are alone, say nothing but themselves.
+    """
 
     positions: Floats
+    ends: Callable[[Ints], tuple[Floats, Floats]] | None = None
+    names_ends: bool = False
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A hierarchy: any cut is allowed. Nodes 0 to leaves - 1 are the leaves; the root's parent is -1."""
+    """A hierarchy: any cut is allowed. Nodes 0 to leaves - 1 are the leaves; the root's parent is -1.
+
+    Parameters
+    ----------
+    parents
+        The node above each node.
+    losses
+        What each node loses as a group. None: the share of the other leaves that are below it too.
+    """
 
     parents: Ints
+    losses: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +96,28 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Closed:
+    """A column's groups as they are released, after those of which no row is released have merged with others.
+
+    Attributes
+    ----------
+    group
+        The group of each atom, or of each leaf; NULL last where there is one.
+    losses
+        What each group loses. Groups that have merged with others have no atom left.
+    rest
+        The group of what is told of nobody: it is called as what no other group says. -1: there is none.
+    has_merged
+        Whether any groups have merged.
+    """
+
+    group: Ints
+    losses: Floats
+    rest: int = -1
+    has_merged: bool = False
+
+
+@dataclass(frozen=True)
 class Moves:
     """Candidate states of one column with the whole table's loss and suppressed rows under each.
 
@@ -91,15 +137,18 @@ class Slice:
 
     Attributes
     ----------
-    other, atom, count
-        Distinct pairs of a class of the other columns and an atom of this column, sorted, with their rows. Once made,
-        a slice has no entries for NULL.
+    other, atom, count, size
+        Distinct pairs of a class of the other columns and an atom of this column, sorted, with their rows and with what
+        they add to the size of a class, which is the same array where rows are people. Once made, a slice has no
+        entries for NULL.
+    moving
+        The people who are in several entries, and do not add up: they are not in ``size``.
     price
         What suppressing one row of each class costs beyond its loss in the other columns.
     base
         The loss of all rows in the other columns.
-    marginal
-        The rows of each atom.
+    marginal, marginal_size
+        The rows of each atom, and the most that it adds to the size of a class.
     null_part, root_part
         The cost and the suppressed rows of NULL as a group of its own, and of all values and NULL as one group.
     """
@@ -107,34 +156,55 @@ class Slice:
     other: Ints
     atom: Ints
     count: Ints
+    size: Ints | Floats
+    moving: Moving | None
     price: Floats
     base: float
-    k: int
+    k: float
     weight: float
     n_other: int
     n_atoms: int
     has_null: bool
     marginal: Ints = field(init=False)
+    marginal_size: Ints | Floats = field(init=False)
     null_part: tuple[float, float] = field(init=False, default=(0.0, 0.0))
     root_part: tuple[float, float] = field(init=False, default=(0.0, 0.0))
 
     def __post_init__(self) -> None:
         if self.has_null:
             whole = np.bincount(self.other, self.count, self.n_other)
-            small = np.where(whole < self.k, whole, 0)
+            small, _ = self.below_k(self.sizes(self.other, self.n_other), whole, np.arange(self.n_other))
             rows = float(whole.sum())
             self.root_part = (float(small @ self.price + self.weight * (rows - small.sum())), float(small.sum()))
             null = self.atom == self.n_atoms
-            small = np.where(null & (self.count < self.k), self.count, 0)
+            small = np.where(null & (self.entry_size < self.k), self.count, 0)
             self.null_part = (float(small @ self.price[self.other]), float(small.sum()))
             keep = ~null
-            self.other, self.atom, self.count = self.other[keep], self.atom[keep], self.count[keep]
+            same = self.size is self.count
+            self.other, self.atom, self.count, self.size = (
+                entries[keep] for entries in (self.other, self.atom, self.count, self.size)
+            )
+            self.size = self.count if same else self.size
+            self.moving = self.moving and self.moving.taken(keep)
         self.marginal = np.bincount(self.atom, self.count, self.n_atoms).astype(np.int64)
+        self.marginal_size = (
+            self.marginal if self.size is self.count else weighted_count(self.atom, self.entry_size, self.n_atoms)
+        )
 
-    def below_k(self, sizes: Ints | Floats, starts: Ints | None = None) -> tuple[Floats, Floats]:
-        """Rows suppressed, and what that costs, for class parts of these sizes at these entries."""
-        small = np.where(sizes < self.k, sizes, 0).astype(np.float64)
-        return small, small * self.price[self.other if starts is None else self.other[starts]]
+    @property
+    def entry_size(self) -> Ints | Floats:
+        """How many people each entry has."""
+        return self.size if self.moving is None else self.size + self.moving.counts(len(self.count))
+
+    def sizes(self, groups: Ints, n_groups: int) -> Floats:
+        """How many people each group of entries has."""
+        added = weighted_count(groups, self.size, n_groups)
+        return added if self.moving is None else added + self.moving.distinct(groups, n_groups)
+
+    def below_k(self, sizes: Ints | Floats, rows: Ints | Floats, classes: Ints | None = None) -> tuple[Floats, Floats]:
+        """Rows suppressed, and what that costs, for class parts of these sizes and rows, one an entry or a class."""
+        small = np.where(sizes < self.k, rows, 0).astype(np.float64)
+        return small, small * self.price[self.other if classes is None else classes]
 
     def groups(self, group_of_atom: Ints, n_groups: int) -> tuple[Floats, Floats]:
         """Suppressed rows and their cost per group; the groups must be monotone in the atoms."""
@@ -142,7 +212,9 @@ class Slice:
         starts = run_starts(self.other * n_groups + group)
         if not len(starts):
             return np.zeros(n_groups), np.zeros(n_groups)
-        small, price = self.below_k(np.add.reduceat(self.count, starts), starts)
+        rows = np.add.reduceat(self.count, starts)
+        sizes = rows if self.size is self.count else self.sizes(_stretches(starts, len(group)), len(starts))
+        small, price = self.below_k(sizes, rows, self.other[starts])
         return weighted_count(group[starts], small, n_groups), weighted_count(group[starts], price, n_groups)
 
     def cost(self, loss: Floats, rows: Floats | Ints, small: Floats, price: Floats) -> Floats:
@@ -154,17 +226,23 @@ class Slice:
         """Suppressed rows and cost of the atoms up to each atom, and of those after it, within its segment."""
         segment = segment_of_atom[self.atom]
         starts = run_starts(self.other * self.n_atoms + segment)
-        running = np.cumsum(self.count)
-        lengths = np.diff(np.append(starts, len(self.count)))
-        first = running[starts] - self.count[starts]
-        up_to = running - np.repeat(first, lengths)
-        total = np.repeat(np.add.reduceat(self.count, starts) if len(starts) else self.count, lengths)
-        after = total - up_to
+        rows_up_to, rows_after = running(self.count, starts)
+        first = last = self.size
+        if self.moving is not None:  # each person counts where the prefix, or what is after it, first holds him
+            stretch = _stretches(starts, len(segment))
+            first = self.size + self.moving.first_counts(stretch)
+            last = self.size + self.moving.last_counts(stretch)
+        up_to, _ = (rows_up_to, rows_after) if first is self.count else running(first, starts)
+        _, after = (rows_up_to, rows_after) if last is self.count else running(last, starts)
         begin = run_starts(segment_of_atom)
         size = np.diff(np.append(begin, self.n_atoms))
         results = []
-        for new, old, backwards in ((up_to, up_to - self.count, False), (after + self.count, after, True)):
-            for grown, before in zip(self.below_k(new), self.below_k(old), strict=True):
+        sides = (
+            (self.below_k(up_to, rows_up_to), self.below_k(up_to - first, rows_up_to - self.count), False),
+            (self.below_k(after + last, rows_after + self.count), self.below_k(after, rows_after), True),
+        )
+        for new, old, backwards in sides:
+            for grown, before in zip(new, old, strict=True):
                 change = weighted_count(self.atom, grown - before, self.n_atoms)
                 total_change = np.cumsum(change)
                 inside = total_change - np.repeat(total_change[begin] - change[begin], size)
@@ -172,6 +250,21 @@ class Slice:
                     inside = np.repeat(inside[np.append(begin[1:], self.n_atoms) - 1], size) - inside
                 results.append(inside)
         return results[0], results[1], results[2], results[3]
+
+
+def _stretches(starts: Ints, entries: int) -> Ints:
+    """Return which of the stretches that begin at the starts each entry is in."""
+    return np.repeat(np.arange(len(starts)), np.diff(np.append(starts, entries)))
+
+
+def running(entries: Array, starts: Ints) -> tuple[Array, Array]:
+    """Return the sums of the entries up to each of them, and after it, within the stretch that it is in."""
+    running = np.cumsum(entries)
+    lengths = np.diff(np.append(starts, len(entries)))
+    first = running[starts] - entries[starts]
+    up_to = running - np.repeat(first, lengths)
+    total = np.repeat(np.add.reduceat(entries, starts) if len(starts) else entries, lengths)
+    return up_to, total - up_to
 
 
 def weighted_count(groups: Ints, values: Floats | Ints, n_groups: int) -> Floats:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckanon.common.arrays import Floats, Ints
+from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.generalize.recoding.axes import Axis, Candidates
-from duckanon.generalize.recoding.columns import EDIT, SMALLEST, Flat, Levels, Slice, weighted_count
+from duckanon.generalize.recoding.columns import EDIT, SMALLEST, Closed, Flat, Levels, Slice, State, weighted_count
 
 
 class FlatAxis(Axis):
@@ -47,11 +47,14 @@ class FlatAxis(Axis):
         return tuple(np.flatnonzero(merged[self.atom_of_leaf[: self.leaves]]).tolist())
 
     def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the state of this axis that is the same recoding."""
-        return tuple(np.unique(self.atom_of_leaf[list(portable)]).tolist())
+        """Return the state of this axis that is the same recoding, but for leaves that are merged for good."""
+        atoms = np.unique(self.atom_of_leaf[list(portable)])
+        return tuple(np.union1d(atoms, [0]).tolist()) if self.rest else tuple(atoms.tolist())
 
     def _loss(self, size: Ints | int) -> Floats:
-        return np.maximum(np.asarray(size, dtype=np.float64) - 1, 0) / max(self.leaves - 1, 1)
+        """Return the share of the other values, NULL among them, that a group of so many leaves holds too."""
+        share = np.maximum(np.asarray(size, dtype=np.float64) - 1, 0) / max(self.leaves + self.has_null - 1, 1)
+        return np.where(np.asarray(size) >= max(self.leaves, 2), 1.0, share)  # all leaves: nothing is said
 
     def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
         merged = np.zeros(self.n_atoms, dtype=bool)
@@ -63,10 +66,24 @@ class FlatAxis(Axis):
             loss[0] = self._loss(int(self.size[merged].sum()))
         return group, loss
 
+    def _rest(self, state: State) -> int:
+        return 0 if state else -1
+
+    def _closed(self, state: tuple[int, ...], is_released: Bools, group: Ints, losses: Floats) -> Closed:
+        """Merge leaves of which no row is released with those that are merged already: other is what is not named."""
+        is_told = is_released[group].copy()
+        is_told[: self.n_atoms][list(state)] = False
+        if not state:  # group numbers begin with the leaves that are kept
+            group, losses = group + 1, np.append(0.0, losses)
+        group = np.where(is_told, group, 0)
+        losses = losses.copy()
+        losses[0] = self._loss(int(self.size[~is_told[: self.n_atoms]].sum()) + int(not is_told[self.n_atoms :].all()))
+        return Closed(group, losses, 0, True)
+
     def _candidates(self, state: tuple[int, ...], view: Slice) -> list[Candidates]:
         merged = np.zeros(self.n_atoms, dtype=bool)
         merged[list(state)] = True
-        small, price = view.below_k(view.count)
+        small, price = view.below_k(view.entry_size, view.count)
         alone_small = weighted_count(view.atom, small, self.n_atoms)
         alone_price = weighted_count(view.atom, price, self.n_atoms)
         candidates: list[Candidates] = []
@@ -85,12 +102,12 @@ class FlatAxis(Axis):
             return candidates
         # One atom more or less in the merged group.
         inside = merged[view.atom]
-        other = np.bincount(view.other[inside], view.count[inside], view.n_other).astype(np.int64)
-        other_small = np.where(other < view.k, other, 0)
-        before = other[view.other]
-        sign = np.where(inside, -1, 1)
-        changed = view.below_k(before + sign * view.count)
-        present = view.below_k(before)
+        other_rows = weighted_count(view.other[inside], view.count[inside], view.n_other)
+        other_size, change = self._merged_sizes(view, inside, other_rows)
+        other_small = np.where(other_size < view.k, other_rows, 0)
+        before_rows, before = other_rows[view.other], other_size[view.other]
+        changed = view.below_k(before + change, before_rows + np.where(inside, -1, 1) * view.count)
+        present = view.below_k(before, before_rows)
         change_small = weighted_count(view.atom, changed[0] - present[0], self.n_atoms)
         change_price = weighted_count(view.atom, changed[1] - present[1], self.n_atoms)
         sign_atom = np.where(merged, -1, 1)
@@ -104,6 +121,35 @@ class FlatAxis(Axis):
         keep = self.size == 1
         candidates.append((cost[keep], (group_small + kept_small)[keep], EDIT, atoms[keep], 0))
         return candidates
+
+    @staticmethod
+    def _merged_sizes(view: Slice, inside: Bools, rows: Floats) -> tuple[Floats, Floats]:
+        """Return how many people each class of the merged atoms has, and how many more if an entry is moved in or out.
+
+        Parameters
+        ----------
+        view
+            The table.
+        inside
+            Whether each entry is merged.
+        rows
+            The merged rows of each class of the other columns.
+        """
+        sign: Floats = np.where(inside, -1.0, 1.0)
+        if view.size is view.count:
+            return rows, np.asarray(sign * view.count, dtype=np.float64)
+        sizes = weighted_count(view.other[inside], view.size[inside], view.n_other)
+        change: Floats = np.asarray(sign * view.size, dtype=np.float64)
+        if view.moving is not None:
+            # Whoever is in one merged entry of a class leaves with it; whoever is in none comes in with another.
+            moving, merged = view.moving, view.moving.taken(inside)
+            sizes = sizes + merged.distinct(view.other[inside], view.n_other)
+            place = view.other[moving.entry] * moving.people + moving.person
+            places, which = np.unique(place, return_inverse=True)
+            times = np.bincount(which.reshape(-1), inside[moving.entry], len(places))[which.reshape(-1)]
+            counts = times == np.where(inside[moving.entry], 1, 0)
+            change = change + sign * np.bincount(moving.entry[counts], minlength=len(sign))
+        return sizes, change
 
     def _edit(self, state: tuple[int, ...], kind: int, removed: int, added: int) -> tuple[int, ...]:
         merged = set(range(removed + 1)) if kind == SMALLEST else set(state) ^ {removed}
@@ -161,9 +207,10 @@ class LevelsAxis(Axis):
         for level in range(self.skipped, len(self.maps)):
             group, loss = self.maps[level], self.losses[level]
             key, which = np.unique(view.other * len(loss) + group[view.atom], return_inverse=True)
-            sizes = np.bincount(which, view.count, len(key))
-            kept_small = np.where(sizes < view.k, sizes, 0)
-            per_group = [np.bincount(key % len(loss), v, len(loss)) for v in (sizes, kept_small)]
+            rows = np.bincount(which, view.count, len(key))
+            sizes = rows if view.size is view.count else view.sizes(which.reshape(-1), len(key))
+            kept_small = np.where(sizes < view.k, rows, 0)
+            per_group = [np.bincount(key % len(loss), v, len(loss)) for v in (rows, kept_small)]
             priced = kept_small @ view.price[key // len(loss)]
             small[level] = kept_small.sum()
             cost[level] = priced + view.weight * float(loss @ (per_group[0] - per_group[1]))

@@ -20,10 +20,12 @@ import numpy as np
 from duckanon.common.arguments import Whole, checked
 from duckanon.common.arrays import Floats, Ints
 from duckanon.generalize.recoding.axes import Axis
-from duckanon.generalize.recoding.columns import Column, Flat, Levels, Ordered, State, Tree
+from duckanon.generalize.recoding.columns import Column, Flat, Ordered, State, Tree, weighted_count
+from duckanon.generalize.recoding.outcome import Recoding, described
+from duckanon.generalize.recoding.people import NOBODY, People
 from duckanon.generalize.recoding.search import Search
-from duckanon.generalize.recoding.table import Table, combine, rows_of_class
-from duckanon.generalize.recoding.trees import TreeAxis, make_axis
+from duckanon.generalize.recoding.table import Entries, Table
+from duckanon.generalize.recoding.trees import make_axis
 
 _FIRST_COMBOS = 20_000
 """Combinations with which the first search is done: a view of so many takes a millisecond, and the search hundreds of
@@ -62,67 +64,37 @@ _MOST_ORDERED_ATOMS = 512
 """Runs of numbers that an ordered column starts from: cuts at every fifth of a percent of the rows. With 128 the ten
 columns lost the same, with 2,048 they lost 0.3406 in more time."""
 
-_MANY_LEAVES = 2000
-"""In a flat column of more values, those with fewer than k rows are merged from the start: each could only be kept by
-suppressing its rows, and to try them one by one takes time in proportion to their number. (Not measured: no column of
-the Adult table that is flat has so many.)"""
-
-
-@dataclass(frozen=True)
-class ColumnRecoding:
-    """The recoding of one column.
-
-    Attributes
-    ----------
-    group_of_leaf
-        The group of each leaf, NULL included.
-    losses
-        The loss of each group, from 0 to 1.
-    nodes
-        For a tree, the node of each group; -1 for NULL. Else None.
-    level
-        For levels, the level taken. Else None.
-    """
-
-    group_of_leaf: Ints
-    losses: Floats
-    nodes: Ints | None = None
-    level: int | None = None
-
-
-@dataclass(frozen=True)
-class Recoding:
-    """A recoding of a table.
-
-    Attributes
-    ----------
-    columns
-        One recoding per column, in the order of the input.
-    suppressed
-        The number of rows in classes of fewer than k rows.
-    gcp
-        The weighted mean loss over rows and columns; a suppressed row loses 1 in every column.
-    """
-
-    columns: tuple[ColumnRecoding, ...]
-    suppressed: int
-    gcp: float
-
 
 @checked(k=Whole(1), max_suppressed=Whole(0))
-def recode(counts: Ints, columns: Sequence[Column], k: int, max_suppressed: int) -> Recoding:
+def recode(
+    counts: Ints,
+    columns: Sequence[Column],
+    k: int,
+    max_suppressed: int,
+    *,
+    sizes: Ints | None = None,
+    persons: Ints | None = None,
+    start: Sequence[State] | None = None,
+) -> Recoding:
     """Find a k-anonymous recoding with little loss.
 
     Parameters
     ----------
     counts
-        The number of rows of each distinct combination.
+        The number of rows of each combination. A combination may come several times.
     columns
         The columns; their codes are parallel to ``counts``.
     k
         The smallest class that is not suppressed.
     max_suppressed
         The largest number of rows that may be suppressed.
+    sizes
+        What each combination adds to the size of its class, where that is not its rows: people of a population.
+    persons
+        Whose rows these are, where people have several: classes then have k different people. `NOBODY` is not counted.
+    start
+        A recoding to try too: of each column its first leaf of each run, its nodes, its merged leaves, its level, or
+        None for one group of everything.
 
     Returns
     -------
@@ -132,7 +104,7 @@ def recode(counts: Ints, columns: Sequence[Column], k: int, max_suppressed: int)
     Raises
     ------
     ValueError
-        If the table has fewer than k rows, or the input does not fit together.
+        If the table has fewer than k rows or people, or the input does not fit together.
 
     Examples
     --------
@@ -142,49 +114,50 @@ def recode(counts: Ints, columns: Sequence[Column], k: int, max_suppressed: int)
     ([0, 0, 1, 1], 0.0625)
     """
     counts = np.asarray(counts, dtype=np.int64)
-    leaf_rows = [_leaf_rows(counts, column) for column in columns]
     weights = np.array([column.weight for column in columns], dtype=np.float64)
     if not len(columns) or (weights < 0).any() or not weights.sum() > 0:
         raise ValueError("columns must have weights of at least 0, not all of them 0.")
-    if (rows := int(counts.sum())) < k:
+    if sizes is None and persons is None and (rows := int(counts.sum())) < k:
         raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")
+    people = None
+    if persons is not None:
+        people = People.of_entries(np.arange(len(counts)), persons, len(counts))
+        if (known := len(np.unique(persons[persons != NOBODY]))) < k:
+            raise ValueError(f"k must be at most the number of people, {known}; got {k}.")
+    leaf_rows = [_leaf_rows(counts, column) for column in columns]
     # A fixed order of the columns, so that the caller's order decides ties only between equal columns.
     order = sorted(range(len(columns)), key=lambda column: _rank(columns[column], leaf_rows[column]))
-    ordered, ordered_rows = [columns[column] for column in order], [leaf_rows[column] for column in order]
-    axes, states = _search(counts, ordered, ordered_rows, weights[order], k, max_suppressed)
+    ordered = [columns[column] for column in order]
+    entries = Entries([column.codes for column in ordered], counts, sizes, people)
+    leaf_sizes = [_leaf_sizes(entries, place, len(leaf_rows[column])) for place, column in enumerate(order)]
+    leaves = [_Leaves(leaf_rows[column], leaf_sizes[place]) for place, column in enumerate(order)]
+    begin = None if start is None else [start[column] for column in order]
+    table, states = _search(entries, ordered, leaves, weights[order], k, max_suppressed, begin)
+    table.set_states(states)
+    score, closed, released = table.closed_score()
+    if score.suppressed > max_suppressed:
+        raise AssertionError(f"the recoding suppresses {score.suppressed} rows, more than {max_suppressed}")
     by_column = {
-        column: _describe(axis, state, columns[column]) for column, axis, state in zip(order, axes, states, strict=True)
+        column: described(table.axes[place], states[place], closed[place], released[place], columns[column])
+        for place, column in enumerate(order)
     }
     recodings = tuple(by_column[column] for column in range(len(columns)))
-    suppressed, gcp = measure(counts, columns, recodings, k)
-    if suppressed > max_suppressed:
-        raise AssertionError(f"the recoding suppresses {suppressed} rows, more than {max_suppressed}")
-    return Recoding(recodings, suppressed, gcp)
+    return Recoding(recodings, int(score.suppressed), score.loss / (table.full_price * max(table.rows, 1)))
 
 
-def measure(counts: Ints, columns: Sequence[Column], recodings: Sequence[ColumnRecoding], k: int) -> tuple[int, float]:
-    """Count the suppressed rows and the loss (GCP) of a recoding from scratch.
+@dataclass(frozen=True)
+class _Leaves:
+    """The rows of each leaf of a column, and the people who have it."""
 
-    Parameters
-    ----------
-    counts, columns, k
-        As in `recode`.
-    recodings
-        The recoding of each column.
+    rows: Ints
+    sizes: Ints | Floats
 
-    Returns
-    -------
-    suppressed, gcp
-        As in `Recoding`.
-    """
-    groups = [part.group_of_leaf[column.codes] for part, column in zip(recodings, columns, strict=True)]
-    key, size = combine(groups, [len(part.losses) for part in recodings])
-    small = rows_of_class(key, size, counts) < k
-    loss = np.zeros(len(counts))
-    for part, group, column in zip(recodings, groups, columns, strict=True):
-        loss += column.weight * np.where(small, 1.0, part.losses[group])
-    weight = sum(column.weight for column in columns)
-    return int(counts[small].sum()), float(loss @ counts) / (weight * int(counts.sum()))
+
+def _leaf_sizes(entries: Entries, column: int, leaves: int) -> Ints | Floats:
+    """Return how large the class of each leaf would be in a table with one column."""
+    if entries.people is not None:
+        return entries.people.sizes(entries.leaves[column], leaves)
+    return weighted_count(entries.leaves[column], entries.counts if entries.sizes is None else entries.sizes, leaves)
 
 
 def _leaf_rows(counts: Ints, column: Column) -> Ints:
@@ -214,30 +187,31 @@ def _rank(column: Column, leaf_rows: Ints) -> tuple[str, int, float, list[int]]:
     return type(column.structure).__name__, len(leaf_rows), column.weight, np.sort(leaf_rows).tolist()
 
 
-def _axes(columns: Sequence[Column], leaf_rows: list[Ints], stage: int, k: int) -> list[Axis]:
+def _axes(columns: Sequence[Column], leaves: list[_Leaves], stage: int, k: int) -> list[Axis]:
     """Return the axes of a stage; the atoms of a later stage are made of those of an earlier one."""
     axes = []
-    for column, rows in zip(columns, leaf_rows, strict=True):
+    for column, column_leaves in zip(columns, leaves, strict=True):
+        rows = column_leaves.rows
         unit = -(-int(rows.sum()) // _SMALLEST_SHARE)
         atom_rows = unit << (stage - 1) if stage else 0
         if isinstance(column.structure, Ordered) and len(rows) > _MOST_ORDERED_ATOMS:
             atom_rows = max(atom_rows, unit * _SMALLEST_SHARE // _MOST_ORDERED_ATOMS)
-        if isinstance(column.structure, Flat) and len(rows) > _MANY_LEAVES:
-            atom_rows = max(atom_rows, k)
+        if isinstance(column.structure, Flat):
+            # A value of too few people could only be kept by suppressing its rows, and is then told of nobody: it is
+            # one of the others from the start.
+            rows, atom_rows = np.where(column_leaves.sizes < k, 0, rows), max(atom_rows, 1)
         axes.append(make_axis(column, rows, atom_rows))
     return axes
 
 
-def _tables(counts: Ints, columns: Sequence[Column], leaf_rows: list[Ints], weights: Floats, k: int) -> list[Table]:
+def _tables(entries: Entries, columns: Sequence[Column], leaves: list[_Leaves], weights: Floats, k: int) -> list[Table]:
     """Return the table with all values, then coarser ones until one is small."""
-    tables = [Table(counts, [column.codes for column in columns], _axes(columns, leaf_rows, 0, k), weights, k)]
+    tables = [Table(entries, _axes(columns, leaves, 0, k), weights, k)]
     for stage in range(1, _STAGES + 1):
         last = tables[-1]
         if len(last.counts) <= _FIRST_COMBOS:
             break
-        # Any leaf of an atom stands for all of them.
-        leaves = [axis.leaf_of_atom[atoms] for axis, atoms in zip(last.axes, last.atoms, strict=True)]
-        table = Table(last.counts, leaves, _axes(columns, leaf_rows, stage, k), weights, k)
+        table = Table(last.entries, _axes(columns, leaves, stage, k), weights, k)
         if len(tables) > 1 and len(table.counts) > _STAGE_SHRINK * len(tables[-2].counts):
             tables.pop()
         tables.append(table)
@@ -245,17 +219,23 @@ def _tables(counts: Ints, columns: Sequence[Column], leaf_rows: list[Ints], weig
 
 
 def _search(
-    counts: Ints, columns: Sequence[Column], leaf_rows: list[Ints], weights: Floats, k: int, limit: int
-) -> tuple[list[Axis], list[State]]:
-    """Search the coarsest table, then the finer ones from there; return the axes of the last and their best states."""
-    tables = _tables(counts, columns, leaf_rows, weights, k)
+    entries: Entries,
+    columns: Sequence[Column],
+    leaves: list[_Leaves],
+    weights: Floats,
+    k: int,
+    limit: int,
+    start: Sequence[State] | None,
+) -> tuple[Table, list[State]]:
+    """Search the coarsest table, then the finer ones from there; return the last of them and its best states."""
+    tables = _tables(entries, columns, leaves, weights, k)
     table = tables.pop()
     search = Search(table, limit)
     search.descend(_FIRST_WORK)
     search.refit()
     # Different ways to wander: with every column free, with each of them held in turn so that the others must make up
     # for it, with longer rests so that all columns get their turn, and without rests.
-    steps = min(_STEPS, _FIRST_WORK // (len(table.counts) * len(columns)))
+    steps = min(_STEPS, _FIRST_WORK // (table.view_work * len(columns)))
     search.oscillate(steps // 2, 1)
     for column in range(len(columns)):
         search.oscillate(max(steps // 2 // len(columns), _LEAST_HELD_STEPS), 1, held=column)
@@ -267,7 +247,7 @@ def _search(
         finer = tables.pop()
         finer.set_states(
             [
-                None if state is None else new.adopt(old.portable(state))
+                new.adopted(None if state is None else old.portable(state))
                 for old, new, state in zip(table.axes, finer.axes, search.best[1], strict=True)
             ]
         )
@@ -275,19 +255,8 @@ def _search(
         search = Search(table, limit)
         search.price = price
         search.sweep(_STAGE_WORK)
-        steps = (_STAGE_WORK - table.work) // (len(table.counts) * len(columns))
+        steps = (_STAGE_WORK - table.work) // (table.view_work * len(columns))
         search.oscillate(min(max(steps, 0), _STEPS // 4), 1)
-    return table.axes, search.best[1]
-
-
-def _describe(axis: Axis, state: State, column: Column) -> ColumnRecoding:
-    """Turn the state of an axis into the groups of the column's leaves."""
-    group, losses = axis.groups(state)
-    group_of_leaf = group[axis.atom_of_leaf]
-    nodes, level = None, None
-    if isinstance(axis, TreeAxis):
-        labels = axis.portable(axis.coarsest if state is None else state)
-        nodes = np.array(labels + ((-1,) if axis.has_null and state is not None else ()), dtype=np.int64)
-    if isinstance(column.structure, Levels):
-        level = axis.coarsest[0] if state is None else state[0]
-    return ColumnRecoding(group_of_leaf, losses, nodes, level)
+    if start is not None:
+        search.consider([axis.adopted(state) for axis, state in zip(table.axes, start, strict=True)])
+    return table, search.best[1]

@@ -14,7 +14,7 @@ import numpy as np
 from duckanon.common.arrays import Floats
 from duckanon.common.runs import run_starts
 from duckanon.generalize.recoding.axes import Axis, OrderedAxis
-from duckanon.generalize.recoding.columns import Slice
+from duckanon.generalize.recoding.columns import Slice, running
 from duckanon.generalize.recoding.trees import TreeAxis
 
 _MOST_WORK = 20_000_000
@@ -94,19 +94,27 @@ def _runs(axis: OrderedAxis, view: Slice) -> tuple[Floats, Floats]:
     """Return what every run of atoms would cost as a group, and the rows it would suppress: [first, last]."""
     atoms = axis.n_atoms
     small, price = np.zeros((atoms, atoms)), np.zeros((atoms, atoms))
-    running = np.cumsum(view.count)
     entry_price = view.price[view.other]
+    before = None if view.moving is None else view.moving.entries_before(view.other)
     for first in range(atoms):
-        inside = np.flatnonzero(view.atom >= first)
-        other = view.other[inside]
-        new = run_starts(other)
-        before = running[inside[new]] - view.count[inside[new]]
-        grown = running[inside] - np.repeat(before, np.diff(np.append(new, len(inside))))
-        shrunk = grown - view.count[inside]
-        change = np.where(grown < view.k, grown, 0) - np.where(shrunk < view.k, shrunk, 0)
+        is_inside = view.atom >= first
+        inside = np.flatnonzero(is_inside)
+        starts = run_starts(view.other[inside])
+        count, size = view.count[inside], view.size[inside]
+        if view.moving is not None and before is not None:
+            # a person counts at the first atom of the run that holds him
+            is_first = is_inside[view.moving.entry] & ((before < 0) | ~is_inside[before])
+            size = size + np.bincount(view.moving.entry[is_first], minlength=len(is_inside))[inside]
+        grown_rows, _ = running(count, starts)
+        grown = grown_rows if view.size is view.count else running(size, starts)[0]
+        change = np.where(grown < view.k, grown_rows, 0) - np.where(grown - size < view.k, grown_rows - count, 0)
         atom = view.atom[inside]
         small[first] = np.cumsum(np.bincount(atom, change, atoms))
         price[first] = np.cumsum(np.bincount(atom, change * entry_price[inside], atoms))
     rows = np.append(0, np.cumsum(view.marginal))
     run_rows = rows[None, 1:] - rows[:-1, None]
-    return view.cost(axis.high[None, :] - axis.low[:, None], run_rows, small, price), small
+    cost = view.cost(axis.high[None, :] - axis.low[:, None], run_rows, small, price)
+    sizes = np.append(0, np.cumsum(view.marginal_size))
+    if sizes[-1] >= view.k:  # a run with too few people would be suppressed as a whole, and told of nobody
+        cost[sizes[None, 1:] - sizes[:-1, None] < view.k] = np.inf
+    return cost, small

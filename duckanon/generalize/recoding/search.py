@@ -72,13 +72,28 @@ class Search:
     def __init__(self, table: Table, limit: int) -> None:
         self.table, self.limit = table, limit
         self.best: tuple[float, list[State]] = (np.inf, [])
+        self._judged: set[tuple[State, ...]] = set()
         # What half of all loss comes to for each row that may be suppressed; with a limit near 0, for a row in 1,000.
         self.price = table.full_price * table.rows / 2 / max(limit, table.rows / 1000)
-        self._note(table.score(), table.states)
+        self._note()
 
-    def _note(self, score: Score, states: list[State]) -> None:
+    def _note(self) -> None:
+        """Remember the table's current state if it is the best so far, by what is lost when it is released."""
+        states = tuple(self.table.states)
+        if states in self._judged:
+            return
+        self._judged.add(states)
+        score, _, _ = self.table.closed_score()
         if score.suppressed <= self.limit and score.loss < self.best[0] - _NOISE:
             self.best = (score.loss, list(states))
+
+    def consider(self, states: list[State]) -> None:
+        """Go on from another recoding, if it is better than the best so far."""
+        self.table.set_states(states)
+        before = self.best[0]
+        self._note()
+        if self.best[0] < before:
+            self.sweep(len(self.table.axes) * self.table.view_work)
 
     def _moves(self, column: int) -> Moves:
         """Return a column's moves; remember the best feasible one even if it will not be made."""
@@ -86,10 +101,10 @@ class Search:
         moves = table.axes[column].moves(table.states[column], table.view(column))
         feasible = np.where(moves.suppressed <= self.limit, moves.loss, np.inf)
         if len(feasible) and feasible.min() < self.best[0] - _NOISE:
-            best = self._candidate(column, moves, int(np.argmin(feasible)))
-            states = list(table.states)
-            states[column] = best.state
-            self._note(best.score, states)
+            state = table.states[column]
+            table.set_state(column, self._candidate(column, moves, int(np.argmin(feasible))).state)
+            self._note()
+            table.set_state(column, state)
         return moves
 
     def _candidate(self, column: int, moves: Moves, move: int) -> Candidate:
@@ -142,7 +157,7 @@ class Search:
         for _ in range(_PRICES):
             table.set_state(column, best_at(price))
             score = table.score()
-            self._note(score, table.states)
+            self._note()
             if score.suppressed <= self.limit:
                 high = price
             else:
@@ -194,6 +209,8 @@ class Search:
             barred[column][table.states[column]] = step + tenure
             resting[column] = step + rest
             table.set_state(column, chosen[1].state)
+            if chosen[1].score.loss < self.best[0] - _NOISE:  # what is merged at last may make it feasible
+                self._note()
             too_many = chosen[1].score.suppressed > self.limit
             self.price = max(
                 self.price * (_PRICE_FACTOR if too_many else 1 / _PRICE_FACTOR), table.full_price * _LEAST_PRICE

@@ -91,6 +91,13 @@ def _pruned(walk: _Walk, leaf_rows: Ints, atom_rows: int) -> tuple[_Walk, Bools]
     return pruned, is_closed[left]
 
 
+def _only_children(parents: Ints) -> dict[int, int]:
+    """Return the child of each node that has one."""
+    children = np.bincount(parents[parents >= 0], minlength=len(parents))
+    only = np.flatnonzero((parents >= 0) & (children[parents] == 1))
+    return dict(zip(parents[only].tolist(), only.tolist(), strict=True))
+
+
 class TreeAxis(Axis):
     """A hierarchy without chains, its nodes in depth-first order. A state is the nodes of a cut.
 
@@ -106,6 +113,8 @@ class TreeAxis(Axis):
         The node that each atom is.
     is_inner
         Whether a node can be split: it is no atom.
+    only_child
+        The child of each of the structure's nodes that has one only: the two are the same group.
     at_depth
         The node of each atom, then ever further up: in each step the deepest nodes give way to their parents.
     """
@@ -116,7 +125,11 @@ class TreeAxis(Axis):
         leaves = len(walk.leaves)
         self.labels: list[int] = walk.nodes.tolist()
         self.parent, self.depth = walk.parents, walk.depths
+        self.only_child = _only_children(np.asarray(structure.parents, dtype=np.int64))
         self.loss = (walk.end - walk.first - 1) / max(leaves - 1, 1)
+        if structure.losses is not None:
+            self.loss = structure.losses[walk.nodes]
+            self.rest_loss = float(structure.losses[np.asarray(structure.parents) < 0][0])
         self.n_atoms = int(is_atom.sum())
         self.node_of_atom = np.flatnonzero(is_atom)
         self.is_inner = ~is_atom
@@ -144,7 +157,12 @@ class TreeAxis(Axis):
     def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
         """Return the state of this axis that is the same recoding."""
         number = {label: node for node, label in enumerate(self.labels)}
-        return tuple(sorted(number[label] for label in portable))
+        taken = []
+        for label in portable:
+            while label not in number:  # a node with one child is the same as that child
+                label = self.only_child[label]
+            taken.append(number[label])
+        return tuple(sorted(taken))
 
     def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
         cut = np.array(state, dtype=np.int64)
