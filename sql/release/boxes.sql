@@ -17,13 +17,16 @@
 -- test: tests/release/boxes.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.boxes(
-    tbl, cols, k, statistics := NULL, l := 1, epsilon := NULL, box := 'cell', effort := 'default', seconds := NULL
+    tbl, cols, k, statistics := NULL, l := 1, epsilon := NULL, box := 'cell', effort := 'default', seconds := NULL,
+    person := NULL
 ) AS TABLE
 FROM anon._unpack_boxes(_anon_boxes(anon._pack_all('anon.boxes',
-                                                   anon._checked_boxes('anon.boxes', k, l, box, effort, tbl), cols),
+                                                   anon._checked_boxes('anon.boxes', k, l, box, effort,
+                                                                       anon._checked_person('anon.boxes', person, cols,
+                                                                                            tbl)), cols),
                                     {'cols': cols, 'k': k, 'statistics': statistics, 'l': l, 'epsilon': epsilon,
-                                     'box': box, 'effort': effort, 'seconds': seconds}),
-                        tbl, cols);
+                                     'box': box, 'effort': effort, 'seconds': seconds, 'person': person}),
+                        tbl, cols, list_filter([person], lambda named: named IS NOT NULL));
 COMMENT ON MACRO TABLE anon.boxes IS
     'A table whose numbers and dates become intervals that at least k records share, '
     'shaped for the statistics that matter.';
