@@ -69,7 +69,9 @@ def refuse_too_few(k: int, rows: int, people: Ints | None, rows_are: str = "rows
     """Refuse a k that the whole table does not reach."""
     found = rows if people is None else len(np.unique(people[people != NOBODY]))
     if k > found:
-        raise ValueError(f"k must be at most the number of {rows_are if people is None else 'people'}, {found}; got {k}.")
+        raise ValueError(
+            f"k must be at most the number of {rows_are if people is None else 'people'}, {found}; got {k}."
+        )
 
 
 def numbered_pairs(groups: Ints, people: Ints) -> Ints:

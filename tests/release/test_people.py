@@ -12,9 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon.boxes.parts
+from duckanon import spectral
 from duckanon.boxes.make import Boxes, make_boxes
 from duckanon.boxes.shaping import Statistic
 from duckanon.common.people import NOBODY, cut_range, numbered_pairs, people_in, person_numbers
+from duckanon.release.microaggregation import halved, rhs, rows_in_small_groups
+from duckanon.release.person_groups import halved_by_people
 from tests.profiles import cheap, dear
 
 Connection = duckdb.DuckDBPyConnection
@@ -144,3 +147,93 @@ def test_one_person_with_most_rows_of_a_large_table(monkeypatch: pytest.MonkeyPa
     values = np.concatenate([np.arange(2000.0), 3000 + np.arange(19.0)])
     boxes = make_boxes({"x": values}, 10, people=people)
     assert sorted(boxes.counts.tolist()) == [10, 2009]
+
+
+@given(visits())
+def test_halves_have_k_people(case: tuple[np.ndarray, np.ndarray, int]) -> None:
+    rows, people, k = case
+    labels = halved_by_people(rows, people, k)
+    assert sorted(set(labels)) == list(range(labels.max() + 1))
+    assert min(map(len, people_of(labels, people).values())) >= k
+    plain, counted = halved(rows, k), halved_by_people(rows, np.arange(len(rows)), k)
+    assert len(set(zip(plain, counted, strict=True))) == plain.max() + 1 == counted.max() + 1
+
+
+@given(visits())
+def test_groups_of_rhs_aim_at_people(case: tuple[np.ndarray, np.ndarray, int]) -> None:
+    rows, people, k = case
+    labels = rhs(rows, k, people)
+    found = people_of(labels, people)
+    small = sum(1 for label in labels if len(found[label]) < k)
+    assert rows_in_small_groups(labels, k, people) == small
+    np.testing.assert_array_equal(rhs(rows, k, np.arange(len(rows))), rhs(rows, k))
+
+
+VISITS_RELEASED = {
+    "boxes": "anon.boxes('visits', ['age', 'weight'], 10, person := 'Patient')",
+    "spectral_rhs": "anon.spectral_rhs('visits', ['age', 'weight', 'reason'], 10, person := 'Patient')",
+    "member": "anon.spectral_rhs('visits', ['age', 'weight', 'visit'], 10, label := 'member', person := 'patient')",
+    "rhs": "anon.rhs('visits', ['age', 'weight'], 10, person := 'patient')",
+}
+
+
+@pytest.mark.parametrize("name", ["spectral_rhs", "member", "rhs"])
+def test_no_released_record_is_that_of_a_few_visitors(con: Connection, name: str) -> None:
+    """Ten people of twenty: without `person`, a record shared by ten rows is one person's."""
+    con.execute(VISITS).fetchall()
+    release = f"FROM {VISITS_RELEASED[name]}"
+    assert "patient" not in [column[0] for column in con.execute(f"DESCRIBE {release}").fetchall()]
+    # Groups are cut along weight, in which people follow each other with ten rows each.
+    ((least,),) = con.execute(f"SELECT min(n) FROM (SELECT count(*) AS n {release} GROUP BY ALL)").fetchall()
+    assert least >= 91  # ten people, nine of them with all their rows
+
+
+def test_no_box_is_that_of_a_few_visitors(con: Connection) -> None:
+    con.execute(VISITS).fetchall()
+    con.execute(f"CREATE TABLE boxed AS FROM {VISITS_RELEASED['boxes']}").fetchall()
+    assert [column[0] for column in con.execute("DESCRIBE boxed").fetchall()] == [
+        "box", "age", "weight", "reason", "visit",
+    ]  # fmt: skip
+    people = con.execute("""
+        SELECT count(DISTINCT patient) FROM boxed JOIN visits USING (visit) GROUP BY box""").fetchall()
+    assert len(people) == 2
+    assert min(people) >= (10,)
+    outside = con.execute("""
+        SELECT count(*) FROM boxed AS b JOIN visits AS v USING (visit)
+        WHERE v.age NOT BETWEEN b.age.lo AND b.age.hi OR v.weight NOT BETWEEN b.weight.lo AND b.weight.hi""")
+    assert outside.fetchall() == [(0,)]
+
+
+@dear
+@given(visits(), st.sampled_from(["cell", "bounds", "rounded"]))
+def test_boxes_in_sql_hold_k_people(shared: Connection, case: tuple[np.ndarray, np.ndarray, int], box: str) -> None:
+    rows, people, k = case
+    source = pa.table({**table(rows), "id": range(len(rows)), "who": pa.array(people, mask=people == NOBODY)})
+    shared.register("source", source)
+    shared.execute(f"""
+        CREATE OR REPLACE TABLE boxed AS
+        FROM anon.boxes('source', {list(table(rows))}, {k}, box := '{box}', person := 'WHO')""").fetchall()
+    least = "SELECT min(n) FROM (SELECT count(DISTINCT who) AS n FROM boxed JOIN source USING (id) GROUP BY box)"
+    assert shared.execute(least).fetchall() >= [(k,)]
+    for name in table(rows):
+        inside = (
+            f"SELECT bool_and(s.{name} BETWEEN b.{name}.lo AND b.{name}.hi) FROM boxed AS b JOIN source AS s USING (id)"
+        )
+        assert shared.execute(inside).fetchall() == [(True,)]
+
+
+@given(visits(), st.sampled_from(["mean", "member"]))
+def test_released_records_stand_for_k_people(case: tuple[np.ndarray, np.ndarray, int], label: str) -> None:
+    """The key travels along, so that the people of a released record can be counted from outside."""
+    rows, people, k = case
+    columns = {**table(rows), "c": [f"{value % 2:.0f}" for value in rows[:, 0] // 1], "id": range(len(rows))}
+    source = pa.table({**columns, "who": pa.array(people, mask=people == NOBODY)})
+    try:
+        released = spectral.spectral_rhs(source, list(columns), k=k, label=label, key="id", person="who")
+    except ValueError as error:
+        assert "the same value in every row" in str(error) or "identifier" in str(error)
+        return
+    found = released.read_all()
+    assert found.column_names == list(columns)
+    records = list(zip(*(found[name].to_pylist() for name in columns if name != "id"), strict=True))
+    assert min(map(len, people_of(records, people[found["id"].to_numpy()]).values())) >= k
