@@ -38,7 +38,7 @@ def person_index(person: Any, names: Sequence[str], cols: Sequence[str] = ()) ->
 
 
 def person_numbers(column: pa.ChunkedArray) -> Ints:
-    """Number the people of a column, equal values with equal numbers, NULL with `NOBODY`."""
+    """Give numbers to the people of a column, equal values with equal numbers, NULL with `NOBODY`."""
     ((codes, _),) = encode(pa.table({"person": column}))
     numbers = codes.astype(np.int64)
     if column.null_count:
@@ -75,7 +75,7 @@ def refuse_too_few(k: int, rows: int, people: Ints | None, rows_are: str = "rows
 
 
 def numbered_pairs(groups: Ints, people: Ints) -> Ints:
-    """Number the pairs of group and person densely, with `NOBODY` where there is no person."""
+    """Give dense numbers to the pairs of group and person, with `NOBODY` where there is no person."""
     known = np.flatnonzero(people != NOBODY)
     keys = pa.array(groups[known] * (people.max(initial=0) + 1) + people[known])
     pairs = np.full(len(people), NOBODY)

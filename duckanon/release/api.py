@@ -151,8 +151,8 @@ def rhs(
     if unprotected and checks == "error":
         fewer = f"{k}" if people is None else f"{k} people"
         raise ValueError(
-            f"{unprotected:,} of {len(matrix):,} records end in groups of fewer than {fewer}, as they do when many columns "
-            f"are split at once; use anon.spectral_rhs, or checks := 'off' to compare with it."
+            f"{unprotected:,} of {len(matrix):,} records end in groups of fewer than {fewer}, as they do when many "
+            f"columns are split at once; use anon.spectral_rhs, or checks := 'off' to compare with it."
         )
     return reader_of(shuffled(_masked(table, encoding, matrix, labels, label, random), keys, random))
 
