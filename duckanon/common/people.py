@@ -61,13 +61,16 @@ def people_in(groups: Ints, people: Ints | None, count: int) -> Ints:
     if people is None:
         return np.bincount(groups, minlength=count)
     known = people != NOBODY
-    pairs = np.unique(groups[known] * (people.max(initial=0) + 1) + people[known])
-    return np.bincount(pairs // (people.max(initial=0) + 1), minlength=count)
+    numbers = int(people.max(initial=0)) + 1
+    pairs = np.sort(groups[known] * numbers + people[known])  # several times faster than numpy's unique
+    is_new = np.ones(len(pairs), dtype=np.bool_)
+    np.not_equal(pairs[1:], pairs[:-1], out=is_new[1:])
+    return np.bincount(pairs[is_new] // numbers, minlength=count)
 
 
 def refuse_too_few(k: int, rows: int, people: Ints | None, rows_are: str = "rows") -> None:
     """Refuse a k that the whole table does not reach."""
-    found = rows if people is None else len(np.unique(people[people != NOBODY]))
+    found = rows if people is None else int(people_in(np.zeros(rows, dtype=np.int64), people, 1)[0])
     if k > found:
         raise ValueError(
             f"k must be at most the number of {rows_are if people is None else 'people'}, {found}; got {k}."
