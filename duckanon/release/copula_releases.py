@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
-from duckanon.common.arguments import generator
+from duckanon.common.arguments import Whole, checked, generator
+from duckanon.common.people import refuse_too_few
 from duckanon.release import copulas
 from duckanon.release.copula_columns import copula_columns
+from duckanon.release.drawing import drawn, refuse_rare
 from duckanon.release.tables import read_whole, reader_of
 
 
@@ -54,13 +55,16 @@ def data_shuffle(
     return reader_of(pa.table(rearranged, schema=table.schema))
 
 
+@checked(k=Whole(2))
 def copula_synthesize(
     source: object,
     cols: Sequence[str] | None = None,
     *,
     rows: int | None = None,
+    k: int = 10,
     nulls: str = "error",
     seed: int | None = None,
+    person: str | None = None,
 ) -> pa.RecordBatchReader:
     """Draw new records from a normal copula with the data's rank correlations and distributions.
 
@@ -70,6 +74,11 @@ def copula_synthesize(
         As for `spectral_rhs`.
     rows
         How many records to draw; None for as many as the source has.
+    k
+        The least number of people that hold a value which is released; numbers that nobody holds may come out too.
+    person
+        A column, none of `cols`, that tells whose each row is, and is not released; where it is NULL, the row counts as
+        nobody's. None: every row is another person.
 
     Returns
     -------
@@ -79,11 +88,12 @@ def copula_synthesize(
     Raises
     ------
     ValueError
-        For fewer than one row, and for what cannot be encoded: see `fit.fit`.
+        For fewer than one row, fewer than k rows or people, a column of which no value may be released, and for what
+        cannot be encoded: see `fit.fit`.
 
     Notes
     -----
-    See `copulas.copula_synthesize`.
+    See `copulas.copula_levels` and `marginals.of_numbers`.
 
     Examples
     --------
@@ -94,11 +104,15 @@ def copula_synthesize(
     1000
     """
     random = generator(seed)
-    table, encoding, _, _ = read_whole(source, cols, None, None, nulls)
+    table, encoding, _, people = read_whole(source, cols, None, None, nulls, person)
+    refuse_too_few(k, table.num_rows, people)
     columns = copula_columns(encoding, encoding.matrix(table))
-    codes, kinds = [column.codes for column in columns], [column.kind for column in columns]
-    drawn = copulas.copula_synthesize(codes, kinds, table.num_rows if rows is None else rows, random)
-    features = np.empty((encoding.width, len(drawn[0])))
-    for column, group, values in zip(columns, encoding.groups, drawn, strict=True):
-        column.fill(values, features[group])
-    return reader_of(encoding.table(features.T))
+    drawn_rows = table.num_rows if rows is None else rows
+    all_levels = copulas.copula_levels([column.codes for column in columns], drawn_rows, random)
+    arrays = [
+        drawn(column, values, copula, people, k, levels)
+        for column, values, copula, levels in zip(encoding.columns, table.columns, columns, all_levels, strict=True)
+    ]
+    released = pa.table(arrays, schema=table.schema)
+    refuse_rare(table, released, people, k)
+    return reader_of(released)
