@@ -12,7 +12,12 @@ from duckanon.matrix.arrow import categories_of
 from duckanon.matrix.columns import CategoryColumn, NumberColumn, SpectralColumn
 from duckanon.release import marginals
 from duckanon.release.copula_columns import CopulaColumn
-from duckanon.release.grids import grid_of
+from duckanon.release.grids import finer, grid_of
+
+_NOTICEABLE = 0.05
+"""The share of a column's rows that may be moved past a number; beyond it floats get one more decimal."""
+_TOO_MUCH = 0.25
+"""Beyond it a column would no longer have its shape: the whole numbers of a small table, each of a few people."""
 
 
 def drawn(
@@ -69,8 +74,17 @@ def drawn_numbers(
     """Draw numbers at levels: see `drawn`."""
     array = values.combine_chunks()
     known = array.is_valid().to_numpy(zero_copy_only=False)
+    whose = None if people is None else people[known]
     grid = grid_of(column)
-    found = marginals.of_numbers(grid, grid.places(array)[known], None if people is None else people[known], k)
+    found = marginals.of_numbers(grid, grid.places(array)[known], whose, k)
+    if found.shift > _NOTICEABLE and (more_places := finer(grid)) is not None:
+        grid = more_places
+        found = marginals.of_numbers(grid, grid.places(array)[known], whose, k)
+    if found.shift > _TOO_MUCH and len(found.pieces.rows):
+        raise ValueError(
+            f'column "{column.name}" has too few numbers inside its range that {k} people hold, or nobody; '
+            "make it coarser, lower k or leave it out of cols."
+        )
     pieces = found.pieces
     null_rows = len(known) - int(known.sum())
     null_people = people_in((~known).astype(np.int64), people, 2)[1]
@@ -84,13 +98,8 @@ def drawn_numbers(
     piece, share = pieces.at(levels)
     is_number = piece < len(found.pieces.rows)
     places = np.full(len(piece), found.lowest)
-    moved = found.drawn(piece[is_number], share[is_number])
-    if moved is None:
-        raise ValueError(
-            f'column "{column.name}" has no number inside its range that {k} people hold, or nobody; '
-            "make it coarser, lower k or leave it out of cols."
-        )
-    places[is_number] = moved
+    if is_number.any():
+        places[is_number] = found.drawn(piece[is_number], share[is_number])
     return grid.array(places, is_number if null_rows else None)
 
 

@@ -12,7 +12,7 @@ from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.matrix.arrow import array_of, codes_of, floats_of, storage_of
 from duckanon.matrix.columns import NumberColumn, above
 
-_LARGEST_EXACT = 2.0**53  # up to here every whole number is a double
+_SPARE_BITS = 2  # of a float: with fewer, neighbours of so many decimals could be the same float
 
 
 class Grid(Protocol):
@@ -127,9 +127,18 @@ def grid_of(column: NumberColumn) -> Grid:
     """Return the grid of a column: that of its steps or decimals, or all floats."""
     if isinstance(column.low, int):
         return Steps(column)
-    if column.decimals is None or max(-column.low, column.high) * 10.0**column.decimals > _LARGEST_EXACT:
-        return Unrounded(column)
-    return Rounded(column, column.decimals)
+    return Unrounded(column) if column.decimals is None else _rounded(column, column.decimals)
+
+
+def finer(grid: Grid) -> Grid | None:
+    """Return a grid with more places: of floats, one with one more decimal; None where the type has no other."""
+    return _rounded(grid.column, grid.decimals + 1) if isinstance(grid, Rounded) else None
+
+
+def _rounded(column: NumberColumn, decimals: int) -> Grid:
+    digits = np.finfo(storage_of(column.type)).nmant - _SPARE_BITS
+    is_exact = max(-column.low, column.high) * 10.0**decimals <= 2.0**digits
+    return Rounded(column, decimals) if is_exact else Unrounded(column)
 
 
 def off_taken(places: Ints, taken: Ints, step: int, lowest: int, highest: int) -> Ints | None:

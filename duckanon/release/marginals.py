@@ -68,6 +68,9 @@ class Numbers(NamedTuple):
         The places that fewer than k people hold, ascending.
     lowest, highest
         The range of the places.
+    shift
+        The largest share of the rows that would be moved past some number, if all that may not come out were moved to
+        the nearest number that may (the Kolmogorov-Smirnov distance); 1 where none may.
     """
 
     grid: Grid
@@ -75,16 +78,17 @@ class Numbers(NamedTuple):
     rare: Ints
     lowest: int
     highest: int
+    shift: float
 
-    def drawn(self, piece: Ints, share: Floats) -> Ints | None:
+    def drawn(self, piece: Ints, share: Floats) -> Ints:
         """Return the places of draws, by piece and by the share of the piece that lies below.
 
         A draw that falls on a number of fewer than k people is moved to the nearest one that k people hold, or nobody.
 
-        Returns
-        -------
-        numpy.ndarray or None
-            None where the range has no such number.
+        Raises
+        ------
+        ValueError
+            Where the range has no such number: see `shift`.
         """
         places = self.pieces.value[piece]
         low, high = self.pieces.low[piece], self.pieces.high[piece]
@@ -92,7 +96,10 @@ class Numbers(NamedTuple):
         # The weighted form cannot leave the ends, and cannot overflow, as low + share * (high - low) can.
         numbers = (1 - share[between]) * low[between] + share[between] * high[between]
         places[between] = np.clip(self.grid.nearest(numbers), self.lowest, self.highest)
-        return off_taken(places, self.rare, self.grid.step, self.lowest, self.highest)
+        free = off_taken(places, self.rare, self.grid.step, self.lowest, self.highest)
+        if free is None:
+            raise ValueError("no number may come out.")
+        return free
 
 
 def of_numbers(grid: Grid, places: Ints, people: Ints | None, k: int) -> Numbers:
@@ -133,7 +140,18 @@ def of_numbers(grid: Grid, places: Ints, people: Ints | None, k: int) -> Numbers
     piece_rows = np.bincount(counted[has_piece], rows[has_piece], len(values)).astype(np.int64)
     used = np.flatnonzero(piece_rows)
     pieces = Pieces(piece_rows[used], values[used], low[used], high[used])
-    return Numbers(grid, pieces, values[~is_held], int(ordered[0]), int(ordered[-1]))
+    lowest, highest, rare = int(ordered[0]), int(ordered[-1]), values[~is_held]
+    moved = off_taken(values, rare, grid.step, lowest, highest)
+    shift = 1.0 if moved is None else _distance(values, moved, rows)
+    return Numbers(grid, pieces, rare, lowest, highest, shift)
+
+
+def _distance(before: Ints, after: Ints, rows: Ints) -> float:
+    """Return the Kolmogorov-Smirnov distance of two lists of places in ascending order, each of so many rows."""
+    shares = np.concatenate([[0.0], np.cumsum(rows) / rows.sum()])
+    places = np.concatenate([before, after])
+    up_to = [shares[np.searchsorted(listed, places, side="right")] for listed in (before, after)]
+    return float(np.abs(up_to[0] - up_to[1]).max())
 
 
 def _is_grouped(is_held: Bools, value_of_row: Ints, whose: Ints | None, k: int) -> Bools:

@@ -25,7 +25,7 @@ from tests.profiles import cheap
 Connection = duckdb.DuckDBPyConnection
 
 REFUSED = re.compile(
-    "no value that at least|no number inside its range|as an identifier has|the same value in every row"
+    "no value that at least|too few numbers inside its range|as an identifier has|the same value in every row"
 )
 """What may be said of a small table instead of a release."""
 
@@ -41,6 +41,8 @@ KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "double": (pa.float64(), st.floats(-5, 5) | st.sampled_from([0.0, -0.0, 1 / 3])),
     "next": (pa.float64(), st.integers(0, 9).map(lambda n: 1 + n * 2.0**-52)),
     "float": (pa.float32(), st.floats(-5, 5, width=32) | st.integers(0, 9).map(lambda n: 1 + n * 2.0**-23)),
+    "coarse": (pa.float32(), st.integers(0, 30).map(lambda n: 1e6 + n / 16) | st.just(1.1)),
+    "half": (pa.float64(), st.integers(0, 9).map(lambda n: n / 2)),
     "day": (pa.date32(), st.integers(0, 30).map(lambda n: DAY + datetime.timedelta(days=n))),
     "moment": (pa.timestamp("us"), st.datetimes(datetime.datetime(2000, 1, 1), datetime.datetime(2000, 1, 2))),
     "text": (pa.string(), st.sampled_from(list("abcdef"))),
@@ -207,6 +209,18 @@ def test_shares_and_shapes_are_kept() -> None:
         assert (np.array(drawn["city"].to_pylist()) == value).mean() == pytest.approx(share, abs=0.02)
     before, after = (spearmanr(t["income"].to_numpy(), t["other"].to_numpy()).statistic for t in (table, drawn))
     assert after == pytest.approx(before, abs=sampling)
+
+
+def test_floats_get_a_decimal_where_they_need_one() -> None:
+    """Five people on each of 200 numbers: whole ones are refused, those of one decimal get a second."""
+    number = np.repeat(np.arange(200), 5)
+    table = pa.table({"x": number / 10, "y": np.arange(1000) % 7})
+    drawn = spectral.copula_synthesize(table, rows=20_000, seed=1).read_all()["x"].to_numpy()
+    np.testing.assert_array_equal(drawn, np.round(drawn, 2))
+    assert ks_2samp(drawn, number / 10).statistic < 0.03
+    for whole in (number, np.where(number == 100, 101, number)):
+        with pytest.raises(ValueError, match='column "x" has too few numbers inside its range that 10 people hold'):
+            spectral.copula_synthesize(pa.table({"x": whole, "y": np.arange(1000) % 7}))
 
 
 def test_missing_values_keep_their_share_where_k_people_miss_them() -> None:
