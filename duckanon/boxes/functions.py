@@ -44,14 +44,14 @@ def boxes(
     person: str | None,
 ) -> pa.Table:
     """Put the records of a table into boxes (`duckanon.boxes.make`) and return it with intervals, in a random order."""
-    for name in table.column_names:
-        if name.lower() == "box" or name.lower().startswith("_duckanon_"):
-            raise ValueError(f'the table has a column "{name}", a name that is needed for the boxes; rename it first.')
     names = _own_names(table, cols)
     people = None
     if person is not None:
         index = person_index(person, table.column_names, names)
         people, table = person_numbers(table.column(index)), table.remove_column(index)
+    for name in table.column_names:
+        if name.lower() == "box" or name.lower().startswith("_duckanon_"):
+            raise ValueError(f'the table has a column "{name}", a name that is needed for the boxes; rename it first.')
     made = _made(table, names, k, statistics, l, epsilon, effort, seconds, people)
     lower, upper = made.intervals(box)
     order = generator(None).permutation(table.num_rows)
