@@ -1,6 +1,6 @@
 -- anon.boxes: a table whose columns `cols`, numbers and dates, become intervals, a STRUCT(lo, hi) under the column's
 -- own name, such that at least `k` records share each box of intervals; its number is in `box`. All other columns are
--- unchanged.
+-- unchanged, but an ENUM becomes VARCHAR, as its type would list values that no row has.
 --     statistics  what the boxes should serve, a list of {'statistic': ..., 'columns': [...]}, with 'probability' (how
 --                 often it is asked for) and 'accuracy' (which share of its value matters): mean, variance,
 --                 standard_deviation, covariance, correlation, regression (the target first); NULL: the means of all
@@ -11,6 +11,9 @@
 --                 value of the records, which are real people's; 'rounded': bounds grown outward to round numbers, for
 --                 dates to whole months
 --     effort      'thorough' searches further and never returns worse boxes, for `seconds` if they are given
+--     person      a column that tells whose each row is, none of `cols`: each box then holds at least k different
+--                 people; a row without one counts as nobody's, and the column is not released. NULL: each row is
+--                 another person
 -- Cells of whole numbers, days and decimals are rounded inward, which loses nothing. The promise is counted before the
 -- rows are returned, in random order.
 --     (Accurate Boxes; Fuzzy Boxes, Section IV)

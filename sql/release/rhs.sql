@@ -1,7 +1,7 @@
 -- anon.rhs: recursive histogram sanitization, for comparison: the method that anon.spectral_rhs improves. Parts of more
 -- than 2k rows are split at the median of all columns at once. With many columns nearly every record ends up alone and
 -- is released as it is: a release that breaks k is refused unless `checks := 'off'`.
---     label, key, log, nulls, seed  as in anon.spectral_rhs
+--     label, key, log, nulls, seed, person  as in anon.spectral_rhs
 --     (Thesis, Section 4.1.2)
 -- test: tests/release/rhs.test
 -- needs: python
