@@ -100,7 +100,7 @@ def copula_synthesize(
     >>> import pyarrow as pa
     >>> from duckanon import spectral
     >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
-    >>> spectral.copula_synthesize(people, rows=1000, seed=1).read_all().num_rows
+    >>> spectral.copula_synthesize(people, rows=1000, k=5, seed=1).read_all().num_rows
     1000
     """
     random = generator(seed)

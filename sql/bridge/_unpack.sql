@@ -1,7 +1,7 @@
 -- anon._unpack: the lists that a Python function returned, turned into rows under the source's names, in the types of
--- anon._release_shape. The empty side of the join brings names and types; LIMIT keeps the call apart from its many uses,
--- so that it runs exactly once. The only name of ours that meets the source's columns is one that nobody else would
--- choose.
+-- anon._release_shape. The empty side of the join brings names and types; LIMIT keeps the call apart from its many
+-- uses, so that it runs exactly once. The only name of ours that meets the source's columns is one that nobody else
+-- would choose.
 -- needs: python
 CREATE OR REPLACE MACRO anon._unpack(result, tbl, cols) AS TABLE
 SELECT unnest(anon._slot(_py._duckanon_released, alias(COLUMNS(cols)), COLUMNS(cols)))
