@@ -189,7 +189,10 @@ def _heads(is_grouped: Bools, starts: Ints, rows: int, whose: Ints | None, k: in
         while value < end:
             heads.append(value)
             enough = _reached(first_rows[value], first_rows[end], before, k)
-            value = end if enough is None else bisect_left(first_rows, enough, value + 1, end)
+            if enough is None:
+                break
+            # Each value has a row at least, so that the next group begins at most so many values further.
+            value = bisect_left(first_rows, enough, value + 1, min(end, value + enough - first_rows[value]))
         if enough is None and heads[-1] > begin:
             heads.pop()  # what is left at the end is too little for a group of its own
     return np.array(heads, dtype=np.int64)
