@@ -19,6 +19,10 @@ FROM anon.interval_regression('boxed', 'glucose', ['age']);
 SELECT * EXCLUDE (dismissed) FROM anon.dismissal('boxed', 'variance', ['glucose']);
 SELECT * EXCLUDE (weights) FROM anon.box_weights('boxed', 'variance', ['glucose']);
 
+-- several rows a person: boxes of ten people, not of ten visits
+CREATE OR REPLACE TABLE visits AS SELECT patient_id, age, glucose + visit AS glucose FROM patients, range(2) AS visits(visit) WHERE patient_id <= 'P005000';
+SELECT min(visits) AS fewest_visits FROM (SELECT count(*) AS visits FROM anon.boxes('visits', ['age', 'glucose'], 10, person := 'patient_id') GROUP BY box);
+
 -- boxes are data too: new people into known boxes
 CREATE OR REPLACE TABLE boxes AS FROM anon.box_table('boxed', ['age', 'glucose']);
 WITH newcomers AS (SELECT age, glucose FROM patients LIMIT 100)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon.boxes.nodes import Nodes, Points, segment_sums
+from duckanon.boxes.room import cut_room, feasible_cuts, node_people
 from duckanon.common.arrays import Bools, Floats, Ints
 
 SHARES = (0.5, 0.25, 0.75, 0.125, 0.875, 1 / 16, 15 / 16, 1 / 32, 31 / 32)
@@ -78,7 +79,7 @@ def candidates(
     points, nodes : Points, Nodes
         The records and the nodes.
     k : int
-        The smallest number of records in a box.
+        The smallest number of records in a box, or of people where `points` has them.
     which : int64, optional
         The nodes to look at, each of at least 2 k records; all, if it is None.
     scale : float
@@ -113,10 +114,12 @@ def candidates(
     shape = (points.shaping, *wanted.shape)
     cuts, possible = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.bool_)
     gains, totals = np.empty((2, *shape)), np.empty(shape[:2])
+    pairs = node_people(points, nodes)
     for j in range(points.shaping):
         values, order = points.values[j], nodes.orders[j]
         low, high = values[order[starts]], values[order[ends - 1]]
-        cuts[j], possible[j] = _feasible_cuts(values, order, starts, ends, wanted, k)
+        room = cut_room(nodes, order, pairs, k, which)
+        cuts[j], possible[j] = feasible_cuts(values, order, starts, room, wanted, pairs is not None)
         left_sums, total = _left_sums(points.weights[j], order, starts, sizes, cuts[j], sampled)
         gains[0, j] = left_sums * (values[order[cuts[j] - 1]] - low[:, None])
         gains[1, j] = (total[:, None] - left_sums) * (high[:, None] - values[order[cuts[j]]])
@@ -183,42 +186,6 @@ def _scores(left_sizes: Ints, sizes: Ints, gains: Floats, means: Floats, rate: f
     return scores
 
 
-def _feasible_cuts(values: Floats, order: Ints, starts: Ints, ends: Ints, wanted: Ints, k: int) -> tuple[Ints, Bools]:
-    """Move wanted cuts to where neighbours differ next to them and both sides hold at least k records.
-
-    Parameters
-    ----------
-    values, order : float64 and int64, one per record
-        A column, and the records by node and by value.
-    starts, ends : int64, one per node
-        The nodes in that order.
-    wanted : int64, nodes by choices
-        Where the right parts should begin.
-    k : int
-        The smallest number of records on a side.
-
-    Returns
-    -------
-    cuts, possible : int64 and bool, like `wanted`
-        The cuts, and whether they are possible; where none is, the wanted one is given back.
-    """
-    possible = values[order[wanted]] != values[order[wanted - 1]]
-    if possible.all():
-        return wanted, possible
-    sorted_values = values.take(order)
-    differs = np.ones(len(sorted_values) + 1, dtype=np.bool_)
-    np.not_equal(sorted_values[1:], sorted_values[:-1], out=differs[1:-1])
-    differs[starts] = True
-    steps = np.flatnonzero(differs)
-    after = np.searchsorted(steps, wanted)
-    above, below = steps[after], steps[after - 1]
-    first, last = (starts + k)[:, None], (ends - k)[:, None]
-    below_fits, above_fits = (below >= first) & (below <= last), (above >= first) & (above <= last)
-    take_above = above_fits & (~below_fits | (above - wanted < wanted - below))
-    cuts = np.where(take_above, above, np.where(below_fits, below, wanted))
-    return np.where(possible, wanted, cuts), possible | above_fits | below_fits
-
-
 def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]:
     """Cut nodes into two boxes each, by the column that makes the realised cost smallest.
 
@@ -227,7 +194,7 @@ def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]
     points, nodes : Points, Nodes
         The records and the nodes, each of at least 2 k records.
     k : int
-        The smallest number of records in a box.
+        The smallest number of records in a box, or of people where `points` has them.
 
     Returns
     -------
@@ -241,10 +208,11 @@ def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]
     best_columns, best_cuts = np.zeros(len(sizes), dtype=np.int64), starts + k
     best = np.full(len(sizes), np.inf)
     right = np.zeros(len(points.values[0]), dtype=np.bool_)
+    pairs, middle = node_people(points, nodes), (starts + sizes // 2)[:, None]
     for j in range(n):
-        cuts, possible = _feasible_cuts(
-            points.values[j], nodes.orders[j], starts, ends, (starts + sizes // 2)[:, None], k
-        )
+        order = nodes.orders[j]
+        room = cut_room(nodes, order, pairs, k)
+        cuts, possible = feasible_cuts(points.values[j], order, starts, room, middle, pairs is not None)
         cut = cuts[:, 0]
         left_sizes = cut - starts
         parts = np.stack([starts, cut], axis=1).ravel()

@@ -18,9 +18,10 @@ from duckanon.boxes.make import Boxes, make_boxes
 from duckanon.boxes.shaping import Statistic
 from duckanon.common import labels, progress, values
 from duckanon.common.arguments import generator
-from duckanon.common.arrays import Floats
+from duckanon.common.arrays import Floats, Ints
 from duckanon.common.kinds import is_time
 from duckanon.common.labels import MICROSECONDS_PER_DAY
+from duckanon.common.people import person_index, person_numbers
 from duckanon.common.reports import report_rows
 
 HIGH = "_duckanon_hi "
@@ -40,13 +41,18 @@ def boxes(
     box: str,
     effort: str,
     seconds: float | None,
+    person: str | None,
 ) -> pa.Table:
     """Put the records of a table into boxes (`duckanon.boxes.make`) and return it with intervals, in a random order."""
+    names = _own_names(table, cols)
+    people = None
+    if person is not None:
+        index = person_index(person, table.column_names, names)
+        people, table = person_numbers(table.column(index)), table.remove_column(index)
     for name in table.column_names:
         if name.lower() == "box" or name.lower().startswith("_duckanon_"):
             raise ValueError(f'the table has a column "{name}", a name that is needed for the boxes; rename it first.')
-    names = _own_names(table, cols)
-    made = _made(table, names, k, statistics, l, epsilon, effort, seconds)
+    made = _made(table, names, k, statistics, l, epsilon, effort, seconds, people)
     lower, upper = made.intervals(box)
     order = generator(None).permutation(table.num_rows)
     shuffled = table.take(pa.array(order))
@@ -99,6 +105,7 @@ def _made(
     epsilon: Any,
     effort: str,
     seconds: float | None,
+    people: Ints | None = None,
 ) -> Boxes:
     spelling = {name.lower(): name for name in names}
     try:
@@ -113,7 +120,7 @@ def _made(
             apart[name] *= MICROSECONDS_PER_DAY
     asked = _statistics(statistics, names)
     tell = progress.shown("anon.boxes") if effort == "thorough" else None
-    return make_boxes(_numbers(table, names), k, asked, l, apart or None, effort, seconds, tell)
+    return make_boxes(_numbers(table, names), k, asked, l, apart or None, effort, seconds, tell, people)
 
 
 def _own_names(table: pa.Table, cols: Sequence[str]) -> list[str]:

@@ -23,6 +23,7 @@ from duckanon.boxes.search import Rules
 from duckanon.boxes.shaping import Sensitivities, Statistic, sensitivities
 from duckanon.common.arguments import Number, OneOf, Whole, checked, refuse_unless
 from duckanon.common.arrays import Floats, Ints
+from duckanon.common.people import people_in, refuse_too_few
 
 EFFORTS = ("default", "thorough")
 _LARGEST = 1e100  # sums of squares of such numbers are still far from the largest double
@@ -89,6 +90,7 @@ def make_boxes(
     effort: str = "default",
     seconds: float | None = None,
     progress: Callable[[float], None] | None = None,
+    people: Ints | None = None,
 ) -> Boxes:
     """Put records into boxes of at least k records that make the requested statistics as accurate as possible.
 
@@ -97,7 +99,7 @@ def make_boxes(
     columns : mapping of str to array of float
         The columns, all of the same length, without NaN and infinity.
     k : int
-        The smallest number of records in a box, at least 2.
+        The smallest number of records in a box, or of people where they are told apart, at least 2.
     statistics : sequence of Statistic, optional
         What the boxes should serve; None: the means of all columns.  Columns that no statistic uses do not shape the
         boxes.
@@ -111,6 +113,8 @@ def make_boxes(
         When 'thorough' should stop trying.  Without it, it always finds the same boxes.
     progress : callable, optional
         Called with the share of the work that is done.
+    people : int64, one per record, optional
+        Whose each record is (`common.people.person_numbers`); None where every record is another person.
 
     Returns
     -------
@@ -133,8 +137,7 @@ def make_boxes(
     """
     data = _checked_columns(columns)
     records = len(next(iter(data.values())))
-    if k > records:
-        raise ValueError(f"k must be at most the number of records, {records}; got {k}.")
+    refuse_too_few(k, records, people, "records")
     refuse_unless(Whole(1, k), "l", l)
     distances = _checked_distances(data, epsilon)
     if l > 1:
@@ -144,6 +147,7 @@ def make_boxes(
     ordered = {name: values.take(order) for name, values in data.items()}
     sensitivity = sensitivities(ordered, statistics)
     points, shaping, point_distances = _points(ordered, sensitivity, l, distances)
+    points = points._replace(people=None if people is None else people.take(order))
     if shaping:
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         report = progress or (lambda share: None)
@@ -152,7 +156,7 @@ def make_boxes(
     else:
         batches = [_one_box(records)]
     boxes = _numbered(ordered, order, shaping, batches, sensitivity)
-    _promise(boxes, data, k, l, distances)
+    _promise(boxes, data, k, l, distances, people)
     return boxes
 
 
@@ -220,11 +224,18 @@ def _numbered(
     return Boxes(tuple(ordered), box, counts[rank], (bounds[0], bounds[1]), (cell[0], cell[1]), sensitivity)
 
 
-def _promise(boxes: Boxes, data: Mapping[str, Floats], k: int, l: int, epsilon: Mapping[str, float]) -> None:  # noqa: E741
+def _promise(
+    boxes: Boxes,
+    data: Mapping[str, Floats],
+    k: int,
+    l: int,  # noqa: E741
+    epsilon: Mapping[str, float],
+    people: Ints | None,
+) -> None:
     """Count again, from the result alone, what was promised."""
     counts = np.bincount(boxes.box)
-    if not np.array_equal(counts, boxes.counts) or counts.min() < k:
-        raise AssertionError(f"a box has fewer than {k} records.")
+    if not np.array_equal(counts, boxes.counts) or people_in(boxes.box, people, len(counts)).min() < k:
+        raise AssertionError(f"a box has fewer than {k} {'records' if people is None else 'people'}.")
     if l > 1:
         orders = [np.lexsort((values, boxes.box)) for values in data.values()]
         starts = np.cumsum(counts) - counts

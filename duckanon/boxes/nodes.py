@@ -24,10 +24,13 @@ class Points(NamedTuple):
         The columns that shape the boxes come first; those that only have to be diverse follow.
     weights : sequence of float64 or float, one element per shaping column
         The sensitivities a_i(x) of the records (Fuzzy Boxes, Section II); one number where it is the same for all.
+    people : int64, one per record, optional
+        Whose each record is (`common.people.person_numbers`); None where every record is another person.
     """
 
     values: Sequence[Floats]
     weights: Sequence[Floats | float]
+    people: Ints | None = None
 
     @property
     def shaping(self) -> int:
@@ -37,7 +40,7 @@ class Points(NamedTuple):
     def take(self, rows: Ints | slice) -> Points:
         """Return the records with these indices."""
         weights = [w if isinstance(w, float) else w[rows] for w in self.weights]
-        return Points([v[rows] for v in self.values], weights)
+        return Points([v[rows] for v in self.values], weights, None if self.people is None else self.people[rows])
 
 
 class Nodes(NamedTuple):

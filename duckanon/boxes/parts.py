@@ -12,6 +12,7 @@ from duckanon.boxes.diversity import diverse
 from duckanon.boxes.nodes import Points, midway, root_nodes
 from duckanon.boxes.search import Rules
 from duckanon.common.arrays import Bools, Floats, Ints
+from duckanon.common.people import people_in
 
 PART = 1 << 17
 """Records of a part at most: its columns and orders stay in the cache."""
@@ -70,7 +71,7 @@ def _cut(points: Points, part: Part, rules: Rules) -> tuple[int, Bools] | None:
     """Find a column and the records of the left side; None if nothing separates the records."""
     size = len(part.records)
     step = -(-size // _SAMPLE)
-    sample = points.take(part.records[::step])
+    sample = points._replace(people=None).take(part.records[::step])
     count = len(sample.values[0])
     nodes = root_nodes(sample, np.array([count]), part.lower[None], part.upper[None])
     # Only shares of the sample are of interest, so k plays no part in it unless the node has few leaves.
@@ -83,11 +84,31 @@ def _cut(points: Points, part: Part, rules: Rules) -> tuple[int, Bools] | None:
         below, above = sample.values[column][order[cut - 1]], sample.values[column][order[cut]]
         # The sample's cut is good enough, as a part has thousands of leaves; where it falls on ties it is not.
         left = values <= below if below < above else _left(values, round(cut / count * size), rules.k)
-        if left is None or not rules.k <= np.count_nonzero(left) <= size - rules.k:
-            continue
-        if rules.l == 1 or _both_diverse(points, part, rules, left):
+        if left is not None and _both_hold(points, part, rules, left):
+            return column, left
+    return None if points.people is None else _exact_cut(points, part, rules)
+
+
+def _exact_cut(points: Points, part: Part, rules: Rules) -> tuple[int, Bools] | None:
+    """Find a cut that leaves enough people on both sides where none of the sample's does: few people, or few places."""
+    everything = points.take(part.records)
+    nodes = root_nodes(everything, np.array([len(part.records)]), part.lower[None], part.upper[None])
+    options = candidates(everything, nodes, rules.k, sampled=True, uneven=rules.uneven, shares=rules.shares)
+    for choice in np.argsort(options.scores[0], kind="stable"):
+        column = int(options.columns[choice])
+        left = np.ones(len(part.records), dtype=np.bool_)
+        left[nodes.orders[column][options.cuts[0, choice] :]] = False
+        if np.isfinite(options.scores[0, choice]) and _both_hold(points, part, rules, left):
             return column, left
     return None
+
+
+def _both_hold(points: Points, part: Part, rules: Rules, left: Bools) -> bool:
+    """Tell whether both sides of a cut have enough records, or people, and different values."""
+    people = None if points.people is None else points.people.take(part.records)
+    if people_in(left.astype(np.int64), people, 2).min() < rules.k:
+        return False
+    return rules.l == 1 or _both_diverse(points, part, rules, left)
 
 
 def _left(values: Floats, wanted: int, k: int) -> Bools | None:

@@ -27,7 +27,7 @@ class Rules:
     Attributes
     ----------
     k : int
-        The smallest number of records in a box.
+        The smallest number of records in a box, or of people where the records have them.
     l : int
         The smallest number of different values of each column in a box.
     epsilon : sequence of float, one per column

@@ -108,7 +108,7 @@ class NumberColumn:
             if self._exact:
                 values -= self._from_zero
         valid = rows[1] <= 0 if self.nullable else None
-        return array_of(self._coded(values) if self._exact else self._rounded(values), self.type, valid)
+        return array_of(self.codes(values) if self._exact else self._rounded(values), self.type, valid)
 
     @property
     def _exact(self) -> bool:
@@ -130,7 +130,8 @@ class NumberColumn:
                 return values * 10.0 ** scale_of(self.type) - self._from_zero if self._exact else values
         return above(codes_of(self.name, array), int(self.low)) if self._exact else floats_of(array)
 
-    def _coded(self, values: Floats) -> Ints:
+    def codes(self, values: Floats) -> Ints:
+        """Return the codes of numbers counted from `low`, on the column's steps and inside its range; `values` goes."""
         steps = (int(self.high) - int(self.low)) // self.step
         highest = float(steps)
         if int(highest) > steps:  # rounded up: past 2^53 steps not every count is a double

@@ -15,8 +15,8 @@ import pyarrow as pa
 from duckanon.common.arguments import OneOf, checked, generator
 from duckanon.common.arrays import Floats, Ints
 from duckanon.matrix.encoding import Encoding
-from duckanon.release import baselines, copulas, microaggregation
-from duckanon.release.copula_columns import copula_columns
+from duckanon.release import baselines, microaggregation
+from duckanon.release.copula_releases import copula_synthesize, data_shuffle
 from duckanon.release.pica import pica
 from duckanon.release.svd import svd_swap
 from duckanon.release.tables import read_whole, reader_of, shuffled, smallest_class
@@ -34,6 +34,7 @@ def spectral_rhs(
     log: Sequence[str] | None = None,
     nulls: str = "error",
     seed: int | None = None,
+    person: str | None = None,
 ) -> pa.RecordBatchReader:
     """Replace groups of at least k records, formed along principal components, by copies of one record.
 
@@ -45,7 +46,8 @@ def spectral_rhs(
     cols
         The columns to release; None for all.
     k
-        The least number of rows that share a released record; counted before they are returned.
+        The least number of rows that share a released record, or of people where `person` tells them apart; counted
+        before they are returned.
     label
         ``'mean'`` releases the mean of each group, ``'member'`` the record nearest to it.
     key
@@ -56,6 +58,9 @@ def spectral_rhs(
         ``'error'`` refuses NULLs, ``'category'`` makes them one more value.
     seed
         Makes the release of the same rows in the same order repeatable, and whoever learns it can undo it.
+    person
+        A column, none of `cols`, that tells whose each row is, and is not released; where it is NULL, the row counts as
+        nobody's. None: every row is another person.
 
     Returns
     -------
@@ -65,7 +70,7 @@ def spectral_rhs(
     Raises
     ------
     ValueError
-        For fewer than k rows, and for what cannot be encoded: see `fit.fit`.
+        For fewer than k rows or people, and for what cannot be encoded: see `fit.fit`.
 
     Notes
     -----
@@ -82,13 +87,16 @@ def spectral_rhs(
     True
     """
     random = generator(seed)
-    table, encoding, keys = read_whole(source, cols, key, log, nulls)
+    table, encoding, keys, people = read_whole(source, cols, key, log, nulls, person)
     matrix = encoding.matrix(table)
-    labels = microaggregation.spectral_rhs(matrix, k)
+    labels = microaggregation.spectral_rhs(matrix, k, people)
     released = _masked(table, encoding, matrix, labels, label, random)
-    least = smallest_class(released)
+    least = smallest_class(released, people)
     if least < k:
-        raise ValueError(f"a released record would stand for {least} rows instead of {k}: the promise is not kept.")
+        counted = "rows" if people is None else "people"
+        raise ValueError(
+            f"a released record would stand for {least} {counted} instead of {k}: the promise is not kept."
+        )
     return reader_of(shuffled(released, keys, random))
 
 
@@ -104,17 +112,18 @@ def rhs(
     nulls: str = "error",
     checks: str = "error",
     seed: int | None = None,
+    person: str | None = None,
 ) -> pa.RecordBatchReader:
     """Replace groups, formed by splitting all columns at once, by copies of one record: for comparison only.
 
     Parameters
     ----------
-    source, cols, label, key, log, nulls, seed
+    source, cols, label, key, log, nulls, seed, person
         As for `spectral_rhs`.
     k
-        The group size aimed at; groups of up to 2k rows are not split.
+        The group size aimed at; groups of up to 2k rows, or people, are not split.
     checks
-        ``'error'`` refuses a release in which groups of fewer than k rows are left, ``'off'`` returns it.
+        ``'error'`` refuses a release in which groups of fewer than k rows, or people, are left, ``'off'`` returns it.
 
     Returns
     -------
@@ -135,14 +144,15 @@ def rhs(
     400
     """
     random = generator(seed)
-    table, encoding, keys = read_whole(source, cols, key, log, nulls)
+    table, encoding, keys, people = read_whole(source, cols, key, log, nulls, person)
     matrix = encoding.matrix(table)
-    labels = microaggregation.rhs(matrix, k)
-    unprotected = microaggregation.rows_in_small_groups(labels, k)
+    labels = microaggregation.rhs(matrix, k, people)
+    unprotected = microaggregation.rows_in_small_groups(labels, k, people)
     if unprotected and checks == "error":
+        fewer = f"{k}" if people is None else f"{k} people"
         raise ValueError(
-            f"{unprotected:,} of {len(matrix):,} records end in groups of fewer than {k}, as they do when many columns "
-            f"are split at once; use anon.spectral_rhs, or checks := 'off' to compare with it."
+            f"{unprotected:,} of {len(matrix):,} records end in groups of fewer than {fewer}, as they do when many "
+            f"columns are split at once; use anon.spectral_rhs, or checks := 'off' to compare with it."
         )
     return reader_of(shuffled(_masked(table, encoding, matrix, labels, label, random), keys, random))
 
@@ -193,100 +203,9 @@ def additive_noise(
     (400, ['height', 'weight'])
     """
     random = generator(seed)
-    table, encoding, keys = read_whole(source, cols, key, log, nulls)
+    table, encoding, keys, _ = read_whole(source, cols, key, log, nulls)
     noisy = baselines.additive_noise(encoding.matrix(table), random, noise_fraction, correlated)
     return reader_of(shuffled(encoding.table(noisy), keys, random))
-
-
-def data_shuffle(
-    source: object, cols: Sequence[str] | None = None, *, nulls: str = "error", seed: int | None = None
-) -> pa.RecordBatchReader:
-    """Rearrange every column to the ranks of normal data with the same rank correlations.
-
-    Parameters
-    ----------
-    source, cols, nulls, seed
-        As for `spectral_rhs`.
-
-    Returns
-    -------
-    pyarrow.RecordBatchReader
-        As many rows; every column has exactly the values that it had.
-
-    Raises
-    ------
-    ValueError
-        For what cannot be encoded: see `fit.fit`.
-
-    Notes
-    -----
-    See `copulas.data_shuffle`.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from duckanon import spectral
-    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
-    >>> released = spectral.data_shuffle(people, seed=1).read_all()
-    >>> sorted(released["height"].to_pylist()) == sorted(people["height"].to_pylist())
-    True
-    """
-    random = generator(seed)
-    table, encoding, _ = read_whole(source, cols, None, [], nulls)
-    columns = copula_columns(encoding, encoding.matrix(table))
-    rows_of_columns = copulas.data_shuffle([column.codes for column in columns], random)
-    rearranged = [column.take(pa.array(rows)) for column, rows in zip(table.columns, rows_of_columns, strict=True)]
-    return reader_of(pa.table(rearranged, schema=table.schema))
-
-
-def copula_synthesize(
-    source: object,
-    cols: Sequence[str] | None = None,
-    *,
-    rows: int | None = None,
-    nulls: str = "error",
-    seed: int | None = None,
-) -> pa.RecordBatchReader:
-    """Draw new records from a normal copula with the data's rank correlations and distributions.
-
-    Parameters
-    ----------
-    source, cols, nulls, seed
-        As for `spectral_rhs`.
-    rows
-        How many records to draw; None for as many as the source has.
-
-    Returns
-    -------
-    pyarrow.RecordBatchReader
-        The records drawn, of the same columns and types.
-
-    Raises
-    ------
-    ValueError
-        For fewer than one row, and for what cannot be encoded: see `fit.fit`.
-
-    Notes
-    -----
-    See `copulas.copula_synthesize`.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from duckanon import spectral
-    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
-    >>> spectral.copula_synthesize(people, rows=1000, seed=1).read_all().num_rows
-    1000
-    """
-    random = generator(seed)
-    table, encoding, _ = read_whole(source, cols, None, None, nulls)
-    columns = copula_columns(encoding, encoding.matrix(table))
-    codes, kinds = [column.codes for column in columns], [column.kind for column in columns]
-    drawn = copulas.copula_synthesize(codes, kinds, table.num_rows if rows is None else rows, random)
-    features = np.empty((encoding.width, len(drawn[0])))
-    for column, group, values in zip(columns, encoding.groups, drawn, strict=True):
-        column.fill(values, features[group])
-    return reader_of(encoding.table(features.T))
 
 
 def _masked(

@@ -1,4 +1,4 @@
-"""A table's columns as the codes that a normal copula works on, and back."""
+"""A table's columns as the codes that a normal copula works on."""
 
 from __future__ import annotations
 
@@ -26,25 +26,6 @@ class CopulaColumn:
 
     codes: Floats
     categories: Ints | None
-
-    @property
-    def kind(self) -> str:
-        """What the copula may do with it: interpolate numbers, choose among categories."""
-        return "number" if self.categories is None else "category"
-
-    def fill(self, values: Floats, out: Floats) -> None:
-        """Write drawn codes as rows of the encoded matrix."""
-        if self.categories is None:
-            missing = np.isnan(values)
-            out[0] = np.where(missing, 0.0, values)
-            out[1:] = np.where(missing, 1.0, -1.0)
-            return
-        indices = self.categories[values.astype(np.int64)]
-        if len(out) == 1:
-            out[0] = np.where(indices == 1, 1.0, -1.0)
-            return
-        out[:] = -1.0
-        out[indices, np.arange(len(indices))] = 1.0
 
 
 def copula_columns(encoding: Encoding, matrix: Floats) -> list[CopulaColumn]:

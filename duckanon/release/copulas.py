@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from duckanon.common.arguments import OneOf, Whole, checked, refuse_unless
+from duckanon.common.arguments import Whole, checked
 from duckanon.common.arrays import Floats, Ints, Matrix
 
 _TERMS = 60
@@ -53,17 +53,13 @@ def data_shuffle(codes: Sequence[Floats], random: np.random.Generator) -> list[I
 
 
 @checked(rows=Whole(1))
-def copula_synthesize(
-    codes: Sequence[Floats], kinds: Sequence[str], rows: int, random: np.random.Generator
-) -> list[Floats]:
-    """Draw new rows from the normal copula with the data's rank correlations and distributions.
+def copula_levels(codes: Sequence[Floats], rows: int, random: np.random.Generator) -> list[Floats]:
+    """Draw new rows from the normal copula with the data's rank correlations, as levels of each column's distribution.
 
     Parameters
     ----------
     codes
         For each column one number per row, as in `data_shuffle`.
-    kinds
-        For each column 'number' or 'category'.
     rows
         The number of rows to draw.
     random
@@ -72,46 +68,21 @@ def copula_synthesize(
     Returns
     -------
     list of numpy.ndarray
-        For each column one number per released row. For a category one of its codes. For a number a quantile
-        interpolated between neighbouring values in order, inside the column's range, which the caller rounds to the
-        column's decimals: NaN as often as in the data.
+        For each column one number from 0 to 1 per released row: the share of the column's rows that come before.
 
     Raises
     ------
     ValueError
-        For rows that are no whole number of at least 1, and for an unknown kind.
+        For rows that are no whole number of at least 1.
 
     Notes
     -----
     Thesis, Equations 2.14 to 2.17. The last one is corrected: going back takes the inverse of the distribution
-    function, a = P^-1(Phi(b)). Normal scores (2.14) have mean 0 by construction, and ranks are all that is used of
-    them. Numbers are interpolated so that a released value is not that of a person, except where several people share
-    it; extremes are approached and not reached.
+    function, a = P^-1(Phi(b)), which `marginals` does. Normal scores (2.14) have mean 0 by construction, and ranks are
+    all that is used of them.
     """
-    for kind in kinds:
-        refuse_unless(OneOf("number", "category"), "kinds", kind)
     _rows(codes)
-    latent = _normal(latent_correlation(codes), rows, random)
-    return [
-        _quantiles(np.sort(column), ndtr(scores), smooth=kind == "number")
-        for column, kind, scores in zip(codes, kinds, latent.T, strict=True)
-    ]
-
-
-def _quantiles(ordered: Floats, levels: Floats, smooth: bool) -> Floats:
-    """Look up the quantiles of the ordered values; NaN come last in them."""
-    rows = len(ordered)
-    step = ordered[np.minimum((levels * rows).astype(np.int64), rows - 1)]
-    known = rows - int(np.isnan(ordered).sum())
-    if not smooth or known == 0:
-        return step
-    position = np.minimum(levels * (rows / known), 1.0) * (known - 1)
-    below = np.minimum(position.astype(np.int64), max(known - 2, 0))
-    low, high = ordered[below], ordered[np.minimum(below + 1, known - 1)]
-    # The weighted form cannot leave the range, and cannot overflow, as low + share * (high - low) can.
-    share = position - below
-    value = np.clip((1 - share) * low + share * high, low, high)
-    return np.where(np.isnan(step), np.nan, value)
+    return [ndtr(scores) for scores in _normal(latent_correlation(codes), rows, random).T]
 
 
 def latent_correlation(codes: Sequence[Floats], orders: Sequence[Ints] | None = None) -> Matrix:

@@ -4,14 +4,16 @@ import numpy as np
 
 from duckanon.common.arguments import OneOf, Whole, checked
 from duckanon.common.arrays import Ints, Matrix
+from duckanon.common.people import people_in, refuse_too_few
 from duckanon.release.components import principal_coordinates
+from duckanon.release.person_groups import halved_by_people
 
 # Rows gathered at once: a block of tens of columns then stays within the processor's cache.
 BLOCK_ROWS = 16_384
 
 
 @checked(k=Whole(2))
-def spectral_rhs(matrix: Matrix, k: int) -> Ints:
+def spectral_rhs(matrix: Matrix, k: int, people: Ints | None = None) -> Ints:
     """Group rows by halving them along their principal axes, until no group has more than 2k rows.
 
     Parameters
@@ -19,24 +21,27 @@ def spectral_rhs(matrix: Matrix, k: int) -> Ints:
     matrix
         One row per record, one column per encoded attribute.
     k
-        The smallest group allowed.
+        The smallest group allowed, in rows, or in people where they are told apart.
+    people
+        Whose each row is (`common.people.person_numbers`); None where every row is another person.
 
     Returns
     -------
     numpy.ndarray
-        The group of each row, numbered from 0. Groups have k to 2k rows.
+        The group of each row, numbered from 0. Groups have k to 2k rows; more where fewer would not be k people.
 
     Raises
     ------
     ValueError
-        When k is no whole number of at least 2, or there are fewer than k rows.
+        When k is no whole number of at least 2, or there are fewer than k rows or people.
 
     Notes
     -----
     Thesis, Section 4.1.2, Figure 4-2, on T = U D of the centred matrix; the figure does not centre, and without
     centring the first axis is little more than the mean (REFERENCES.md, Thesis, point 1).
     """
-    return halved(principal_coordinates(matrix), k)
+    coordinates = principal_coordinates(matrix)
+    return halved(coordinates, k) if people is None else halved_by_people(coordinates, people, k)
 
 
 def halved(coordinates: Matrix, k: int) -> Ints:
@@ -61,7 +66,7 @@ def halved(coordinates: Matrix, k: int) -> Ints:
     two sizes, so that each level is a few operations on arrays of shape (groups, size).
     """
     rows = len(coordinates)
-    _refuse_few(k, rows)
+    refuse_too_few(k, rows, None)
     labels = np.empty(rows, dtype=np.int64)
     groups = 0
     level = {rows: [np.arange(rows).reshape(1, rows)]}
@@ -97,7 +102,7 @@ def _halves(coordinates: Matrix, group_rows: Ints) -> tuple[Ints, Ints]:
 
 
 @checked(k=Whole(2))
-def rhs(matrix: Matrix, k: int) -> Ints:
+def rhs(matrix: Matrix, k: int, people: Ints | None = None) -> Ints:
     """Group rows by cutting all columns at their medians at once; cut groups of more than 2k rows again.
 
     Parameters
@@ -105,7 +110,9 @@ def rhs(matrix: Matrix, k: int) -> Ints:
     matrix
         One row per record.
     k
-        The group size aimed at: groups of up to 2k rows are not cut.
+        The group size aimed at: groups of up to 2k rows, or people where they are told apart, are not cut.
+    people
+        Whose each row is; None where every row is another person.
 
     Returns
     -------
@@ -115,7 +122,7 @@ def rhs(matrix: Matrix, k: int) -> Ints:
     Raises
     ------
     ValueError
-        When k is no whole number of at least 2, or there are fewer than k rows.
+        When k is no whole number of at least 2, or there are fewer than k rows or people.
 
     Notes
     -----
@@ -127,10 +134,10 @@ def rhs(matrix: Matrix, k: int) -> Ints:
     equal rows are not cut.
     """
     rows = len(matrix)
-    _refuse_few(k, rows)
+    refuse_too_few(k, rows, people)
     labels = np.zeros(rows, dtype=np.int64)
     groups = 1
-    active = np.arange(rows) if rows > 2 * k else np.arange(0)
+    active = np.arange(rows) if people_in(labels, people, 1)[0] > 2 * k else np.arange(0)
     while active.size:
         cells = _cells(matrix[active], labels[active])
         _, cells, counts = np.unique(cells, return_inverse=True, return_counts=True)
@@ -138,6 +145,8 @@ def rhs(matrix: Matrix, k: int) -> Ints:
         whole = np.bincount(labels[active])[labels[active]] == counts[cells]
         labels[active] = groups + cells
         groups += len(counts)
+        if people is not None:
+            counts = people_in(cells, people[active], len(counts))
         active = active[(counts[cells] > 2 * k) & ~whole]
     return np.unique(labels, return_inverse=True)[1].astype(np.int64).reshape(rows)
 
@@ -159,10 +168,10 @@ def _cells(matrix: Matrix, labels: Ints) -> Ints:
     return cells
 
 
-def rows_in_small_groups(labels: Ints, k: int) -> int:
-    """Count the rows whose group has fewer than k rows: those that a release of `rhs` does not protect."""
+def rows_in_small_groups(labels: Ints, k: int, people: Ints | None = None) -> int:
+    """Count the rows whose group has fewer than k rows, or people: those that a release of `rhs` does not protect."""
     counts = np.bincount(labels)
-    return int(counts[counts < k].sum())
+    return int(counts[people_in(labels, people, len(counts)) < k].sum())
 
 
 @checked(label=OneOf("mean", "member"))
@@ -217,8 +226,3 @@ def members(matrix: Matrix, labels: Ints, random: np.random.Generator) -> Ints:
 def _means(matrix: Matrix, labels: Ints) -> Matrix:
     counts = np.bincount(labels)
     return np.stack([np.bincount(labels, column) / counts for column in matrix.T], axis=1)
-
-
-def _refuse_few(k: int, rows: int) -> None:
-    if rows < k:
-        raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from duckanon.common.arrays import Ints
+from duckanon.common.people import NOBODY, person_index, person_numbers
 from duckanon.matrix.encoding import Encoding
 from duckanon.matrix.fit import fit
 from duckanon.matrix.sources import open_source
@@ -15,11 +18,45 @@ from duckanon.matrix.sources import open_source
 _BATCH_ROWS = 65_536  # read at a time
 
 
+class WholeSource(NamedTuple):
+    """A source that was read whole.
+
+    Attributes
+    ----------
+    table
+        The columns to be released, without the keys.
+    encoding
+        How they become a matrix.
+    keys
+        The column that travels unchanged, with its index; None where there is none.
+    people
+        Whose each row is; None where every row is another person.
+    """
+
+    table: pa.Table
+    encoding: Encoding
+    keys: tuple[int, pa.Table] | None
+    people: Ints | None
+
+
 def read_whole(
-    source: object, cols: Sequence[str] | None, key: str | None, log: Sequence[str] | None, nulls: str
-) -> tuple[pa.Table, Encoding, tuple[int, pa.Table] | None]:
-    """Read a source whole; the column of keys apart, with its index."""
-    table = whole_table(source, column_names(cols))
+    source: object,
+    cols: Sequence[str] | None,
+    key: str | None,
+    log: Sequence[str] | None,
+    nulls: str,
+    person: str | None = None,
+) -> WholeSource:
+    """Read a source whole; the column of keys apart, with its index, and that of people, which is not released."""
+    names = column_names(cols)
+    people = None
+    if person is None:
+        table = whole_table(source, names)
+    else:
+        person_index(person, [str(person)], names or [])
+        table = whole_table(source, None if names is None else [*names, person])
+        index = person_index(person, table.column_names)
+        people, table = person_numbers(table.column(index)), table.remove_column(index)
     keys = None
     if key is not None:
         names = [name.lower() for name in table.column_names]
@@ -28,7 +65,7 @@ def read_whole(
         index = names.index(str(key).lower())
         keys, table = (index, table.select([index])), table.remove_column(index)
     encoding, _ = fit(table, log=log, nulls=nulls)
-    return table, encoding, keys
+    return WholeSource(table, encoding, keys, people)
 
 
 def whole_table(source: object, cols: list[str] | None) -> pa.Table:
@@ -43,10 +80,15 @@ def whole_table(source: object, cols: list[str] | None) -> pa.Table:
             opened.close()
 
 
-def smallest_class(table: pa.Table) -> int:
-    """Count the rows of the record that occurs least often."""
+def smallest_class(table: pa.Table, people: Ints | None = None) -> int:
+    """Count the rows, or the people where they are told apart, of the record that has the fewest."""
     names = [str(index) for index in range(table.num_columns)]  # Arrow takes names with dots for paths
-    counts = table.rename_columns(names).group_by(names).aggregate([([], "count_all")])["count_all"]
+    table = table.rename_columns(names)
+    if people is None:
+        counts = table.group_by(names).aggregate([([], "count_all")])["count_all"]
+    else:
+        table = table.append_column("person", pa.array(people, mask=people == NOBODY))
+        counts = table.group_by(names).aggregate([("person", "count_distinct")])["person_count_distinct"]
     return int(pc.min(counts).as_py())
 
 

@@ -1,6 +1,6 @@
 -- anon.boxes: a table whose columns `cols`, numbers and dates, become intervals, a STRUCT(lo, hi) under the column's
 -- own name, such that at least `k` records share each box of intervals; its number is in `box`. All other columns are
--- unchanged.
+-- unchanged, but an ENUM becomes VARCHAR, as its type would list values that no row has.
 --     statistics  what the boxes should serve, a list of {'statistic': ..., 'columns': [...]}, with 'probability' (how
 --                 often it is asked for) and 'accuracy' (which share of its value matters): mean, variance,
 --                 standard_deviation, covariance, correlation, regression (the target first); NULL: the means of all
@@ -11,19 +11,25 @@
 --                 value of the records, which are real people's; 'rounded': bounds grown outward to round numbers, for
 --                 dates to whole months
 --     effort      'thorough' searches further and never returns worse boxes, for `seconds` if they are given
+--     person      a column that tells whose each row is, none of `cols`: each box then holds at least k different
+--                 people; a row without one counts as nobody's, and the column is not released. NULL: each row is
+--                 another person
 -- Cells of whole numbers, days and decimals are rounded inward, which loses nothing. The promise is counted before the
 -- rows are returned, in random order.
 --     (Accurate Boxes; Fuzzy Boxes, Section IV)
 -- test: tests/release/boxes.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.boxes(
-    tbl, cols, k, statistics := NULL, l := 1, epsilon := NULL, box := 'cell', effort := 'default', seconds := NULL
+    tbl, cols, k, statistics := NULL, l := 1, epsilon := NULL, box := 'cell', effort := 'default', seconds := NULL,
+    person := NULL
 ) AS TABLE
 FROM anon._unpack_boxes(_anon_boxes(anon._pack_all('anon.boxes',
-                                                   anon._checked_boxes('anon.boxes', k, l, box, effort, tbl), cols),
+                                                   anon._checked_boxes('anon.boxes', k, l, box, effort,
+                                                                       anon._checked_person('anon.boxes', person, cols,
+                                                                                            tbl)), cols),
                                     {'cols': cols, 'k': k, 'statistics': statistics, 'l': l, 'epsilon': epsilon,
-                                     'box': box, 'effort': effort, 'seconds': seconds}),
-                        tbl, cols);
+                                     'box': box, 'effort': effort, 'seconds': seconds, 'person': person}),
+                        tbl, cols, list_filter([person], lambda named: named IS NOT NULL));
 COMMENT ON MACRO TABLE anon.boxes IS
     'A table whose numbers and dates become intervals that at least k records share, '
     'shaped for the statistics that matter.';

@@ -1,5 +1,6 @@
 -- anon.data_shuffle: every column keeps exactly its values, rearranged to the ranks of a normal sample with the table's
 -- rank correlations. It keeps distributions exactly, rank correlations nearly, and nothing else.
+-- Each value of each column is released as it is, those that one person alone has included: code them first.
 --     nulls, seed  as in anon.svd_swap
 --     (Thesis, Section 2.3.3: synthetic-guided swapping)
 -- test: tests/release/data_shuffle.test

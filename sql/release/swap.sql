@@ -1,6 +1,7 @@
 -- anon.swap: every column of `cols` permuted on its own, uniformly at random. It keeps each column's distribution
 -- exactly and no relation between the columns: the oldest swapping method (Dalenius and Reiss 1982), and the baseline
 -- that every other release is measured against.
+-- Each value of each column is released as it is, those that one person alone has included: code them first.
 --     seed  NULL draws from the operating system; a number makes the release repeatable, and whoever knows it can undo
 --           it
 -- test: tests/release/swap.test

@@ -3,14 +3,18 @@
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 
+from duckanon.matrix.fit import fit
+from duckanon.release import marginals
 from duckanon.release.baselines import additive_noise
 from duckanon.release.components import spectrum
-from duckanon.release.copulas import category_codes, copula_synthesize, data_shuffle
+from duckanon.release.copulas import category_codes, copula_levels, data_shuffle
+from duckanon.release.drawing import drawn_numbers
 from duckanon.release.microaggregation import masked, rhs, rows_in_small_groups, spectral_rhs
 from tests.sqltest import data_file
 
@@ -84,12 +88,17 @@ def shuffled(sample: Sample, random: np.random.Generator) -> np.ndarray:
 
 def drawn(sample: Sample, random: np.random.Generator) -> np.ndarray:
     codes = sample.codes()
-    columns = copula_synthesize(codes, ["category"] * len(GROUPS) + ["number"] * len(DECIMALS), 2000, random)
+    levels = copula_levels(codes, 2000, random)
     parts = []
-    for group, code, column in zip(GROUPS, codes, columns, strict=False):
+    for group, code, level in zip(GROUPS, codes, levels, strict=False):
+        pieces = marginals.of_values(code.astype(int), None, 10)
         present, row = np.unique(code, return_index=True)
+        column = pieces.value[pieces.at(level)[0]]
         parts.append(sample.original[row[np.searchsorted(present, column)]][:, group])
-    return np.column_stack((*parts, *columns[len(GROUPS) :]))
+    numbers = pa.table({str(index): column for index, column in enumerate(codes[len(GROUPS) :])})
+    for column, values, level in zip(fit(numbers, log=[])[0].columns, numbers, levels[len(GROUPS) :], strict=True):
+        parts.append(drawn_numbers(column, values, None, 10, level).to_numpy())
+    return np.column_stack(parts)
 
 
 def grouped(sample: Sample, random: np.random.Generator) -> np.ndarray:
