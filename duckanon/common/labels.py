@@ -36,9 +36,16 @@ class Scale(ABC):
     def readable(self, low: float, high: float) -> float:
         """Find the roundest number above ``low`` and at most ``high``: a cut there parts the same values."""
 
+    has_halves = True
+    """Whether a number halfway between two neighbouring values can be written."""
+
     @abstractmethod
     def after(self, number: float) -> float:
         """Return the next number that a value of this scale can be."""
+
+    @abstractmethod
+    def before(self, number: float) -> float:
+        """Return the last number before this one that a value of this scale can be."""
 
     def cut(self, low: float, high: float, is_shared: bool) -> float:
         """Find the roundest number that parts two neighbouring values, as the beginning of the upper one's part.
@@ -53,10 +60,11 @@ class Scale(ABC):
         """
         if is_shared:
             return self.readable(low, high)
-        step = self.after(low) - low
-        if high - low > 1.5 * step:
-            return self.readable(low, high - step)
-        return low + step / 2 if low < low + step / 2 < high else math.nan
+        below = self.before(high)
+        if below > low:
+            return self.readable(low, below)
+        middle = (low + high) / 2
+        return middle if low < middle < high and self.has_halves else math.nan
 
     def is_one_value(self, start: float, end: float) -> bool:
         """Tell whether only one value of this scale lies from ``start`` up to but without ``end``."""
@@ -109,6 +117,10 @@ class Numbers(Scale):
         """Return the next whole number, or the next double."""
         return number + 1.0 if self.is_whole else math.nextafter(number, math.inf)
 
+    def before(self, number: float) -> float:
+        """Return the whole number before, or the double before."""
+        return number - 1.0 if self.is_whole else math.nextafter(number, -math.inf)
+
     def is_one_value(self, start: float, end: float) -> bool:
         """Tell whether it is one whole number."""
         return self.is_whole and end - start == 1
@@ -121,6 +133,7 @@ class Times(Scale):
 
     def __init__(self, is_date: bool, is_zoned: bool = False) -> None:
         self.is_date, self.is_zoned = is_date, is_zoned
+        self.has_halves = is_date
 
     def text(self, number: float) -> str:
         """Write a moment: a date where it is midnight; with its zone, UTC, where the column has zones."""
@@ -144,6 +157,10 @@ class Times(Scale):
     def after(self, number: float) -> float:
         """Return the next day, or the next microsecond."""
         return number + (MICROSECONDS_PER_DAY if self.is_date else 1.0)
+
+    def before(self, number: float) -> float:
+        """Return the day before, or the microsecond before."""
+        return number - (MICROSECONDS_PER_DAY if self.is_date else 1.0)
 
     def is_one_value(self, start: float, end: float) -> bool:
         """Tell whether it is one day."""

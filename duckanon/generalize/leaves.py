@@ -158,6 +158,8 @@ def text_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> TextLea
 def codes_among(leaves: Leaves, name: str, column: pa.ChunkedArray) -> Ints:
     """Return the leaf of each value of another table's column; -1 where it is none of the leaves."""
     null_code = leaves.size if leaves.has_null else -1
+    if not leaves.size:
+        return np.where(np.asarray(column.is_null()), null_code, -1)
     if isinstance(leaves, TextLeaves):
         found = pc.index_in(_as_text(name, column), pa.array(leaves.texts, pa.large_string()))
         is_null = np.asarray(column.is_null())

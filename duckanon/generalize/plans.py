@@ -31,9 +31,6 @@ from duckanon.generalize.recoding.recode import recode
 METHODS = ("hierarchy", "interval", "round", "calendar", "prefix", "top")
 
 
-ALL_NULL = ColumnRecoding(np.zeros(1, np.int64), np.zeros(1), np.zeros(1, np.int64))
-"""The groups of a column that is NULL in every row: one, which loses nothing."""
-
 _WEIGHT = Number(0)
 
 
@@ -45,7 +42,6 @@ def plan(
     k: int,
     beta: float,
     population: float | None,
-    is_population_table: bool,
     weights: Any,
     hierarchies: Sequence[dict[str, Any]] | None,
     methods: Any,
@@ -70,8 +66,6 @@ def plan(
         The share of the released people who may have fewer than k equals in the population.
     population
         How many people the table is a sample of; None: it is its own universe, unless there is a population's table.
-    is_population_table
-        Whether there is a population's table.
     weights, methods
         By column: pairs or a dictionary; weights also a list.
     hierarchies
@@ -102,8 +96,6 @@ def plan(
         raise ValueError(f"column {unfit[0]} has a type that cannot be made coarser; cast it to VARCHAR first.")
     if refused:
         raise ValueError(refused)
-    if is_population_table and population_table is None:
-        raise ValueError("the population's table has no rows to look at.")
     holders = _holders(table, has_person)
     coarsenings = [
         _coarsening(name, table.column(name), holders, k, method_of_column.get(name.lower()), trees) for name in names
@@ -159,7 +151,6 @@ def _searched(
 ) -> tuple[list[ColumnRecoding], int]:
     """Search the groups of all columns that hold a value; return them, and how many rows are to be suppressed."""
     rows = int(holders.rows.sum())
-    groups = [ALL_NULL] * len(coarsenings)
     searched = [column for column, coarsening in enumerate(coarsenings) if coarsening.column.size]
     counts, sizes, persons = holders.rows, None, holders.persons
     codes = [coarsening.column.codes for coarsening in coarsenings]
@@ -168,7 +159,10 @@ def _searched(
         sizes, persons = np.append(np.zeros_like(holders.rows), others.sizes), None
         codes = [np.append(own, other) for own, other in zip(codes, others.codes, strict=True)]
     if not searched:
-        return groups, 0
+        if others is None and _people(holders) < least:
+            of_what = "rows" if persons is None else "people"
+            raise ValueError(f"k must be at most the number of {of_what}, {_people(holders)}; got {least}.")
+        return [_all_null(rows)] * len(coarsenings), 0
     columns = [
         Column(codes[column], coarsenings[column].structure, weights[column], coarsenings[column].column.has_null)
         for column in searched
@@ -177,9 +171,15 @@ def _searched(
     limit = int(max_suppressed_fraction * rows + 1e-9)
     begin = None if start is None else [start[column] for column in searched]
     recoding = recode(counts, columns, int(least), limit, sizes=sizes, persons=persons, start=begin)
+    groups = [_all_null(rows - recoding.suppressed)] * len(coarsenings)
     for column, column_groups in zip(searched, recoding.columns, strict=True):
         groups[column] = column_groups
     return groups, recoding.suppressed
+
+
+def _all_null(rows: int) -> ColumnRecoding:
+    """Return the groups of a column that is NULL in every row: one, which loses nothing."""
+    return ColumnRecoding(np.zeros(1, np.int64), np.zeros(1), np.full(1, rows))
 
 
 def _coarsening(

@@ -1,5 +1,6 @@
 -- anon._coded_cells: rows of a table as codes, the 64-bit hashes of their values: `originals` and `labels` of the
--- columns `cols`, `kept`, those of the columns to keep, `person` (NULL where that is not known), and `number`, the row's.
+-- columns `cols`, `kept`, those of the columns to keep, `somebody`, who it is (NULL where that is not known), and
+-- `number`, the row's.
 --     tbl   the name of a step
 --     plan  the name of a plan's table; NULL: each value is its own label
 -- Which of the first two steps is read is known when the query is bound.
@@ -15,6 +16,6 @@ SELECT [UNPACK(hash(struct_extract(COLUMNS(cols), 'value')))] AS originals,
        [UNPACK(hash(struct_extract(COLUMNS(cols), 'label')))] AS labels,
        [UNPACK(hash(struct_extract(COLUMNS(lambda name: anon._is_kept(name, cols, keep, person)), 'value')))] AS kept,
        CASE WHEN struct_extract(COLUMNS([coalesce(person, '_duckanon_none')]), 'value') IS NOT NULL
-            THEN hash(struct_extract(COLUMNS([coalesce(person, '_duckanon_none')]), 'value')) END AS person,
+            THEN hash(struct_extract(COLUMNS([coalesce(person, '_duckanon_none')]), 'value')) END AS somebody,
        row_number() OVER () AS number
 FROM query_table(CASE WHEN plan IS NULL THEN '_duckanon_plain' ELSE '_duckanon_planned' END);

@@ -30,7 +30,7 @@ FROM (SELECT unnest(_anon_plan(
                            '_duckanon_population', list_append(cols, '_duckanon_size'), NULL),
           {'caller': caller, 'cols': cols, 'k': k, 'beta': beta,
            'population': CASE WHEN anon._population_table(population) IS NULL THEN TRY_CAST(population AS DOUBLE) END,
-           'is_population_table': anon._population_table(population) IS NOT NULL, 'weights': weights,
+           'weights': weights,
            'hierarchies': (SELECT list(_trees) FROM anon._hierarchies(caller, hierarchies) AS _trees),
            'methods': methods, 'max_suppressed_fraction': max_suppressed_fraction, 'has_person': person IS NOT NULL,
            'refused': refused, 'unfit': (FROM anon._unfit(tbl, cols))}), max_depth := 2)) AS _plan

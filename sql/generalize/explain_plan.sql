@@ -1,16 +1,18 @@
 -- anon.explain_plan: a plan in one row per column: how it is made coarser, into how many values, and what that costs.
 --     distinct_before  values that it was fitted on
---     distinct_after   labels that they became
---     allowed          values that the budget allows it (anon.allocate); NULL for a plan without a population
+--     distinct_after   labels that they became, of which rows are released
+--     allowed          values that the budget of the population allows it (anon.allocate), from which the search begins;
+--                      NULL for a plan without a population
 --     budget_share     its part of the number of combinations, ln(distinct_after) over the sum of these: the shares add
 --                      up to 1
 --     expected_loss    mean normalized certainty penalty of its rows: 0 nothing lost, 1 everything
 -- test: tests/generalize/explain_plan.test
 CREATE OR REPLACE MACRO anon.explain_plan(plan) AS TABLE
 SELECT column_name, method, distinct_before, distinct_after, allowed,
-       coalesce(ln(distinct_after) / nullif(sum(ln(distinct_after)) OVER (), 0), 0) AS budget_share, expected_loss
+       coalesce(ln(distinct_after) / nullif(sum(ln(distinct_after)) OVER (), 0), 0) AS budget_share,
+       coalesce(expected_loss, 1) AS expected_loss
 FROM (SELECT column_name, any_value(method) AS method, sum(distinct_values)::BIGINT AS distinct_before,
-             count(DISTINCT coalesce('=' || label, '')) FILTER ("rows" > 0) AS distinct_after,
+             greatest(count(DISTINCT coalesce('=' || label, '')) FILTER ("rows" > 0), 1) AS distinct_after,
              any_value(allowed) AS allowed, sum("rows" * loss) / nullif(sum("rows"), 0) AS expected_loss
       FROM query_table(anon._checked('anon.explain_plan', plan, ['*']))
       GROUP BY column_name)

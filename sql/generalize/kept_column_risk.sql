@@ -19,7 +19,7 @@ WITH _duckanon_source AS (
                              anon._checked('anon.kept_column_risk', tbl, cols))))
     WHERE anon._unless((SELECT sentence FROM anon._refused_keep('anon.kept_column_risk', tbl, cols, keep, person)))
 ), _duckanon_cells AS (
-    SELECT hash(labels) AS class, unnest(range(1, 1 + len(kept))) AS kept_place, unnest(kept) AS kept, person AS somebody
+    SELECT hash(labels) AS class, unnest(range(1, 1 + len(kept))) AS kept_place, unnest(kept) AS kept, somebody
     FROM anon._coded_cells('anon.kept_column_risk', '_duckanon_source', cols, plan, keep, person)
 ), _duckanon_sizes AS (
     SELECT kept_place, CASE WHEN person IS NULL THEN count(*) ELSE count(DISTINCT somebody) END AS size

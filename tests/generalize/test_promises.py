@@ -1,0 +1,233 @@
+"""What anon.generalize and anon.plan promise, on random tables: k people a class, and nothing that tells of fewer."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections import Counter, defaultdict
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duckanon.generalize.budgets import sample_class_size
+from tests.profiles import dear
+
+Connection = duckdb.DuckDBPyConnection
+
+texts = st.sampled_from(["a", "b", "c", "d", "it's", "", "ü", "a b", "*", "other"])
+CELLS = {
+    "whole": st.integers(-5, 40),
+    "gaps": st.integers(0, 8).map(lambda x: 3**x),
+    "real": st.floats(-1e6, 1e6).map(lambda x: round(x, 2)),
+    "few": st.sampled_from([1.5, 2.5, 1e12]),
+    "near": st.integers(0, 5).map(lambda x: 1 + x * 2.0**-52),
+    "text": texts,
+    "day": st.dates(datetime.date(1901, 1, 1), datetime.date(2090, 1, 1)),
+    "moment": st.datetimes(datetime.datetime(1960, 1, 1), datetime.datetime(2030, 1, 1)),
+    "flag": st.booleans(),
+    "code": st.integers(0, 60).map(lambda x: f"{x * 13 % 1000:03}"),
+    "exact": st.decimals(0, 99, places=1),
+    "empty": st.none(),
+}
+METHODS = {"day": ["calendar", "interval"], "whole": ["interval", "round"], "gaps": ["interval", "round"]}
+
+
+def rows(con: Connection, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    return con.execute(query, list(parameters)).fetchall()
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[pa.Table, dict[str, str]]:
+    """A table with the columns to make coarser, then whose row it is and a number of its own; and some methods."""
+    kinds = draw(st.lists(st.sampled_from(sorted(CELLS)), min_size=1, max_size=4))
+    size = draw(st.integers(1, 60))
+    columns, methods = {}, {}
+    for place, kind in enumerate(kinds):
+        cell = st.none() | CELLS[kind] if draw(st.booleans()) else CELLS[kind]
+        cells = draw(st.lists(cell, min_size=size, max_size=size))
+        columns[f"{kind} {place}"] = pa.array(cells, pa.string() if kind in ("text", "code") else None)
+        if kind in METHODS and any(one is not None for one in cells):
+            methods[f"{kind} {place}"] = draw(st.sampled_from(METHODS[kind]))
+    people = st.none() | st.integers(0, max(size // 2, 1))
+    columns["person"] = pa.array(draw(st.lists(people, min_size=size, max_size=size)), pa.int64())
+    return pa.table(columns).append_column("id", pa.array(range(size))), methods
+
+
+def as_map(methods: dict[str, str]) -> str:
+    return "MAP {" + ", ".join(f"'{name}': '{method}'" for name, method in methods.items()) + "}" if methods else "NULL"
+
+
+def people_of(table: pa.Table, has_person: bool) -> list[Any]:
+    return table.column("person" if has_person else "id").to_pylist()
+
+
+def holders(table: pa.Table, name: str, has_person: bool) -> dict[Any, int]:
+    """How many people have each value of a column."""
+    people = defaultdict(set)
+    for cell, person in zip(table.column(name).to_pylist(), people_of(table, has_person), strict=True):
+        people[cell].add(person)
+    return {cell: len(own - {None}) for cell, own in people.items()}
+
+
+def as_number(cell: Any) -> float:
+    if isinstance(cell, datetime.datetime):
+        return (cell - datetime.datetime(1970, 1, 1)) / datetime.timedelta(microseconds=1)
+    if isinstance(cell, datetime.date):
+        return as_number(datetime.datetime.combine(cell, datetime.time()))
+    return float(cell)
+
+
+def end_of(text: str) -> float:
+    """A label's or a plan's end as a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return as_number(datetime.datetime.fromisoformat(text))
+
+
+def span_of(label: str) -> tuple[float, float]:
+    """From where to where a label of the method interval reaches, without the latter."""
+    if label == "*":
+        return -math.inf, math.inf
+    if match := re.fullmatch(r"\[(.*), (.*)\)", label):
+        return end_of(match[1]), end_of(match[2])
+    if label.startswith("<"):
+        return -math.inf, end_of(label[1:])
+    if label.startswith(">="):
+        return end_of(label[2:]), math.inf
+    return end_of(label), math.nextafter(end_of(label), math.inf)
+
+
+def ends_of(label: str | None) -> list[float]:
+    return [] if label is None else [end for end in span_of(label) if math.isfinite(end)]
+
+
+@pytest.mark.usefixtures("short_search")
+@dear
+@given(
+    drawn=tables(),
+    k=st.integers(2, 8),
+    fraction=st.sampled_from([0.0, 0.01, 0.2]),
+    has_person=st.booleans(),
+)
+def test_classes_have_k_people_and_nothing_tells_of_fewer(
+    con: Connection, drawn: tuple[pa.Table, dict[str, str]], k: int, fraction: float, has_person: bool
+) -> None:
+    table, methods = drawn
+    con.register("arrow_table", table)
+    con.execute("CREATE OR REPLACE TABLE t AS FROM arrow_table").fetchall()
+    cols = [name for name in table.column_names if name not in ("person", "id")]
+    person = "'person'" if has_person else "NULL"
+    options = f"max_suppressed_fraction := {fraction}, person := {person}, methods := {as_map(methods)}"
+    people = dict(zip(table.column("id").to_pylist(), people_of(table, has_person), strict=True))
+    if len(set(people.values()) - {None}) < k:
+        with pytest.raises(duckdb.Error, match=r"k must be at most the number of (rows|people)"):
+            rows(con, f"FROM anon.generalize('t', {cols}, {k}, keep := ['id'], {options})")
+        return
+    con.execute(f"CREATE OR REPLACE TABLE plan AS FROM anon.plan('t', {cols}, {k}, {options})").fetchall()
+    con.execute(
+        f"CREATE OR REPLACE TABLE released AS FROM anon.generalize('t', {cols}, {k}, keep := ['id'], {options})"
+    ).fetchall()
+    released = rows(con, "FROM released")
+    members = defaultdict(set)
+    for row in released:
+        members[row[:-1]].add(people[row[-1]])
+    assert all(len(own - {None}) >= k for own in members.values())
+    suppressed = table.num_rows - len(released)
+    assert suppressed <= fraction * table.num_rows
+    assert {suppressed} == {one for (one,) in rows(con, "SELECT DISTINCT suppressed_rows FROM plan")}
+    assert len({row[-1] for row in released}) == len(released)  # nobody twice
+    coarse = {row[-1]: row for row in rows(con, "FROM anon.apply_plan('t', 'plan', keep := ['id'])")}
+    assert len(coarse) == table.num_rows
+    assert all(coarse[row[-1]] == row for row in released)
+    losses = {name: loss for name, _, loss, *_ in rows(con, f"FROM anon.generalization_loss('t', 'released', {cols})")}
+    for place, name in enumerate(cols):
+        check_column(con, table, name, [(row[-1], row[place]) for row in released], k, has_person)
+        ((loss, counted),) = rows(
+            con, 'SELECT sum("rows" * loss), sum("rows")::BIGINT FROM plan WHERE column_name = ?', name
+        )
+        assert counted == len(released)
+        # what the search minimised is what is reported
+        assert losses[name] == pytest.approx((loss + suppressed) / table.num_rows, abs=1e-9)
+
+
+def check_column(
+    con: Connection, table: pa.Table, name: str, labels: list[tuple[int, str | None]], k: int, has_person: bool
+) -> None:
+    """No label or end is a value of fewer than k people; every label holds its row's value; buckets have k or none."""
+    have = holders(table, name, has_person)
+    cells = table.column(name).to_pylist()
+    buckets = rows(con, 'SELECT method, covers, lower, upper, label, "rows" FROM plan WHERE column_name = ?', name)
+    said = {label: count for *_, label, count in buckets if count}
+    assert said == dict(Counter(label for _, label in labels))
+    assert all(count >= k for count in said.values())
+    if buckets[0][0] == "interval":
+        few = {as_number(cell) for cell, people in have.items() if cell is not None and people < k}
+        ends = [end for _, label in labels for end in ends_of(label)]
+        ends += [end_of(end) for _, covers, *both, _, _ in buckets for end in both if end is not None]
+        ends += [end for *_, label, _ in buckets for end in ends_of(label)]
+        assert not few & set(ends)
+        for row, label in labels:
+            if label is None:
+                assert cells[row] is None
+            elif cells[row] is not None:
+                low, high = span_of(label)
+                assert low <= as_number(cells[row]) < high
+    elif buckets[0][0] == "top":
+        texts_of = {("true" if c else "false") if isinstance(c, bool) else c: people for c, people in have.items()}
+        shown = {text for _, _, *both, label, _ in buckets for text in (*both, label)}
+        assert all(texts_of.get(text, k) >= k for text in shown - {None})
+        for row, label in labels:
+            cell = ("true" if cells[row] else "false") if isinstance(cells[row], bool) else cells[row]
+            assert label == cell or label not in texts_of or label in ("*", "other", "**")
+    elif buckets[0][0] == "prefix":
+        for row, label in labels:
+            cell = cells[row]
+            assert label is cell is None or label == "*" or (cell and label and cell.startswith(label.rstrip("*")))
+
+
+@pytest.mark.usefixtures("short_search")
+@dear
+@given(drawn=tables(), k=st.integers(2, 8), factor=st.sampled_from([1, 3, 1000]), beta=st.sampled_from([0.1, 0.001]))
+def test_classes_of_a_sample_have_as_many_people_as_the_population_asks_for(
+    con: Connection, drawn: tuple[pa.Table, dict[str, str]], k: int, factor: int, beta: float
+) -> None:
+    table, _ = drawn
+    con.register("arrow_table", table)
+    con.execute("CREATE OR REPLACE TABLE t AS FROM arrow_table").fetchall()
+    cols = [name for name in table.column_names if name not in ("person", "id")]
+    population = max(table.num_rows * factor, k)
+    least = sample_class_size(k, beta * 0.8, population, table.num_rows)
+    call = f"anon.generalize('t', {cols}, {k}, population := {population}, beta := {beta}, "
+    if table.num_rows < least:
+        with pytest.raises(duckdb.Error, match=r"must be at most the number of rows"):
+            rows(con, f"FROM {call} max_suppressed_fraction := 0.2)")
+        return
+    released = rows(con, f"FROM {call} max_suppressed_fraction := 0.2)")
+    assert len(released) >= 0.8 * table.num_rows
+    assert min(Counter(released).values(), default=least) >= least
+
+
+@pytest.mark.usefixtures("short_search")
+@dear
+@given(drawn=tables(), k=st.integers(2, 8), data=st.data())
+def test_classes_have_k_people_of_a_population_that_is_at_hand(
+    con: Connection, drawn: tuple[pa.Table, dict[str, str]], k: int, data: st.DataObject
+) -> None:
+    """The table is a part of the population; classes are counted in the whole with the same plan."""
+    population, _ = drawn
+    members = data.draw(st.sets(st.integers(0, population.num_rows - 1), min_size=1), label="members")
+    con.register("arrow_table", population)
+    con.execute("CREATE OR REPLACE TABLE everybody AS FROM arrow_table").fetchall()
+    con.execute("CREATE OR REPLACE TABLE t AS FROM everybody WHERE list_contains(?, id)", [sorted(members)]).fetchall()
+    cols = [name for name in population.column_names if name not in ("person", "id")]
+    options = f"{k}, population := 'everybody', max_suppressed_fraction := 1"
+    con.execute(f"CREATE OR REPLACE TABLE plan AS FROM anon.plan('t', {cols}, {options})").fetchall()
+    released = rows(con, f"FROM anon.generalize('t', {cols}, {options})")
+    sizes = Counter(rows(con, "FROM anon.apply_plan('everybody', 'plan')"))
+    assert all(sizes[row] >= k for row in released)
