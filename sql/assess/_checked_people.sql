@@ -10,4 +10,5 @@ CREATE OR REPLACE MACRO anon._checked_people(caller, population, row_count, peop
          WHEN isfinite(TRY_CAST(population AS DOUBLE)) AND TRY_CAST(population AS DOUBLE) >= people
               THEN CAST(population AS DOUBLE)
          ELSE error(anon._must_be(caller, 'population',
-                                  'NULL or at least the number of people, ' || CAST(people AS VARCHAR), population)) END;
+                                  'NULL or at least the number of people, ' || CAST(people AS VARCHAR),
+                                  population)) END;

@@ -1,5 +1,6 @@
 -- anon._classes: the equivalence classes of a table: one row per combination of values that occurs. GROUP BY ALL groups
--- by the plain columns, which is as fast as a GROUP BY written by hand; one struct of them would take half as long again.
+-- by the plain columns, which is as fast as a GROUP BY written by hand; one struct of them would take half as long
+-- again.
 --     nulls            'value': NULL is a value, equal to itself; 'drop': rows with a NULL in a column are left out
 --     person           name of the column that says whose row it is; NULL: every row is a person
 --     _duckanon_size   how many different people are in the class; 0 where nobody's name is known

@@ -25,7 +25,7 @@ WITH _duckanon_all_cells AS MATERIALIZED (
            sum(size) / sum(sum(size)) OVER () AS share,
            sum(sum(size)) OVER (ORDER BY value ASC NULLS LAST) / sum(sum(size)) OVER () AS reached
     FROM _duckanon_cells GROUP BY value
-), _duckanon_running AS MATERIALIZED (                         -- ... and the sum of its cumulative shares up to each place
+), _duckanon_running AS MATERIALIZED (  -- ... and the sum of its cumulative shares up to each place
     SELECT *, sum(reached) OVER (ORDER BY place ASC NULLS LAST) AS area FROM _duckanon_totals
 ), _duckanon_shares AS (                                       -- each class: its own values, the shares reached at them
     SELECT class, class_total, place, places, size / class_total AS own_share, share,
@@ -33,10 +33,13 @@ WITH _duckanon_all_cells AS MATERIALIZED (
            lead(place, 1, places + 1) OVER ranked AS next_place,
            lead(area - reached, 1, (SELECT max(area) FROM _duckanon_running)) OVER ranked AS area_until,
            row_number() OVER ranked = 1 AS is_first
-    FROM _duckanon_cells JOIN _duckanon_sizes USING (class) JOIN _duckanon_running ON _duckanon_cells.value IS NOT DISTINCT FROM _duckanon_running.value
+    FROM _duckanon_cells JOIN _duckanon_sizes USING (class) JOIN _duckanon_running
+         ON _duckanon_cells.value IS NOT DISTINCT FROM _duckanon_running.value
     WINDOW ranked AS (PARTITION BY class ORDER BY place ASC NULLS LAST)
-), _duckanon_crossings AS (                                    -- Q is below P up to the crossing, above it from there on
-    SELECT _duckanon_shares.*, greatest(least(coalesce(_duckanon_running.place, 0), next_place - 1), _duckanon_shares.place - 1) AS crossing,
+), _duckanon_crossings AS (  -- Q is below P up to the crossing, above it from there on
+    SELECT _duckanon_shares.*,
+           greatest(least(coalesce(_duckanon_running.place, 0), next_place - 1), _duckanon_shares.place - 1)
+               AS crossing,
            greatest(least(coalesce(_duckanon_running.area, 0), area_until), area_before) AS area_at_crossing
     FROM _duckanon_shares ASOF LEFT JOIN _duckanon_running ON own_reached >= _duckanon_running.reached
 ), _duckanon_distances AS (

@@ -1,8 +1,8 @@
 -- anon.class_sizes: the histogram of class sizes: for each size that occurs the number of classes, their rows, and the
 -- share of all rows that is in classes of this size or smaller.
 --     nulls   'value': NULL is a value; 'drop': rows with a NULL in cols are left out
---     person  name of the column that says whose row it is: sizes then count different people, and a row whose person is
---             NULL counts as nobody. NULL: every row is a person
+--     person  name of the column that says whose row it is: sizes then count different people, and a row whose person
+--             is NULL counts as nobody. NULL: every row is a person
 -- test: tests/assess/class_sizes.test
 CREATE OR REPLACE MACRO anon.class_sizes(tbl, cols, nulls := 'value', person := NULL) AS TABLE
 WITH _sizes AS (

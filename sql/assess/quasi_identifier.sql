@@ -9,8 +9,8 @@
 --     smallest_class, average_class   people in a class of the table
 --     population             NULL: the table is its own universe
 --     nulls                  'value': NULL is a value; 'drop': rows with a NULL in cols are left out
---     person                 name of the column that says whose row it is, where a person has several. A row whose person
---                            is NULL counts as nobody
+--     person                 name of the column that says whose row it is, where a person has several. A row whose
+--                            person is NULL counts as nobody
 --     (Probabilistic Anonymity, Section 2 and Figure 3)
 -- test: tests/assess/quasi_identifier.test
 CREATE OR REPLACE MACRO anon.quasi_identifier(tbl, cols, population := NULL, nulls := 'value', person := NULL) AS TABLE

@@ -6,10 +6,10 @@
 --     minimal      only quasi-identifiers (in the table or in the population) none of whose subsets is one
 --     approximate  true: from hash-sampled combinations of values (Gibbons 2001), in memory that does not grow with the
 --                  table; `distinct_error` and `singletons_error` are the standard errors to expect, 0 where exact
---     person       name of the column that says whose row it is, where a person has several: people are then counted, as
---                  by anon.quasi_identifier, and a row whose person is NULL counts as nobody. NULL: every row is a person.
---                  Approximately, `people` is an estimate too, `singletons` is an upper one (a person who is alone in
---                  several combinations counts in each) unless its error is 0, and average_class is NULL
+--     person       name of the column that says whose row it is, where a person has several: people are then counted,
+--                  as by anon.quasi_identifier, and a row whose person is NULL counts as nobody. NULL: every row is a
+--                  person. Approximately, `people` is an estimate too, `singletons` is an upper one (a person who is
+--                  alone in several combinations counts in each) unless its error is 0, and average_class is NULL
 -- The search walks the lattice of sets over integer codes in Python: one GROUP BY a set would take many times as long.
 -- (Probabilistic Anonymity, Section 2)
 -- test: tests/assess/quasi_identifiers.test

@@ -9,9 +9,9 @@
 --     population  number of people that the table is a sample of; NULL: the table is its own universe, and the
 --                 journalist is as well off as the prosecutor, who is the upper bound in any case
 --     nulls       'value': NULL is a value; 'drop': rows with a NULL in cols are left out
---     person      name of the column that says whose row it is: a class then has as many members as different people, and
---                 somebody with rows in several classes has the risk of the smallest. A row whose person is NULL counts
---                 as nobody, and in a class without anybody the risk is 1. NULL: every row is a person
+--     person      name of the column that says whose row it is: a class then has as many members as different people,
+--                 and somebody with rows in several classes has the risk of the smallest. A row whose person is NULL
+--                 counts as nobody, and in a class without anybody the risk is 1. NULL: every row is a person
 -- The classes at risk: anon.small_classes, with the k that 1 / k does not exceed the threshold.
 -- test: tests/assess/reidentification_risk.test
 CREATE OR REPLACE MACRO anon.reidentification_risk(
@@ -34,7 +34,8 @@ WITH _sizes AS MATERIALIZED (
     SELECT attacker, coalesce(sum(row_count) FILTER (risk > threshold), 0)::BIGINT AS class_rows
     FROM _risks GROUP BY attacker
 )
-SELECT attacker, maximum_risk, average_risk, class_rows AS rows_at_risk, fraction_at_risk, attackers.rows_at_risk AS people_at_risk
+SELECT attacker, maximum_risk, average_risk, class_rows AS rows_at_risk, fraction_at_risk,
+       attackers.rows_at_risk AS people_at_risk
 FROM anon._attackers('_risks', threshold) AS attackers LEFT JOIN _rows_at_risk USING (attacker)
 ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker) ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.reidentification_risk IS

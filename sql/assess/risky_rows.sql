@@ -1,8 +1,8 @@
 -- anon.risky_rows: the rows that break k-anonymity, whole, with the size of their class in `class_size`. A table that
 -- has a column of this name is refused: nobody could tell the two apart.
 --     nulls   'value': NULL is a value; 'drop': rows with a NULL in cols are not looked at
---     person  name of the column that says whose row it is: sizes then count different people, and a row whose person is
---             NULL counts as nobody. NULL: every row is a person
+--     person  name of the column that says whose row it is: sizes then count different people, and a row whose person
+--             is NULL counts as nobody. NULL: every row is a person
 -- The few small classes are joined to the table by one key: structs compare NULL with NULL as equal.
 -- test: tests/assess/risky_rows.test
 CREATE OR REPLACE MACRO anon.risky_rows(tbl, cols, k, nulls := 'value', person := NULL) AS TABLE

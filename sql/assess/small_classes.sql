@@ -1,8 +1,8 @@
 -- anon.small_classes: the classes that break k-anonymity: every combination of the columns that fewer than k people
 -- share, with its number of people, smallest first.
 --     nulls   'value': NULL is a value; 'drop': rows with a NULL in cols are left out
---     person  name of the column that says whose row it is: sizes then count different people, and a row whose person is
---             NULL counts as nobody. NULL: every row is a person
+--     person  name of the column that says whose row it is: sizes then count different people, and a row whose person
+--             is NULL counts as nobody. NULL: every row is a person
 -- test: tests/assess/small_classes.test
 CREATE OR REPLACE MACRO anon.small_classes(tbl, cols, k, nulls := 'value', person := NULL) AS TABLE
 SELECT COLUMNS(cols), _duckanon_size AS class_size

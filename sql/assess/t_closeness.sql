@@ -4,9 +4,9 @@
 --               'auto': ordered for numbers, dates and booleans, equal for text
 --     nulls     for cols, 'value': NULL is a value; 'drop': rows with a NULL are left out. In `sensitive` it is a
 --               value, after all others
---     person    name of the column that says whose row it is: counts are then of different people, and shares of the sum
---               of these counts. A row whose person is NULL counts as nobody; a class without anybody has t = 1. NULL:
---               every row is a person
+--     person    name of the column that says whose row it is: counts are then of different people, and shares of the
+--               sum of these counts. A row whose person is NULL counts as nobody; a class without anybody has t = 1.
+--               NULL: every row is a person
 -- The classes that are too far: anon.t_closeness_classes.
 -- test: tests/assess/t_closeness.test
 CREATE OR REPLACE MACRO anon.t_closeness(
