@@ -1,6 +1,9 @@
 -- Who can be picked out of this table? Run it on a database that population.sql made:
 --     duckanon run examples/population.sql --db clinic.duckdb && duckanon run examples/assess.sql --db clinic.duckdb
 
+-- at a glance: what each column is, and why
+SELECT column_name, role, why FROM anon.assess('patients');
+
 -- what must not leave the building in any case
 SELECT column_name, category, evidence, action FROM anon.direct_identifiers('patients');
 

@@ -22,6 +22,7 @@ FROM anon.plan_coverage('patients', 'plan');
 CREATE OR REPLACE TABLE generalized AS FROM anon.generalize('patients', ['sex', 'dob', 'zip'], k := 10, keep := ['patient_id']);
 FROM anon.k_anonymity('generalized', ['sex', 'dob', 'zip']);
 FROM anon.generalization_loss('patients', 'generalized', ['sex', 'dob', 'zip'], k := 10);
+FROM anon.suppressed('patients', 'generalized', ['sex', 'dob', 'zip']);
 
 -- value by value
 CREATE OR REPLACE TABLE coarse AS

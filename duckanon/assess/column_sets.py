@@ -16,16 +16,18 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from duckanon.assess import lattice, sampling
+from duckanon.assess import lattice, people, sampling
 from duckanon.assess.declared import QUASI_IDENTIFIERS
 from duckanon.common import codes
+from duckanon.common.arrays import Array
 
 MOST_SETS = 1_000_000
 """More sets are refused: at the pace of the Adult table (1,940 sets of up to 4 of its 15 columns in 0.46 s) so many
 would take four minutes, and nobody reads them."""
 
-NONE = "_duckanon_none"
-"""The column that comes with those asked for, so that there is always one (``anon._is_asked``)."""
+PERSON = "_duckanon_person"
+"""The column that comes with those asked for, so that there is always one (``anon._is_asked``): whose the row is, as a
+hash; NULL where it does not say so, or where every row is a person."""
 
 SAMPLE_BYTES = 2**28
 """What all samples of one approximate search take together, at the most."""
@@ -39,8 +41,9 @@ MOST_SAMPLED_SETS = 20_000
 _WAITING_BLOCKS = 32
 """DuckDB hands rows over in blocks of 2,048: so many fill a block of the sampler."""
 
-SetCounts: TypeAlias = tuple[tuple[int, ...], int, int, int | None, float, float]
-"""The columns of a set, distinct combinations, singletons, smallest class, standard errors of the first two counts."""
+SetCounts: TypeAlias = tuple[tuple[int, ...], int, int, int | None, int | None, float, float]
+"""The columns of a set, distinct combinations, singletons, smallest class, sum of the sizes of the classes, standard
+errors of the first two counts."""
 
 
 class Search(NamedTuple):
@@ -60,6 +63,8 @@ class Search(NamedTuple):
         It is one in the population if the product of its distinct counts is at least this many times the population.
     population
         Size of the population; None: the table itself.
+    person
+        The name of the column that says whose a row is; None: every row is a person.
     """
 
     cols: Sequence[str] | None
@@ -68,8 +73,9 @@ class Search(NamedTuple):
     alpha: float
     product_fraction: float
     population: float | None
+    person: str | None = None
 
-    def check(self, names: Sequence[str], row_count: int) -> None:
+    def check(self, names: Sequence[str], row_count: int, people_count: float) -> None:
         """Raise a ValueError, one sentence, where the search does not fit the table."""
         known = {name.lower() for name in names}
         for name in self.cols or []:
@@ -77,16 +83,23 @@ class Search(NamedTuple):
                 raise ValueError(f'column "{name}" is not in the table.')
         if row_count == 0:
             raise ValueError("the table has no rows to look at.")
-        if self.population is not None and not self.population >= row_count:
+        if people_count == 0:
             raise ValueError(
-                f"population must be NULL or at least the number of rows, {row_count}; got {self.population:.0f}."
+                f"person must name a column that says whose rows they are; got {self.person}, "
+                "which is NULL in every row."
+            )
+        if self.population is not None and not self.population >= people_count:
+            counted = "rows" if self.person is None else "people"
+            raise ValueError(
+                f"population must be NULL or at least the number of {counted}, {people_count:.0f}; "
+                f"got {self.population:.0f}."
             )
         refuse_too_many_sets(len(names), self.max_size, MOST_SETS)
 
-    def qualifies(self, singletons: float, product: float, row_count: int) -> bool:
+    def qualifies(self, singletons: float, product: float, people_count: float) -> bool:
         """Tell whether a set is a quasi-identifier, in the table or in the population."""
-        people = row_count if self.population is None else self.population
-        return singletons >= self.alpha * row_count or product >= self.product_fraction * people
+        universe = people_count if self.population is None else self.population
+        return singletons >= self.alpha * people_count or product >= self.product_fraction * universe
 
 
 def refuse_too_many_sets(columns: int, max_size: int, most: int) -> None:
@@ -105,7 +118,7 @@ def exact(table: pa.Table | None, **options: Any) -> pa.Table:
     Parameters
     ----------
     table
-        The columns to combine, and one called `NONE` that is left out; None where the table has no rows.
+        The columns to combine, and one called `PERSON`; None where the table has no rows.
     options
         The fields of a `Search`.
 
@@ -115,22 +128,28 @@ def exact(table: pa.Table | None, **options: Any) -> pa.Table:
         One row for each set, with the names of its columns and its counts.
     """
     search = Search(**options)
-    table = pa.table({}) if table is None else table.drop_columns([NONE])
-    search.check(table.column_names, table.num_rows)
+    persons = None if table is None or search.person is None else table.select([PERSON])
+    table = pa.table({}) if table is None else table.drop_columns([PERSON])
+    whose = None
+    if persons is not None:
+        [(person_codes, _)] = codes.encode(persons)
+        whose = people.coded(person_codes, persons[PERSON].is_valid().to_numpy())
+    people_count = table.num_rows if whose is None else whose.people_count
+    search.check(table.column_names, table.num_rows, people_count)
     columns = codes.encode(table)
 
     def product(members: Iterable[int]) -> float:
         return math.prod(float(columns[member][1]) for member in members)
 
     def qualifies(members: tuple[int, ...], singletons: int) -> bool:
-        return search.qualifies(singletons, product(members), table.num_rows)
+        return search.qualifies(singletons, product(members), people_count)
 
     sets = [
-        (statistics.columns, statistics.distinct, statistics.singletons, statistics.smallest, 0.0, 0.0)
-        for statistics in lattice.walk(columns, search.max_size, qualifies if search.minimal else None)
-        if statistics.stopped or not search.minimal
+        (one.columns, one.distinct, one.singletons, one.smallest, one.members, 0.0, 0.0)
+        for one in lattice.walk(columns, search.max_size, qualifies if search.minimal else None, whose)
+        if one.stopped or not search.minimal
     ]
-    return _report(sets, table.column_names, table.num_rows, product)
+    return _report(sets, table.column_names, table.num_rows, people_count, product)
 
 
 class SetSampler:
@@ -142,10 +161,13 @@ class SetSampler:
         The first rows: a struct array with the 64-bit hashes of the columns' values.
     max_size
         Size of the largest sets, the same with every row.
+    has_people
+        Whether `PERSON` says whose a row is, the same with every row.
     """
 
-    def __init__(self, rows: pa.Array, max_size: pa.Array) -> None:
-        self.names = [field.name for field in rows.type if field.name != NONE]
+    def __init__(self, rows: pa.Array, max_size: pa.Array, has_people: pa.Array) -> None:
+        self.names = [field.name for field in rows.type if field.name != PERSON]
+        self.has_people = has_people[0].as_py()
         largest = min(max_size[0].as_py(), len(self.names))
         refuse_too_many_sets(len(self.names), largest, MOST_SAMPLED_SETS)
         sets = [
@@ -155,13 +177,18 @@ class SetSampler:
         ]
         affordable = SAMPLE_BYTES // (sampling.BYTES_PER_COMBINATION * max(len(sets), 1))
         capacity = min(MOST_COMBINATIONS, max(LEAST_COMBINATIONS, affordable))
-        self.sampler = sampling.DistinctSampler(sets, capacity)
-        self._waiting: list[list[sampling.Hashes]] = []
+        self.sampler = sampling.DistinctSampler(sets, capacity, has_people=self.has_people)
+        self._waiting: list[list[Array]] = []
 
     def add(self, rows: pa.Array, *others: pa.Array) -> None:
         """Take in a block of rows; small blocks wait until there are enough to be worth the work."""
         chunks = rows.chunks if isinstance(rows, pa.ChunkedArray) else [rows]
-        self._waiting += [[chunk.field(name).to_numpy() for name in self.names] for chunk in chunks]
+        for chunk in chunks:
+            columns = [chunk.field(name).to_numpy() for name in self.names]
+            if self.has_people:
+                persons = chunk.field(PERSON)
+                columns += [persons.fill_null(0).to_numpy(), persons.is_valid().to_numpy(zero_copy_only=False)]
+            self._waiting.append(columns)
         if len(self._waiting) >= _WAITING_BLOCKS:
             self.flush()
 
@@ -174,7 +201,8 @@ class SetSampler:
     def flush(self) -> None:
         """Sample the rows that wait."""
         if self._waiting:
-            self.sampler.update([np.concatenate(parts) for parts in zip(*self._waiting, strict=True)])
+            columns = [np.concatenate(parts) for parts in zip(*self._waiting, strict=True)]
+            self.sampler.update(columns[: len(self.names)], *columns[len(self.names) :])
             self._waiting = []
 
 
@@ -185,7 +213,11 @@ def approximate(sampler: SetSampler | None, **options: Any) -> pa.Table:
         raise ValueError("the table has no rows to look at.")
     sampler.flush()
     row_count = sampler.sampler.rows
-    search.check(sampler.names, row_count)
+    counted = sampler.sampler.people()
+    people_count = round(counted.distinct) if sampler.has_people else row_count
+    if sampler.has_people and search.population and counted.distinct - 3 * counted.distinct_error <= search.population:
+        people_count = min(people_count, int(search.population))  # an estimate that may be right refuses no population
+    search.check(sampler.names, row_count, people_count)
     estimates = {estimate.columns: estimate for estimate in sampler.sampler.estimates()}
 
     def product(members: Iterable[int]) -> float:
@@ -196,7 +228,7 @@ def approximate(sampler: SetSampler | None, **options: Any) -> pa.Table:
     for estimate in sorted(estimates.values(), key=lambda estimate: len(estimate.columns)):
         if search.minimal and any(smaller <= set(estimate.columns) for smaller in qualified):
             continue
-        if search.qualifies(estimate.singletons, product(estimate.columns), row_count):
+        if search.qualifies(estimate.singletons, product(estimate.columns), people_count):
             qualified.append(set(estimate.columns))
         elif search.minimal:
             continue
@@ -205,30 +237,37 @@ def approximate(sampler: SetSampler | None, **options: Any) -> pa.Table:
         (
             estimate.columns,
             min(round(estimate.distinct), row_count),
-            min(round(estimate.singletons), row_count),
+            min(round(estimate.singletons), people_count),
             1 if estimate.singletons else None,
+            None if sampler.has_people else row_count,
             estimate.distinct_error,
             estimate.singletons_error,
         )
         for estimate in chosen
     ]
-    return _report(sets, sampler.names, row_count, product)
+    return _report(sets, sampler.names, row_count, people_count, product)
 
 
 def _report(
-    sets: Iterable[SetCounts], names: Sequence[str], row_count: int, product: Callable[[Iterable[int]], float]
+    sets: Iterable[SetCounts],
+    names: Sequence[str],
+    row_count: int,
+    people_count: int,
+    product: Callable[[Iterable[int]], float],
 ) -> pa.Table:
     rows = [
         {
             "columns": [names[member] for member in members],
             "rows": row_count,
+            "people": people_count,
             "distinct_observed": distinct,
             "singletons": singletons,
             "smallest_class": smallest,
+            "members": class_members,
             "distinct_product": product(members),
             "distinct_error": distinct_error,
             "singletons_error": singletons_error,
         }
-        for members, distinct, singletons, smallest, distinct_error, singletons_error in sets
+        for members, distinct, singletons, smallest, class_members, distinct_error, singletons_error in sets
     ]
     return pa.Table.from_pylist(rows, schema=QUASI_IDENTIFIERS)

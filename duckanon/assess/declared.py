@@ -10,9 +10,11 @@ QUASI_IDENTIFIERS = pa.schema(
     [
         ("columns", pa.list_(pa.string())),
         ("rows", pa.int64()),
+        ("people", pa.int64()),
         ("distinct_observed", pa.int64()),
         ("singletons", pa.int64()),
         ("smallest_class", pa.int64()),
+        ("members", pa.int64()),
         ("distinct_product", pa.float64()),
         ("distinct_error", pa.float64()),
         ("singletons_error", pa.float64()),

@@ -23,6 +23,7 @@ from duckanon.assess.class_keys import (
     distinct_share,
     ranked,
 )
+from duckanon.assess.people import People, class_people
 from duckanon.common.arrays import Array, Bools, Ints, Ints32
 from duckanon.common.codes import Codes, Column
 
@@ -48,11 +49,13 @@ class SetStats(NamedTuple):
     distinct : int
         Number of distinct combinations that occur.
     singletons : int
-        Number of rows whose combination occurs exactly once.
+        Number of rows whose combination occurs exactly once; of people who are alone in a class at least once.
     smallest : int
-        Size of the smallest class (0 for a table without rows).
+        Size of the smallest class (0 for a table without rows), in rows or in people.
     stopped : bool
         Whether the `stop` predicate held here; such a set is minimal when the predicate is monotone.
+    members : int
+        Sum of the sizes of the classes: the rows; or the people, each counted in every class of theirs.
     """
 
     columns: tuple[int, ...]
@@ -60,6 +63,7 @@ class SetStats(NamedTuple):
     singletons: int
     smallest: int
     stopped: bool
+    members: int
 
 
 class _Table(NamedTuple):
@@ -71,9 +75,12 @@ class _Table(NamedTuple):
     weights: Weights | None  # how many rows were collapsed into each; None: one each
     unique: int  # rows left out because no other row has their combination of the node's columns
     least: float  # about the least number of distinct rows that there can be
+    people: People | None = None  # whose the rows are; None: every row is a person
 
 
-def walk(columns: Sequence[Column], max_size: int | None = None, stop: Stop | None = None) -> Iterator[SetStats]:
+def walk(
+    columns: Sequence[Column], max_size: int | None = None, stop: Stop | None = None, people: People | None = None
+) -> Iterator[SetStats]:
     """Compute the class statistics of every set of 1 .. `max_size` columns.
 
     Parameters
@@ -85,6 +92,8 @@ def walk(columns: Sequence[Column], max_size: int | None = None, stop: Stop | No
     stop : callable, optional
         ``stop(columns, singletons)``: a monotone predicate (once true for a set, true for its supersets). Where it
         holds, the set is yielded with `stopped` true, and none of its supersets is visited.
+    people : People, optional
+        Whose the rows are: classes then count different people. A row is a person when it is None.
 
     Yields
     ------
@@ -111,7 +120,7 @@ def walk(columns: Sequence[Column], max_size: int | None = None, stop: Stop | No
     order = sorted(range(len(columns)), key=lambda i: -columns[i][1])
     size = len(columns) if max_size is None else min(max_size, len(columns))
     if size > 0:
-        root = _Table(np.zeros(len(columns[0][0]), np.uint8), 1, [columns[i] for i in order], None, 0, 0.0)
+        root = _Table(np.zeros(len(columns[0][0]), np.uint8), 1, [columns[i] for i in order], None, 0, 0.0, people)
         yield from _children(root, order, (), size, stop, [])
 
 
@@ -125,22 +134,25 @@ def _children(
         mask = sum(1 << column for column in columns)
         if any(mask & minimal == minimal for minimal in minimal_masks):
             continue
-        (distinct, singletons, smallest), child = _refine(view, depth)
+        (distinct, singletons, smallest), members, child = _refine(view, depth)
         stopped = stop is not None and stop(columns, singletons)
         if stopped:
             minimal_masks.append(mask)
-        yield SetStats(columns, distinct, singletons, smallest, stopped)
+        yield SetStats(columns, distinct, singletons, smallest, stopped, members)
         if child is not None and not stopped:
             yield from _children(child, names[position + 1 :], columns, depth - 1, stop, minimal_masks)
 
 
-def _refine(table: _Table, depth: int) -> tuple[ClassCounts, _Table | None]:
-    """Add the first tail column to the set of a node: the set's class counts, and its table if it has children."""
+def _refine(table: _Table, depth: int) -> tuple[ClassCounts, int, _Table | None]:
+    """Add the first tail column to the set of a node: class counts, members, and the set's table if it has children."""
     (codes, count), *tail = table.tail
     rows, cells = len(codes), table.cells * count
     sets_below = _sets_below(len(tail), depth - 1)
+    if table.people is not None:
+        return _refine_people(table._replace(tail=tail), codes, count, sets_below, table.people)
+    members = table.unique + (rows if table.weights is None else int(table.weights.sum()))
     if rows == 0:
-        return _with_unique((0, 0, 0), table.unique), table._replace(tail=tail) if sets_below else None
+        return _with_unique((0, 0, 0), table.unique), members, table._replace(tail=tail) if sets_below else None
     is_dense = cells <= max(_FEW_CELLS, rows * (_DENSE_DEEPER if sets_below else DENSE))
     key: Codes = np.multiply(table.prefix, count, dtype=np.intp if is_dense or cells >= 2**31 else np.int32)
     key += codes
@@ -149,13 +161,32 @@ def _refine(table: _Table, depth: int) -> tuple[ClassCounts, _Table | None]:
     elif sets_below:
         key, sizes = ranked(key, cells, table.weights)
     else:
-        return _with_unique(class_counts(key, cells, table.weights), table.unique), None
+        return _with_unique(class_counts(key, cells, table.weights), table.unique), members, None
     distinct, singletons = int(np.count_nonzero(sizes)), int(np.count_nonzero(sizes == 1))
     smallest = 1 if singletons or table.unique else int(sizes[sizes > 0].min())
     child = None
     if sets_below:
         child = _child(table._replace(tail=tail), key, sizes, distinct, singletons, sets_below)
-    return _with_unique((distinct, singletons, smallest), table.unique), child
+    return _with_unique((distinct, singletons, smallest), table.unique), members, child
+
+
+def _refine_people(
+    table: _Table, codes: Codes, count: int, sets_below: int, people: People
+) -> tuple[ClassCounts, int, _Table | None]:
+    """Do what `_refine` does, for a table whose tail has lost the column that is added, where people are counted."""
+    cells = table.cells * count
+    key: Codes = np.multiply(table.prefix, count, dtype=np.int64)
+    key += codes
+    (distinct, alone, smallest), members = class_people(key, cells, people)
+    counts = (distinct + table.unique, alone, smallest)
+    if not sets_below:
+        return counts, members, None
+    if cells <= max(_FEW_CELLS, len(codes) * _DENSE_DEEPER):
+        sizes: Array = np.bincount(key, minlength=cells)
+    else:
+        key, sizes = ranked(key, cells, None)
+    singletons = int(np.count_nonzero(sizes == 1))
+    return counts, members, _child(table, key, sizes, distinct, singletons, sets_below)
 
 
 def _with_unique(counts: ClassCounts, unique: int) -> ClassCounts:
@@ -168,12 +199,14 @@ def _child(table: _Table, key: Codes, sizes: Array, distinct: int, singletons: i
     """Make the table of a set from the class of each row: without singletons, or renumbered, where that pays."""
     rows, tail, weights = len(key), table.tail, table.weights
     if 2 * singletons * sets_below > (rows - singletons) * len(tail):  # leaving them out costs less than it saves below
-        kept = np.flatnonzero((sizes > 1).take(key))
+        is_kept = (sizes > 1).take(key)
+        kept = np.flatnonzero(is_kept)
+        people = None if table.people is None else table.people.without(kept, ~is_kept)
         key = _numbers(sizes > 1).take(key.take(kept))
         tail = [(codes.take(kept), count) for codes, count in tail]
         weights = None if weights is None else weights.take(kept)
         unique, least = table.unique + singletons, table.least - singletons
-        return _Table(key, distinct - singletons, tail, weights, unique, least)
+        return _Table(key, distinct - singletons, tail, weights, unique, least, people)
     if 2 * distinct < len(sizes):  # half of the codes do not occur
         return table._replace(prefix=_numbers(sizes > 0).take(key), cells=distinct)
     return table._replace(prefix=key.astype(np.int32, copy=False), cells=len(sizes))
@@ -200,7 +233,12 @@ def _views(table: _Table, depth: int) -> list[_Table]:
     for _, count in table.tail:
         rows, left = len(table.prefix), _sets_below(len(table.tail), depth)
         cells = table.cells * math.prod(count for _, count in table.tail)
-        if rows >= _FEW_ROWS and cells < MAX_KEY and _pays(table.least / rows, left, len(table.tail)):
+        if (
+            table.people is None
+            and rows >= _FEW_ROWS
+            and cells < MAX_KEY
+            and _pays(table.least / rows, left, len(table.tail))
+        ):
             key = _row_key(table) if key is None else key
             share = distinct_share(key)
             if _pays(share, left, len(table.tail)):

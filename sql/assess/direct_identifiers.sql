@@ -11,12 +11,13 @@
 --     the share of ages over 89, of which one is enough; for unique_code the share of different values; NULL where
 --     values cannot tell or there were none
 -- A value that several columns' names could claim goes to the one named: 555-0100 in fax is a fax number. Dates on the
--- first of January at midnight are taken for years. Nested and binary columns are judged by their name only, boolean
--- ones never.
+-- first of January at midnight are taken for years. Binary columns are judged by their name only, nested ones by their
+-- name and the names of their fields (anon._field_names), boolean ones never.
 -- test: tests/assess/direct_identifiers.test
 CREATE OR REPLACE MACRO anon.direct_identifiers(tbl, sample_rows := 10000, min_match_fraction := 0.5) AS TABLE
 WITH _duckanon_described AS (
     SELECT place, column_name, anon._plain_name(column_name) AS plain_name,
+           anon._field_names(column_type) AS field_names,
            CASE WHEN regexp_full_match(column_type, 'U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|BIGNUM|VARINT') THEN 'integer'
                 WHEN column_type IN ('INET', 'JSON') THEN 'text'
                 WHEN anon._kind(column_type) = 'numeric' THEN 'other'
@@ -63,15 +64,9 @@ WITH _duckanon_described AS (
            coalesce(sampled_values, 0) AS sampled_values, code_values,
            distinct_values / nullif(sampled_values, 0) AS distinct_fraction,
            anon._has_word(plain_name, except_words) AS excepted,
-           NOT excepted
-           AND NOT regexp_matches(plain_name, '^(n|is|has|had|any|count|num|number_of|mean|avg|average|median|min|max'
-                                              '|sum|total|sd|std|stddev|var|pct|percent|share|rate|len|length)_')
-           AND NOT regexp_matches(plain_name, '_(count|counts|n|flag|ind|size|type|status|rate|score|pct|percent'
-                                              '|length|verified|valid|consent|enabled|preference|confirmed|missing'
-                                              '|known'
-                                              '|model|brand|os|usage|color|colour|format|quality|mean|avg|average'
-                                              '|median|sd|std|min|max|sum|total)$')
-           AND anon._has_word(plain_name, name_words) AS name_hit
+           anon._named_like(plain_name, name_words, except_words)
+           OR len(list_filter(field_names,
+                              lambda field: anon._named_like(field, name_words, except_words))) > 0 AS name_hit
     FROM _duckanon_described CROSS JOIN anon._identifier_rules() LEFT JOIN _duckanon_column_counts USING (place)
     WHERE kind <> 'boolean'
 ), _duckanon_claims AS (

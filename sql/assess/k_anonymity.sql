@@ -1,19 +1,30 @@
--- anon.k_anonymity: how many rows share each combination of the columns, at the least, and how many rows share theirs
+-- anon.k_anonymity: how many people share each combination of the columns, at the least, and how many rows share theirs
 -- with too few others.
 --     k               the size of the smallest class
+--     singletons      classes of one
 --     rows_under_2 .. rows_under_20   rows in classes of fewer than so many
+--     people          different people in the table
+--     linked_k        how many people have rows in exactly the same set of classes, at the least: what is left to
+--                     somebody who can tell which rows are one person's, since a release kept them together; k without
+--                     `person`
 --     nulls           'value': NULL is a value; 'drop': rows with a NULL in cols are left out
+--     person          name of the column that says whose row it is, where a person has several: classes then count
+--                     different people. A row whose person is NULL counts as nobody, so that a class may have size 0.
+--                     NULL: every row is a person
 -- The classes that are too small: anon.small_classes; their rows: anon.risky_rows.
 -- test: tests/assess/k_anonymity.test
-CREATE OR REPLACE MACRO anon.k_anonymity(tbl, cols, nulls := 'value') AS TABLE
-SELECT anon._checked_rows('anon.k_anonymity', count(*), min(_duckanon_size)) AS k,
-       count(*) AS classes, sum(_duckanon_size)::BIGINT AS "rows",
-       count(*) FILTER (_duckanon_size = 1) AS singletons,
-       coalesce(sum(_duckanon_size) FILTER (_duckanon_size < 2), 0)::BIGINT AS rows_under_2,
-       coalesce(sum(_duckanon_size) FILTER (_duckanon_size < 3), 0)::BIGINT AS rows_under_3,
-       coalesce(sum(_duckanon_size) FILTER (_duckanon_size < 5), 0)::BIGINT AS rows_under_5,
-       coalesce(sum(_duckanon_size) FILTER (_duckanon_size < 10), 0)::BIGINT AS rows_under_10,
-       coalesce(sum(_duckanon_size) FILTER (_duckanon_size < 20), 0)::BIGINT AS rows_under_20
-FROM anon._classes('anon.k_anonymity', tbl, cols, nulls);
+CREATE OR REPLACE MACRO anon.k_anonymity(tbl, cols, nulls := 'value', person := NULL) AS TABLE
+SELECT anon._checked_rows('anon.k_anonymity', count(*), min(size) FILTER (NOT is_linked)) AS k,
+       count(*) FILTER (NOT is_linked) AS classes, sum(row_count)::BIGINT AS "rows",
+       count(*) FILTER (size = 1 AND NOT is_linked) AS singletons,
+       coalesce(sum(row_count) FILTER (size < 2), 0)::BIGINT AS rows_under_2,
+       coalesce(sum(row_count) FILTER (size < 3), 0)::BIGINT AS rows_under_3,
+       coalesce(sum(row_count) FILTER (size < 5), 0)::BIGINT AS rows_under_5,
+       coalesce(sum(row_count) FILTER (size < 10), 0)::BIGINT AS rows_under_10,
+       coalesce(sum(row_count) FILTER (size < 20), 0)::BIGINT AS rows_under_20,
+       CASE WHEN person IS NULL THEN sum(row_count) ELSE coalesce(sum(size) FILTER (is_linked), 0) END::BIGINT
+           AS people,
+       CASE WHEN person IS NULL THEN min(size) ELSE coalesce(min(size) FILTER (is_linked), 0) END AS linked_k
+FROM anon._linked_classes('anon.k_anonymity', tbl, cols, nulls, person);
 COMMENT ON MACRO TABLE anon.k_anonymity IS
     'The k of a table: its smallest class, and how many rows are in classes under 2, 3, 5, 10 and 20.';

@@ -7,15 +7,18 @@
 --     worst_class, worst_class_size   where that happens
 --     nulls      of cols, 'value': NULL is a value; 'drop': rows with a NULL are left out. In `sensitive` NULL is a
 --                value in any case
+--     person     name of the column that says whose row it is: counts are then of different people, and shares of the
+--                sum of these counts, since a person may have several values in a class. A row whose person is NULL
+--                counts as nobody. NULL: every row is a person
 -- The classes that fail: anon.l_diversity_classes.
 -- test: tests/assess/l_diversity.test
-CREATE OR REPLACE MACRO anon.l_diversity(tbl, cols, sensitive, nulls := 'value') AS TABLE
+CREATE OR REPLACE MACRO anon.l_diversity(tbl, cols, sensitive, nulls := 'value', person := NULL) AS TABLE
 WITH _classes AS MATERIALIZED (
-    FROM anon._diversity('anon.l_diversity', tbl, cols, sensitive, nulls)
+    FROM anon._diversity('anon.l_diversity', tbl, cols, sensitive, nulls, person := person)
 ), _fewest AS (
     SELECT min(distinct_l) AS l FROM _classes
 ), _recursive AS (
-    SELECT levels.l, counts[1] / coalesce(list_sum(counts[levels.l:]), 0) AS c, class, class_size
+    SELECT levels.l, coalesce(counts[1], 1) / coalesce(list_sum(counts[levels.l:]), 0) AS c, class, class_size
     FROM _classes, (SELECT unnest(range(2, 1 + greatest(2, least(l, 10)))) AS l FROM _fewest) AS levels
 )
 SELECT 'distinct' AS measure, anon._checked_rows('anon.l_diversity', count(*), min(distinct_l))::DOUBLE AS l,

@@ -1,33 +1,40 @@
 -- anon.quasi_identifier: can people be picked out by these columns, in the table and in the population it comes from?
---     rows, distinct_observed (combinations that occur), singletons (S), unique_fraction (F1 = S / rows)
+--     rows, people           without `person` every row is a person
+--     distinct_observed      combinations that occur
+--     singletons             S, the people who are alone in a class, one of theirs at least; unique_fraction is
+--                            F1 = S / people
 --     distinct_product       D, the product of the columns' distinct counts, NULL counted as a value where it occurs
 --     unique_fraction_bound  F2, the largest fraction of the population that can be unique: anon.max_unique_fraction
 --     population_anonymity   n / D, at least 1: how many people share a combination on average
---     smallest_class, average_class   in the table
+--     smallest_class, average_class   people in a class of the table
 --     population             NULL: the table is its own universe
 --     nulls                  'value': NULL is a value; 'drop': rows with a NULL in cols are left out
+--     person                 name of the column that says whose row it is, where a person has several. A row whose
+--                            person is NULL counts as nobody
 --     (Probabilistic Anonymity, Section 2 and Figure 3)
 -- test: tests/assess/quasi_identifier.test
-CREATE OR REPLACE MACRO anon.quasi_identifier(tbl, cols, population := NULL, nulls := 'value') AS TABLE
-WITH _classes AS MATERIALIZED (
-    FROM anon._classes('anon.quasi_identifier', tbl, cols, nulls)
-), _observed AS (
-    SELECT coalesce(sum(_duckanon_size), 0)::BIGINT AS row_count, count(*) AS distinct_observed,
-           count(*) FILTER (_duckanon_size = 1) AS singletons, min(_duckanon_size) AS smallest_class
-    FROM _classes
-), _distinct_counts AS (
-    SELECT count(DISTINCT COLUMNS(cols)) + max((COLUMNS(cols) IS NULL)::TINYINT) FROM _classes
-), _product AS (
+CREATE OR REPLACE MACRO anon.quasi_identifier(tbl, cols, population := NULL, nulls := 'value', person := NULL) AS TABLE
+WITH _duckanon_classes AS MATERIALIZED (
+    FROM anon._classes('anon.quasi_identifier', tbl, cols, nulls, person := person)
+), _duckanon_observed AS (
+    SELECT coalesce(sum(_duckanon_rows), 0)::BIGINT AS row_count, count(*) AS distinct_observed,
+           sum(_duckanon_size) AS members, min(_duckanon_size) AS smallest_class,
+           CASE WHEN person IS NULL THEN count(*) FILTER (_duckanon_size = 1)
+                ELSE count(DISTINCT _duckanon_anyone) FILTER (_duckanon_size = 1) END AS singletons
+    FROM _duckanon_classes
+), _duckanon_distinct_counts AS (
+    SELECT count(DISTINCT COLUMNS(cols)) + max((COLUMNS(cols) IS NULL)::TINYINT) FROM _duckanon_classes
+), _duckanon_product AS (
     SELECT anon.multiple_domain(distinct_counts) AS distinct_product
-    FROM (SELECT [UNPACK(COLUMNS(*))] AS distinct_counts FROM _distinct_counts)
-), _universe AS (
-    SELECT *, anon._checked_population('anon.quasi_identifier', population, row_count) AS people
-    FROM _observed, _product
+    FROM (SELECT [UNPACK(COLUMNS(*))] AS distinct_counts FROM _duckanon_distinct_counts)
+), _duckanon_universe AS (
+    SELECT *, anon._checked_people('anon.quasi_identifier', population, row_count, people, person) AS universe
+    FROM _duckanon_observed, _duckanon_product, anon._people_count(tbl, cols, nulls, person, '_duckanon_observed')
 )
-SELECT row_count AS "rows", distinct_observed, singletons, singletons / row_count AS unique_fraction, distinct_product,
-       anon.max_unique_fraction(distinct_product, people) AS unique_fraction_bound,
-       greatest(people / distinct_product, 1) AS population_anonymity, smallest_class,
-       row_count / distinct_observed AS average_class
-FROM _universe;
+SELECT row_count AS "rows", distinct_observed, singletons, singletons / people AS unique_fraction,
+       distinct_product, anon.max_unique_fraction(distinct_product, universe) AS unique_fraction_bound,
+       greatest(universe / distinct_product, 1) AS population_anonymity, smallest_class,
+       members / distinct_observed AS average_class, people
+FROM _duckanon_universe;
 COMMENT ON MACRO TABLE anon.quasi_identifier IS
     'Whether a column set picks people out: unique rows in the table, and their largest share in the population.';

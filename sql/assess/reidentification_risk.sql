@@ -4,30 +4,39 @@
 --     journalist  does not know it: expected 1 / number of people in the population who share the values, estimated
 --                 from the class size when the table is a random sample of the population (Benedetti and Franconi 1998)
 --     marketer    wants as many as possible: only the average counts
---     maximum_risk, average_risk (over the rows), rows_at_risk and fraction_at_risk (risk above `threshold`)
+--     maximum_risk, average_risk (over the people), rows_at_risk (rows in classes whose risk is above `threshold`),
+--     people_at_risk (who have such a row) and fraction_at_risk, their share of the people
 --     population  number of people that the table is a sample of; NULL: the table is its own universe, and the
 --                 journalist is as well off as the prosecutor, who is the upper bound in any case
 --     nulls       'value': NULL is a value; 'drop': rows with a NULL in cols are left out
+--     person      name of the column that says whose row it is: a class then has as many members as different people,
+--                 and somebody with rows in several classes has the risk of the smallest. A row whose person is NULL
+--                 counts as nobody, and in a class without anybody the risk is 1. NULL: every row is a person
 -- The classes at risk: anon.small_classes, with the k that 1 / k does not exceed the threshold.
 -- test: tests/assess/reidentification_risk.test
 CREATE OR REPLACE MACRO anon.reidentification_risk(
-    tbl, cols, population := NULL, threshold := 0.2, nulls := 'value'
+    tbl, cols, population := NULL, threshold := 0.2, nulls := 'value', person := NULL
 ) AS TABLE
-WITH _sizes AS MATERIALIZED (                          -- all that matters: how many classes have which size
-    SELECT _duckanon_size AS size, count(*) AS classes
-    FROM anon._classes('anon.reidentification_risk',
-                       anon._checked_fraction('anon.reidentification_risk', 'threshold', threshold, tbl), cols, nulls)
-    GROUP BY size
+WITH _sizes AS MATERIALIZED (
+    FROM anon._risk_sizes('anon.reidentification_risk',
+                          anon._checked_fraction('anon.reidentification_risk', 'threshold', threshold, tbl), cols,
+                          nulls, person)
 ), _universe AS (
-    SELECT row_count / anon._checked_population('anon.reidentification_risk', population, row_count) AS sampled
-    FROM (SELECT coalesce(sum(size * classes), 0)::BIGINT AS row_count FROM _sizes)
+    SELECT everybody / anon._checked_people('anon.reidentification_risk', population, all_rows, everybody, person)
+               AS sampled
+    FROM (SELECT coalesce(sum(people), 0)::BIGINT AS everybody, coalesce(sum(row_count), 0)::BIGINT AS all_rows
+          FROM _sizes)
 ), _risks AS (
-    SELECT unnest(['prosecutor', 'journalist']) AS attacker, size * classes AS size_rows, false AS is_nobody,
-           unnest([1 / size, anon._expected_risk(size, sampled)]) AS risk
+    SELECT unnest(['prosecutor', 'journalist']) AS attacker, people AS size_rows, row_count, false AS is_nobody,
+           unnest([1 / greatest(class_size, 1), anon._expected_risk(greatest(class_size, 1), sampled)]) AS risk
     FROM _universe LEFT JOIN _sizes ON true
+), _rows_at_risk AS (
+    SELECT attacker, coalesce(sum(row_count) FILTER (risk > threshold), 0)::BIGINT AS class_rows
+    FROM _risks GROUP BY attacker
 )
-SELECT * EXCLUDE (rows_without_candidate)
-FROM anon._attackers('_risks', threshold)
+SELECT attacker, maximum_risk, average_risk, class_rows AS rows_at_risk, fraction_at_risk,
+       attackers.rows_at_risk AS people_at_risk
+FROM anon._attackers('_risks', threshold) AS attackers LEFT JOIN _rows_at_risk USING (attacker)
 ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker) ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.reidentification_risk IS
     'Prosecutor, journalist and marketer risk: the largest, the average, and the rows above a threshold.';

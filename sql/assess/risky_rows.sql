@@ -1,17 +1,27 @@
--- anon.risky_rows: the rows that break k-anonymity, whole, with the size of their class in `class_size`.
---     nulls  'value': NULL is a value; 'drop': rows with a NULL in cols are not looked at
+-- anon.risky_rows: the rows that break k-anonymity, whole, with the size of their class in `class_size`. A table that
+-- has a column of this name is refused: nobody could tell the two apart.
+--     nulls   'value': NULL is a value; 'drop': rows with a NULL in cols are not looked at
+--     person  name of the column that says whose row it is: sizes then count different people, and a row whose person
+--             is NULL counts as nobody. NULL: every row is a person
 -- The few small classes are joined to the table by one key: structs compare NULL with NULL as equal.
 -- test: tests/assess/risky_rows.test
-CREATE OR REPLACE MACRO anon.risky_rows(tbl, cols, k, nulls := 'value') AS TABLE
-WITH _duckanon_small AS (
-    SELECT row(UNPACK(COLUMNS(cols))) AS _duckanon_key, class_size
-    FROM (SELECT COLUMNS(cols), _duckanon_size AS class_size
-          FROM anon._classes('anon.risky_rows', anon._checked_whole('anon.risky_rows', 'k', k, 2, tbl), cols, nulls)
-          WHERE _duckanon_size < k)
+CREATE OR REPLACE MACRO anon.risky_rows(tbl, cols, k, nulls := 'value', person := NULL) AS TABLE
+WITH _duckanon_names AS (
+    SELECT bool_and(CASE WHEN lower(column_name) IN ('class_size', '_duckanon_key', '_duckanon_size')
+                              THEN error('anon.risky_rows: the table must not have a column that is called like one of '
+                                         || 'the check''s own; got ' || column_name
+                                         || ', which must be renamed first.')
+                         ELSE true END) AS are_apart
+    FROM anon._columns(tbl)
+), _duckanon_small AS (
+    SELECT row(UNPACK(COLUMNS(cols))) AS _duckanon_key, _duckanon_size
+    FROM anon._classes('anon.risky_rows', anon._checked_whole('anon.risky_rows', 'k', k, 2, tbl), cols, nulls,
+                       person := person)
+    WHERE _duckanon_size < k AND (SELECT are_apart FROM _duckanon_names)
 ), _duckanon_keyed AS (
     SELECT *, row(UNPACK(COLUMNS(cols))) AS _duckanon_key FROM query_table(anon._checked('anon.risky_rows', tbl, cols))
 )
-SELECT _duckanon_keyed.* EXCLUDE (_duckanon_key), _duckanon_small.class_size
+SELECT _duckanon_keyed.* EXCLUDE (_duckanon_key), _duckanon_small._duckanon_size AS class_size
 FROM _duckanon_keyed JOIN _duckanon_small USING (_duckanon_key);
 COMMENT ON MACRO TABLE anon.risky_rows IS
     'The rows whose combination of values fewer than k rows share, with their class size.';

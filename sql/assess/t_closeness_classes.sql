@@ -1,13 +1,14 @@
 -- anon.t_closeness_classes: the distance of every class, the farthest first; with `t`, only the classes farther than t.
---     distance, nulls  as for anon.t_closeness
+--     distance, nulls, person  as for anon.t_closeness
 -- test: tests/assess/t_closeness_classes.test
 CREATE OR REPLACE MACRO anon.t_closeness_classes(
-    tbl, cols, sensitive, t := NULL, distance := 'auto', nulls := 'value'
+    tbl, cols, sensitive, t := NULL, distance := 'auto', nulls := 'value', person := NULL
 ) AS TABLE
 SELECT unnest(class), class_size, farness AS t
 FROM anon._closeness('anon.t_closeness_classes',
-                     anon._checked_fraction('anon.t_closeness_classes', 't', coalesce(t, 0), tbl),
-                     cols, sensitive, distance, nulls)
+                     anon._checked_fraction('anon.t_closeness_classes', 't', coalesce(t, 0),
+                         anon._checked_apart('anon.t_closeness_classes', cols, ['class_size', 't'], tbl)),
+                     cols, sensitive, distance, nulls, person := person)
 WHERE t IS NULL OR farness > t
 ORDER BY round(farness, 12) DESC NULLS LAST, class_size DESC NULLS LAST, class ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.t_closeness_classes IS

@@ -3,11 +3,19 @@
 -- look like identifiers, since which columns are released is settled before any value is read.
 --     caller  the function that the sentence begins with; NULL: Python will name it
 --     cols    the columns that are released in another form
+-- Which steps are read is known when the query is bound; the others leave no trace in the plan.
 CREATE OR REPLACE MACRO anon._refused_keep(caller, tbl, cols, keep, person) AS TABLE
 WITH _duckanon_named AS (
     SELECT unnest(TRY_CAST(keep AS VARCHAR[])) AS name
 ), _duckanon_known AS (
     SELECT place, column_name AS name FROM anon._columns(tbl)
+), _duckanon_not_asked AS (
+    SELECT NULL::VARCHAR AS column_name, NULL::VARCHAR AS category LIMIT 0
+), _duckanon_looked_at AS (
+    SELECT column_name, category FROM anon.direct_identifiers(tbl)
+), _duckanon_identifiers AS (
+    FROM query_table(CASE WHEN list_contains(TRY_CAST(keep AS VARCHAR[]), '*') THEN '_duckanon_looked_at'
+                          ELSE '_duckanon_not_asked' END)
 ), _duckanon_problems AS (
     SELECT 1 AS rank, 0 AS place, 'keep must name columns of the table; got "' || name || '".' AS sentence
     FROM _duckanon_named
@@ -18,8 +26,7 @@ WITH _duckanon_named AS (
     UNION ALL
     SELECT 3, place, 'column "' || name || '" looks like an identifier by its values (' || category
                      || '); name the columns to keep one by one.'
-    FROM _duckanon_known JOIN anon.direct_identifiers(tbl) ON name = column_name
-    WHERE list_contains(TRY_CAST(keep AS VARCHAR[]), '*') AND NOT anon._is_among(name, keep)
-      AND anon._is_kept(name, cols, keep, person)
+    FROM _duckanon_known JOIN _duckanon_identifiers ON name = column_name
+    WHERE NOT anon._is_among(name, keep) AND anon._is_kept(name, cols, keep, person)
 )
 SELECT coalesce(caller || ': ', '') || arg_min(sentence, (rank, place)) AS sentence FROM _duckanon_problems;

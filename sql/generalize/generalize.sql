@@ -58,12 +58,14 @@ WITH _duckanon_plan AS MATERIALIZED (
           FROM anon._kept_pairs('anon.generalize', tbl, cols, '_duckanon_plan', keep, person)
           WHERE values_within < 0.9 * values_shuffled
             AND NOT anon._is_among(kept_column, anon._with_column(coalesce(narrowing, []), person)))
-    WHERE keep IS NOT NULL
+), _duckanon_nothing_kept AS (
+    SELECT NULL::VARCHAR AS sentence
 ), _duckanon_promise AS MATERIALIZED (
     SELECT anon._kept_promise(any_value(least), max_suppressed_fraction, sum(class_rows),
                               coalesce(sum(class_rows) FILTER (people < least), 0)) AS least_people
     FROM _duckanon_sizes, _duckanon_least
-    WHERE anon._unless((SELECT sentence FROM _duckanon_narrowed))
+    WHERE anon._unless((SELECT sentence FROM query_table(CASE WHEN keep IS NULL THEN '_duckanon_nothing_kept'
+                                                              ELSE '_duckanon_narrowed' END)))
 )
 SELECT unnest(_duckanon_class), * EXCLUDE (_duckanon_class, _duckanon_person)
 FROM _duckanon_coarse

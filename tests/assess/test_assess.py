@@ -81,6 +81,8 @@ def test_class_counts(shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols
         "rows": sum(sizes),
         "singletons": sizes.count(1),
         **{f"rows_under_{k}": sum(size for size in sizes if size < k) for k in (2, 3, 5, 10, 20)},
+        "people": sum(sizes),
+        "linked_k": min(sizes),
     }
 
 
@@ -124,6 +126,7 @@ def test_quasi_identifier(
             "population_anonymity": max(people / product, 1),
             "smallest_class": min(sizes),
             "average_class": sum(sizes) / len(sizes),
+            "people": sum(sizes),
         }
     )
 
@@ -244,6 +247,7 @@ def test_reidentification_risk(
         "average_risk": len(sizes) / sum(sizes),
         "rows_at_risk": at_risk,
         "fraction_at_risk": at_risk / sum(sizes),
+        "people_at_risk": at_risk,
     }
     assert prosecutor == {"attacker": "prosecutor", **pytest.approx(expected).expected}
     assert journalist == {"attacker": "journalist", **pytest.approx(expected).expected}

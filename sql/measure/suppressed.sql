@@ -1,0 +1,66 @@
+-- anon.suppressed: who is gone in a generalized release: the rows of the original that are not in it, by the size of
+-- the class that they had in the original. Rare people go first: a release that loses only small classes says less
+-- about them, not about everybody.
+--     class_size  the size of their class in the original (rows, or different people with `person`); NULL in the last
+--                 line, see below
+--     classes     classes of this size that no released row holds, so that all their rows are gone
+--     "rows"      their rows
+--     people      people all of whose rows are gone for sure, each at the smallest of their classes; without `person`
+--                 the rows
+--     share       "rows" as a share of the original's rows
+--     original, released, hierarchies  as in anon.containment_candidates
+--     person      name of the original's column that says whose row it is; a row whose person is NULL counts as nobody.
+--                 NULL: every row is a person
+-- A released label says which values it holds, not which rows: a class of the original is gone for sure where no
+-- released row holds its values in all columns. Where one does, it may be that row or another one, so the rows that are
+-- missing beyond that, by the difference of the two tables' row counts, cannot be given to a class. They are the last
+-- line, with class_size and classes NULL, and people NULL with `person`; it is there only if there are such rows. The
+-- sum of "rows" is how many rows fewer the release has. Released rows that were added to the original's would hide
+-- others that are gone.
+-- test: tests/measure/suppressed.test
+CREATE OR REPLACE MACRO anon.suppressed(original, released, cols, hierarchies := NULL, person := NULL) AS TABLE
+WITH _duckanon_of_rows AS (
+    SELECT COLUMNS(cols), NULL::UBIGINT AS _duckanon_person
+    FROM query_table(anon._checked_suppression(original, released, cols, person))
+), _duckanon_of_people AS (
+    SELECT COLUMNS(cols), CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS _duckanon_person
+    FROM query_table(anon._checked_suppression(original, released, cols, person))
+), _duckanon_subjects AS MATERIALIZED (
+    FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_of_rows' ELSE '_duckanon_of_people' END)
+), _duckanon_held AS MATERIALIZED (
+    FROM anon._with_candidates('anon.suppressed', '_duckanon_subjects', released, cols, hierarchies)
+), _duckanon_members AS (                              -- equal rows have equal candidates: a class is held or it is not
+    SELECT COLUMNS(cols), _duckanon_person, count(*) AS _duckanon_rows, any_value(candidates) AS _duckanon_value
+    FROM _duckanon_held GROUP BY ALL
+), _duckanon_sized AS MATERIALIZED (
+    SELECT COLUMNS(cols), sum(_duckanon_rows)::BIGINT AS _duckanon_rows,
+           CASE WHEN person IS NULL THEN sum(_duckanon_rows)::BIGINT ELSE count(_duckanon_person) END AS _duckanon_size,
+           any_value(_duckanon_value) = 0 AS _duckanon_value, list(_duckanon_person) AS _duckanon_person
+    FROM _duckanon_members GROUP BY ALL
+), _duckanon_persons AS (
+    SELECT min(class_size) AS class_size
+    FROM (SELECT unnest(_duckanon_person) AS member, _duckanon_size AS class_size, _duckanon_value AS is_gone
+          FROM _duckanon_sized WHERE person IS NOT NULL)
+    WHERE member IS NOT NULL GROUP BY member HAVING bool_and(is_gone)
+), _duckanon_counted AS MATERIALIZED (
+    SELECT class_size, sum(classes)::BIGINT AS classes, sum(row_count)::BIGINT AS row_count,
+           CASE WHEN person IS NULL THEN sum(row_count) ELSE sum(people) END::BIGINT AS people
+    FROM (SELECT _duckanon_size AS class_size, count(*) AS classes, sum(_duckanon_rows) AS row_count, 0 AS people
+          FROM _duckanon_sized WHERE _duckanon_value GROUP BY _duckanon_size
+          UNION ALL
+          SELECT class_size, 0, 0, count(*) FROM _duckanon_persons GROUP BY class_size)
+    GROUP BY class_size
+), _duckanon_totals AS (
+    SELECT original_rows, original_rows - released_rows - gone_rows AS missing_rows
+    FROM (SELECT count(*) AS original_rows FROM _duckanon_subjects),
+         (SELECT count(*) AS released_rows FROM query_table(released)),
+         (SELECT coalesce(sum(row_count), 0) AS gone_rows FROM _duckanon_counted)
+)
+SELECT class_size, classes, row_count AS "rows", people, row_count / original_rows AS share
+FROM (SELECT class_size, classes, row_count, people FROM _duckanon_counted
+      UNION ALL
+      SELECT NULL, NULL, missing_rows::BIGINT, CASE WHEN person IS NULL THEN missing_rows END::BIGINT
+      FROM _duckanon_totals WHERE missing_rows > 0), _duckanon_totals
+ORDER BY class_size ASC NULLS LAST;
+COMMENT ON MACRO TABLE anon.suppressed IS
+    'The rows and people of the original that are gone in a generalized release, by the size of their class.';
