@@ -14,9 +14,11 @@ from duckanon.common.codes import encode
 from duckanon.common.reports import report
 from duckanon.matrix.aligned import aligned, encoded
 from duckanon.matrix.pairs import kind_of, numbers_of, plain
-from duckanon.measure.attacks import inference, matching, singling_out
+from duckanon.measure.attacks import inference, matching, singling_cells, singling_out
+from duckanon.measure.coarse.tables import Judged, MeaningRows, judged, linked, matrices
 from duckanon.measure.declared import PRIVACY_TEST
 from duckanon.privacy import prediction, reference_test
+from duckanon.privacy.cells import ReleasedCells
 
 Tell = Callable[[float], None]
 
@@ -28,6 +30,7 @@ def prediction_risk(
     original: pa.Table,
     released: pa.Table | None,
     *,
+    meanings: MeaningRows,
     k: int,
     sample: int | None,
     log: list[str] | None,
@@ -36,13 +39,13 @@ def prediction_risk(
 ) -> pa.Table:
     """Return the originals looked at, each with its distance, ambiguity and uncertainties."""
     random = generator(seed)
-    original, released, _ = aligned(original, released)
-    tables = encoded(original, released, [], log)
-    rows = tables.original
+    read = judged(original, released, meanings)
+    coded = matrices(read, log)
+    tables, rows = coded.values, coded.values.original
     looked_at = np.arange(len(rows))
     if sample is not None:
         looked_at = np.sort(random.permutation(len(rows))[:sample])
-    measures = prediction.measures(rows[looked_at], tables.released, k, tell=tell)
+    measures = prediction.measures(rows[looked_at], tables.released, k, tell=tell, variances=coded.variances)
     table = original.take(pa.array(looked_at))
     for name in ("distance", "ambiguity", "uncertainty"):
         table = table.append_column(f"_duckanon_{name}", pa.array(getattr(measures, name)))
@@ -58,6 +61,7 @@ def privacy_test(
     reference: pa.Table | None,
     holdout: pa.Table | None,
     *,
+    meanings: MeaningRows,
     k: int,
     sample: int | None,
     log: list[str] | None,
@@ -66,18 +70,31 @@ def privacy_test(
 ) -> pa.Table:
     """Test a release against a sample of other people."""
     random = generator(seed)
-    tables = encoded(*aligned(original, released, reference=reference, holdout=holdout), log)
-    tests = reference_test.privacy_tests(
-        tables.original,
-        tables.released,
+    read = judged(original, released, meanings, reference=reference, holdout=holdout)
+    looked_at = max(20, min(read.original.num_rows, _SAMPLED)) if sample is None else sample
+    return privacy_report(privacy_tests(read, log, random, k=k, sample=looked_at, tell=tell))
+
+
+def privacy_tests(
+    read: Judged, log: list[str] | None, random: np.random.Generator, **options: Any
+) -> list[reference_test.PrivacyTest]:
+    """Test a release that was read, against the first of the other tables, and with the second as holdout."""
+    coded = matrices(read, log)
+    reference, holdout = (*coded.values.others, None)[:2]
+    cells = None
+    if coded.variances is not None:
+        others = None if read.others[0] is None else read.plain(read.others[0])
+        columns = [column.cells for column in read.columns]
+        cells = ReleasedCells(coded.variances, columns, read.plain(read.original), others)
+    return reference_test.privacy_tests(
+        coded.values.original,
+        coded.values.released,
         random,
-        reference=tables.others[0],
-        holdout=tables.others[1],
-        k=k,
-        sample=max(20, min(len(tables.original), _SAMPLED)) if sample is None else sample,
-        tell=tell,
+        reference=reference,
+        holdout=holdout,
+        cells=cells,
+        **options,
     )
-    return privacy_report(tests)
 
 
 def privacy_report(tests: list[reference_test.PrivacyTest]) -> pa.Table:
@@ -108,6 +125,7 @@ def linkage_risk(
     released: pa.Table | None,
     control: pa.Table | None,
     *,
+    meanings: MeaningRows,
     known_cols: list[str],
     secret_cols: list[str],
     attacks: int,
@@ -117,9 +135,8 @@ def linkage_risk(
 ) -> pa.Table:
     """Guess secret columns from known ones by way of the release."""
     random = generator(seed)
-    tables = encoded(*aligned(original, released, control=control), log)
-    names = tables.encoding.schema.names
-    groups = {name.lower(): (name, group) for name, group in zip(names, tables.encoding.groups, strict=True)}
+    read = judged(original, released, meanings, control=control)
+    tables, groups = linked(read, secret_cols, log, random)
     apart = tables.others[0]
     return inference.linkage_risk(
         _drawn(tables.original, attacks, random),
@@ -136,13 +153,24 @@ def singling_out_risk(
     released: pa.Table | None,
     control: pa.Table | None,
     *,
+    meanings: MeaningRows,
     attacks: int,
     predicate_columns: int,
     seed: int | None,
 ) -> pa.Table:
     """Single out people by predicates made from the release."""
     random = generator(seed)
-    original, released, others = aligned(original, released, control=control)
+    read = judged(original, released, meanings, control=control)
+    if read.coarse:
+        return singling_cells.singling_out_risk(
+            read.plain(read.original),
+            [column.cells for column in read.columns],
+            None if control is None else read.plain(read.others[0]),
+            random,
+            attacks=attacks,
+            columns=predicate_columns,
+        )
+    original, released, others = read.original, read.released, read.others
     is_ordered = np.array([kind_of(kind) in ("number", "time") for kind in original.schema.types])
     rows, release, apart = _plain_numbers([original, released, *others], is_ordered)
     return singling_out.singling_out_risk(

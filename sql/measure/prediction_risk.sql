@@ -7,12 +7,17 @@
 --     column_uncertainty   the same by column
 --     sample       look at this many originals, drawn at random; NULL: all
 --     log          the columns to take logarithms of; NULL: those that are positive and heavily skewed; []: none
+--     hierarchies  of a coarse release: MAP {'education': 'education_hierarchy'}, as in anon.generalization_loss
 -- Distances are exact. A missing value is a category of its own, and differs from every other.
+-- A row of a coarse release (labels, intervals, ancestors) is known up to its cells: it stands for a value drawn from
+-- what they hold, all equally likely (anon.utility). Its distance is the root of the mean squared one, which is 0 only
+-- where the cells hold nothing else, and the plain distance where they are values; rows of the same cells are equally
+-- near, so that a class of k has an ambiguity of 1; the uncertainty counts the variance within the cells too.
 --     (Thesis, Section 3.1)
 -- test: tests/measure/prediction_risk.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.prediction_risk(
-    original, released, cols, k := 5, sample := NULL, log := NULL, seed := NULL
+    original, released, cols, k := 5, sample := NULL, hierarchies := NULL, log := NULL, seed := NULL
 ) AS TABLE
 SELECT record, distance, ambiguity, uncertainty,
        map(list_transform(_duckanon_names, lambda prefixed: prefixed[len('_duckanon_u ') + 1:]), _duckanon_by_column)
@@ -29,7 +34,9 @@ FROM (SELECT struct_pack(*COLUMNS(cols)) AS record, _duckanon_distance AS distan
                    unnest(anon._released(_py._duckanon_released, alias(COLUMNS(_duckanon_uncertainties.*))).f)
             FROM (SELECT _anon_prediction_risk(anon._pack('anon.prediction_risk', original, cols, seed),
                                                anon._pack('anon.prediction_risk', released, cols, NULL),
-                                               {'k': k, 'sample': sample, 'log': log, 'seed': seed})
+                                               {'meanings': anon._label_meanings('anon.prediction_risk', original,
+                                                                                 released, cols, hierarchies),
+                                                'k': k, 'sample': sample, 'log': log, 'seed': seed})
                          AS _duckanon_released LIMIT 1) AS _py
                  LEFT JOIN (SELECT COLUMNS(cols) FROM query_table(original) LIMIT 0) AS _duckanon_original ON true
                  LEFT JOIN (SELECT COLUMNS('(.*)') AS '_duckanon_u \1'
