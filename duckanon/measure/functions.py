@@ -48,10 +48,10 @@ def prediction_risk(
     measures = prediction.measures(rows[looked_at], tables.released, k, tell=tell, variances=coded.variances)
     table = original.take(pa.array(looked_at))
     for name in ("distance", "ambiguity", "uncertainty"):
-        table = table.append_column(f"_duckanon_{name}", pa.array(getattr(measures, name)))
+        table = table.append_column(f" {name}", pa.array(getattr(measures, name)))
     for name, group in zip(original.column_names, tables.encoding.groups, strict=True):
         by_column = measures.column_uncertainty[:, group].mean(axis=1)
-        table = table.append_column(f"_duckanon_u {name}", pa.array(by_column))
+        table = table.append_column(f" uncertainty of {name}", pa.array(by_column))
     return table
 
 

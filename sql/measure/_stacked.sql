@@ -1,7 +1,7 @@
 -- anon._stacked: the chosen columns of several tables below each other; `_duckanon_release` says which table a row is
--- from. Each table has a column of its own, in which its rows are structs: the same column may hold numbers in one table,
--- labels or intervals in another. An unknown number of tables is read by a UNION ALL that is put together for query()
--- when the call is bound.
+-- from. Each table has a column of its own, in which its rows are structs: the same column may hold numbers in one
+-- table, labels or intervals in another. An unknown number of tables is read by a UNION ALL that is put together for
+-- query() when the call is bound.
 --     releases  a MAP or STRUCT from names to tables: MAP {'swapped': 'svd', 'clusters': 'pica'}
 CREATE OR REPLACE MACRO anon._stacked(caller, releases, cols) AS TABLE
 FROM query(

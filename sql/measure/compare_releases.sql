@@ -13,8 +13,8 @@
 --     max_rows   a table of more rows is compared by this many, drawn at random
 --     hierarchies   of coarse releases: MAP {'education': 'education_hierarchy'}, as in anon.generalization_loss
 --     log        as in anon.prediction_risk
--- Releases of all families stand side by side: new records, and coarse releases (labels, intervals, ancestors), which are
--- read as in anon.privacy_test and anon.utility.
+-- Releases of all families stand side by side: new records, and coarse releases (labels, intervals, ancestors), which
+-- are read as in anon.privacy_test and anon.utility.
 -- test: tests/measure/compare_releases.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.compare_releases(

@@ -4,6 +4,7 @@
 -- may be in any cell 'other'.
 --     original, released, hierarchies  as in anon.generalization_loss; a released cell may also be an interval
 --                                      STRUCT(lo, hi), as anon.boxes makes them, whose ends belong to it
+-- A column `candidates` that the original has already is replaced.
 -- What is compared are different values, labels and classes: where no value has two labels it is a join on the labels;
 -- where they overlap (boxes) values are cut into buckets, and the classes of a label in its buckets are bit strings.
 -- test: tests/measure/containment_candidates.test
@@ -27,14 +28,13 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
     FROM anon._containment('_duckanon_original_lists', '_duckanon_rules', '_duckanon_parts', '_duckanon_classes')
 ), _duckanon_counts AS MATERIALIZED (
     FROM anon._candidate_counts('_duckanon_found', '_duckanon_classes')
-), _duckanon_rows AS (
-    SELECT *, [UNPACK(anon._cell_text(COLUMNS(cols)))] AS _duckanon_cells,
-           [UNPACK(lower(alias(COLUMNS(cols))))] AS _duckanon_names
+), _duckanon_rows AS (                                -- the columns as one, beside which every name is free
+    SELECT struct_pack(*COLUMNS(lambda column_name: lower(column_name) <> 'candidates')) AS record,
+           [UNPACK(anon._cell_text(COLUMNS(cols)))] AS row_cells, [UNPACK(lower(alias(COLUMNS(cols))))] AS row_names
     FROM query_table(anon._checked_table('anon.containment_candidates', 'original', original,
                                          anon._checked('anon.containment_candidates', original, cols)))
 )
-SELECT _duckanon_rows.* EXCLUDE (_duckanon_cells, _duckanon_names), _duckanon_counts.candidates
-FROM _duckanon_rows
-JOIN _duckanon_counts ON _duckanon_counts.cells = anon._in_order(_duckanon_cells, _duckanon_names, cols);
+SELECT unnest(record), candidates
+FROM _duckanon_rows JOIN _duckanon_counts ON cells = anon._in_order(row_cells, row_names, cols);
 COMMENT ON MACRO TABLE anon.containment_candidates IS
     'The original, with how many rows of a generalized release may be each record: their cells hold its values.';

@@ -1,6 +1,6 @@
--- anon.require: the rows of anon.verdict where every promise is kept; otherwise an error that names the broken ones with
--- what was measured and what is allowed, so that a job stops by itself: CREATE TABLE checked AS FROM anon.require(...).
--- It stops whatever is selected: also SELECT count(*) FROM anon.require(...).
+-- anon.require: the rows of anon.verdict where every promise is kept; otherwise an error that names the broken ones
+-- with what was measured and what is allowed, so that a job stops by itself: CREATE TABLE checked AS FROM
+-- anon.require(...). It stops whatever is selected: also SELECT count(*) FROM anon.require(...).
 --     All arguments are those of anon.verdict.
 -- test: tests/measure/require.test
 -- needs: python

@@ -10,8 +10,9 @@
 --     hierarchies  of a coarse release: MAP {'education': 'education_hierarchy'}, as in anon.generalization_loss
 --     seed         makes the draw of a coarse release repeatable
 -- A coarse release (labels, intervals, ancestors) is what an analyst makes of it: in place of every cell a value drawn
--- from what it holds, all equally likely: numbers between the ends (of '<25' and '*' the original's extremes, as nothing
--- else is known), whole where the original's are, else with as many decimals; categories without regard to their shares.
+-- from what it holds, all equally likely. Numbers are drawn between the ends, whole where the original's are, else with
+-- as many decimals; '<25' and '*' end at the original's extremes, which an analyst would have to guess. Categories are
+-- drawn without regard to their shares, which a release of labels does not tell.
 --     (Thesis, Section 4.2.1)
 -- test: tests/measure/utility.test
 -- needs: python
