@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from duckanon.common.arguments import ColumnNames, Whole, checked, generator
+from duckanon.common.arrays import Ints
 from duckanon.common.codes import encode
 from duckanon.common.reports import report
 from duckanon.matrix.aligned import aligned, encoded
@@ -138,14 +139,32 @@ def linkage_risk(
     read = judged(original, released, meanings, control=control)
     tables, groups = linked(read, secret_cols, log, random)
     apart = tables.others[0]
+    attacked = _drawn(len(tables.original), attacks, random)
+    attacked_apart = None if apart is None else _drawn(len(apart), attacks, random)
     return inference.linkage_risk(
-        _drawn(tables.original, attacks, random),
+        tables.original[attacked],
         tables.released,
-        None if apart is None else _drawn(apart, attacks, random),
+        None if apart is None else apart[attacked_apart],
         [groups[name.lower()][1] for name in known_cols],
         dict(groups[name.lower()] for name in secret_cols),
         tolerance=tolerance,
+        cells=_known_cells(read, known_cols, attacked, attacked_apart) if read.coarse else None,
     )
+
+
+def _known_cells(
+    read: Judged, known_cols: list[str], attacked: Ints, attacked_apart: Ints | None
+) -> inference.KnownCells:
+    """Take the people who are attacked in the numbers of the known columns' cells."""
+    columns = {column.name.lower(): column for column in read.columns}
+    known = [columns[name.lower()] for name in known_cols]
+    people = np.column_stack([column.original[attacked] for column in known])
+    apart = None
+    if read.others[0] is not None:
+        apart = np.column_stack([column.numbers(read.others[0].column(column.name)) for column in known])
+        apart = apart[attacked_apart]
+    cells = {place: column.cells for place, column in enumerate(known) if column.name in read.coarse}
+    return inference.KnownCells(cells, people, apart)
 
 
 def singling_out_risk(
@@ -204,5 +223,6 @@ def _plain_numbers(tables: list[pa.Table | None], is_ordered: NDArray[np.bool_])
     return [None if table is None else next(left) for table in tables]
 
 
-def _drawn(rows: NDArray[Any], count: int, random: np.random.Generator) -> NDArray[Any]:
-    return rows if len(rows) <= count else rows[np.sort(random.permutation(len(rows))[:count])]
+def _drawn(rows: int, count: int, random: np.random.Generator) -> Ints:
+    """Draw rows, by index; all where there are no more."""
+    return np.arange(rows) if rows <= count else np.sort(random.permutation(rows)[:count])

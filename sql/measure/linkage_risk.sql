@@ -9,9 +9,9 @@
 --     risk           (success - control_success) / (1 - control_success)
 --     risk_lower, risk_upper   its 95 % interval
 --     attacks        how many records are attacked at most, drawn at random
---     hierarchies    of a coarse release, as in anon.generalization_loss: the nearest row is then the one whose cells
---                    hold the known values most narrowly (the distance of anon.prediction_risk), and its secret is
---                    drawn from its cell
+--     hierarchies    of a coarse release, as in anon.generalization_loss: the attacker looks among the rows whose cells
+--                    hold what is known (among all where there is none), takes the nearest by the distance of
+--                    anon.prediction_risk, and draws the secret from its cell
 --     log            as in anon.prediction_risk
 --     (Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022)
 -- test: tests/measure/linkage_risk.test
