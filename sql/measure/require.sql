@@ -16,11 +16,11 @@ WITH _duckanon_verdict AS MATERIALIZED (
 ), _duckanon_decision AS MATERIALIZED (                -- a column of the filter below, so that it is always computed
     SELECT CASE WHEN bool_and(coalesce(pass, false)) THEN true
                 ELSE error('anon.require: the release breaks what was promised: '
-                           || string_agg(format('{} is {}, {} {}', promise,
-                                                coalesce(CAST(round(measured, 4) AS VARCHAR), 'not known'),
+                           || string_agg(format('{} is {} and must be {} {}', promise,
+                                                coalesce(anon._short_number(measured), 'not known'),
                                                 CASE WHEN promise = 'k' THEN 'at least' ELSE 'at most' END,
-                                                round("limit", 4)), '; ') FILTER (NOT coalesce(pass, false))
-                           || ' is allowed.') END AS is_kept
+                                                anon._short_number("limit")), '; ') FILTER (NOT coalesce(pass, false))
+                           || '.') END AS is_kept
     FROM _duckanon_verdict
 )
 SELECT promise, measured, "limit", pass FROM _duckanon_verdict WHERE (SELECT is_kept FROM _duckanon_decision);

@@ -11,11 +11,15 @@ CREATE OR REPLACE MACRO anon.verdict(
     original, released, cols, reference := NULL, holdout := NULL, k := NULL, max_correlation_difference := NULL,
     max_detectability_auc := NULL, hierarchies := NULL, log := NULL, seed := NULL
 ) AS TABLE
+WITH _duckanon_verdict_classes AS (                    -- one column, so that no name of the release is in the way
+    SELECT struct_pack(*COLUMNS(cols)) AS class FROM query_table(released)
+)
 SELECT measure AS promise, coalesce(shift_bound, value) AS measured, "limit", pass
 FROM anon.privacy_test(original, released, cols, reference := reference, holdout := holdout, hierarchies := hierarchies,
                        log := log, seed := seed)
 UNION ALL
-SELECT 'k', classes.k, k, classes.k >= k FROM anon.k_anonymity(released, cols) AS classes WHERE k IS NOT NULL
+SELECT 'k', classes.k, k, classes.k >= k
+FROM anon.k_anonymity('_duckanon_verdict_classes', ['class']) AS classes WHERE k IS NOT NULL
 UNION ALL
 SELECT 'correlation', any_value(median_difference), max_correlation_difference,
        coalesce(any_value(median_difference) <= max_correlation_difference, false)
