@@ -194,7 +194,8 @@ def _cells(
     decimals: int | None,
 ) -> CellColumn:
     starts = np.concatenate([[0], np.cumsum([len(listed) for listed in members])]).astype(np.int64)
-    listed = np.array([value for part in members for value in part], np.float64)
+    # Sorted, since meanings come in any order, and a seed promises the same draw.
+    listed = np.array([value for part in members for value in sorted(part)], np.float64)
     return CellColumn(codes, low, high, starts, listed, limits, step, decimals)
 
 

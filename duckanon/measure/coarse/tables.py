@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from duckanon.common.arrays import Floats, Matrix
 from duckanon.matrix.aligned import Measured, aligned, both_there, encoded
+from duckanon.matrix.pairs import plain
 from duckanon.measure.coarse.columns import ReadColumn, is_coarse, read_column
 from duckanon.measure.queries.labels import Meanings, is_text, meanings_of
 
@@ -94,6 +95,9 @@ def judged(
         for name in original.column_names
         if is_coarse(original.schema.field(name).type, released.schema.field(name).type, labels[name])
     }
+    for name in original.column_names:
+        if name not in coarse:
+            _refuse_unknown_labels(name, original.column(name), released.column(name))
     values = released
     for name in coarse:  # read already: as far as kinds are compared, it is like the original
         values = values.set_column(
@@ -202,6 +206,18 @@ def _standing_in(tables: Judged) -> pa.Table:
         repeated = value.take(pa.array(np.zeros(table.num_rows, np.int64)))
         table = table.set_column(table.column_names.index(name), name, pa.chunked_array([repeated]))
     return table
+
+
+def _refuse_unknown_labels(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray) -> None:
+    """Refuse texts of which none is a value: ancestors whose hierarchy was not named would seem far from everybody."""
+    if not (is_text(original.type) and is_text(released.type)):
+        return
+    first, second = (pc.unique(plain(column).drop_null()) for column in (original, released))
+    if len(second) and not pc.any(pc.is_in(second, value_set=first)).as_py():
+        raise ValueError(
+            f'column "{name}" of the release has no value of the original but labels such as {second[0]}, which are '
+            "not understood; name their hierarchy in hierarchies."
+        )
 
 
 def _is_zoned(kind: pa.DataType) -> bool:
