@@ -9,6 +9,8 @@ CREATE OR REPLACE MACRO anon.require(
     max_detectability_auc := NULL, hierarchies := NULL, log := NULL, seed := NULL
 ) AS TABLE
 WITH _duckanon_verdict AS MATERIALIZED (
+    SELECT *, list_position(['distance', 'ambiguity', 'uncertainty', 'exact_copies', 'unique_copies', 'near_copies',
+                             'membership', 'k', 'correlation', 'detectability'], promise) AS place
     FROM anon.verdict(original, released, cols, reference := reference, holdout := holdout, k := k,
                       max_correlation_difference := max_correlation_difference,
                       max_detectability_auc := max_detectability_auc, hierarchies := hierarchies, log := log,
@@ -19,10 +21,12 @@ WITH _duckanon_verdict AS MATERIALIZED (
                            || string_agg(format('{} is {} and must be {} {}', promise,
                                                 coalesce(anon._short_number(measured), 'not known'),
                                                 CASE WHEN promise = 'k' THEN 'at least' ELSE 'at most' END,
-                                                anon._short_number("limit")), '; ') FILTER (NOT coalesce(pass, false))
+                                                anon._short_number("limit")), '; ' ORDER BY place ASC NULLS LAST)
+                              FILTER (NOT coalesce(pass, false))
                            || '.') END AS is_kept
     FROM _duckanon_verdict
 )
-SELECT promise, measured, "limit", pass FROM _duckanon_verdict WHERE (SELECT is_kept FROM _duckanon_decision);
+SELECT promise, measured, "limit", pass FROM _duckanon_verdict WHERE (SELECT is_kept FROM _duckanon_decision)
+ORDER BY place ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.require IS
     'The rows of anon.verdict, or an error that names the broken promises, so that a job stops by itself.';
