@@ -26,6 +26,8 @@ FROM anon.singling_out_risk('members', 'shuffled', ['sex', 'age', 'bmi', 'glucos
 CREATE OR REPLACE TABLE coarse AS FROM anon.generalize('members', ['sex', 'age', 'occupation'], k := 10, keep := ['patient_id']);
 SELECT candidates, count(*) AS people FROM anon.containment_candidates('members', 'coarse', ['sex', 'age', 'occupation'])
 GROUP BY candidates ORDER BY candidates LIMIT 5;
+-- the same judge as for new records; a job would stop here if a promise were broken
+FROM anon.require('members', 'coarse', ['sex', 'age', 'occupation'], k := 10, seed := 1);
 
 -- an analyst
 SELECT DISTINCT statistic, median_difference FROM anon.utility('members', 'drawn', ['sex', 'age', 'bmi', 'glucose', 'occupation']);

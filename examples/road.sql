@@ -54,7 +54,7 @@ SELECT kind, measure, round(max(value) FILTER (release = 'swapped'), 3) AS swapp
        round(any_value(reference_value), 3) AS another_sample
 FROM compared GROUP BY kind, measure ORDER BY kind, measure;
 
--- 8. the decision, as a job would take it
+-- 8. the decision
 SELECT promise, round(measured, 3) AS measured, round("limit", 3) AS "limit", pass
 FROM anon.verdict('members', 'swapped', ['sex', 'age', 'bmi', 'glucose', 'smoker', 'occupation'], reference := 'others',
                   max_correlation_difference := 0.05, max_detectability_auc := 0.9);

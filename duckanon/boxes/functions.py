@@ -23,6 +23,7 @@ from duckanon.common.kinds import is_time
 from duckanon.common.labels import MICROSECONDS_PER_DAY
 from duckanon.common.people import person_index, person_numbers
 from duckanon.common.reports import report_rows
+from duckanon.privacy.narrowing import narrowed_pair
 
 HIGH = "_duckanon_hi "
 """What the column of upper ends is called on its way, before the column's own name; the lower ends have that name."""
@@ -42,18 +43,26 @@ def boxes(
     effort: str,
     seconds: float | None,
     person: str | None,
+    keeps_person: bool,
+    narrowing: Sequence[str] | None,
+    refused: str | None,
 ) -> pa.Table:
     """Put the records of a table into boxes (`duckanon.boxes.make`) and return it with intervals, in a random order."""
+    if refused:
+        raise ValueError(refused)
     names = _own_names(table, cols)
-    people = None
+    people, allowed = None, {name.lower() for name in narrowing or []}
     if person is not None:
         index = person_index(person, table.column_names, names)
-        people, table = person_numbers(table.column(index)), table.remove_column(index)
+        people = person_numbers(table.column(index))
+        allowed.add(person.lower())
+        table = table if keeps_person else table.remove_column(index)
     for name in table.column_names:
         if name.lower() == "box" or name.lower().startswith("_duckanon_"):
             raise ValueError(f'the table has a column "{name}", a name that is needed for the boxes; rename it first.')
     made = _made(table, names, k, statistics, l, epsilon, effort, seconds, people)
     lower, upper = made.intervals(box)
+    _refuse_narrowing(table, names, made.box, lower, upper, allowed)
     order = generator(None).permutation(table.num_rows)
     shuffled = table.take(pa.array(order))
     number = made.box[order]
@@ -62,6 +71,27 @@ def boxes(
         shuffled = shuffled.set_column(shuffled.column_names.index(name), name, low.take(pa.array(number)))
         shuffled = shuffled.append_column(HIGH + name, high.take(pa.array(number)))
     return shuffled.append_column("_duckanon_box", pa.array(number + 1))
+
+
+def _refuse_narrowing(
+    table: pa.Table, names: Sequence[str], box: Ints, lower: Floats, upper: Floats, allowed: set[str]
+) -> None:
+    """Refuse a kept column that narrows down what the intervals say, unless that is allowed."""
+    kept = {
+        name: table.column(name) for name in table.column_names if name not in names and name.lower() not in allowed
+    }
+    if not kept:
+        return
+    ends = np.stack([lower, upper], axis=2)
+    labels = {
+        name: np.unique(ends[:, index], axis=0, return_inverse=True)[1].reshape(-1)[box]
+        for index, name in enumerate(names)
+    }
+    pair = narrowed_pair({name: table.column(name) for name in names}, labels, kept, box, generator(None))
+    if pair is not None:
+        raise ValueError(
+            f'the column "{pair[0]}" in keep narrows down "{pair[1]}"; leave it out, or name it in narrowing.'
+        )
 
 
 def optimal_uncertainty(

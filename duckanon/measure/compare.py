@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 from duckanon.common.arguments import Whole, checked, generator
 from duckanon.common.reports import report
 from duckanon.common.samples import sampled_rows
-from duckanon.matrix.aligned import aligned, encoded
+from duckanon.matrix.aligned import encoded
+from duckanon.measure.coarse.tables import Judged, judged
 from duckanon.measure.declared import COMPARE_RELEASES
+from duckanon.measure.functions import privacy_tests
 from duckanon.measure.queries.answers import query_utility
 from duckanon.measure.utility.classifiers import detectability
 from duckanon.measure.utility.kernel_components import kernel_utility
 from duckanon.measure.utility.statistics import utility
-from duckanon.privacy.reference_test import privacy_tests
 
 _NAME = "_duckanon_release"
 _FEWEST_ROWS = 200
@@ -31,6 +32,7 @@ def compare_releases(
     original: pa.Table | None,
     stacked: pa.Table | None,
     reference: pa.Table | None,
+    meanings: Sequence[Mapping[str, Any]],
     max_rows: int,
     log: list[str] | None,
     seed: int | None,
@@ -43,9 +45,13 @@ def compare_releases(
     original
         What they were made from.
     stacked
-        The rows of all releases, whose column ``_duckanon_release`` says which release a row is from.
+        The rows of all releases: a column ``_duckanon_release`` says which release a row is from, and each release has
+        a column of its own with the row as a struct, since the same column may hold numbers in one release, labels or
+        intervals in another.
     reference
         Other people, or None.
+    meanings
+        For each release, by ``release``, what its labels hold: ``meanings``.
     max_rows
         How many rows of each table are looked at, drawn at random.
     log
@@ -64,13 +70,15 @@ def compare_releases(
     names = pc.unique(stacked[_NAME]).to_pylist()
     rows: list[tuple[str, Row]] = []
     others: dict[str, float] = {}
+    labels = {row["release"]: row["meanings"] for row in meanings}
     for index, name in enumerate(sorted(names)):
-        release = stacked.filter(pc.equal(stacked[_NAME], name)).drop_columns([_NAME])
-        first, second, (other,) = aligned(original, _drawn(release, max_rows, random), reference=reference)
+        release = _drawn(_rows_of(stacked, name), max_rows, random)
+        read = judged(original, release, labels.get(name), reference=reference)
+        first, other = read.original, read.others[0]
         if other is not None and not others:
-            others = _statistics(first, other, log, random)
-        kept = _statistics(first, second, log, random)
-        rows += [(name, row) for row in _privacy(first, second, other, log, random)]
+            others = _statistics(Judged(first, other, [], {}, {}), log, random)
+        kept = _statistics(read, log, random)
+        rows += [(name, row) for row in _privacy(read, log, random)]
         rows += [(name, ("utility", measure, value, others.get(measure), None)) for measure, value in kept.items()]
         tell((index + 1) / len(names))
     columns: dict[str, list[Any]] = {"release": [name for name, _ in rows]}
@@ -85,30 +93,28 @@ def _drawn(table: pa.Table, rows: int, random: np.random.Generator) -> pa.Table:
     return table.take(pa.array(sampled_rows(rows, table.num_rows, random)))
 
 
-def _privacy(
-    original: pa.Table,
-    released: pa.Table,
-    reference: pa.Table | None,
-    log: list[str] | None,
-    random: np.random.Generator,
-) -> list[Row]:
-    tables = encoded(original, released, [reference], log)
-    tests = privacy_tests(tables.original, tables.released, random, reference=tables.others[0])
+def _rows_of(stacked: pa.Table, name: str) -> pa.Table:
+    """Return the rows of one release; the column that holds them is the one that is not NULL."""
+    rows = stacked.filter(pc.equal(stacked[_NAME], name)).drop_columns([_NAME])
+    filled = next(column for column in rows.columns if column.null_count < len(column))
+    return pa.Table.from_struct_array(filled)
+
+
+def _privacy(read: Judged, log: list[str] | None, random: np.random.Generator) -> list[Row]:
     return [
         ("privacy", test.name, test.judged, None if test.shift_bound is not None else test.reference, test.passed)
-        for test in tests
+        for test in privacy_tests(read, log, random)
     ]
 
 
-def _statistics(
-    original: pa.Table, released: pa.Table, log: list[str] | None, random: np.random.Generator
-) -> dict[str, float]:
+def _statistics(read: Judged, log: list[str] | None, random: np.random.Generator) -> dict[str, float]:
     """Return the numbers that sum up the utility of a release."""
+    original, released = read.original, read.drawn(random)
     differences = utility(original, released)
     medians = dict(zip(differences["statistic"].to_pylist(), differences["median_difference"].to_pylist(), strict=True))
     tables = encoded(original, released, [], log)
     kernel = kernel_utility(tables.original, tables.released, random=random)
-    queries = query_utility(original, released, random=random)
+    queries = query_utility(original, read.released, random=random, labels=read.meanings)
     return {
         **{name: value for name, value in medians.items() if value is not None},
         "kernel_ks": float(pc.mean(kernel["ks"]).as_py()),

@@ -10,13 +10,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from duckanon.common.arguments import ColumnNames, Whole, checked, generator
+from duckanon.common.arrays import Ints
 from duckanon.common.codes import encode
 from duckanon.common.reports import report
 from duckanon.matrix.aligned import aligned, encoded
 from duckanon.matrix.pairs import kind_of, numbers_of, plain
-from duckanon.measure.attacks import inference, matching, singling_out
+from duckanon.measure.attacks import inference, matching, singling_cells, singling_out
+from duckanon.measure.coarse.tables import Judged, MeaningRows, judged, linked, matrices
 from duckanon.measure.declared import PRIVACY_TEST
 from duckanon.privacy import prediction, reference_test
+from duckanon.privacy.cells import ReleasedCells
 
 Tell = Callable[[float], None]
 
@@ -28,6 +31,7 @@ def prediction_risk(
     original: pa.Table,
     released: pa.Table | None,
     *,
+    meanings: MeaningRows,
     k: int,
     sample: int | None,
     log: list[str] | None,
@@ -36,19 +40,19 @@ def prediction_risk(
 ) -> pa.Table:
     """Return the originals looked at, each with its distance, ambiguity and uncertainties."""
     random = generator(seed)
-    original, released, _ = aligned(original, released)
-    tables = encoded(original, released, [], log)
-    rows = tables.original
+    read = judged(original, released, meanings)
+    coded = matrices(read, log)
+    tables, rows = coded.values, coded.values.original
     looked_at = np.arange(len(rows))
     if sample is not None:
         looked_at = np.sort(random.permutation(len(rows))[:sample])
-    measures = prediction.measures(rows[looked_at], tables.released, k, tell=tell)
+    measures = prediction.measures(rows[looked_at], tables.released, k, tell=tell, variances=coded.variances)
     table = original.take(pa.array(looked_at))
     for name in ("distance", "ambiguity", "uncertainty"):
-        table = table.append_column(f"_duckanon_{name}", pa.array(getattr(measures, name)))
+        table = table.append_column(f" {name}", pa.array(getattr(measures, name)))
     for name, group in zip(original.column_names, tables.encoding.groups, strict=True):
         by_column = measures.column_uncertainty[:, group].mean(axis=1)
-        table = table.append_column(f"_duckanon_u {name}", pa.array(by_column))
+        table = table.append_column(f" uncertainty of {name}", pa.array(by_column))
     return table
 
 
@@ -58,6 +62,7 @@ def privacy_test(
     reference: pa.Table | None,
     holdout: pa.Table | None,
     *,
+    meanings: MeaningRows,
     k: int,
     sample: int | None,
     log: list[str] | None,
@@ -66,18 +71,31 @@ def privacy_test(
 ) -> pa.Table:
     """Test a release against a sample of other people."""
     random = generator(seed)
-    tables = encoded(*aligned(original, released, reference=reference, holdout=holdout), log)
-    tests = reference_test.privacy_tests(
-        tables.original,
-        tables.released,
+    read = judged(original, released, meanings, reference=reference, holdout=holdout)
+    looked_at = max(20, min(read.original.num_rows, _SAMPLED)) if sample is None else sample
+    return privacy_report(privacy_tests(read, log, random, k=k, sample=looked_at, tell=tell))
+
+
+def privacy_tests(
+    read: Judged, log: list[str] | None, random: np.random.Generator, **options: Any
+) -> list[reference_test.PrivacyTest]:
+    """Test a release that was read, against the first of the other tables, and with the second as holdout."""
+    coded = matrices(read, log)
+    reference, holdout = (*coded.values.others, None)[:2]
+    cells = None
+    if coded.variances is not None:
+        others = None if read.others[0] is None else read.plain(read.others[0])
+        columns = [column.cells for column in read.columns]
+        cells = ReleasedCells(coded.variances, columns, read.plain(read.original), others)
+    return reference_test.privacy_tests(
+        coded.values.original,
+        coded.values.released,
         random,
-        reference=tables.others[0],
-        holdout=tables.others[1],
-        k=k,
-        sample=max(20, min(len(tables.original), _SAMPLED)) if sample is None else sample,
-        tell=tell,
+        reference=reference,
+        holdout=holdout,
+        cells=cells,
+        **options,
     )
-    return privacy_report(tests)
 
 
 def privacy_report(tests: list[reference_test.PrivacyTest]) -> pa.Table:
@@ -108,6 +126,7 @@ def linkage_risk(
     released: pa.Table | None,
     control: pa.Table | None,
     *,
+    meanings: MeaningRows,
     known_cols: list[str],
     secret_cols: list[str],
     attacks: int,
@@ -117,18 +136,35 @@ def linkage_risk(
 ) -> pa.Table:
     """Guess secret columns from known ones by way of the release."""
     random = generator(seed)
-    tables = encoded(*aligned(original, released, control=control), log)
-    names = tables.encoding.schema.names
-    groups = {name.lower(): (name, group) for name, group in zip(names, tables.encoding.groups, strict=True)}
+    read = judged(original, released, meanings, control=control)
+    tables, groups = linked(read, secret_cols, log, random)
     apart = tables.others[0]
+    attacked = _drawn(len(tables.original), attacks, random)
+    attacked_apart = None if apart is None else _drawn(len(apart), attacks, random)
     return inference.linkage_risk(
-        _drawn(tables.original, attacks, random),
+        tables.original[attacked],
         tables.released,
-        None if apart is None else _drawn(apart, attacks, random),
+        None if apart is None else apart[attacked_apart],
         [groups[name.lower()][1] for name in known_cols],
         dict(groups[name.lower()] for name in secret_cols),
         tolerance=tolerance,
+        cells=_known_cells(read, known_cols, attacked, attacked_apart) if read.coarse else None,
     )
+
+
+def _known_cells(
+    read: Judged, known_cols: list[str], attacked: Ints, attacked_apart: Ints | None
+) -> inference.KnownCells:
+    """Take the people who are attacked in the numbers of the known columns' cells."""
+    columns = {column.name.lower(): column for column in read.columns}
+    known = [columns[name.lower()] for name in known_cols]
+    people = np.column_stack([column.original[attacked] for column in known])
+    apart = None
+    if read.others[0] is not None:
+        apart = np.column_stack([column.numbers(read.others[0].column(column.name)) for column in known])
+        apart = apart[attacked_apart]
+    cells = {place: column.cells for place, column in enumerate(known) if column.name in read.coarse}
+    return inference.KnownCells(cells, people, apart)
 
 
 def singling_out_risk(
@@ -136,13 +172,24 @@ def singling_out_risk(
     released: pa.Table | None,
     control: pa.Table | None,
     *,
+    meanings: MeaningRows,
     attacks: int,
     predicate_columns: int,
     seed: int | None,
 ) -> pa.Table:
     """Single out people by predicates made from the release."""
     random = generator(seed)
-    original, released, others = aligned(original, released, control=control)
+    read = judged(original, released, meanings, control=control)
+    if read.coarse:
+        return singling_cells.singling_out_risk(
+            read.plain(read.original),
+            [column.cells for column in read.columns],
+            None if control is None else read.plain(read.others[0]),
+            random,
+            attacks=attacks,
+            columns=predicate_columns,
+        )
+    original, released, others = read.original, read.released, read.others
     is_ordered = np.array([kind_of(kind) in ("number", "time") for kind in original.schema.types])
     rows, release, apart = _plain_numbers([original, released, *others], is_ordered)
     return singling_out.singling_out_risk(
@@ -176,5 +223,6 @@ def _plain_numbers(tables: list[pa.Table | None], is_ordered: NDArray[np.bool_])
     return [None if table is None else next(left) for table in tables]
 
 
-def _drawn(rows: NDArray[Any], count: int, random: np.random.Generator) -> NDArray[Any]:
-    return rows if len(rows) <= count else rows[np.sort(random.permutation(len(rows))[:count])]
+def _drawn(rows: int, count: int, random: np.random.Generator) -> Ints:
+    """Draw rows, by index; all where there are no more."""
+    return np.arange(rows) if rows <= count else np.sort(random.permutation(rows)[:count])

@@ -44,6 +44,7 @@ def measures(
     k: int = 5,
     skip_self: bool | npt.ArrayLike = False,
     tell: Tell = silent,
+    variances: Matrix | None = None,
 ) -> Measures:
     """Measure what points tell about each query.
 
@@ -57,17 +58,43 @@ def measures(
         As in :func:`duckanon.privacy.neighbours.nearest`.
     tell
         Is told the share of the work done.
+    variances
+        Where points are the means of cells: the variances of what these hold, of the points' shape.
 
     Raises
     ------
     ValueError
         As :func:`duckanon.privacy.neighbours.nearest` does, and for k below 2.
     """
-    distances, indices = nearest(queries, points, k, skip_self=skip_self, tell=tell)
-    return measures_of(distances, indices, np.asarray(points, np.float64))
+    rows, centres = np.asarray(queries, np.float64), np.asarray(points, np.float64)
+    if variances is None:
+        distances, indices = nearest(rows, centres, k, skip_self=skip_self, tell=tell)
+    else:
+        distances, indices = nearest(widened(rows), widened(centres, variances), k, skip_self=skip_self, tell=tell)
+    return measures_of(distances, indices, centres, variances)
 
 
-def measures_of(distances: Matrix, indices: Ints, points: Matrix) -> Measures:
+def widened(rows: Matrix, variances: Matrix | None = None) -> Matrix:
+    """Give rows one more column, so that distances to cells are those to points.
+
+    Parameters
+    ----------
+    rows
+        Records, or the means of what cells hold.
+    variances
+        Of what the cells hold; None for records.
+
+    Notes
+    -----
+    The mean squared distance of a record to what a cell holds is that to the cell's mean, plus the cell's variance: the
+    square of one more coordinate, in which records are 0. All columns are scaled up because distances are means over
+    the columns, of which there is one more.
+    """
+    spread = np.zeros(len(rows)) if variances is None else np.sqrt(variances.sum(axis=1))
+    return np.asarray(np.column_stack([rows, spread]) * np.sqrt(1 + 1 / rows.shape[1]))
+
+
+def measures_of(distances: Matrix, indices: Ints, points: Matrix, variances: Matrix | None = None) -> Measures:
     """Measure what the nearest points tell about each query.
 
     Parameters
@@ -76,11 +103,14 @@ def measures_of(distances: Matrix, indices: Ints, points: Matrix) -> Measures:
         Of the k nearest points of each query, as :func:`duckanon.privacy.neighbours.nearest` returns them.
     points
         All points.
+    variances
+        As in :func:`measures`.
 
     Notes
     -----
     Thesis, Section 3.1. Variances are those of a sample (divided by k - 1). An ambiguity of 0/0 is 1: k equal copies
-    are a tie among k, which the thesis calls an ambiguity of one.
+    are a tie among k, which the thesis calls an ambiguity of one. Where points are cells, the variance among k values
+    drawn from them is that of their means plus the mean of their variances.
     """
     first, last = distances[:, 0], distances[:, -1]
     ambiguity = np.divide(first, last, out=np.ones(len(first)), where=last > 0)
@@ -90,4 +120,6 @@ def measures_of(distances: Matrix, indices: Ints, points: Matrix) -> Measures:
         neighbours = points[indices[start : start + step]]
         # Differences to the nearest of them: equal values then have a variance of exactly 0, however far from 0.
         spread[start : start + step] = (neighbours - neighbours[:, :1]).var(axis=1, ddof=1)
+        if variances is not None:
+            spread[start : start + step] += variances[indices[start : start + step]].mean(axis=1)
     return Measures(first, ambiguity, spread.mean(axis=1), spread)

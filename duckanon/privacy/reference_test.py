@@ -11,6 +11,7 @@ from scipy import stats
 from duckanon.common.arguments import Whole, checked
 from duckanon.common.arrays import Ints, Matrix
 from duckanon.common.progress import Tell, silent, within
+from duckanon.privacy.cells import ReleasedCells, singled_out
 from duckanon.privacy.copy_rates import (
     Rate,
     exact_copies,
@@ -18,11 +19,12 @@ from duckanon.privacy.copy_rates import (
     near_copies,
     part_distances,
     parts,
+    rate,
     unique_copies,
 )
 from duckanon.privacy.equal_rows import row_codes
 from duckanon.privacy.neighbours import nearest
-from duckanon.privacy.prediction import Measures, measures
+from duckanon.privacy.prediction import Measures, measures, widened
 
 LIMITS = {"distance": 0.05, "ambiguity": 0.10, "uncertainty": 0.10}
 """The largest leftward shift of each measure's distribution that passes."""
@@ -83,6 +85,7 @@ def privacy_tests(
     sample: int | None = None,
     replicates: int = 400,
     tell: Tell = silent,
+    cells: ReleasedCells | None = None,
 ) -> list[PrivacyTest]:
     """Test whether a release tells more about the originals than a reference sample would.
 
@@ -104,6 +107,8 @@ def privacy_tests(
         Of the bootstrap.
     tell
         Is told the share of the work done.
+    cells
+        Of a coarse release: what its rows hold; ``released`` then has the means of that.
 
     Raises
     ------
@@ -117,6 +122,13 @@ def privacy_tests(
     release and reference are compared at the same size: the measures on a random part of the larger one; the counts
     over random parts that cover the whole release, so that no copy is missed. The tests of copies stand beside the
     measures because the largest shift between two distributions does not see a few verbatim rows.
+
+    A row of a coarse release stands for a value drawn from its cells, each that they hold being equally likely. The
+    distance of a record to it is the root of the mean squared one: 0 only where the cells hold nothing but the record,
+    and the plain distance where they are values. (The distance to the nearest point of the cells would be 0 for all
+    records of a generalized table, however coarse.) Rows of one class tie, so a class of k has an ambiguity of 1. An
+    exact copy is a row whose cells hold nothing but the record; a unique one, a row whose cells hold the record and no
+    other person.
     """
     rows, release = np.asarray(original, np.float64), np.asarray(released, np.float64)
     others = None if reference is None else np.asarray(reference, np.float64)
@@ -124,15 +136,20 @@ def privacy_tests(
     looked_at = np.sort(random.permutation(len(rows))[:sample])
     size = min(len(release), len(rows if others is None else others))
     release_parts = parts(len(release), size, random)
-    measured = measures(rows[looked_at], release[release_parts[0][:size]], k, tell=within(tell, 0.0, 0.3))
+    part = release_parts[0][:size]
+    variances = None if cells is None else cells.variances[part]
+    measured = measures(rows[looked_at], release[part], k, tell=within(tell, 0.0, 0.3), variances=variances)
     expected = _expected(rows, others, looked_at, size, k, random, within(tell, 0.3, 0.6))
     half_size_parts = parts(len(release), len(rows) // 2, random)
     splits = half_distances(rows, looked_at, random, 4 if len(rows) * len(looked_at) <= _CHEAP else 1)
+    if cells is not None:
+        rows, release = widened(rows), widened(release, cells.variances)
+        others, holdout = (None if table is None else widened(np.asarray(table)) for table in (others, holdout))
     distances = part_distances(rows[looked_at], release, half_size_parts)
     tests = [
         _measure_test(name, getattr(measured, name), getattr(expected, name), replicates, random) for name in LIMITS
     ]
-    tests += _equal_row_tests(rows, release, others, release_parts, size, random)
+    tests += _equal_row_tests(rows, release, others, release_parts, size, random, cells)
     tests.append(_rate_test("near_copies", near_copies(distances, splits, _CONFIDENCE)))
     if holdout is not None:
         tests.append(_membership(np.min(distances, axis=0), nearest(holdout, release, 1)[0][:, 0]))
@@ -228,15 +245,31 @@ def _equal_row_tests(
     release_parts: list[Ints],
     size: int,
     random: np.random.Generator,
+    cells: ReleasedCells | None,
 ) -> list[PrivacyTest]:
     """Count released rows that are equal to originals, to any and to those that nobody shares."""
     codes, release_codes, *other_codes = row_codes(rows, release, *([] if others is None else [others]))
     reference = other_codes[0][random.permutation(len(other_codes[0]))[:size]] if other_codes else None
     release_part_codes = [release_codes[part] for part in release_parts]
+    unique = unique_copies(codes, release_codes, reference, random, _CONFIDENCE)
     return [
         _rate_test("exact_copies", exact_copies(codes, release_part_codes, reference, size, _CONFIDENCE)),
-        _rate_test("unique_copies", unique_copies(codes, release_codes, reference, random, _CONFIDENCE)),
+        _rate_test("unique_copies", unique if cells is None else _singled_out(cells, unique, random)),
     ]
+
+
+def _singled_out(cells: ReleasedCells, copies: Rate, random: np.random.Generator) -> Rate:
+    """Count originals whom the cells of a released row single out.
+
+    Against the people of the reference whom the same cells single out, since wide cells hold one of them by chance;
+    without a reference, against what chance gives among values, ``copies``.
+    """
+    hits, trials = singled_out(cells.original, cells.columns, random)
+    if cells.reference is None:
+        return Rate(hits / max(trials, 1), copies.reference, copies.limit, hits)
+    people = random.permutation(len(cells.reference))[: len(cells.original)]  # more of them would single out fewer
+    outside = singled_out(cells.reference[people], cells.columns, random)
+    return rate(hits, trials, *outside, _CONFIDENCE)
 
 
 def _rate_test(name: str, share: Rate) -> PrivacyTest:

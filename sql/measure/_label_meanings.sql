@@ -15,7 +15,7 @@ CREATE OR REPLACE MACRO anon._label_meanings(caller, original, released, cols, h
     ), _duckanon_ancestors AS (
         SELECT DISTINCT column_name, label FROM anon._hierarchies(caller, hierarchies) WHERE level > 0
     ), _duckanon_coarse AS MATERIALIZED (
-        SELECT coalesce(list(column_name), []) AS _duckanon_coarse_names
+        SELECT coalesce(list(column_name), []) AS names
         FROM (SELECT kinds.column_name
               FROM (SELECT place, label, is_prefix, lower(CAST(cols AS VARCHAR[])[place]) AS column_name
                     FROM _duckanon_unseen) AS unseen
@@ -28,16 +28,17 @@ CREATE OR REPLACE MACRO anon._label_meanings(caller, original, released, cols, h
                   OR bool_or(unseen.label IS NULL OR unseen.label = 'other' OR unseen.label LIKE '{%}'
                              OR unseen.label LIKE '%*' OR ancestors.label IS NOT NULL))
     ), _duckanon_people AS (                           -- other columns are NULL: nothing is asked about them
-        SELECT CASE WHEN list_contains(_duckanon_coarse_names, lower(alias(COLUMNS(cols)))) THEN COLUMNS(cols) END
-        FROM query_table(original), _duckanon_coarse WHERE len(_duckanon_coarse_names) > 0
+        SELECT CASE WHEN list_contains((SELECT coarse.names FROM _duckanon_coarse AS coarse),
+                                       lower(alias(COLUMNS(cols)))) THEN COLUMNS(cols) END
+        FROM query_table(original) WHERE (SELECT len(coarse.names) > 0 FROM _duckanon_coarse AS coarse)
     ), _duckanon_release AS (
-        SELECT CASE WHEN list_contains(_duckanon_coarse_names, lower(alias(COLUMNS(cols))))
-                    THEN anon._cell_text(COLUMNS(cols)) END
-        FROM query_table(released), _duckanon_coarse WHERE len(_duckanon_coarse_names) > 0
+        SELECT CASE WHEN list_contains((SELECT coarse.names FROM _duckanon_coarse AS coarse),
+                                       lower(alias(COLUMNS(cols)))) THEN anon._cell_text(COLUMNS(cols)) END
+        FROM query_table(released) WHERE (SELECT len(coarse.names) > 0 FROM _duckanon_coarse AS coarse)
     ), _duckanon_shown AS MATERIALIZED (
         SELECT place, value AS label
         FROM anon._value_counts('_duckanon_release', cols), _duckanon_coarse
-        WHERE list_contains(_duckanon_coarse_names, lower(CAST(cols AS VARCHAR[])[place]))
+        WHERE list_contains(names, lower(CAST(cols AS VARCHAR[])[place]))
     )
     SELECT list({'column_name': CAST(cols AS VARCHAR[])[place], 'label': label, 'rule': rule,
                  'held_from': CASE WHEN rule = 'listed' THEN anon._any_number(value) ELSE held_from END,

@@ -1,5 +1,5 @@
 -- anon._with_candidates: the original, with how many released rows each record may be, for anon.containment_candidates
--- and the others that ask it, which are named in errors (`caller`).
+-- and the others that ask it, which are named in errors (`caller`): `_duckanon_candidates`.
 -- What is compared are different values, labels and classes: where no value has two labels it is a join on the labels;
 -- where they overlap (boxes) values are cut into buckets, and the classes of a label in its buckets are bit strings.
 CREATE OR REPLACE MACRO anon._with_candidates(caller, original, released, cols, hierarchies) AS TABLE
@@ -22,12 +22,10 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
     FROM anon._containment('_duckanon_original_lists', '_duckanon_rules', '_duckanon_parts', '_duckanon_classes')
 ), _duckanon_counts AS MATERIALIZED (
     FROM anon._candidate_counts('_duckanon_found', '_duckanon_classes')
-), _duckanon_rows AS (
-    SELECT *, [UNPACK(anon._cell_text(COLUMNS(cols)))] AS _duckanon_cells,
-           [UNPACK(lower(alias(COLUMNS(cols))))] AS _duckanon_names
-    FROM query_table(anon._checked_table(caller, 'original', original,
-                                         anon._checked(caller, original, cols)))
+), _duckanon_rows AS (                                -- the columns as one, beside which every name is free
+    SELECT struct_pack(*COLUMNS(*)) AS record, [UNPACK(anon._cell_text(COLUMNS(cols)))] AS row_cells,
+           [UNPACK(lower(alias(COLUMNS(cols))))] AS row_names
+    FROM query_table(anon._checked_table(caller, 'original', original, anon._checked(caller, original, cols)))
 )
-SELECT _duckanon_rows.* EXCLUDE (_duckanon_cells, _duckanon_names), _duckanon_counts.candidates
-FROM _duckanon_rows
-JOIN _duckanon_counts ON _duckanon_counts.cells = anon._in_order(_duckanon_cells, _duckanon_names, cols);
+SELECT unnest(record), candidates AS _duckanon_candidates
+FROM _duckanon_rows JOIN _duckanon_counts ON cells = anon._in_order(row_cells, row_names, cols);

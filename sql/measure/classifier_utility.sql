@@ -8,15 +8,18 @@
 --               distribution of the target
 --     trained_on_original, trained_on_released, difference   the scores
 --     train_rows, test_rows   how many rows they rest on
+--     hierarchies   of a coarse release, from whose cells values are drawn, as in anon.utility
 -- test: tests/measure/classifier_utility.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.classifier_utility(
-    original, released, cols, target, holdout := NULL, seed := NULL
+    original, released, cols, target, holdout := NULL, hierarchies := NULL, seed := NULL
 ) AS TABLE
 SELECT unnest(_anon_classifier_utility(
            anon._pack('anon.classifier_utility', original, anon._with_target(cols, target), seed),
            anon._pack('anon.classifier_utility', released, anon._with_target(cols, target), seed),
            anon._pack_other('anon.classifier_utility', holdout, original, anon._with_target(cols, target), seed),
-           {'target': target, 'seed': seed}), max_depth := 2);
+           {'meanings': anon._label_meanings('anon.classifier_utility', original, released,
+                                             anon._with_target(cols, target), hierarchies),
+            'target': target, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.classifier_utility IS
     'What models trained on a release predict for originals, against models trained on originals.';

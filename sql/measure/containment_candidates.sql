@@ -4,8 +4,11 @@
 -- may be in any cell 'other'.
 --     original, released, hierarchies  as in anon.generalization_loss; a released cell may also be an interval
 --                                      STRUCT(lo, hi), as anon.boxes makes them, whose ends belong to it
+-- A column `candidates` that the original has already is replaced.
 -- test: tests/measure/containment_candidates.test
 CREATE OR REPLACE MACRO anon.containment_candidates(original, released, cols, hierarchies := NULL) AS TABLE
+SELECT COLUMNS(lambda column_name: lower(column_name) NOT IN ('candidates', '_duckanon_candidates')),
+       _duckanon_candidates AS candidates
 FROM anon._with_candidates('anon.containment_candidates', original, released, cols, hierarchies);
 COMMENT ON MACRO TABLE anon.containment_candidates IS
     'The original, with how many rows of a generalized release may be each record: their cells hold its values.';

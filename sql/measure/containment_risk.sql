@@ -20,19 +20,19 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
                                               anon._checked('anon.containment_risk', released, cols)), cols)
 ), _duckanon_shown AS MATERIALIZED (
     SELECT DISTINCT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label FROM _duckanon_shown_lists
-), _duckanon_everyone AS MATERIALIZED (
-    SELECT true AS _duckanon_is_original, COLUMNS(cols)
+), _duckanon_everyone AS MATERIALIZED (                -- a name that begins with a space is nobody's column
+    SELECT true AS " is original", COLUMNS(cols)
     FROM query_table(anon._checked_table('anon.containment_risk', 'original', original,
              anon._checked_fraction('anon.containment_risk', 'threshold', threshold,
                  anon._checked('anon.containment_risk', original, cols))))
     UNION ALL BY NAME
-    SELECT false AS _duckanon_is_original, COLUMNS(cols)
+    SELECT false AS " is original", COLUMNS(cols)
     FROM query_table(CASE WHEN typeof(population) = 'VARCHAR' THEN CAST(population AS VARCHAR) ELSE original END)
     WHERE typeof(population) = 'VARCHAR'
 ), _duckanon_original AS (
-    SELECT COLUMNS(cols) FROM _duckanon_everyone WHERE _duckanon_is_original
+    SELECT COLUMNS(cols) FROM _duckanon_everyone WHERE " is original"
 ), _duckanon_population AS (
-    SELECT COLUMNS(cols) FROM _duckanon_everyone WHERE NOT _duckanon_is_original
+    SELECT COLUMNS(cols) FROM _duckanon_everyone WHERE NOT " is original"
 ), _duckanon_lists AS MATERIALIZED (                   -- both together: each combination is looked for once
     SELECT cells, sum(inside)::BIGINT AS size, sum(outside)::BIGINT AS outside
     FROM (SELECT cells, size AS inside, 0 AS outside FROM anon._cell_lists('_duckanon_original', cols)

@@ -9,6 +9,7 @@
 --     standardize  false leaves numbers (their logarithms) at their own scale, as the Thesis does: then the components
 --                  are nearly linear and test little
 --     points       compare this many rows of each, drawn at random (the Thesis: 1296); NULL: all
+--     hierarchies  of a coarse release, from whose cells values are drawn, as in anon.utility
 --     log          as in anon.prediction_risk
 -- Exact up to some thousands of rows, by 500 landmarks (Nystroem) above: linear in the rows.
 --     (Thesis, Section 3.2, Table 5.1; the kernel is centred)
@@ -16,12 +17,14 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.kernel_utility(
     original, released, cols, degree := 4, components := 20, standardize := true, kernel := 'polynomial',
-    reference := NULL, points := NULL, log := NULL, seed := NULL
+    reference := NULL, points := NULL, hierarchies := NULL, log := NULL, seed := NULL
 ) AS TABLE
 SELECT unnest(_anon_kernel_utility(anon._pack('anon.kernel_utility', original, cols, seed),
                                    anon._pack('anon.kernel_utility', released, cols, seed),
                                    anon._pack_other('anon.kernel_utility', reference, original, cols, seed),
-                                   {'degree': degree, 'components': components, 'standardize': standardize,
+                                   {'meanings': anon._label_meanings('anon.kernel_utility', original, released, cols,
+                                                                     hierarchies),
+                                    'degree': degree, 'components': components, 'standardize': standardize,
                                     'kernel': kernel, 'points': points, 'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.kernel_utility IS
     'Compares a release with the original along kernel principal components, for structure that is not linear.';

@@ -14,18 +14,18 @@
 -- test: tests/measure/matching_attack.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.matching_attack(original, released, cols, key := NULL, k := 5, log := NULL) AS TABLE
-WITH _duckanon_original AS (
-    SELECT *, row_number() OVER () AS _duckanon_position
+WITH _duckanon_original AS (                            -- a name that begins with a space is nobody's column
+    SELECT COLUMNS(anon._with_column(cols, key)), row_number() OVER () AS " position"
     FROM query_table(anon._checked('anon.matching_attack', original, cols))
 ), _duckanon_released AS (
-    SELECT *, row_number() OVER () AS _duckanon_position
+    SELECT COLUMNS(anon._with_column(cols, key)), row_number() OVER () AS " position"
     FROM query_table(anon._checked('anon.matching_attack', released, cols))
 )
 SELECT unnest(_anon_matching_attack(
            anon._pack('anon.matching_attack', '_duckanon_original',
-                      anon._with_columns(cols, [coalesce(key, '_duckanon_position')]), NULL),
+                      anon._with_columns(cols, [coalesce(key, ' position')]), NULL),
            anon._pack('anon.matching_attack', '_duckanon_released',
-                      anon._with_columns(cols, [coalesce(key, '_duckanon_position')]), NULL),
-           {'key': coalesce(key, '_duckanon_position'), 'k': k, 'log': log}), max_depth := 2);
+                      anon._with_columns(cols, [coalesce(key, ' position')]), NULL),
+           {'key': coalesce(key, ' position'), 'k': k, 'log': log}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.matching_attack IS
     'How many records are found again by their nearest released row, and whether an attacker can tell which.';

@@ -7,32 +7,40 @@
 --     column_uncertainty   the same by column
 --     sample       look at this many originals, drawn at random; NULL: all
 --     log          the columns to take logarithms of; NULL: those that are positive and heavily skewed; []: none
+--     hierarchies  of a coarse release: MAP {'education': 'education_hierarchy'}, as in anon.generalization_loss
 -- Distances are exact. A missing value is a category of its own, and differs from every other.
+-- A row of a coarse release (labels, intervals, ancestors) is known up to its cells: it stands for a value drawn from
+-- what they hold, all equally likely (anon.utility). Its distance is the root of the mean squared one, which is 0 only
+-- where the cells hold nothing else, and the plain distance where they are values; rows of the same cells are equally
+-- near, so that a class of k has an ambiguity of 1; the uncertainty counts the variance within the cells too.
 --     (Thesis, Section 3.1)
+-- Names that begin with a space are used inside for what is measured: nobody's columns are called so.
 -- test: tests/measure/prediction_risk.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.prediction_risk(
-    original, released, cols, k := 5, sample := NULL, log := NULL, seed := NULL
+    original, released, cols, k := 5, sample := NULL, hierarchies := NULL, log := NULL, seed := NULL
 ) AS TABLE
 SELECT record, distance, ambiguity, uncertainty,
-       map(list_transform(_duckanon_names, lambda prefixed: prefixed[len('_duckanon_u ') + 1:]), _duckanon_by_column)
+       map(list_transform(prefixed_names, lambda prefixed: prefixed[len(' uncertainty of ') + 1:]), by_column)
            AS column_uncertainty
-FROM (SELECT struct_pack(*COLUMNS(cols)) AS record, _duckanon_distance AS distance, _duckanon_ambiguity AS ambiguity,
-             _duckanon_uncertainty AS uncertainty,
-             [UNPACK(alias(COLUMNS(lambda column_name: starts_with(column_name, '_duckanon_u '))))] AS _duckanon_names,
-             [UNPACK(COLUMNS(lambda column_name: starts_with(column_name, '_duckanon_u ')))] AS _duckanon_by_column
+FROM (SELECT struct_pack(*COLUMNS(cols)) AS record, " distance" AS distance, " ambiguity" AS ambiguity,
+             " uncertainty" AS uncertainty,
+             [UNPACK(alias(COLUMNS(lambda name: starts_with(name, ' uncertainty of '))))] AS prefixed_names,
+             [UNPACK(COLUMNS(lambda name: starts_with(name, ' uncertainty of ')))] AS by_column
       FROM (SELECT unnest(anon._slot(_py._duckanon_released, alias(COLUMNS(_duckanon_original.*)),
                                      COLUMNS(_duckanon_original.*))),
-                   unnest(anon._released(_py._duckanon_released, '_duckanon_distance').f) AS _duckanon_distance,
-                   unnest(anon._released(_py._duckanon_released, '_duckanon_ambiguity').f) AS _duckanon_ambiguity,
-                   unnest(anon._released(_py._duckanon_released, '_duckanon_uncertainty').f) AS _duckanon_uncertainty,
+                   unnest(anon._released(_py._duckanon_released, ' distance').f) AS " distance",
+                   unnest(anon._released(_py._duckanon_released, ' ambiguity').f) AS " ambiguity",
+                   unnest(anon._released(_py._duckanon_released, ' uncertainty').f) AS " uncertainty",
                    unnest(anon._released(_py._duckanon_released, alias(COLUMNS(_duckanon_uncertainties.*))).f)
             FROM (SELECT _anon_prediction_risk(anon._pack('anon.prediction_risk', original, cols, seed),
                                                anon._pack('anon.prediction_risk', released, cols, NULL),
-                                               {'k': k, 'sample': sample, 'log': log, 'seed': seed})
+                                               {'meanings': anon._label_meanings('anon.prediction_risk', original,
+                                                                                 released, cols, hierarchies),
+                                                'k': k, 'sample': sample, 'log': log, 'seed': seed})
                          AS _duckanon_released LIMIT 1) AS _py
                  LEFT JOIN (SELECT COLUMNS(cols) FROM query_table(original) LIMIT 0) AS _duckanon_original ON true
-                 LEFT JOIN (SELECT COLUMNS('(.*)') AS '_duckanon_u \1'
+                 LEFT JOIN (SELECT COLUMNS('(.*)') AS ' uncertainty of \1'
                             FROM (SELECT COLUMNS(cols) FROM query_table(original) LIMIT 0))
                         AS _duckanon_uncertainties ON true));
 COMMENT ON MACRO TABLE anon.prediction_risk IS

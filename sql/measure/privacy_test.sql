@@ -18,16 +18,24 @@
 --                  compared with all other records (leave-one-out)
 --     holdout      a table of other people, to whom released rows should be as near as to the members
 --     sample       look at this many originals, drawn at random; NULL: up to 5,000
+--     hierarchies  of a coarse release: MAP {'education': 'education_hierarchy'}, as in anon.generalization_loss
+-- A row of a coarse release (labels, intervals, ancestors) stands for a value drawn from what its cells hold, as in
+-- anon.prediction_risk. An exact copy is a row whose cells hold the record's values and no others; a unique copy one
+-- whose cells hold the record and nobody else of the original, however wide they are: in a k-anonymous release there is
+-- none. With a reference, as many of its people may be singled out by the same cells.
 --     (Thesis, Sections 3.1 and 5.2, with equivalence tested instead of a p-value)
 -- test: tests/measure/privacy_test.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.privacy_test(
-    original, released, cols, reference := NULL, holdout := NULL, k := 5, sample := NULL, log := NULL, seed := NULL
+    original, released, cols, reference := NULL, holdout := NULL, k := 5, sample := NULL, hierarchies := NULL,
+    log := NULL, seed := NULL
 ) AS TABLE
 SELECT unnest(_anon_privacy_test(anon._pack('anon.privacy_test', original, cols, seed),
                                  anon._pack('anon.privacy_test', released, cols, seed),
                                  anon._pack_other('anon.privacy_test', reference, original, cols, seed),
                                  anon._pack_other('anon.privacy_test', holdout, original, cols, seed),
-                                 {'k': k, 'sample': sample, 'log': log, 'seed': seed}), max_depth := 2);
+                                 {'meanings': anon._label_meanings('anon.privacy_test', original, released, cols,
+                                                                   hierarchies),
+                                  'k': k, 'sample': sample, 'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.privacy_test IS
     'Tests whether a release is as safe as not taking part: prediction risk, copies, isolated records, membership.';

@@ -7,11 +7,19 @@
 --     median_difference   the median of the absolute normalized differences of the statistic, as in Table 4.1 of the
 --                  Thesis
 --     log          columns to take by their logarithms
+--     hierarchies  of a coarse release: MAP {'education': 'education_hierarchy'}, as in anon.generalization_loss
+--     seed         makes the draw of a coarse release repeatable
+-- A coarse release (labels, intervals, ancestors) is what an analyst makes of it: in place of every cell a value drawn
+-- from what it holds, all equally likely. Numbers are drawn between the ends, whole where the original's are, else with
+-- as many decimals; '<25' and '*' end at the original's extremes, which an analyst would have to guess. Categories are
+-- drawn without regard to their shares, which a release of labels does not tell.
 --     (Thesis, Section 4.2.1)
 -- test: tests/measure/utility.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.utility(original, released, cols, log := []) AS TABLE
-SELECT unnest(_anon_utility(anon._pack('anon.utility', original, cols, NULL),
-                            anon._pack('anon.utility', released, cols, NULL), {'log': log}), max_depth := 2);
+CREATE OR REPLACE MACRO anon.utility(original, released, cols, hierarchies := NULL, log := [], seed := NULL) AS TABLE
+SELECT unnest(_anon_utility(anon._pack('anon.utility', original, cols, seed),
+                            anon._pack('anon.utility', released, cols, seed),
+                            {'meanings': anon._label_meanings('anon.utility', original, released, cols, hierarchies),
+                             'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.utility IS
     'How far means, variances, correlations and distributions of a release are from the original''s.';

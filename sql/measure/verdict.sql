@@ -1,27 +1,39 @@
--- anon.verdict: whether a release keeps its promises, one row each, for jobs that must stop when one is broken.
---     promise    the measures of anon.privacy_test; with `min_k` k_anonymity (of `cols`); with
+-- anon.verdict: whether a release keeps its promises, one row each; anon.require stops a job when one is broken.
+--     promise    the measures of anon.privacy_test; with `k` k (the smallest class of the release over `cols`); with
 --                `max_correlation_difference` correlation (the median difference of anon.utility); with
 --                `max_detectability_auc` detectability
---     measured, "limit", pass   what came out, what is allowed, and whether it keeps to that
---     reference, holdout, log, seed  as in anon.privacy_test
+--     measured, "limit", pass   what came out, what is allowed, and whether it keeps to that: k is the least that is
+--                allowed, all other limits are the most
+--     reference, holdout, hierarchies, log, seed  as in anon.privacy_test
+--     person     name of the release's column that says whose row it is: k then counts different people
 -- test: tests/measure/verdict.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.verdict(
-    original, released, cols, reference := NULL, holdout := NULL, min_k := NULL, max_correlation_difference := NULL,
-    max_detectability_auc := NULL, log := NULL, seed := NULL
+    original, released, cols, reference := NULL, holdout := NULL, k := NULL, max_correlation_difference := NULL,
+    max_detectability_auc := NULL, hierarchies := NULL, log := NULL, seed := NULL, person := NULL
 ) AS TABLE
+WITH _duckanon_verdict_classes AS (                    -- one column, so that no name of the release is in the way
+    SELECT class, whose[1] AS whose
+    FROM (SELECT struct_pack(*COLUMNS(cols)) AS class,
+                 [UNPACK(COLUMNS(CASE WHEN person IS NULL THEN cols[:1] ELSE [person] END))] AS whose
+          FROM query_table(released))
+)
 SELECT measure AS promise, coalesce(shift_bound, value) AS measured, "limit", pass
-FROM anon.privacy_test(original, released, cols, reference := reference, holdout := holdout, log := log, seed := seed)
+FROM anon.privacy_test(original, released, cols, reference := reference, holdout := holdout, hierarchies := hierarchies,
+                       log := log, seed := seed)
 UNION ALL
-SELECT 'k_anonymity', k, min_k, k >= min_k FROM anon.k_anonymity(released, cols) WHERE min_k IS NOT NULL
+SELECT 'k', classes.k, k, classes.k >= k
+FROM anon.k_anonymity('_duckanon_verdict_classes', ['class'],
+                      person := CASE WHEN person IS NOT NULL THEN 'whose' END) AS classes WHERE k IS NOT NULL
 UNION ALL
 SELECT 'correlation', any_value(median_difference), max_correlation_difference,
        coalesce(any_value(median_difference) <= max_correlation_difference, false)
-FROM anon.utility(original, released, cols) WHERE statistic = 'correlation' AND max_correlation_difference IS NOT NULL
+FROM anon.utility(original, released, cols, hierarchies := hierarchies, seed := seed)
+WHERE statistic = 'correlation' AND max_correlation_difference IS NOT NULL
 HAVING max_correlation_difference IS NOT NULL
 UNION ALL
 SELECT 'detectability', auc, max_detectability_auc, auc <= max_detectability_auc
-FROM anon.detectability(original, released, cols, seed := seed)
+FROM anon.detectability(original, released, cols, hierarchies := hierarchies, seed := seed)
 WHERE comparison = 'released' AND max_detectability_auc IS NOT NULL;
 COMMENT ON MACRO TABLE anon.verdict IS
-    'Whether a release keeps its promises of privacy, k-anonymity and utility: one row each, pass or fail.';
+    'Whether a release keeps its promises of privacy, class size and utility: one row each, pass or fail.';

@@ -1,8 +1,8 @@
 -- anon._unpack_boxes: the lists that anon.boxes got back from Python, turned into rows: the number of the box, the
--- intervals of `cols`, and all other columns but those `withheld`, in the types of anon._release_shape. The two empty
--- sides of the join bring the names and types of both.
+-- intervals of `cols`, and the columns to keep, in the types of anon._release_shape. The two empty sides of the join
+-- bring the names and types of both.
 -- needs: python
-CREATE OR REPLACE MACRO anon._unpack_boxes(result, tbl, cols, withheld) AS TABLE
+CREATE OR REPLACE MACRO anon._unpack_boxes(result, tbl, cols, keep, person) AS TABLE
 SELECT * EXCLUDE (_duckanon_none)
 FROM (SELECT unnest(anon._released(_py._duckanon_released, '_duckanon_box').i) AS box,
              struct_pack(lo := unnest(anon._slot(_py._duckanon_released, alias(COLUMNS(_duckanon_boxed.*)),
@@ -14,7 +14,6 @@ FROM (SELECT unnest(anon._released(_py._duckanon_released, '_duckanon_box').i) A
                                COLUMNS(_duckanon_others.*)))
       FROM (SELECT result AS _duckanon_released LIMIT 1) AS _py
            LEFT JOIN anon._release_shape(tbl, cols) AS _duckanon_boxed ON true
-           LEFT JOIN (SELECT COLUMNS(lambda column_name:
-                                         anon._is_other(column_name, anon._with_columns(cols, withheld)))
+           LEFT JOIN (SELECT COLUMNS(lambda column_name: anon._is_kept(column_name, cols, keep, person))
                       FROM (SELECT *, NULL::VARCHAR AS _duckanon_none FROM anon._release_shape(tbl, '')) LIMIT 0)
                   AS _duckanon_others ON true);

@@ -1,6 +1,7 @@
 -- anon.boxes: a table whose columns `cols`, numbers and dates, become intervals, a STRUCT(lo, hi) under the column's
--- own name, such that at least `k` records share each box of intervals; its number is in `box`. All other columns are
--- unchanged, but an ENUM becomes VARCHAR, as its type would list values that no row has.
+-- own name, such that at least `k` records share each box of intervals; its number is in `box`. Of all other columns
+-- those in `keep` are released as they are, but for ENUMs, which become VARCHAR: their type lists values that no row
+-- has.
 --     statistics  what the boxes should serve, a list of {'statistic': ..., 'columns': [...]}, with 'probability' (how
 --                 often it is asked for) and 'accuracy' (which share of its value matters): mean, variance,
 --                 standard_deviation, covariance, correlation, regression (the target first); NULL: the means of all
@@ -12,8 +13,9 @@
 --                 dates to whole months
 --     effort      'thorough' searches further and never returns worse boxes, for `seconds` if they are given
 --     person      a column that tells whose each row is, none of `cols`: each box then holds at least k different
---                 people; a row without one counts as nobody's, and the column is not released. NULL: each row is
---                 another person
+--                 people; a row without one counts as nobody's, and the column is released only if it is kept. NULL:
+--                 each row is another person
+--     keep, narrowing  other columns to release as they are, as in anon.generalize; NULL: none
 -- Cells of whole numbers, days and decimals are rounded inward, which loses nothing. The promise is counted before the
 -- rows are returned, in random order.
 --     (Accurate Boxes; Fuzzy Boxes, Section IV)
@@ -21,15 +23,23 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.boxes(
     tbl, cols, k, statistics := NULL, l := 1, epsilon := NULL, box := 'cell', effort := 'default', seconds := NULL,
-    person := NULL
+    person := NULL, keep := NULL, narrowing := NULL
 ) AS TABLE
-FROM anon._unpack_boxes(_anon_boxes(anon._pack_all('anon.boxes',
-                                                   anon._checked_boxes('anon.boxes', k, l, box, effort,
-                                                                       anon._checked_person('anon.boxes', person, cols,
-                                                                                            tbl)), cols),
+WITH _duckanon_chosen AS (
+    SELECT COLUMNS(lambda name: anon._is_among(name, cols) OR anon._is_kept(name, cols, keep, person)
+                                OR anon._is_among(name, [person]))
+    FROM query_table(anon._checked_boxes('anon.boxes', k, l, box, effort,
+                         anon._checked_person('anon.boxes', person, cols,
+                             anon._checked_keep('anon.boxes', 'keep', keep, anon._checked('anon.boxes', tbl, cols)))))
+)
+FROM anon._unpack_boxes(_anon_boxes(anon._pack_all('anon.boxes', '_duckanon_chosen', cols),
                                     {'cols': cols, 'k': k, 'statistics': statistics, 'l': l, 'epsilon': epsilon,
-                                     'box': box, 'effort': effort, 'seconds': seconds, 'person': person}),
-                        tbl, cols, list_filter([person], lambda named: named IS NOT NULL));
+                                     'box': box, 'effort': effort, 'seconds': seconds, 'person': person,
+                                     'keeps_person': anon._is_among(CAST(person AS VARCHAR), coalesce(keep, [])),
+                                     'narrowing': TRY_CAST(narrowing AS VARCHAR[]),
+                                     'refused': (SELECT sentence
+                                                 FROM anon._refused_keep(NULL, tbl, cols, keep, person))}),
+                        '_duckanon_chosen', cols, keep, person);
 COMMENT ON MACRO TABLE anon.boxes IS
     'A table whose numbers and dates become intervals that at least k records share, '
     'shaped for the statistics that matter.';

@@ -13,8 +13,28 @@ from duckanon.common.arrays import Floats, Ints
 from duckanon.common.reports import report_rows
 from duckanon.measure.attacks import rates
 from duckanon.measure.declared import LINKAGE_RISK
+from duckanon.privacy.cells import CellColumn
 from duckanon.privacy.equal_rows import distinct_rows
-from duckanon.privacy.ties import tied_nearest
+from duckanon.privacy.ties import SAME, tied_nearest
+
+_PAIRS = 1 << 23  # of a person and a class of released rows that are looked at in one go
+
+
+@dataclass(frozen=True)
+class KnownCells:
+    """What the cells of known columns hold, and people in the numbers of the cells.
+
+    Attributes
+    ----------
+    columns
+        The coarse ones among the known columns, by their place among these.
+    original, control
+        People, one column for each known one.
+    """
+
+    columns: Mapping[int, CellColumn]
+    original: Floats
+    control: Floats | None
 
 
 @dataclass(frozen=True)
@@ -36,6 +56,7 @@ def linkage_risk(
     *,
     tolerance: float = 0.05,
     confidence: float = 0.95,
+    cells: KnownCells | None = None,
 ) -> pa.Table:
     """Guess secret columns of people from the released rows that are nearest to them in the known columns.
 
@@ -55,6 +76,9 @@ def linkage_risk(
         A guessed number is right within this share of the range that the originals have.
     confidence
         Of the interval of the risk.
+    cells
+        Of a coarse release: what the cells of known columns hold. An attacker looks among the rows whose cells hold
+        what is known, and elsewhere only where there is none.
 
     Returns
     -------
@@ -79,16 +103,22 @@ def linkage_risk(
     _refuse(original, released, control, known)
     rows = []
     for name, columns in secret.items():
-        known_columns = [np.arange(group.start, group.stop) for group in known if group != columns]
+        places = [place for place, group in enumerate(known) if group != columns]
+        known_columns = [np.arange(known[place].start, known[place].stop) for place in places]
         seen = np.concatenate([np.empty(0, np.int64), *known_columns])
         firsts, codes, _ = distinct_rows(released[:, seen])
         points = released[np.ix_(firsts, seen)]
+        holding = None if cells is None else _Holding(cells, places, firsts)
         answers = _Answers(released[:, columns], codes, tolerance * np.ptp(original[:, columns.start]))
-        hits = answers.right(original[:, columns], _link(original[:, seen], points))
+        own = None if cells is None else cells.original
+        hits = answers.right(original[:, columns], _link(original[:, seen], points, own, holding))
         everyone = _Links(len(original), np.arange(len(original)), np.zeros(len(original), np.int64))
         blind = _Answers(released[:, columns], np.zeros(len(released), np.int64), answers.reach)
         naive = blind.right(original[:, columns], everyone)
-        outside = None if control is None else answers.right(control[:, columns], _link(control[:, seen], points))
+        outside = None
+        if control is not None:
+            apart = None if cells is None else cells.control
+            outside = answers.right(control[:, columns], _link(control[:, seen], points, apart, holding))
         baseline = naive if outside is None else outside
         risk = rates.excess_risk((float(hits.sum()), len(hits)), (float(baseline.sum()), len(baseline)), confidence)
         rows.append(
@@ -142,8 +172,47 @@ class _Answers:
         return before[len(self._groups) :]
 
 
-def _link(queries: Floats, points: Floats) -> _Links:
-    _, owners, classes = tied_nearest(queries, points)
+class _Holding:
+    """Which classes of released rows hold the known values of people in all their cells."""
+
+    def __init__(self, cells: KnownCells, places: Sequence[int], firsts: Ints) -> None:
+        self._columns = [(place, cells.columns[place]) for place in places if place in cells.columns]
+        self._labels = [np.unique(column.codes[firsts], return_inverse=True) for _, column in self._columns]
+        self._classes = len(firsts)
+
+    def pairs(self, people: Floats) -> tuple[Ints, Ints]:
+        """Return the pairs of a person and a class that holds what is known of the person."""
+        owners, classes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        step = max(1, _PAIRS // self._classes)
+        for start in range(0, len(people), step):
+            part = people[start : start + step]
+            held = np.ones((len(part), self._classes), bool)
+            for (place, column), (labels, label_of_class) in zip(self._columns, self._labels, strict=True):
+                held &= column.holds(labels, part[:, place]).T[:, label_of_class.reshape(-1)]
+            owner, holder = np.nonzero(held)
+            owners.append(owner + start)
+            classes.append(holder)
+        return np.concatenate(owners), np.concatenate(classes)
+
+
+def _link(queries: Floats, points: Floats, people: Floats | None, holding: _Holding | None) -> _Links:
+    """Link each query with its nearest points, of those that hold it where some do."""
+    if people is None or holding is None:
+        _, owners, classes = tied_nearest(queries, points)
+        return _Links(len(queries), owners, classes)
+    owners, classes = holding.pairs(people)
+    distances = np.empty(len(owners))
+    for start in range(0, len(owners), _PAIRS // 8):
+        part = slice(start, start + _PAIRS // 8)
+        distances[part] = np.square(queries[owners[part]] - points[classes[part]]).sum(axis=1)
+    nearest = np.full(len(queries), np.inf)
+    np.minimum.at(nearest, owners, distances)
+    is_nearest = distances <= nearest[owners] * SAME
+    owners, classes = owners[is_nearest], classes[is_nearest]
+    nowhere = np.flatnonzero(np.isinf(nearest))
+    if len(nowhere):
+        _, lost, found = tied_nearest(queries[nowhere], points)
+        owners, classes = np.concatenate([owners, nowhere[lost]]), np.concatenate([classes, found])
     return _Links(len(queries), owners, classes)
 
 

@@ -136,17 +136,49 @@ def _success_row(
     mode: str, made: Predicates, naive: Predicates, people: Sorted, outsiders: Sorted | None, confidence: float
 ) -> dict[str, Any]:
     """Count whom predicates single out, and compare that with their baseline."""
-    success, naive_success = _successes(people, made), _successes(people, naive)
-    control_success = None if outsiders is None else _successes(outsiders, made)
-    baseline = (naive_success, len(naive)) if control_success is None else (control_success, len(made))
-    risk = rates.excess_risk((success, len(made)), baseline, confidence) if len(made) else None
+    return success_row(
+        mode,
+        (_successes(people, made), len(made)),
+        (_successes(people, naive), len(naive)),
+        None if outsiders is None else _successes(outsiders, made),
+        len(people.values),
+        confidence,
+    )
+
+
+def success_row(
+    mode: str,
+    made: tuple[float, int],
+    naive: tuple[float, int],
+    control_success: float | None,
+    people: int,
+    confidence: float,
+) -> dict[str, Any]:
+    """Compare how often predicates single out with their baseline.
+
+    Parameters
+    ----------
+    mode
+        What the predicates are called.
+    made, naive
+        How many predicates of the release, and random ones, single out an original, and how many there are.
+    control_success
+        How many of those of the release single out one of the control group; None: there is none.
+    people
+        How many originals were looked at.
+    confidence
+        Of the interval of the risk.
+    """
+    success, attacks = made
+    baseline = naive if control_success is None else (control_success, attacks)
+    risk = rates.excess_risk(made, baseline, confidence) if attacks else None
     return {
         "mode": mode,
-        "attacks": len(made),
-        "rows_looked_at": len(people.values),
-        "success": _share(success, len(made)),
-        "control_success": _share(control_success, len(made)),
-        "naive_success": _share(naive_success, len(naive)),
+        "attacks": attacks,
+        "rows_looked_at": people,
+        "success": _share(success, attacks),
+        "control_success": _share(control_success, attacks),
+        "naive_success": _share(*naive),
         "risk": None if risk is None else risk.value,
         "risk_lower": None if risk is None else risk.lower,
         "risk_upper": None if risk is None else risk.upper,

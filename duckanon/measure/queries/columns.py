@@ -16,6 +16,7 @@ from duckanon.measure.queries.labels import (
     Meanings,
     chosen_shares,
     different_labels,
+    interval_ends,
     intervals_of,
     is_text,
     listed_shares,
@@ -100,28 +101,15 @@ def _range_cells(values: Floats, ranges: Floats) -> RangeCells:
 def _intervals(
     name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, predicates: int, random: np.random.Generator
 ) -> QueryColumn:
-    fields = {field.name: field.type for field in released.type}
-    kind = kind_of(original.type)
-    if set(fields) != {"lo", "hi"} or any(kind_of(end) not in (kind, "null") for end in fields.values()):
-        raise ValueError(
-            f'column "{name}" holds {original.type} in the original, so that its intervals must be STRUCT(lo, hi) of '
-            f"the same type; got {released.type}."
-        )
+    low, high = interval_ends(name, original.type, released)
     values = numbers_of(name, original)
     ranges = _ranges(values, predicates, random)
     known = values[~np.isnan(values)]
-    ends = []
-    for side, least in (("lo", True), ("hi", False)):
-        end_type = original.type if kind_of(fields[side]) == "null" else fields[side]
-        end = numbers_of(name, pc.struct_field(released, side).cast(end_type))
-        limit = np.nan if not len(known) else known.min() if least else known.max()
-        absent = np.isnan(end) & np.asarray(released.is_valid())
-        ends.append(np.where(absent, limit, end))
-    if (ends[0] > ends[1]).any():
-        row = int(np.argmax(ends[0] > ends[1]))
-        raise ValueError(f'column "{name}" holds an interval that ends before it starts; got row {row + 1}.')
+    least, largest = (known.min(), known.max()) if len(known) else (np.nan, np.nan)
+    low = np.where(np.isinf(low), np.fmin(least, high), low)
+    high = np.where(np.isinf(high), np.fmax(largest, low), high)
     step = step_of(original.type)
-    return QueryColumn(_range_cells(values, ranges), IntervalCells(ends[0], ends[1], step, ranges))
+    return QueryColumn(_range_cells(values, ranges), IntervalCells(low, high, step, ranges))
 
 
 def _labelled_numbers(

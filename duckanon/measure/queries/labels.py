@@ -8,11 +8,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from duckanon.common import kinds
 from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.common.labels import MICROSECONDS_PER_DAY
-from duckanon.matrix.pairs import plain
+from duckanon.matrix.pairs import kind_of, numbers_of, plain
 from duckanon.measure.queries.cells import Cells
 
 
@@ -128,6 +129,40 @@ def intervals_of(
             ends[0, index] = low if np.isfinite(low) else min(limits[0], high)
             ends[1, index] = high if np.isfinite(high) else max(limits[1], low)
     ends[:, ends[0] > ends[1]] = np.nan  # between two whole numbers: holds nothing
+    return ends[0], ends[1]
+
+
+def interval_ends(name: str, kind: pa.DataType, released: pa.ChunkedArray) -> tuple[Floats, Floats]:
+    """Return the ends of released intervals ``STRUCT(lo, hi)``, infinite where one is NULL; NaN for no interval.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    kind
+        The original's type.
+    released
+        The intervals, in numbers or, for dates and timestamps, days since 1970.
+
+    Raises
+    ------
+    ValueError
+        For other structs, ends of another type than the original's, and an end before its start.
+    """
+    fields = {field.name: field.type for field in released.type}
+    if set(fields) != {"lo", "hi"} or any(kind_of(end) not in (kind_of(kind), "null") for end in fields.values()):
+        raise ValueError(
+            f'column "{name}" holds {kind} in the original, so that its intervals must be STRUCT(lo, hi) of '
+            f"the same type; got {released.type}."
+        )
+    ends = []
+    for side, limit in (("lo", -np.inf), ("hi", np.inf)):
+        end_type = kind if kind_of(fields[side]) == "null" else fields[side]
+        end = numbers_of(name, pc.struct_field(released, side).cast(end_type))
+        ends.append(np.where(np.isnan(end) & np.asarray(released.is_valid()), limit, end))
+    if (ends[0] > ends[1]).any():
+        row = int(np.argmax(ends[0] > ends[1]))
+        raise ValueError(f'column "{name}" holds an interval that ends before it starts; got row {row + 1}.')
     return ends[0], ends[1]
 
 

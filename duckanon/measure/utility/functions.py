@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon.common.arguments import Flag, Whole, checked, generator, spelled
-from duckanon.matrix.aligned import aligned, both_there, encoded, unscaled
+from duckanon.matrix.aligned import both_there, encoded, unscaled
 from duckanon.matrix.pairs import kind_of
+from duckanon.measure.coarse.tables import MeaningRows, judged
 from duckanon.measure.queries import answers as queries_utility
 from duckanon.measure.queries.labels import meanings_of
 from duckanon.measure.utility import classifiers, statistics
 from duckanon.measure.utility import kernel_components as kernel_measures
 
 
-def utility(original: pa.Table | None, released: pa.Table | None, *, log: list[str] | None) -> pa.Table:
+def utility(
+    original: pa.Table | None,
+    released: pa.Table | None,
+    *,
+    meanings: MeaningRows,
+    log: list[str] | None,
+    seed: int | None,
+) -> pa.Table:
     """Compare statistics."""
-    original, released, _ = aligned(original, released)
-    names = spelled("log", log, original.column_names) or []
-    return statistics.utility(_logged(original, names), _logged(released, names))
+    read = judged(original, released, meanings)
+    names = spelled("log", log, read.original.column_names) or []
+    return statistics.utility(_logged(read.original, names), _logged(read.drawn(generator(seed)), names))
 
 
 @checked(standardize=Flag(), components=Whole(1))
@@ -29,6 +35,7 @@ def kernel_utility(
     released: pa.Table | None,
     reference: pa.Table | None,
     *,
+    meanings: MeaningRows,
     degree: int,
     components: int,
     standardize: bool,
@@ -39,7 +46,8 @@ def kernel_utility(
 ) -> pa.Table:
     """Compare distributions along kernel principal components."""
     random = generator(seed)
-    tables = encoded(*aligned(original, released, reference=reference), log)
+    read = judged(original, released, meanings, reference=reference)
+    tables = encoded(read.original, read.drawn(random), read.others, log)
     first, second, third = tables.original, tables.released, tables.others[0]
     if not standardize:
         first, second = (unscaled(tables.encoding, matrix) for matrix in (first, second))
@@ -50,27 +58,36 @@ def kernel_utility(
 
 
 def classifier_utility(
-    original: pa.Table | None, released: pa.Table | None, holdout: pa.Table | None, *, target: str, seed: int | None
+    original: pa.Table | None,
+    released: pa.Table | None,
+    holdout: pa.Table | None,
+    *,
+    meanings: MeaningRows,
+    target: str,
+    seed: int | None,
 ) -> pa.Table:
     """Compare models trained on the release with models trained on originals."""
     random = generator(seed)
-    original, released, (apart,) = aligned(original, released, holdout=holdout)
-    name = next((name for name in original.column_names if name.lower() == str(target).lower()), str(target))
-    return classifiers.classifier_utility(original, released, name, random=random, holdout=apart)
+    read = judged(original, released, meanings, holdout=holdout)
+    name = next((name for name in read.original.column_names if name.lower() == str(target).lower()), str(target))
+    released = read.drawn(random)
+    return classifiers.classifier_utility(read.original, released, name, random=random, holdout=read.others[0])
 
 
-def detectability(original: pa.Table | None, released: pa.Table | None, *, seed: int | None) -> pa.Table:
+def detectability(
+    original: pa.Table | None, released: pa.Table | None, *, meanings: MeaningRows, seed: int | None
+) -> pa.Table:
     """Tell released rows from original ones."""
     random = generator(seed)
-    original, released, _ = aligned(original, released)
-    return classifiers.detectability(original, released, random=random)
+    read = judged(original, released, meanings)
+    return classifiers.detectability(read.original, read.drawn(random), random=random)
 
 
 def query_utility(
     original: pa.Table | None,
     released: pa.Table | None,
     *,
-    meanings: list[dict[str, Any]] | None,
+    meanings: MeaningRows,
     queries: int,
     seed: int | None,
 ) -> pa.Table:

@@ -1,0 +1,1 @@
+"""Coarse releases: labels, intervals and ancestors read as what they hold, so that they are judged like values."""

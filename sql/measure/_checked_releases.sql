@@ -1,0 +1,7 @@
+-- anon._checked_releases: true where an argument is a map from names to tables, else an error that says so.
+CREATE OR REPLACE MACRO anon._checked_releases(caller, releases) AS
+    CASE WHEN releases IS NULL OR NOT regexp_matches(typeof(releases), '^(MAP|STRUCT)\(')
+              OR coalesce(cardinality(TRY_CAST(releases AS MAP(VARCHAR, VARCHAR))), 0) = 0
+              THEN error(anon._must_be(caller, 'releases',
+                                       'a map from names to tables such as MAP {''swapped'': ''svd''}', releases))
+         ELSE true END;
