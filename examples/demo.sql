@@ -9,10 +9,11 @@ FROM patients LIMIT 3;
 
 -- who could be picked out by what? A column with as many values as rows names everybody
 FROM anon.column_profile('patients');
+SELECT column_name, role, why FROM anon.assess('patients');
 
 -- coarser values, so that everyone has at least nine others who look the same in them; what does that lose?
 CREATE OR REPLACE TABLE generalized AS
-FROM anon.generalize('patients', ['sex', 'dob', 'zip'], k := 10, keep := ['patient_id']);
+FROM anon.generalize('patients', ['sex', 'dob', 'zip'], k := 10, keep := ['glucose', 'smoker']);
 SELECT k, classes, "rows" FROM anon.k_anonymity('generalized', ['sex', 'dob', 'zip']);
 SELECT column_name, labels, ncp FROM anon.generalization_loss('patients', 'generalized', ['sex', 'dob', 'zip'], k := 10);
 

@@ -10,16 +10,18 @@ CREATE OR REPLACE TABLE bmi_quarters AS FROM anon.quantile_partition('patients',
 FROM bmi_quarters;
 FROM anon.sampled_partition('patients', 'bmi', 4);
 FROM anon.optimal_partition('patients', 'bmi', 20_000);
-SELECT patient_id, bmi FROM anon.apply_partition('patients', 'bmi', 'bmi_quarters') LIMIT 3;
+FROM anon.apply_partition('patients', 'bmi', 'bmi_quarters', keep := ['glucose']) LIMIT 3;
 
 -- all columns: a plan that can be read, stored and applied again
 CREATE OR REPLACE TABLE plan AS FROM anon.plan('patients', ['sex', 'dob', 'zip'], 10);
 FROM anon.explain_plan('plan');
-FROM anon.apply_plan('patients', 'plan') LIMIT 3;
+FROM anon.apply_plan('patients', 'plan', keep := ['glucose']) LIMIT 3;
+FROM anon.kept_column_risk('patients', ['sex', 'dob', 'zip'], ['age', 'glucose'], plan := 'plan');
 FROM anon.plan_coverage('patients', 'plan');
 
 -- or in one step, with the promise counted
-CREATE OR REPLACE TABLE generalized AS FROM anon.generalize('patients', ['sex', 'dob', 'zip'], k := 10, keep := ['patient_id']);
+CREATE OR REPLACE TABLE generalized AS FROM anon.generalize('patients', ['sex', 'dob', 'zip'], k := 10, keep := ['glucose']);
+SELECT anon.sample_class_size(10, 0.1 * 0.99, 1_000_000, 100_000) AS people_a_class_in_a_tenth_of_a_population;
 FROM anon.k_anonymity('generalized', ['sex', 'dob', 'zip']);
 FROM anon.generalization_loss('patients', 'generalized', ['sex', 'dob', 'zip'], k := 10);
 FROM anon.suppressed('patients', 'generalized', ['sex', 'dob', 'zip']);

@@ -23,7 +23,7 @@ FROM anon.linkage_risk('members', 'noisy', ['sex', 'age', 'bmi'], ['glucose', 'o
 FROM anon.singling_out_risk('members', 'shuffled', ['sex', 'age', 'bmi', 'glucose', 'occupation'], control := 'others', attacks := 500);
 
 -- a generalized release: how many rows may be mine?
-CREATE OR REPLACE TABLE coarse AS FROM anon.generalize('members', ['sex', 'age', 'occupation'], k := 10, keep := ['patient_id']);
+CREATE OR REPLACE TABLE coarse AS FROM anon.generalize('members', ['sex', 'age', 'occupation'], k := 10);
 SELECT candidates, count(*) AS people FROM anon.containment_candidates('members', 'coarse', ['sex', 'age', 'occupation'])
 GROUP BY candidates ORDER BY candidates LIMIT 5;
 -- the same judge as for new records; a job would stop here if a promise were broken

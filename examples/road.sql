@@ -19,7 +19,7 @@ SELECT k, classes, "rows" FROM anon.k_anonymity('members', ['sex', 'dob', 'zip']
 
 -- 3. generalize: coarser values, so that everyone has at least nine others who look the same
 CREATE OR REPLACE TABLE generalized AS
-FROM anon.generalize('members', ['sex', 'age', 'zip', 'occupation'], k := 10, keep := ['patient_id']);
+FROM anon.generalize('members', ['sex', 'age', 'zip', 'occupation'], k := 10);
 SELECT sex, age, zip, occupation FROM generalized LIMIT 3;
 SELECT attacker, maximum_risk, rows_at_risk FROM anon.containment_risk('members', 'generalized', ['sex', 'age', 'zip', 'occupation']);
 

@@ -41,7 +41,9 @@ def test_boxes_hold_k_records_and_statistics_hold_the_truth(
     table = pa.table({"a": [a for a, _ in values], "b": [b for _, b in values], "id": range(len(values))})
     con.register("source", table)
     con.execute("CREATE OR REPLACE TABLE t AS FROM source").fetchall()
-    con.execute(f"CREATE OR REPLACE TABLE boxed AS FROM anon.boxes('t', ['a', 'b'], {k}, box := '{box}')").fetchall()
+    con.execute(
+        f"CREATE OR REPLACE TABLE boxed AS FROM anon.boxes('t', ['a', 'b'], {k}, box := '{box}', keep := ['id'])"
+    ).fetchall()
     assert min(n for (n,) in rows(con, "SELECT count(*) FROM boxed GROUP BY box")) >= k
     outside = """
         SELECT count(*) FROM boxed AS b JOIN t USING (id)
@@ -62,7 +64,7 @@ def test_labelled_records_find_a_box_that_holds_them(con: Connection) -> None:
     con.execute(
         "CREATE TABLE t AS SELECT i AS id, hash(i) % 1000 / 10 AS x, hash(-i) % 997 AS y FROM range(3000) AS r(i)"
     ).fetchall()
-    con.execute("CREATE TABLE boxed AS FROM anon.boxes('t', ['x', 'y'], 10)").fetchall()
+    con.execute("CREATE TABLE boxed AS FROM anon.boxes('t', ['x', 'y'], 10, keep := ['id'])").fetchall()
     con.execute("CREATE TABLE boxes AS FROM anon.box_table('boxed', ['x', 'y'])").fetchall()
     found = rows(
         con,

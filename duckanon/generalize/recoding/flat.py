@@ -67,7 +67,7 @@ class FlatAxis(Axis):
         return group, loss
 
     def _rest(self, state: State) -> int:
-        return 0 if state else -1
+        return -1 if state == () else 0
 
     def _closed(self, state: tuple[int, ...], is_released: Bools, group: Ints, losses: Floats) -> Closed:
         """Merge leaves of which no row is released with those that are merged already: other is what is not named."""

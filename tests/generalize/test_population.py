@@ -1,0 +1,80 @@
+"""The population promise, measured: ACS as the population, random tenths of it as the tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from tests.conftest import data_file
+
+Connection = duckdb.DuckDBPyConnection
+
+SETS = {
+    "few": ["AGEP", "SEX", "RAC1P", "SCHL"],
+    "many": ["STATE", "AGEP", "SEX", "RAC1P", "MAR", "SCHL", "CIT"],
+    "rare": ["PUMA", "AGEP", "OCCP", "SEX"],
+}
+PEOPLE, K, SAMPLES = 60_000, 10, 20
+
+
+def shares(con: Connection, cols: list[str], beta: float, samples: int, **options: Any) -> list[float]:
+    """The share of the released people with fewer than k equals in the population, for each of several samples."""
+    given = "".join(f", {name} := {value}" for name, value in options.items())
+    found = []
+    for seed in range(samples):
+        con.execute(f"""
+            CREATE OR REPLACE TABLE tenth AS
+            SELECT {", ".join(cols)} FROM everybody WHERE hash(number, {seed}) % 10 = 0""").fetchall()
+        people = con.execute("SELECT count(*) FROM tenth").fetchone()
+        assert people is not None
+        call = f"anon.plan('tenth', {cols}, {K}, beta := {beta}{given})"
+        con.execute(f"CREATE OR REPLACE TABLE plan AS FROM {call}").fetchall()
+        share = con.execute(f"""
+            WITH sizes AS (SELECT *, count(*) AS size FROM anon.apply_plan('tenth', 'plan') GROUP BY ALL),
+                 equals AS (SELECT *, count(*) AS people FROM anon.apply_plan('everybody', 'plan') GROUP BY ALL)
+            SELECT sum(size) FILTER (people < {K}) / sum(size)
+            FROM sizes JOIN equals ON {" AND ".join(f"sizes.{c} IS NOT DISTINCT FROM equals.{c}" for c in cols)}
+            WHERE size >= anon.sample_class_size({K}, {beta} * 0.99, {PEOPLE}, {people[0]})""").fetchone()
+        found.append(share[0] or 0.0 if share else 0.0)
+    return found
+
+
+@pytest.fixture
+def everybody(con: Connection) -> Connection:
+    con.execute(f"""
+        CREATE TABLE everybody AS
+        SELECT *, row_number() OVER () AS number
+        FROM (FROM '{data_file("acs_pums_2024_workers.parquet")}' USING SAMPLE {PEOPLE} ROWS (reservoir, 7))
+        """).fetchall()
+    return con
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("short_search")
+@pytest.mark.parametrize("beta", [0.1, 0.01, 0.001])
+@pytest.mark.parametrize("cols", SETS.values(), ids=SETS)
+def test_the_share_of_people_with_fewer_than_k_equals(everybody: Connection, cols: list[str], beta: float) -> None:
+    found = shares(everybody, cols, beta, SAMPLES, population=PEOPLE)
+    # twenty samples: three standard errors, and one person in ten thousand where none was seen
+    assert np.mean(found) <= beta + 3 * np.std(found) / np.sqrt(SAMPLES) + 1e-4
+
+
+def test_the_rule_is_exact_for_the_worst_classes(con: Connection) -> None:
+    """Where every class of the population has k - 1 people, the share is what the binomial distribution says."""
+    con.execute("CREATE TABLE everybody AS SELECT i AS number, (i // 9)::INTEGER AS family FROM range(90_000) AS r(i)")
+    people, kept, bad = 0, 0, 0
+    least = con.execute("SELECT anon.sample_class_size(10, 0.1, 90_000, 9_000)").fetchone()
+    assert least is not None
+    for seed in range(20):
+        rows = con.execute(f"""
+            SELECT count(*) AS size FROM everybody WHERE hash(number, {seed}) % 10 = 0 GROUP BY family""").fetchall()
+        sizes = np.array([size for (size,) in rows])
+        people += sizes.sum()
+        kept += sizes[sizes >= least[0]].sum()
+        bad = kept  # all of them have fewer than ten equals
+    # of all who were drawn, at most the share beta are in classes that the rule lets pass
+    assert bad / people <= 0.1
+    assert kept > 0
