@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from duckanon.common.arrays import Floats, Ints
+from duckanon.common.arrays import Bools, Floats, Ints
 
 CALENDAR = ("day", "month", "quarter", "half-year", "year", "5 years", "decade")
 """Periods of which each lies within one of the next, finest first. (Weeks do not lie within months.)"""
@@ -48,15 +48,22 @@ class Scale(ABC):
         low, high
             The values.
         is_shared
-            Whether so many people have ``high`` that it may be named. Else the cut lies between the two, halfway if
-            they are neighbours on the scale; NaN where there is no number between them.
+            Whether so many people have ``high`` that it may be named. Else the cut lies between the two (`between`);
+            NaN where there is no room for a number.
         """
         if is_shared:
             return self.readable(low, high)
-        step = self.after(low) - low
-        if high - low > 1.5 * step:
-            return self.readable(low, high - step)
-        return low + step / 2 if low < low + step / 2 < high else math.nan
+        if not self.has_room(np.array([low]), np.array([high]))[0]:
+            return math.nan
+        return self.between(low, high)
+
+    @abstractmethod
+    def between(self, low: float, high: float) -> float:
+        """Find the roundest number between two neighbouring values, where there is room for one."""
+
+    @abstractmethod
+    def has_room(self, lows: Floats, highs: Floats) -> Bools:
+        """Tell whether a number between two neighbouring values can be written."""
 
     def is_one_value(self, start: float, end: float) -> bool:
         """Tell whether only one value of this scale lies from ``start`` up to but without ``end``."""
@@ -109,6 +116,18 @@ class Numbers(Scale):
         """Return the next whole number, or the next double."""
         return number + 1.0 if self.is_whole else math.nextafter(number, math.inf)
 
+    def between(self, low: float, high: float) -> float:
+        """Find it as `readable` does; halfway between two neighbouring whole numbers."""
+        step = self.after(low) - low
+        if self.is_whole and high - low < 1.5 * step:
+            return low + step / 2
+        # near zero a step is so small that taking it off ``high`` changes nothing
+        return self.readable(low, min(high - step, math.nextafter(high, -math.inf)))
+
+    def has_room(self, lows: Floats, highs: Floats) -> Bools:
+        """Tell it: two doubles may be neighbours."""
+        return np.asarray(np.nextafter(lows, np.inf) < highs)
+
     def is_one_value(self, start: float, end: float) -> bool:
         """Tell whether it is one whole number."""
         return self.is_whole and end - start == 1
@@ -144,6 +163,25 @@ class Times(Scale):
     def after(self, number: float) -> float:
         """Return the next day, or the next microsecond."""
         return number + (MICROSECONDS_PER_DAY if self.is_date else 1.0)
+
+    def between(self, low: float, high: float) -> float:
+        """Find the first moment of a decade, ..., a month; else of a day, an hour, ... nearest to the middle.
+
+        (The last day before ``high`` would tell which day ``high`` is.)
+        """
+        day_before = (int(high) - 1) // MICROSECONDS_PER_DAY
+        for level in CALENDAR[:0:-1]:
+            start = period_starts(np.array([day_before]), level)[0] * MICROSECONDS_PER_DAY
+            if low < start:
+                return float(start)
+        middle = (int(low) + int(high)) // 2
+        units = (MICROSECONDS_PER_DAY, 3_600_000_000, 60_000_000, 1_000_000)
+        nearest = ((middle + unit // 2) // unit * unit for unit in units)
+        return next((float(moment) for moment in nearest if low < moment < high), float(middle))
+
+    def has_room(self, lows: Floats, highs: Floats) -> Bools:
+        """Tell it: nothing shorter than a microsecond is written, and far from 1970 doubles have larger steps."""
+        return np.asarray((lows + 1.0 < highs) & (np.nextafter(lows, np.inf) < highs))
 
     def is_one_value(self, start: float, end: float) -> bool:
         """Tell whether it is one day."""
