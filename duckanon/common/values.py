@@ -94,7 +94,7 @@ def exact_numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats
 
 
 def _decimals(known: pa.Array | pa.ChunkedArray) -> Floats:
-    """Return the doubles that are nearest to decimals, as DuckDB does: Arrow multiplies by 0.1 where it divides by 10."""
+    """Return the doubles that are nearest to decimals: Arrow multiplies by 0.1 where DuckDB divides by 10."""
     if known.type.precision > _EXACT_DIGITS:
         return np.asarray(known.cast(pa.string()).cast(pa.float64()))
     return np.asarray(np.round(np.asarray(known.cast(pa.float64(), safe=False)), known.type.scale), np.float64)

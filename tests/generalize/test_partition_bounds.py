@@ -212,6 +212,40 @@ def test_codes_beyond_the_doubles_are_kept_as_text(con):
     assert sorted(found.fetchall()) == [("9007199254740992", 10), ("9007199254740993", 10)]
 
 
+@pytest.mark.parametrize("method", ["calendar", "interval"])
+def test_a_plan_of_dates_is_not_applied_to_their_texts(con, method):
+    """Every text was called as the rest is, and nobody told."""
+    con.execute("CREATE TABLE t AS SELECT DATE '2000-01-01' + (i * 13 % 999)::INTEGER AS Dob FROM range(500) AS r(i)")
+    con.execute(f"CREATE TABLE plan AS FROM anon.plan('t', ['dob'], 5, methods := MAP {{'dob': '{method}'}})")
+    assert len(con.execute("SELECT DISTINCT dob FROM anon.apply_plan('t', 'plan')").fetchall()) > 5
+    for kind in ("VARCHAR", "INTEGER"):
+        con.execute(f"CREATE OR REPLACE TABLE other AS SELECT NULL::{kind} AS dob UNION ALL SELECT NULL")
+        with pytest.raises(duckdb.Error) as raised:
+            con.execute("FROM anon.apply_plan('other', 'plan')").fetchall()
+        assert str(raised.value).endswith(
+            'anon.apply_plan: column "dob" must hold dates or timestamps, as the plan\'s does; '
+            f"its type is {kind}: cast it first."
+        )
+    con.execute("CREATE TABLE moments AS SELECT CAST(dob AS TIMESTAMP) AS dob FROM t")
+    labels_of = "SELECT dob FROM anon.apply_plan('{}', 'plan') ORDER BY dob"
+    assert con.execute(labels_of.format("moments")).fetchall() == con.execute(labels_of.format("t")).fetchall()
+
+
+def test_coverage_shows_that_people_have_moved_to_the_ends(con):
+    con.execute("CREATE TABLE t AS SELECT i % 100 AS age FROM range(5000) AS r(i)")
+    con.execute("CREATE TABLE plan AS FROM anon.plan('t', ['age'], 500)")
+    con.execute("CREATE TABLE later AS SELECT age + 60 AS age FROM t")
+    now, then = con.execute(
+        "SELECT outer_fraction, fitted_outer_fraction FROM anon.plan_coverage('t', 'plan')"
+    ).fetchone()
+    assert now == pytest.approx(then)
+    ends = "SELECT label FROM plan WHERE covers = 'number' AND (lower IS NULL OR upper IS NULL)"
+    expected = con.execute(f"SELECT avg((age IN ({ends}))::INTEGER) FROM anon.apply_plan('later', 'plan')").fetchone()
+    found = con.execute("SELECT outer_fraction FROM anon.plan_coverage('later', 'plan')").fetchone()
+    assert found == expected
+    assert found[0] > 2 * then
+
+
 def test_the_values_of_a_fraction_of_rows_are_not_in_a_sampled_partition(con):
     """Cuts from a sample are no values either, of the sample or of the table."""
     rng = np.random.default_rng(5)
