@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from duckanon.common.arrays import Floats, Ints
+from duckanon.common.arrays import Bools, Floats, Ints
 
 CALENDAR = ("day", "month", "quarter", "half-year", "year", "5 years", "decade")
 """Periods of which each lies within one of the next, finest first. (Weeks do not lie within months.)"""
@@ -36,16 +36,9 @@ class Scale(ABC):
     def readable(self, low: float, high: float) -> float:
         """Find the roundest number above ``low`` and at most ``high``: a cut there parts the same values."""
 
-    has_halves = True
-    """Whether a number halfway between two neighbouring values can be written."""
-
     @abstractmethod
     def after(self, number: float) -> float:
         """Return the next number that a value of this scale can be."""
-
-    @abstractmethod
-    def before(self, number: float) -> float:
-        """Return the last number before this one that a value of this scale can be."""
 
     def cut(self, low: float, high: float, is_shared: bool) -> float:
         """Find the roundest number that parts two neighbouring values, as the beginning of the upper one's part.
@@ -55,16 +48,22 @@ class Scale(ABC):
         low, high
             The values.
         is_shared
-            Whether so many people have ``high`` that it may be named. Else the cut lies between the two, halfway if
-            they are neighbours on the scale; NaN where there is no number between them.
+            Whether so many people have ``high`` that it may be named. Else the cut lies between the two (`between`);
+            NaN where there is no room for a number.
         """
         if is_shared:
             return self.readable(low, high)
-        below = self.before(high)
-        if below > low:
-            return self.readable(low, below)
-        middle = (low + high) / 2
-        return middle if low < middle < high and self.has_halves else math.nan
+        if not self.has_room(np.array([low]), np.array([high]))[0]:
+            return math.nan
+        return self.between(low, high)
+
+    @abstractmethod
+    def between(self, low: float, high: float) -> float:
+        """Find the roundest number between two neighbouring values, where there is room for one."""
+
+    @abstractmethod
+    def has_room(self, lows: Floats, highs: Floats) -> Bools:
+        """Tell whether a number between two neighbouring values can be written."""
 
     def is_one_value(self, start: float, end: float) -> bool:
         """Tell whether only one value of this scale lies from ``start`` up to but without ``end``."""
@@ -117,9 +116,17 @@ class Numbers(Scale):
         """Return the next whole number, or the next double."""
         return number + 1.0 if self.is_whole else math.nextafter(number, math.inf)
 
-    def before(self, number: float) -> float:
-        """Return the whole number before, or the double before."""
-        return number - 1.0 if self.is_whole else math.nextafter(number, -math.inf)
+    def between(self, low: float, high: float) -> float:
+        """Find it as `readable` does; halfway between two neighbouring whole numbers."""
+        step = self.after(low) - low
+        if self.is_whole and high - low < 1.5 * step:
+            return low + step / 2
+        # near zero a step is so small that taking it off ``high`` changes nothing
+        return self.readable(low, min(high - step, math.nextafter(high, -math.inf)))
+
+    def has_room(self, lows: Floats, highs: Floats) -> Bools:
+        """Tell it: two doubles may be neighbours."""
+        return np.asarray(np.nextafter(lows, np.inf) < highs)
 
     def is_one_value(self, start: float, end: float) -> bool:
         """Tell whether it is one whole number."""
@@ -133,7 +140,6 @@ class Times(Scale):
 
     def __init__(self, is_date: bool, is_zoned: bool = False) -> None:
         self.is_date, self.is_zoned = is_date, is_zoned
-        self.has_halves = is_date
 
     def text(self, number: float) -> str:
         """Write a moment: a date where it is midnight; with its zone, UTC, where the column has zones."""
@@ -158,9 +164,24 @@ class Times(Scale):
         """Return the next day, or the next microsecond."""
         return number + (MICROSECONDS_PER_DAY if self.is_date else 1.0)
 
-    def before(self, number: float) -> float:
-        """Return the day before, or the microsecond before."""
-        return number - (MICROSECONDS_PER_DAY if self.is_date else 1.0)
+    def between(self, low: float, high: float) -> float:
+        """Find the first moment of a decade, ..., a month; else of a day, an hour, ... nearest to the middle.
+
+        (The last day before ``high`` would tell which day ``high`` is.)
+        """
+        day_before = (int(high) - 1) // MICROSECONDS_PER_DAY
+        for level in CALENDAR[:0:-1]:
+            start = period_starts(np.array([day_before]), level)[0] * MICROSECONDS_PER_DAY
+            if low < start:
+                return float(start)
+        middle = (int(low) + int(high)) // 2
+        units = (MICROSECONDS_PER_DAY, 3_600_000_000, 60_000_000, 1_000_000)
+        nearest = ((middle + unit // 2) // unit * unit for unit in units)
+        return next((float(moment) for moment in nearest if low < moment < high), float(middle))
+
+    def has_room(self, lows: Floats, highs: Floats) -> Bools:
+        """Tell it: nothing shorter than a microsecond is written, and far from 1970 doubles have larger steps."""
+        return np.asarray((lows + 1.0 < highs) & (np.nextafter(lows, np.inf) < highs))
 
     def is_one_value(self, start: float, end: float) -> bool:
         """Tell whether it is one day."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from duckanon.common.arrays import Bools, Floats
 from duckanon.common.kinds import is_number, is_time
 from duckanon.common.labels import FIRST_DAY, LAST_DAY, MICROSECONDS_PER_DAY, Numbers, Scale, Times
 
+_FIRST_INEXACT = 2.0**53  # the double of two whole numbers
+_EXACT_DIGITS = 15  # decimals of so many digits are all different as doubles, and are written as they were
 _LARGEST = 1e150  # the square of such a number, and sums of such squares, are still finite
 
 
@@ -49,11 +52,60 @@ def numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats, Bool
     if is_time_scale(scale):
         column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     known = column.drop_null() if column.null_count else column
-    result = np.asarray(known.cast(pa.float64(), safe=False))
-    if pa.types.is_decimal(column.type):  # Arrow multiplies by 0.1 where DuckDB divides by 10
-        result = np.round(result, column.type.scale)
+    is_decimal = pa.types.is_decimal(column.type)
+    result = _decimals(known) if is_decimal else np.asarray(known.cast(pa.float64(), safe=False))
     _refuse_incomputable(name, result, scale)
     return result, is_known, scale
+
+
+def exact_numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats, Bools, Scale]:
+    """Take a column as `numbers` does, where different values are different numbers and are written as they were.
+
+    Who cuts a column into buckets and counts the rows of each asks for it: two values that became one number would be
+    counted together here and told apart by their labels.
+
+    Raises
+    ------
+    ValueError
+        Also for whole numbers from 2^53 on, decimals of more than 15 digits, and moments so far from 1970 that a double
+        does not hold their microseconds.
+    """
+    result, is_known, scale = numbers(name, column)
+    if not len(result):
+        return result, is_known, scale
+    if is_time_scale(scale):
+        moments = column.drop_null().cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        if not np.array_equal(result.astype(np.int64), np.asarray(moments)):
+            raise ValueError(
+                f'column "{name}" holds moments so far from 1970 that their microseconds are lost; '
+                "cut them to seconds with date_trunc, or cast it to DATE."
+            )
+    elif scale.is_whole and np.abs(result).max() >= _FIRST_INEXACT:
+        raise ValueError(
+            f'column "{name}" holds whole numbers from 2^53 on, which a double does not tell apart; '
+            "divide it, or cast it to DOUBLE, or to VARCHAR where it is a code."
+        )
+    elif pa.types.is_decimal(column.type) and _most_digits(column) > _EXACT_DIGITS:
+        raise ValueError(
+            f'column "{name}" holds decimals of more than {_EXACT_DIGITS} digits, which a double does not tell apart; '
+            "round it, or cast it to DOUBLE."
+        )
+    return result, is_known, scale
+
+
+def _decimals(known: pa.Array | pa.ChunkedArray) -> Floats:
+    """Return the doubles that are nearest to decimals: Arrow multiplies by 0.1 where DuckDB divides by 10."""
+    if known.type.precision > _EXACT_DIGITS:
+        return np.asarray(known.cast(pa.string()).cast(pa.float64()))
+    return np.asarray(np.round(np.asarray(known.cast(pa.float64(), safe=False)), known.type.scale), np.float64)
+
+
+def _most_digits(column: pa.Array | pa.ChunkedArray) -> int:
+    """Count the digits of the decimal that has most of them, without zeros before and after."""
+    if column.type.precision <= _EXACT_DIGITS:
+        return 0
+    digits = pc.replace_substring_regex(column.cast(pa.string()), "[eE].*$|[-.]", "")
+    return int(pc.max(pc.utf8_length(pc.utf8_trim(digits, "0"))).as_py())
 
 
 def _scale_of(name: str, arrow_type: pa.DataType) -> Scale:

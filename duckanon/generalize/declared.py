@@ -28,13 +28,12 @@ PARTITION = pa.schema(
         ("lower", pa.string()),
         ("upper", pa.string()),
         ("rows", pa.int64()),
-        ("median", pa.string()),
-        ("mean", pa.string()),
+        ("label", pa.string()),
         ("cost", pa.float64()),
     ]
 )
-"""Values as text, since the report's type is the same for every column. A bucket begins at the roundest number that
-parts it from the one before, so that its bounds are no one's value; the column's own ends are."""
+"""Bounds as text, since the report's type is the same for every column. A bucket begins at the roundest number that
+parts it from the one before, which is a value only where many rows have it; the column's own ends are NULL."""
 
 FUNCTIONS = (
     Report("plan", "duckanon.generalize.plans:plan", PLAN, ("table", "population_table")),

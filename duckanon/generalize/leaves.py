@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from duckanon.common.arrays import Array, Bools, Floats, Ints
 from duckanon.common.labels import MICROSECONDS_PER_DAY, Scale, Times
-from duckanon.common.values import numbers
+from duckanon.common.values import exact_numbers
 from duckanon.generalize.recoding.people import NOBODY
 
 
@@ -127,14 +127,14 @@ def no_leaves(holders: Holders) -> TextLeaves:
 
 def number_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> NumberLeaves:
     """Take a column of numbers, dates or timestamps as leaves; its name is for the error where it holds neither."""
-    known, is_known, scale = numbers(name, column)
+    known, is_known, scale = exact_numbers(name, column)
     positions, leaves = _distinct(known + 0.0, is_known, holders)  # -0.0 + 0.0 is 0.0
     return NumberLeaves(**vars(leaves), positions=positions, scale=scale)
 
 
 def day_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> DayLeaves:
     """Take a column of dates or timestamps as days."""
-    known, is_known, _ = numbers(name, column)
+    known, is_known, _ = exact_numbers(name, column)
     days, leaves = _distinct(known // MICROSECONDS_PER_DAY, is_known, holders)
     first, last = float(known.min()) / MICROSECONDS_PER_DAY, float(known.max()) / MICROSECONDS_PER_DAY
     has_times = bool((known % MICROSECONDS_PER_DAY != 0).any())
@@ -164,7 +164,7 @@ def codes_among(leaves: Leaves, name: str, column: pa.ChunkedArray) -> Ints:
         found = pc.index_in(_as_text(name, column), pa.array(leaves.texts, pa.large_string()))
         is_null = np.asarray(column.is_null())
         return np.where(is_null, null_code, np.asarray(found.fill_null(-1)).astype(np.int64))
-    known, is_known, _ = numbers(name, column)
+    known, is_known, _ = exact_numbers(name, column)
     codes = np.full(len(is_known), null_code, np.int64)
     values: Array = known + 0.0
     if isinstance(leaves, DayLeaves):

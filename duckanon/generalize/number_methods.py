@@ -12,7 +12,7 @@ from duckanon.common import labels
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.labels import MICROSECONDS_PER_DAY
 from duckanon.common.runs import run_starts
-from duckanon.common.values import is_time_scale, numbers
+from duckanon.common.values import exact_numbers, is_time_scale
 from duckanon.generalize.hierarchies import ROOT, tree_of
 from duckanon.generalize.leaves import DayLeaves, NumberLeaves
 from duckanon.generalize.methods import NO_GROUP, Bucket, Coarsening
@@ -62,7 +62,7 @@ class Intervals(Coarsening):
 
     def codes_of(self, name: str, column: pa.ChunkedArray) -> Ints:
         """Return the leaf whose runs hold each value: between two leaves, which side of their cut it is on."""
-        known, is_known, _ = numbers(name, column)
+        known, is_known, _ = exact_numbers(name, column)
         positions = self.numbers.positions
         above = np.searchsorted(positions, known)  # the first leaf that is not smaller
         between = (above > 0) & (above < self.column.size)

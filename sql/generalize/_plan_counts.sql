@@ -4,5 +4,10 @@ CREATE OR REPLACE MACRO anon._plan_counts(cell, name) AS
     struct_pack(column_name := name, is_planned := bool_or(cell.planned IS NOT NULL), "rows" := count(*),
                 nulls := count(CASE WHEN cell.value IS NULL THEN 1 END),
                 below_range := count(CASE WHEN cell.number < cell.planned.least_number THEN 1 END),
-                above_range := count(CASE WHEN cell.number > cell.planned.largest_number THEN 1 END),
-                unseen := count(CASE WHEN cell.bucket IS NULL AND cell.value IS NOT NULL THEN 1 END));
+                above_range := count(CASE WHEN cell.number >= cell.planned.end_number THEN 1 END),
+                unseen := count(CASE WHEN cell.bucket IS NULL AND cell.value IS NOT NULL THEN 1 END),
+                outer_fraction := count(CASE WHEN cell.bucket IN (cell.planned.first, cell.planned.last)
+                                                  AND cell.planned.is_number THEN 1 END)
+                                  / nullif(count(CASE WHEN cell.bucket IS NOT NULL AND cell.planned.is_number
+                                                      THEN 1 END), 0),
+                fitted_outer_fraction := any_value(cell.planned.fitted_outer_fraction));

@@ -2,7 +2,8 @@
 -- many joins as a plan has columns. One row:
 --     names    the planned columns, in lower case, in the order of `columns`
 --     columns  where each column's buckets are in the flat lists (first .. last), how to search them, and the labels of
---              NULL and of values that the plan has never seen
+--              NULL and of values that the plan has never seen; for anon.plan_coverage, where the fitted range begins
+--              and ends (NULL: it is open), and the share of the fitted rows in the first and the last bucket
 --     numbers, texts, labels    of all buckets, sorted within each column: where a bucket begins, what it is called
 --     grid     for each cell of an even grid over a column of numbers, the last bucket that begins before the cell.
 --              There are so many cells that few hold more than one beginning: most values are one comparison from their
@@ -11,8 +12,10 @@
 -- texts, than the column.
 CREATE OR REPLACE MACRO anon._plan_lookup(caller, tbl, plan) AS TABLE
 WITH _duckanon_buckets AS MATERIALIZED (
-    SELECT lower(column_name) AS column_name, covers, label, lower AS "text", anon._plan_bound(covers, lower) AS number,
-           anon._plan_bound(covers, upper) AS upper_number, "rows" > 0 AS is_fitted
+    SELECT lower(column_name) AS column_name, covers, label, CAST(lower AS VARCHAR) AS "text",
+           anon._plan_bound(covers, CAST(lower AS VARCHAR)) AS number,
+           anon._plan_bound(covers, CAST(upper AS VARCHAR)) AS upper_number, "rows" AS bucket_rows,
+           "rows" > 0 AS is_fitted
     FROM query_table(plan)
 ), _duckanon_placed AS (
     SELECT *, row_number() OVER (PARTITION BY column_name ORDER BY number ASC NULLS FIRST) > 1 AS is_cut,
@@ -24,7 +27,12 @@ WITH _duckanon_buckets AS MATERIALIZED (
     SELECT column_name, any_value(covers) AS covers, min(place) AS first, max(place) AS last,
            coalesce(min(number) FILTER (is_cut), 0) AS origin, CAST(least(64 * count(*), 65536) AS INTEGER) AS cells,
            coalesce(cells / nullif(max(number) FILTER (is_cut) - min(number) FILTER (is_cut), 0), 0) AS scale,
-           min(number) FILTER (is_fitted) AS least_number, max(upper_number) FILTER (is_fitted) AS largest_number
+           CASE WHEN bool_and(number IS NOT NULL) FILTER (is_fitted) THEN min(number) FILTER (is_fitted) END
+               AS least_number,
+           CASE WHEN bool_and(upper_number IS NOT NULL) FILTER (is_fitted) THEN max(upper_number) FILTER (is_fitted) END
+               AS end_number,
+           (arg_min(bucket_rows, place) + CASE WHEN count(*) > 1 THEN arg_max(bucket_rows, place) ELSE 0 END)
+               / nullif(sum(bucket_rows), 0) AS fitted_outer_fraction
     FROM _duckanon_placed
     GROUP BY column_name
 ), _duckanon_crowds AS (
@@ -46,19 +54,21 @@ WITH _duckanon_buckets AS MATERIALIZED (
            first, last, origin, scale, cells, CAST(grid_first AS INTEGER) AS grid_first, most AS crowd,
            list_transform(range(CAST(ceil(log2(1 + coalesce(most, last - first + 1))) AS INTEGER)),
                           lambda doublings: CAST(1::BIGINT << doublings AS INTEGER)).list_reverse() AS steps,
-           null_label, rest_label, is_in_table IS NOT NULL AS is_in_table, least_number, largest_number
+           null_label, rest_label, column_type, covers, least_number, end_number,
+           CASE WHEN covers IN ('number', 'time') THEN fitted_outer_fraction END AS fitted_outer_fraction
     FROM (SELECT column_name, max(label) FILTER (covers = 'null') AS null_label,
                  max(label) FILTER (covers = 'rest') AS rest_label
           FROM _duckanon_buckets GROUP BY column_name)
          LEFT JOIN _duckanon_spans USING (column_name)
          LEFT JOIN (SELECT column_name, min(place) AS grid_first, max(coalesce(crowd, 0)) AS most
                     FROM _duckanon_grid GROUP BY column_name) USING (column_name)
-         LEFT JOIN (SELECT lower(column_name) AS column_name, true AS is_in_table
+         LEFT JOIN (SELECT lower(column_name) AS column_name, column_type
                     FROM anon._columns(anon._checked(caller, tbl, ['*']))) USING (column_name)
 )
 SELECT CASE WHEN names IS NULL THEN error(caller || ': the plan has no rows; make one with anon.plan.')
             WHEN len(missing) > 0 THEN error(caller || ': the table has no column "' || missing[1]
                                              || '", which the plan is for; apply the plan to a table that has it.')
+            WHEN len(unlike) > 0 THEN error(caller || ': ' || unlike[1])
             ELSE names END AS names, columns,
        (SELECT list(number ORDER BY place ASC NULLS LAST) FROM _duckanon_placed) AS numbers,
        (SELECT list("text" ORDER BY place ASC NULLS LAST) FROM _duckanon_placed) AS texts,
@@ -66,7 +76,9 @@ SELECT CASE WHEN names IS NULL THEN error(caller || ': the plan has no rows; mak
        (SELECT list(base ORDER BY place ASC NULLS LAST) FROM _duckanon_grid) AS grid
 FROM (SELECT list(column_name ORDER BY column_name ASC NULLS LAST) AS names,
              list(struct_pack(is_number, is_text, is_prefix, first, last, origin, scale, cells, grid_first, crowd,
-                              steps, null_label, rest_label, least_number, largest_number)
+                              steps, null_label, rest_label, least_number, end_number, fitted_outer_fraction)
                   ORDER BY column_name ASC NULLS LAST) AS columns,
-             list(column_name ORDER BY column_name ASC NULLS LAST) FILTER (NOT is_in_table) AS missing
+             list(column_name ORDER BY column_name ASC NULLS LAST) FILTER (column_type IS NULL) AS missing,
+             list(anon._unlike_plan(column_name, column_type, covers) ORDER BY column_name ASC NULLS LAST)
+                 FILTER (anon._unlike_plan(column_name, column_type, covers) IS NOT NULL) AS unlike
       FROM _duckanon_columns);

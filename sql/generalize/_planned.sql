@@ -7,18 +7,20 @@ CREATE OR REPLACE MACRO anon._planned(
     caller, tbl, cols, k, beta, population, weights, hierarchies, max_suppressed_fraction, methods, person, refused
 ) AS TABLE
 WITH _duckanon_by_rows AS (
-    SELECT COLUMNS(cols), NULL::UBIGINT AS _duckanon_person, count(*) AS _duckanon_size
+    SELECT anon._told_apart(caller, alias(COLUMNS(cols)), COLUMNS(cols)), NULL::UBIGINT AS _duckanon_person,
+           count(*) AS _duckanon_size
     FROM query_table(anon._checked_plan(caller, cols, k, beta, population, max_suppressed_fraction, person, tbl))
     GROUP BY ALL
 ), _duckanon_by_people AS (
-    SELECT COLUMNS(cols), CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS _duckanon_person,
+    SELECT anon._told_apart(caller, alias(COLUMNS(cols)), COLUMNS(cols)),
+           CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS _duckanon_person,
            count(*) AS _duckanon_size
     FROM query_table(anon._checked_plan(caller, cols, k, beta, population, max_suppressed_fraction, person, tbl))
     GROUP BY ALL
 ), _duckanon_grouped AS (
     FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_by_rows' ELSE '_duckanon_by_people' END)
 ), _duckanon_population AS (
-    SELECT COLUMNS(cols), count(*) AS _duckanon_size
+    SELECT anon._told_apart(caller, alias(COLUMNS(cols)), COLUMNS(cols)), count(*) AS _duckanon_size
     FROM query_table(coalesce(anon._population_table(population), tbl))
     GROUP BY ALL
 )

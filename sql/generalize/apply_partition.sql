@@ -1,6 +1,6 @@
 -- anon.apply_partition: one column of a table, replaced by the labels of a partition of it (anon.quantile_partition,
--- anon.sampled_partition, anon.optimal_partition), as text. Values beyond its range get the label of the first or the
--- last bucket; NULL stays NULL.
+-- anon.sampled_partition, anon.optimal_partition), as text. Its first and its last bucket are open, so that every value
+-- has one; NULL stays NULL.
 --     partition  the name of the partition's table
 --     keep       other columns to release as they are: ['diagnosis']; ['*']: all whose name does not say that they
 --                identify people; NULL: none
@@ -8,7 +8,8 @@
 CREATE OR REPLACE MACRO anon.apply_partition(tbl, col, partition, keep := NULL) AS TABLE
 WITH _duckanon_plan AS (
     SELECT col AS column_name, CASE anon._kind(typeof(lower)) WHEN 'date' THEN 'time' ELSE 'number' END AS covers,
-           CAST(lower AS VARCHAR) AS lower, CAST(upper AS VARCHAR) AS upper, label, "rows", released
+           anon._bound_text(anon._plan_number(lower), typeof(lower)) AS lower,
+           anon._bound_text(anon._plan_number(upper), typeof(upper)) AS upper, label, "rows", released
     FROM query_table(anon._checked('anon.apply_partition', partition, [col]))
          LEFT JOIN anon._released_types(tbl, [col]) ON true
 )

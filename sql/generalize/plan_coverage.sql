@@ -1,6 +1,11 @@
--- anon.plan_coverage: how well a stored plan fits a table, one row per planned column: rows whose value lies below or
--- above the range that the plan was fitted on (they go to its first or last bucket), rows with a value that it has
--- never seen (they go to its rest), and NULLs.
+-- anon.plan_coverage: how well a stored plan fits a table, one row per planned column: rows with a value that the plan has
+-- never seen (they go to its rest), NULLs, and whether more of the rows lie at the ends than when the plan was made.
+--     below_range, above_range   rows beyond the range that the plan was fitted on, where the plan says it: the first and
+--                    the last bucket of numbers and times are open, since an end would be somebody's value, and hold
+--                    whatever lies beyond; 0 then
+--     outer_fraction, fitted_outer_fraction   share of the rows with a number or a time that fall into the first or the
+--                    last bucket: of this table, and of the table that the plan was fitted on. A much larger one than
+--                    the other shows that the values have moved; NULL for other columns
 -- test: tests/generalize/plan_coverage.test
 CREATE OR REPLACE MACRO anon.plan_coverage(tbl, plan) AS TABLE
 WITH _duckanon_counts AS (
@@ -12,4 +17,4 @@ SELECT * EXCLUDE (is_planned)
 FROM (SELECT unnest([UNPACK(COLUMNS(*))], max_depth := 2) FROM _duckanon_counts)
 WHERE is_planned;
 COMMENT ON MACRO TABLE anon.plan_coverage IS
-    'How many values of a table a stored plan has never seen: beyond its range, new categories, NULLs.';
+    'How well a stored plan fits a table: values beyond its range or at its ends, new categories, NULLs.';

@@ -6,52 +6,79 @@
 --                     a factor of about 1 / (2 epsilon)
 --     sample_rows     how many rows to draw, at most 999,999; `rank_error` then says which epsilon that gives. NULL: as
 --                     many as epsilon and delta ask for
---     label           'interval', or 'median' or 'mean' of the sample
---     lower, upper    where a bucket begins, and where the next one does: round numbers between values of the sample;
---                     at the ends its smallest and largest value
+--     label           'interval', or 'median' or 'mean' of the sample, which want 10 of its rows in every bucket. The
+--                     median is given where at least 10 of them have it, else the roundest number between the values of
+--                     the 10 rows in the middle of the bucket
+--     lower, upper    where a bucket begins, and where the next one does: the roundest number between the values of the
+--                     sample on both sides, or a value that at least 10 rows of the sample have. NULL at the ends, which
+--                     are somebody's values. DOUBLE for numbers, TIMESTAMP for dates
 --     rows, cost      estimated from the sample
 -- NULLs are left out. The sample is the sample_rows rows with the smallest random numbers: what a reservoir would hold.
+-- Values between which no number can be written, such as neighbouring doubles, count as equal.
 --     (Probabilistic Anonymity, Section 4.1, "Efficient Approximate Quantiles using Samples")
 -- test: tests/generalize/sampled_partition.test
 CREATE OR REPLACE MACRO anon.sampled_partition(
     tbl, col, buckets, epsilon := 0.005, delta := 0.05, sample_rows := NULL, label := 'interval'
 ) AS TABLE
-WITH _duckanon_sample AS MATERIALIZED (
-    SELECT count(_duckanon_value) AS table_rows,
-           list_sort(arg_min(_duckanon_value, random(), anon._sample_size(epsilon, delta, sample_rows))
+WITH _duckanon_source AS (
+    SELECT COLUMNS([col]) AS _duckanon_value
+    FROM query_table(anon._checked_sample('anon.sampled_partition', buckets, epsilon, delta, sample_rows, label,
+                                          anon._checked('anon.sampled_partition', tbl, [col])))
+), _duckanon_sample AS MATERIALIZED (
+    SELECT count(_duckanon_value) AS table_rows, any_value(typeof(_duckanon_value)) AS column_type,
+           bool_or(anon._is_inexact(_duckanon_value)) AS is_inexact,
+           bool_and(isfinite(anon._plan_number(_duckanon_value))) AS is_finite,
+           list_sort(arg_min(anon._plan_number(_duckanon_value), random(),
+                             anon._sample_size(epsilon, delta, sample_rows))
                      FILTER (_duckanon_value IS NOT NULL), 'ASC', 'NULLS LAST') AS sample
-    FROM (SELECT COLUMNS([col]) AS _duckanon_value
-          FROM query_table(anon._checked_sample('anon.sampled_partition', buckets, epsilon, delta, sample_rows, label,
-                                                anon._checked('anon.sampled_partition', tbl, [col]))))
+    FROM _duckanon_source
 ), _duckanon_values AS (
-    SELECT value, rank() OVER (ORDER BY value ASC NULLS LAST) - 1 AS first_place, sampled, table_rows
-    FROM (SELECT unnest(sample) AS value, len(sample) AS sampled, table_rows FROM _duckanon_sample)
-), _duckanon_buckets AS (                              -- equal values have one first place, hence one bucket
-    SELECT first_place * buckets // sampled AS place, min(value) AS least, max(value) AS largest, count(*) AS size,
-           any_value(sampled) AS sampled, any_value(table_rows) AS table_rows, quantile_disc(value, 0.5) AS median,
-           avg(anon._plan_number(value)) AS mean
+    SELECT number, place, sampled, table_rows, column_type, lag(number) OVER (ORDER BY place ASC NULLS LAST) AS before,
+           count(*) OVER (PARTITION BY number) AS holders
+    FROM (SELECT unnest(sample) AS number, unnest(range(len(sample))) AS place, len(sample) AS sampled, table_rows,
+                 column_type
+          FROM _duckanon_sample
+          WHERE anon._unless(anon._unfit_sample('anon.sampled_partition', col, column_type, is_inexact, is_finite)))
+), _duckanon_parts AS (                      -- what cannot be parted has one first place, hence one bucket
+    SELECT *, max(CASE WHEN before IS NULL
+                            OR (number > before
+                                AND (holders >= 10
+                                     OR (nextafter(before, 'infinity'::DOUBLE) < number
+                                         AND (anon._kind(column_type) = 'numeric' OR before + 1 < number))))
+                       THEN place END) OVER (ORDER BY place ASC NULLS LAST ROWS UNBOUNDED PRECEDING) AS first_place
     FROM _duckanon_values
-    GROUP BY place
+), _duckanon_buckets AS (
+    SELECT first_place * buckets // sampled AS bucket_place, min(number) AS least, max(number) AS largest,
+           arg_min(holders, number) >= 10 AS is_least_shared, count(*) AS size, any_value(sampled) AS sampled,
+           any_value(table_rows) AS table_rows, any_value(column_type) AS column_type,
+           CASE label WHEN 'median' THEN anon._sample_median(list(number ORDER BY number ASC NULLS LAST),
+                                                             any_value(column_type))
+                      WHEN 'mean' THEN avg(number) END AS point
+    FROM _duckanon_parts
+    GROUP BY bucket_place
 ), _duckanon_cut AS (
-    SELECT *, row_number() OVER (ORDER BY place ASC NULLS LAST) AS bucket,
-           anon._readable(lag(largest) OVER (ORDER BY place ASC NULLS LAST), least) AS lower
+    SELECT *, row_number() OVER (ORDER BY bucket_place ASC NULLS LAST) AS bucket,
+           CASE WHEN label <> 'interval' AND size < 10
+                     THEN error('anon.sampled_partition: label must be ''interval'' where a bucket has fewer than 10 '
+                                || 'rows of the sample; got ''' || label || ''' and a bucket of ' || size
+                                || ', so draw more rows or give fewer buckets.')
+                ELSE lag(largest) OVER (ORDER BY bucket_place ASC NULLS LAST) END AS before
     FROM _duckanon_buckets
+), _duckanon_written AS (
+    SELECT *, CASE WHEN before IS NOT NULL
+                   THEN anon._bound_text(anon._round_cut(before, least, is_least_shared, anon._kind(column_type)),
+                                         column_type) END AS start
+    FROM _duckanon_cut
+), _duckanon_ended AS (
+    SELECT *, lead(start) OVER (ORDER BY bucket ASC NULLS LAST) AS next_start FROM _duckanon_written
 )
-SELECT bucket, lower, coalesce(lead(lower) OVER (ORDER BY place ASC NULLS LAST), largest) AS upper,
+SELECT bucket, cast_to_type(start, _duckanon_bound) AS lower,
+       cast_to_type(next_start, _duckanon_bound) AS upper,
        CAST(round(table_rows * (size / sampled)) AS BIGINT) AS "rows",
-       CASE WHEN anon._kind(typeof(lower)) NOT IN ('numeric', 'date')
-                 THEN error('anon.sampled_partition: column "' || col || '" must hold numbers, dates or timestamps; '
-                            || 'its type is ' || typeof(lower) || '.')
-            WHEN label = 'median' THEN CAST(median AS VARCHAR)
-            WHEN label = 'mean' AND anon._kind(typeof(lower)) = 'date'
-                 THEN CAST(make_timestamp(CAST(mean AS BIGINT)) AS VARCHAR)
-            WHEN label = 'mean' THEN CAST(mean AS VARCHAR)
-            ELSE anon._run_label(CAST(lower AS VARCHAR),
-                                 CAST(lead(lower) OVER (ORDER BY place ASC NULLS LAST) AS VARCHAR),
-                                 bucket = 1) END AS label,
+       coalesce(anon._bound_text(point, column_type), anon._run_label(start, next_start, bucket = 1)) AS label,
        floor(pow(table_rows * (size / sampled), 2) / 4) AS cost, sampled AS sample_rows,
        CASE WHEN sampled = table_rows THEN 0.0 ELSE sqrt(ln(2 / delta) / (2 * sampled)) END AS rank_error
-FROM _duckanon_cut
+FROM _duckanon_ended LEFT JOIN anon._bound_types(tbl, col) ON true
 ORDER BY bucket ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.sampled_partition IS
     'About equal buckets for one column from one pass and a sample, with the rank error that is guaranteed.';
