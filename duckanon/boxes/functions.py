@@ -87,7 +87,7 @@ def _refuse_narrowing(
         name: np.unique(ends[:, index], axis=0, return_inverse=True)[1].reshape(-1)[box]
         for index, name in enumerate(names)
     }
-    pair = narrowed_pair({name: table.column(name) for name in names}, labels, kept, box, generator(None))
+    pair = narrowed_pair(_numbers(table, names), labels, kept, box, generator(None))
     if pair is not None:
         raise ValueError(
             f'the column "{pair[0]}" in keep narrows down "{pair[1]}"; leave it out, or name it in narrowing.'

@@ -7,18 +7,23 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from duckanon.common.arrays import Ints
+from duckanon.common.arrays import Floats, Ints
 
-NARROW = 0.9
+FEW_VALUES, NEAR = 0.9, 0.7
 """A kept column narrows a coarse one where fewer than this share of the values are left to guess: ages beside dates of
-birth leave .3 to .75, a year of marriage beside an age .83, incomes and other columns that tell nothing .97 to 1."""
+birth leave .3 to .75, a year of marriage beside an age .83, incomes and other columns that tell nothing .97 to 1. Where
+nearly every value is another one, so that counting them tells nothing, people with the same kept value are this near:
+ages beside dates of birth .2, incomes beside ages .85."""
 
-MOST_ROWS = 20_000
+_MOST_ROWS = 5_000
 """Rows that are looked at."""
+
+_SHUFFLES = 6
+"""Times that the kept column is shuffled, to tell what chance does."""
 
 
 def narrowed_pair(
-    originals: Mapping[str, pa.ChunkedArray],
+    originals: Mapping[str, Floats],
     labels: Mapping[str, Ints],
     kept: Mapping[str, pa.ChunkedArray],
     classes: Ints,
@@ -29,7 +34,7 @@ def narrowed_pair(
     Parameters
     ----------
     originals, labels
-        By coarse column: its original values, and the number of each row's label.
+        By coarse column: its original numbers, and the number of each row's label.
     kept
         The columns that are kept, by name.
     classes
@@ -44,28 +49,36 @@ def narrowed_pair(
 
     Examples
     --------
-    >>> born = pa.chunked_array([[1950, 1951, 1952, 1953]])
-    >>> decade = np.zeros(4, np.int64)
-    >>> narrowed_pair({"born": born}, {"born": decade}, {"age": born}, decade, np.random.default_rng(0))
+    >>> born = np.arange(1950.0, 1960.0).repeat(20)
+    >>> decade = np.zeros(200, np.int64)
+    >>> age = pa.chunked_array([2030 - born])
+    >>> narrowed_pair({"born": born}, {"born": decade}, {"age": age}, decade, np.random.default_rng(0))
     ('age', 'born')
     """
-    rows = np.sort(generator.permutation(len(classes))[:MOST_ROWS])
-    coarse_codes = {name: _codes(column.take(pa.array(rows))) for name, column in originals.items()}
-    # The rows in order of their classes, once in random order within them: the two are matched place by place.
-    own, other = (rows_[np.argsort(classes[rows][rows_], kind="stable")] for rows_ in _two_orders(len(rows), generator))
+    rows = np.sort(generator.permutation(len(classes))[:_MOST_ROWS])
+    by_class = np.argsort(classes[rows], kind="stable")
+    shuffles = []
+    for _ in range(_SHUFFLES):
+        mixed = generator.permutation(len(rows))
+        taken = np.empty(len(rows), np.int64)
+        taken[by_class] = mixed[np.argsort(classes[rows][mixed], kind="stable")]
+        shuffles.append(taken)
+    ranks = {name: np.unique(column[rows], return_inverse=True)[1].reshape(-1) for name, column in originals.items()}
     for kept_name, kept_column in kept.items():
-        kept_codes = _codes(kept_column.take(pa.array(rows)))
-        for name, codes in coarse_codes.items():
+        codes = _codes(kept_column.take(pa.array(rows)))
+        for name, rank in ranks.items():
             label = labels[name][rows]
-            within = _values_left(label[own], kept_codes[own], codes[own])
-            shuffled = _values_left(label[own], kept_codes[other], codes[own])
-            if within < NARROW * shuffled:
+            if _narrows(_left(label, codes, rank), np.array([_left(label, codes[mixed], rank) for mixed in shuffles])):
                 return kept_name, name
     return None
 
 
-def _two_orders(size: int, generator: np.random.Generator) -> tuple[Ints, Ints]:
-    return np.arange(size), generator.permutation(size)
+def _narrows(seen: Floats, shuffled: Floats) -> bool:
+    values, distance, _ = seen
+    mean, noise = shuffled.mean(axis=0), shuffled.std(axis=0, ddof=1)
+    has_few = values < FEW_VALUES * mean[0] and values < mean[0] - 3 * noise[0]
+    is_blind = mean[0] > 0.5 * mean[2]
+    return bool(has_few or (is_blind and distance < NEAR * mean[1] and distance < mean[1] - 3 * noise[1]))
 
 
 def _codes(column: pa.ChunkedArray) -> Ints:
@@ -79,9 +92,16 @@ def _codes(column: pa.ChunkedArray) -> Ints:
     return np.asarray(indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _values_left(label: Ints, kept: Ints, original: Ints) -> float:
-    """Return how many original values occur with a row's label and kept value, on average over the rows."""
+def _left(label: Ints, kept: Ints, rank: Ints) -> Floats:
+    """Return what is left to guess: values that occur with a row's label and kept value, how far apart, among how many.
+
+    All are means over the rows: the number of different values, the distance in ranks from one row to the next with the
+    same label and kept value, and the number of rows that have these.
+    """
     meeting = np.unique(np.stack([label, kept]), axis=1, return_inverse=True)[1].reshape(-1)
-    pairs = np.unique(np.stack([meeting, original]), axis=1)
-    values = np.bincount(pairs[0], minlength=int(meeting.max()) + 1)
-    return float(values[meeting].mean())
+    size = np.bincount(meeting)
+    values = np.bincount(np.unique(np.stack([meeting, rank]), axis=1)[0], minlength=len(size))
+    order = np.argsort(meeting, kind="stable")
+    is_next = np.diff(meeting[order]) == 0
+    steps = np.abs(np.diff(rank[order]))[is_next]
+    return np.array([values[meeting].mean(), steps.mean() if len(steps) else 0.0, size[meeting].mean()])

@@ -1,5 +1,5 @@
 -- anon._coded_cells: rows of a table as codes, the 64-bit hashes of their values: `originals` and `labels` of the
--- columns `cols`, `kept`, those of the columns to keep, `somebody`, who it is (NULL where that is not known), and
+-- columns `cols` (and `numbers`, the originals of numbers and dates on the number line), `kept`, those of the columns to keep, `somebody`, who it is (NULL where that is not known), and
 -- `number`, the row's.
 --     tbl   the name of a step
 --     plan  the name of a plan's table; NULL: each value is its own label
@@ -13,6 +13,7 @@ WITH _duckanon_planned AS (
     FROM query_table(tbl)
 )
 SELECT [UNPACK(hash(struct_extract(COLUMNS(cols), 'value')))] AS originals,
+       [UNPACK(anon._plan_number(struct_extract(COLUMNS(cols), 'value')))] AS numbers,
        [UNPACK(hash(struct_extract(COLUMNS(cols), 'label')))] AS labels,
        [UNPACK(hash(struct_extract(COLUMNS(lambda name: anon._is_kept(name, cols, keep, person)), 'value')))] AS kept,
        CASE WHEN struct_extract(COLUMNS([coalesce(person, '_duckanon_none')]), 'value') IS NOT NULL

@@ -1,8 +1,13 @@
 -- anon._kept_pairs: whether columns that are kept tell more about columns that are made coarser than their labels do.
--- One row per pair: how many original values of `column_name` occur together with the row's value of `kept_column`
--- inside the row's label, on average over the rows; and how many do when the kept column is shuffled within the classes,
--- so that it tells nothing but what the class tells. Up to 20,000 rows are looked at, picked by the hash of their
--- numbers.
+-- One row per pair, from up to 5,000 rows, picked by the hash of their numbers:
+--     values_within, values_shuffled  how many original values of `column_name` occur together with the row's value of
+--                 `kept_column` inside the row's label, on average over the rows; and how many do when the kept column is
+--                 shuffled within the classes, so that it tells nothing but what the class tells: the mean of six times
+--     rank_distance_ratio  for numbers and dates: how far apart two people with the same label and kept value are, in
+--                 ranks of the column, over the same when shuffled. NULL where there are no two
+--     narrows     whether the values are fewer than nine tenths of those when shuffled; or, where nearly every value is
+--                 another one, as dates of birth in a small table, so that counting them tells nothing, whether the
+--                 distances are less than seven tenths. Either by more than three standard deviations between the six
 --     plan  the name of a plan's table; NULL: each value is its own label
 CREATE OR REPLACE MACRO anon._kept_pairs(caller, tbl, cols, plan, keep, person) AS TABLE
 WITH _duckanon_table_size AS (
@@ -10,40 +15,59 @@ WITH _duckanon_table_size AS (
 ), _duckanon_rows AS (
     FROM query_table(tbl)
     QUALIFY hash(row_number() OVER ())
-            <= 18446744073709551615 * least(1.0, 20_000 / greatest(1, (SELECT table_rows FROM _duckanon_table_size)))
+            <= 18446744073709551615 * least(1.0, 5_000 / greatest(1, (SELECT table_rows FROM _duckanon_table_size)))
 ), _duckanon_coarse_names AS (
-    SELECT place AS column_place, column_name
-    FROM (SELECT row_number() OVER (ORDER BY place ASC NULLS LAST) AS place, column_name
-          FROM anon._columns(tbl) WHERE anon._is_among(column_name, cols))
+    SELECT row_number() OVER (ORDER BY place ASC NULLS LAST) AS column_place, column_name
+    FROM anon._columns(tbl) WHERE anon._is_among(column_name, cols)
 ), _duckanon_kept_names AS (
     SELECT row_number() OVER (ORDER BY place ASC NULLS LAST) AS kept_place, column_name AS kept_column
     FROM anon._columns(tbl) WHERE anon._is_kept(column_name, cols, keep, person)
 ), _duckanon_sample AS MATERIALIZED (
-    SELECT *, hash(labels) AS class, row_number() OVER (PARTITION BY hash(labels) ORDER BY number ASC NULLS LAST) AS place,
-           row_number() OVER (PARTITION BY hash(labels) ORDER BY hash(number, 1) ASC NULLS LAST) AS other_place
+    SELECT *, hash(labels) AS class, row_number() OVER (PARTITION BY hash(labels) ORDER BY number ASC NULLS LAST) AS place
     FROM anon._coded_cells(caller, '_duckanon_rows', cols, plan, keep, person)
-), _duckanon_versions AS (
-    SELECT false AS is_shuffled, originals, labels, kept FROM _duckanon_sample
-    UNION ALL
-    SELECT true, own.originals, own.labels, other.kept
-    FROM _duckanon_sample AS own JOIN _duckanon_sample AS other
-         ON own.class = other.class AND own.place = other.other_place
-), _duckanon_coarse AS (
-    SELECT is_shuffled, unnest(range(1, 1 + len(labels))) AS column_place, unnest(labels) AS label,
-           unnest(originals) AS original, kept
-    FROM _duckanon_versions
-), _duckanon_met AS (
-    SELECT is_shuffled, column_place, label, original, unnest(range(1, 1 + len(kept))) AS kept_place,
-           unnest(kept) AS kept
-    FROM _duckanon_coarse
+), _duckanon_coarse AS MATERIALIZED (                  -- one row a coarse cell, with its rank in the column
+    SELECT number, class, place, column_place, label, original,
+           CASE WHEN position IS NOT NULL
+                THEN dense_rank() OVER (PARTITION BY column_place ORDER BY position ASC NULLS LAST) END AS rank
+    FROM (SELECT number, class, place, unnest(range(1, 1 + len(labels))) AS column_place, unnest(labels) AS label,
+                 unnest(originals) AS original, unnest(numbers) AS position
+          FROM _duckanon_sample)
+), _duckanon_places AS (                               -- turn 0 is the table as it is, the others are shuffled
+    SELECT turn, class, kept,
+           CASE WHEN turn = 0 THEN place
+                ELSE row_number() OVER (PARTITION BY turn, class ORDER BY hash(number, turn) ASC NULLS LAST) END AS place
+    FROM _duckanon_sample, range(7) AS turns(turn)
+), _duckanon_kept AS (                                 -- one row a kept cell
+    SELECT turn, class, place, unnest(range(1, 1 + len(kept))) AS kept_place, unnest(kept) AS kept FROM _duckanon_places
+), _duckanon_met AS MATERIALIZED (
+    SELECT turn, column_place, kept_place, label, kept, original, rank, number
+    FROM _duckanon_coarse JOIN _duckanon_kept USING (class, place)
 ), _duckanon_counted AS (
-    SELECT is_shuffled, column_place, kept_place, sum(size) AS size, count(*) AS originals
-    FROM (SELECT is_shuffled, column_place, kept_place, label, kept, original, count(*) AS size
-          FROM _duckanon_met GROUP BY ALL)
-    GROUP BY is_shuffled, column_place, kept_place, label, kept
+    SELECT turn, column_place, kept_place, sum(size) AS size, count(*) AS originals
+    FROM (SELECT turn, column_place, kept_place, label, kept, original, count(*) AS size FROM _duckanon_met GROUP BY ALL)
+    GROUP BY turn, column_place, kept_place, label, kept
+), _duckanon_values AS (
+    SELECT turn, column_place, kept_place, sum(size * originals) / sum(size) AS seen, sum(size * size) / sum(size) AS room
+    FROM _duckanon_counted GROUP BY turn, column_place, kept_place
+), _duckanon_steps AS (                                -- from one row to the next of the same label and kept value
+    SELECT turn, column_place, kept_place,
+           abs(rank - lag(rank) OVER (PARTITION BY turn, column_place, kept_place, label, kept
+                                      ORDER BY number ASC NULLS LAST)) AS step
+    FROM _duckanon_met WHERE rank IS NOT NULL
+), _duckanon_distances AS (
+    SELECT turn, column_place, kept_place, avg(step) AS distance FROM _duckanon_steps
+    GROUP BY turn, column_place, kept_place
+), _duckanon_turns AS (
+    SELECT column_place, kept_place, any_value(seen) FILTER (turn = 0) AS values_within,
+           avg(seen) FILTER (turn > 0) AS values_shuffled, stddev(seen) FILTER (turn > 0) AS values_noise,
+           avg(room) FILTER (turn > 0) AS room, any_value(distance) FILTER (turn = 0) AS within,
+           avg(distance) FILTER (turn > 0) AS shuffled, stddev(distance) FILTER (turn > 0) AS noise
+    FROM _duckanon_values LEFT JOIN _duckanon_distances USING (turn, column_place, kept_place)
+    GROUP BY column_place, kept_place
 )
-SELECT column_place, column_name, kept_place, kept_column,
-       sum(size * originals) FILTER (NOT is_shuffled) / sum(size) FILTER (NOT is_shuffled) AS values_within,
-       sum(size * originals) FILTER (is_shuffled) / sum(size) FILTER (is_shuffled) AS values_shuffled
-FROM _duckanon_counted JOIN _duckanon_coarse_names USING (column_place) JOIN _duckanon_kept_names USING (kept_place)
-GROUP BY ALL;
+SELECT column_place, column_name, kept_place, kept_column, values_within, values_shuffled,
+       within / nullif(shuffled, 0) AS rank_distance_ratio,
+       values_within < 0.9 * values_shuffled AND values_within < values_shuffled - 3 * values_noise
+       OR coalesce(values_shuffled > 0.5 * room AND within < 0.7 * shuffled AND within < shuffled - 3 * noise, false)
+           AS narrows
+FROM _duckanon_turns JOIN _duckanon_coarse_names USING (column_place) JOIN _duckanon_kept_names USING (kept_place);

@@ -56,8 +56,7 @@ WITH _duckanon_plan AS MATERIALIZED (
            || arg_min(column_name, place) || '"; leave it out, make it coarser too, or name it in narrowing.' AS sentence
     FROM (SELECT *, (kept_place, column_place) AS place
           FROM anon._kept_pairs('anon.generalize', tbl, cols, '_duckanon_plan', keep, person)
-          WHERE values_within < 0.9 * values_shuffled
-            AND NOT anon._is_among(kept_column, anon._with_column(coalesce(narrowing, []), person)))
+          WHERE narrows AND NOT anon._is_among(kept_column, anon._with_column(coalesce(narrowing, []), person)))
 ), _duckanon_nothing_kept AS (
     SELECT NULL::VARCHAR AS sentence
 ), _duckanon_promise AS MATERIALIZED (

@@ -3,14 +3,17 @@
 --     values_within    original values of the coarse column that occur with the row's kept value inside the row's label,
 --                      on average over the rows: what is left to guess for someone who sees both
 --     values_shuffled  the same when the kept column is shuffled within the classes: what the label alone leaves
---     ratio, narrows   their ratio, and whether it is below 0.9: the age beside a coarse date of birth does, an income
---                      does not. anon.generalize refuses such a pair unless the kept column is in `narrowing`
+--     rank_distance_ratio  for numbers and dates: how far apart two people with the same label and kept value are, over
+--                      the same when shuffled; it tells where nearly every value is another one
+--     narrows          whether values_within / values_shuffled is below 0.9, beyond chance; or, where nearly every
+--                      value is another one, the other ratio below 0.7: the age beside a coarse date of birth does, an
+--                      income does not. anon.generalize refuses such a pair unless the kept column is in `narrowing`
 --     k                the smallest number of people who share a class and a value of the kept column
 --     keep             as in anon.generalize
 --     plan             the name of a plan's table (anon.plan), by which `cols` are made coarser; NULL: they are taken as
 --                      they are, as in a release
 --     person           as in anon.k_anonymity
--- Ratios are from up to 20,000 rows, k from all.
+-- Ratios are from up to 5,000 rows, k from all.
 -- test: tests/generalize/kept_column_risk.test
 CREATE OR REPLACE MACRO anon.kept_column_risk(tbl, cols, keep, plan := NULL, person := NULL) AS TABLE
 WITH _duckanon_source AS (
@@ -25,8 +28,7 @@ WITH _duckanon_source AS (
     SELECT kept_place, CASE WHEN person IS NULL THEN count(*) ELSE count(DISTINCT somebody) END AS size
     FROM _duckanon_cells GROUP BY kept_place, class, kept
 )
-SELECT column_name, kept_column, values_within, values_shuffled, values_within / values_shuffled AS ratio,
-       ratio < 0.9 AS narrows, k
+SELECT column_name, kept_column, values_within, values_shuffled, rank_distance_ratio, narrows, k
 FROM anon._kept_pairs('anon.kept_column_risk', '_duckanon_source', cols, plan, keep, person)
      JOIN (SELECT kept_place, min(size) AS k FROM _duckanon_sizes GROUP BY kept_place) USING (kept_place)
 ORDER BY column_place ASC NULLS LAST, kept_place ASC NULLS LAST;
