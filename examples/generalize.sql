@@ -10,7 +10,7 @@ CREATE OR REPLACE TABLE bmi_quarters AS FROM anon.quantile_partition('patients',
 FROM bmi_quarters;
 FROM anon.sampled_partition('patients', 'bmi', 4);
 FROM anon.optimal_partition('patients', 'bmi', 20_000);
-SELECT patient_id, bmi FROM anon.apply_partition('patients', 'bmi', 'bmi_quarters') LIMIT 3;
+SELECT sex, bmi FROM anon.apply_partition('patients', 'bmi', 'bmi_quarters', keep := ['sex']) LIMIT 3;
 
 -- all columns: a plan that can be read, stored and applied again
 CREATE OR REPLACE TABLE plan AS FROM anon.plan('patients', ['sex', 'dob', 'zip'], 10);
