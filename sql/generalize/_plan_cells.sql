@@ -1,7 +1,7 @@
 -- anon._plan_cells: a table with every value beside its bucket in a plan: each column a struct of `value`, `planned`
 -- (where the plan keeps the column; NULL: not planned), `number` and `bucket` (NULL: the plan has none for it); and
--- `_duckanon_lists`, the plan's lists. Each step works on all columns at once. Columns that are called like steps of ours
--- are left out: nobody can name them (anon._checked_names).
+-- `_duckanon_lists`, the plan's lists. Each step works on all columns at once. Columns that are called like steps of
+-- ours are left out: nobody can name them (anon._checked_names).
 CREATE OR REPLACE MACRO anon._plan_cells(caller, tbl, plan) AS TABLE
 WITH _duckanon_lookup AS MATERIALIZED (
     SELECT struct_pack(*COLUMNS(*)) AS _duckanon_lists FROM anon._plan_lookup(caller, tbl, plan)
