@@ -42,7 +42,11 @@ class Intervals(Coarsening):
         self.is_shared = column.people >= k
         self.unit = _unit(column)
         self._cut_of_leaf: dict[int, float] = {}
-        self.structure = Ordered(column.positions, self._ends, column.scale.is_whole)
+        # A whole number that is alone at an end is a code, and is named so: 1, not "<2". Beyond it there is nothing.
+        self.names_ends = tuple(
+            bool(self.is_shared[end]) and (column.scale.is_whole or column.size == 1) for end in (0, column.size - 1)
+        )
+        self.structure = Ordered(column.positions, self._ends, (self.names_ends[0], self.names_ends[1]))
 
     def _cuts(self, leaves: Ints) -> list[float]:
         """Return where a run that begins with each of these leaves is cut off from the one before."""
@@ -80,11 +84,10 @@ class Intervals(Coarsening):
         group_of_leaf = self._known_groups(groups)
         starts = run_starts(group_of_leaf)
         cuts = self._cuts(starts[1:])
-        # A whole number that is alone at an end is a code, and is named so: 1, not "<2". Beyond it there is nothing.
         is_alone = np.diff(np.append(starts, self.column.size)) == 1
-        is_alone &= groups.rows[group_of_leaf[starts]] > 0
-        names_ends = self.column.size == 1 or (len(starts) > 1 and scale.is_whole)
-        is_first_named, is_last_named = bool(names_ends and is_alone[0]), bool(names_ends and is_alone[-1])
+        can_be_named = self.column.size == 1 or len(starts) > 1
+        is_first_named = bool(can_be_named and is_alone[0] and self.names_ends[0])
+        is_last_named = bool(can_be_named and is_alone[-1] and self.names_ends[1])
         if is_last_named and cuts:
             cuts[-1] = float(positions[-1])
         names = labels.of_runs(scale, cuts)

@@ -1,5 +1,5 @@
--- anon._bound_text: a number of anon._plan_number as a label writes it: whole ones without a point, times as dates where
--- it is midnight, with their zone, UTC, where the column has zones.
+-- anon._bound_text: a number of anon._plan_number as a label writes it: whole ones without a point, times as dates
+-- where it is midnight, with their zone, UTC, where the column has zones.
 --     column_type  the type of the column
 CREATE OR REPLACE MACRO anon._bound_text(number, column_type) AS
     CASE WHEN anon._kind(column_type) = 'date' AND column_type = 'TIMESTAMP WITH TIME ZONE'

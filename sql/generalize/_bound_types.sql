@@ -1,6 +1,6 @@
--- anon._bound_types: a column `_duckanon_bound` without rows, whose type is that of the bounds of a partition: DOUBLE for
--- numbers and TIMESTAMP for dates, since a cut between two whole numbers or two days is neither; timestamps keep their
--- time zone.
+-- anon._bound_types: a column `_duckanon_bound` without rows, whose type is that of the bounds of a partition: DOUBLE
+-- for numbers and TIMESTAMP for dates, since a cut between two whole numbers or two days is neither; timestamps keep
+-- their time zone.
 CREATE OR REPLACE MACRO anon._bound_types(tbl, col) AS TABLE
 SELECT struct_extract({'number': NULL::DOUBLE, 'time': NULL::TIMESTAMP, 'zoned': NULL::TIMESTAMPTZ},
                       CASE WHEN typeof(_duckanon_value) = 'TIMESTAMP WITH TIME ZONE' THEN 'zoned'

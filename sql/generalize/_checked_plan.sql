@@ -8,4 +8,6 @@ CREATE OR REPLACE MACRO anon._checked_plan(caller, cols, k, beta, population, ma
                                            population))
              ELSE anon._checked_whole(caller, 'k', k, 2,
                       anon._checked_fraction(caller, 'max_suppressed_fraction', max_suppressed_fraction,
-                          anon._checked_person(caller, person, cols, anon._checked(caller, tbl, cols)))) END);
+                          anon._checked_person(caller, person, cols,
+                              anon._checked_names(caller, 'person', [person],
+                                  anon._checked_names(caller, 'cols', cols, anon._checked(caller, tbl, cols)))))) END);

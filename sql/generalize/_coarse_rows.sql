@@ -5,13 +5,13 @@
 -- must be known before any row is read: a cast between structs takes the fields that both have.
 CREATE OR REPLACE MACRO anon._coarse_rows(caller, tbl, cols, plan, keep, person) AS TABLE
 SELECT struct_extract(
-           {'planned': cast_to_type(_duckanon_labels, _duckanon_plan.released),
-            'lost': {'plan': CASE WHEN NOT starts_with(typeof(_duckanon_plan.released), 'STRUCT(')
+           {'planned': cast_to_type(_duckanon_labels, _duckanon_plan._duckanon_released),
+            'lost': {'plan': CASE WHEN NOT starts_with(typeof(_duckanon_plan._duckanon_released), 'STRUCT(')
                                   THEN error(caller || ': plan must have a column released, a STRUCT of its columns; '
                                              || 'got one without, as plans come back from CSV: store it as a table or '
                                              || 'as Parquet.') END}},
-           CASE WHEN starts_with(typeof(_duckanon_plan.released), 'STRUCT(') THEN 'planned' ELSE 'lost' END)
+           CASE WHEN starts_with(typeof(_duckanon_plan._duckanon_released), 'STRUCT(') THEN 'planned' ELSE 'lost' END)
            AS _duckanon_class,
-       * EXCLUDE (_duckanon_labels, _duckanon_none, released)
+       * EXCLUDE (_duckanon_labels, _duckanon_none, _duckanon_released)
 FROM anon._kept_cells(caller, tbl, cols, plan, keep, person)
-     LEFT JOIN (SELECT released FROM query_table(plan) LIMIT 0) AS _duckanon_plan ON true;
+     LEFT JOIN (SELECT released AS _duckanon_released FROM query_table(plan) LIMIT 0) AS _duckanon_plan ON true;

@@ -1,6 +1,6 @@
--- anon._is_inexact: whether the number of anon._plan_number may be that of another value too: whole numbers from 2^53 on,
--- decimals of more than 15 digits, moments so far from 1970 that a double does not hold their microseconds. Nothing of
--- it is left in the query for types of which a double holds all values.
+-- anon._is_inexact: whether the number of anon._plan_number may be that of another value too: whole numbers from 2^53
+-- on, decimals of more than 15 digits, moments so far from 1970 that a double does not hold their microseconds. Nothing
+-- of it is left in the query for types of which a double holds all values.
 CREATE OR REPLACE MACRO anon._is_inexact(value) AS
     CASE WHEN typeof(value) IN ('BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT', 'BIGNUM')
               THEN abs(TRY_CAST(value AS DOUBLE)) >= pow(2, 53)

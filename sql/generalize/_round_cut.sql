@@ -1,5 +1,5 @@
--- anon._round_cut: the roundest number that parts two neighbouring numbers of anon._plan_number, as the beginning of the
--- upper one's part. Of numbers the one with the fewest digits, nearest to the middle of the two; of times the first
+-- anon._round_cut: the roundest number that parts two neighbouring numbers of anon._plan_number, where the upper one's
+-- part begins. Of numbers the one with the fewest digits, nearest to the middle of the two; of times the first
 -- moment of a decade, a year, a quarter, a month, or else of a day, an hour, ... nearest to the middle (the last day
 -- before `high` would tell which day that is).
 --     is_shared  whether so many people have `high` that it may be named; else the cut lies below it

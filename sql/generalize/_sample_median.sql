@@ -1,5 +1,5 @@
--- anon._sample_median: the median of a bucket where at least 10 of its rows have it, else the roundest number between the
--- values of the 10 rows in its middle.
+-- anon._sample_median: the median of a bucket where at least 10 of its rows have it, else the roundest number between
+-- the values of the 10 rows in its middle.
 --     numbers  those of the bucket's rows, ascending
 CREATE OR REPLACE MACRO anon._sample_median(numbers, column_type) AS
     list_transform(

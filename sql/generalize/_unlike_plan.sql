@@ -1,6 +1,6 @@
--- anon._unlike_plan: what is wrong with a table's column for a plan of times or of numbers, as the end of a sentence; NULL
--- where nothing is. Without it a text such as 2024-05-01 would be no time, and silently get the label of the rest. Texts
--- that say numbers are read as numbers; what has no type, NULL alone, fits everything.
+-- anon._unlike_plan: what is wrong with a table's column for a plan of times or of numbers, as the end of a sentence;
+-- NULL where nothing is. Without it a text such as 2024-05-01 would be no time, and silently get the label of the rest.
+-- Texts that say numbers are read as numbers; what has no type, NULL alone, fits everything.
 CREATE OR REPLACE MACRO anon._unlike_plan(column_name, column_type, covers) AS
     CASE WHEN column_type = '"NULL"' THEN NULL
          WHEN covers = 'time' AND anon._kind(column_type) <> 'date'

@@ -22,7 +22,8 @@ CREATE OR REPLACE MACRO anon.generalize(
     max_suppressed_fraction := 0.01, methods := NULL, keep := NULL, person := NULL, narrowing := NULL
 ) AS TABLE
 WITH _duckanon_plan AS MATERIALIZED (
-    FROM anon._planned('anon.generalize', anon._checked_keep('anon.generalize', 'keep', keep, tbl), cols, k, beta,
+    FROM anon._planned('anon.generalize', anon._checked_keep('anon.generalize', 'keep', keep,
+                           anon._checked_names('anon.generalize', 'keep', keep, tbl)), cols, k, beta,
                        population, weights, hierarchies, max_suppressed_fraction, methods, person,
                        (SELECT sentence FROM anon._refused_keep(NULL, tbl, cols, keep, person)))
 ), _duckanon_coarse AS MATERIALIZED (

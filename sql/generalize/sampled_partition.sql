@@ -10,8 +10,8 @@
 --                     median is given where at least 10 of them have it, else the roundest number between the values of
 --                     the 10 rows in the middle of the bucket
 --     lower, upper    where a bucket begins, and where the next one does: the roundest number between the values of the
---                     sample on both sides, or a value that at least 10 rows of the sample have. NULL at the ends, which
---                     are somebody's values. DOUBLE for numbers, TIMESTAMP for dates
+--                     sample on both sides, or a value that at least 10 rows of the sample have. NULL at the ends,
+--                     which are somebody's values. DOUBLE for numbers, TIMESTAMP for dates
 --     rows, cost      estimated from the sample
 -- NULLs are left out. The sample is the sample_rows rows with the smallest random numbers: what a reservoir would hold.
 -- Values between which no number can be written, such as neighbouring doubles, count as equal.

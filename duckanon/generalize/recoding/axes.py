@@ -165,11 +165,11 @@ class OrderedAxis(Axis):
         if has_null:
             self.atom_of_leaf = np.append(self.atom_of_leaf, self.n_atoms)
         low, high = np.append(positions[0], lows[is_possible]), np.append(highs[is_possible], positions[-1])
-        if structure.names_ends and self.n_atoms > 1:
-            if ends[0] == 1:
-                high[0] = low[0]
-            if ends[-1] - self.first_leaf[-1] == 1:
-                low[-1] = high[-1]
+        names_first, names_last = structure.names_ends
+        if names_first and self.n_atoms > 1 and ends[0] == 1:
+            high[0] = low[0]
+        if names_last and self.n_atoms > 1 and ends[-1] - self.first_leaf[-1] == 1:
+            low[-1] = high[-1]
         span = positions[-1] - positions[0]
         self.low, self.high = (np.clip((end - positions[0]) / (span if span > 0 else 1.0), 0, 1) for end in (low, high))
 

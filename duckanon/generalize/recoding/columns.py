@@ -31,12 +31,12 @@ class Ordered:
         How runs are written, given the leaves before which one begins: the last number that the run before it says, and
         the first that it says itself; NaN where no run may begin. None: a run says from its first to its last number.
     names_ends
-        Whether the first and the last leaf, where they are alone, say nothing but themselves.
+        Whether the first leaf, and whether the last, says nothing but itself where it is alone.
     """
 
     positions: Floats
     ends: Callable[[Ints], tuple[Floats, Floats]] | None = None
-    names_ends: bool = False
+    names_ends: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,80 @@
+"""Tests of tables whose columns are called as something of ours is."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+NAMES = ["size", "class_size", "box", "label", "lower", "rows", "value", "released"]
+PLANNED = {
+    "quantile_partition": "SELECT label, \"rows\" FROM anon.quantile_partition('t', '{x}', buckets := 4)",
+    "sampled_partition": "SELECT label, \"rows\" FROM anon.sampled_partition('t', '{x}', 4)",
+    "optimal_partition": "SELECT label, \"rows\" FROM anon.optimal_partition('t', '{x}', 50)",
+    "apply_partition": """
+        WITH parts AS (FROM anon.sampled_partition('t', '{x}', 4))
+        SELECT "{x}", "{y}", count(*) FROM anon.apply_partition('t', '{x}', 'parts', keep := ['{y}']) GROUP BY ALL""",
+    "generalize": """
+        SELECT "{x}", other, "{y}", count(*) FROM anon.generalize('t', ['{x}', 'other'], 9, keep := ['{y}'])
+        GROUP BY ALL""",
+    "apply_plan": """
+        WITH plans AS (FROM anon.plan('t', ['{x}', 'other'], 9))
+        SELECT "{x}", other, "{y}", count(*) FROM anon.apply_plan('t', 'plans', keep := ['{y}']) GROUP BY ALL""",
+    "plan_coverage": """
+        WITH plans AS (FROM anon.plan('t', ['{x}', 'other'], 9))
+        SELECT * EXCLUDE (column_name) FROM anon.plan_coverage('t', 'plans')""",
+    "generalization_loss": """
+        WITH coarse AS (SELECT "{x}" // 10 * 10 AS "{x}" FROM t)
+        SELECT * EXCLUDE (column_name) FROM anon.generalization_loss('t', 'coarse', ['{x}'])""",
+}
+
+
+def answers(con, function, x, y):
+    con.execute(f"""
+        CREATE OR REPLACE TABLE t AS
+        SELECT i % 20 AS "{x}", i // 20 % 2 AS other, i // 40 % 2 AS "{y}", 1 AS unnamed FROM range(400) AS r(i)""")
+    return sorted(map(str, con.execute(PLANNED[function].format(x=x, y=y)).fetchall()))
+
+
+@pytest.mark.parametrize("function", PLANNED)
+def test_names_change_nothing(con, function):
+    """A column ``released`` was lost on its way."""
+    expected = answers(con, function, "x", "y")
+    assert expected
+    for x, y in zip(NAMES, NAMES[1:] + NAMES[:1], strict=True):
+        assert answers(con, function, x, y) == expected, (x, y)
+
+
+@pytest.mark.parametrize("name", ["_duckanon_x", "_duckanon_none", "_DUCKANON_lists"])
+@pytest.mark.parametrize(
+    ("call", "parameter"),
+    [
+        ("generalize('t', ['{n}'], 2)", "cols"),
+        ("generalize('t', ['x'], 2, keep := ['{n}'])", "keep"),
+        ("generalize('t', ['x'], 2, person := '{n}')", "person"),
+        ("plan('t', ['{n}'], 2)", "cols"),
+        ("apply_plan('t', 'plans', keep := ['{n}'])", "keep"),
+        ("apply_partition('t', '{n}', 'parts')", "cols"),
+    ],
+)
+def test_names_of_our_own_steps_are_refused(con, name, call, parameter):
+    """Some were taken for a step of ours: the label of ``_duckanon_none`` was NULL in every row."""
+    con.execute("CREATE TABLE t AS SELECT i % 5 AS x FROM range(50) AS r(i)")
+    con.execute("CREATE TABLE plans AS FROM anon.plan('t', ['x'], 2)")
+    con.execute("CREATE TABLE parts AS FROM anon.sampled_partition('t', 'x', 2)")
+    con.execute(f'ALTER TABLE t ADD COLUMN "{name}" INTEGER DEFAULT 1')
+    with pytest.raises(duckdb.Error) as raised:
+        con.execute(f"FROM anon.{call.format(n=name)}").fetchall()
+    function = call.partition("(")[0]
+    assert (
+        f"anon.{function}: {parameter} must be without names that begin with _duckanon_, which are our own; "
+        f"got {name}: rename it first."
+    ) in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["_duckanon_x", "_duckanon_none", "_duckanon_lists", "_duckanon_person"])
+def test_columns_that_nobody_names_do_no_harm(con, name):
+    con.execute(f'CREATE TABLE t AS SELECT i % 5 AS x, i AS "{name}" FROM range(50) AS r(i)')
+    con.execute("CREATE TABLE plans AS FROM anon.plan('t', ['x'], 2)")
+    assert con.execute("SELECT count(*), count(x) FROM anon.apply_plan('t', 'plans')").fetchall() == [(50, 50)]
+    assert con.execute("SELECT count(*), count(x) FROM anon.generalize('t', ['x'], 2)").fetchall() == [(50, 50)]
+    assert len(con.execute("FROM anon.plan_coverage('t', 'plans')").fetchall()) == 1
