@@ -11,9 +11,12 @@ from duckanon.common.arrays import Floats, Ints
 
 FEW_VALUES, NEAR = 0.9, 0.7
 """A kept column narrows a coarse one where fewer than this share of the values are left to guess: ages beside dates of
-birth leave .3 to .75, a year of marriage beside an age .83, incomes and other columns that tell nothing .97 to 1. Where
-nearly every value is another one, so that counting them tells nothing, people with the same kept value are this near:
-ages beside dates of birth .2, incomes beside ages .85."""
+birth leave .3 to .8, a year of marriage beside an age .83, incomes and columns that tell nothing .97 to 1. Or where
+people with the same kept value are this near to each other, since counting tells nothing where nearly every value is
+another one: ages beside dates of birth .2 to .6, incomes beside ages .85."""
+
+_MANY_VALUES = 30
+"""The values of a column from which on distances in ranks tell anything."""
 
 _MOST_ROWS = 5_000
 """Rows that are looked at."""
@@ -68,17 +71,16 @@ def narrowed_pair(
         codes = _codes(kept_column.take(pa.array(rows)))
         for name, rank in ranks.items():
             label = labels[name][rows]
-            if _narrows(_left(label, codes, rank), np.array([_left(label, codes[mixed], rank) for mixed in shuffles])):
+            shuffled = np.array([_left(label, codes[mixed], rank) for mixed in shuffles])
+            if _narrows(_left(label, codes, rank), shuffled, int(rank.max()) + 1 >= _MANY_VALUES):
                 return kept_name, name
     return None
 
 
-def _narrows(seen: Floats, shuffled: Floats) -> bool:
-    values, distance, _ = seen
+def _narrows(seen: Floats, shuffled: Floats, has_many_values: bool) -> bool:
     mean, noise = shuffled.mean(axis=0), shuffled.std(axis=0, ddof=1)
-    has_few = values < FEW_VALUES * mean[0] and values < mean[0] - 3 * noise[0]
-    is_blind = mean[0] > 0.5 * mean[2]
-    return bool(has_few or (is_blind and distance < NEAR * mean[1] and distance < mean[1] - 3 * noise[1]))
+    is_less = (seen < np.array([FEW_VALUES, NEAR]) * mean) & (seen < mean - 3 * noise)
+    return bool(is_less[0] or (has_many_values and is_less[1]))
 
 
 def _codes(column: pa.ChunkedArray) -> Ints:
@@ -93,15 +95,13 @@ def _codes(column: pa.ChunkedArray) -> Ints:
 
 
 def _left(label: Ints, kept: Ints, rank: Ints) -> Floats:
-    """Return what is left to guess: values that occur with a row's label and kept value, how far apart, among how many.
+    """Return what is left to guess: how many values occur with a row's label and kept value, and how far apart.
 
-    All are means over the rows: the number of different values, the distance in ranks from one row to the next with the
-    same label and kept value, and the number of rows that have these.
+    Both are means over the rows; the distance is in ranks, from one row to the next with the same label and kept value.
     """
     meeting = np.unique(np.stack([label, kept]), axis=1, return_inverse=True)[1].reshape(-1)
-    size = np.bincount(meeting)
-    values = np.bincount(np.unique(np.stack([meeting, rank]), axis=1)[0], minlength=len(size))
+    values = np.bincount(np.unique(np.stack([meeting, rank]), axis=1)[0])
     order = np.argsort(meeting, kind="stable")
     is_next = np.diff(meeting[order]) == 0
     steps = np.abs(np.diff(rank[order]))[is_next]
-    return np.array([values[meeting].mean(), steps.mean() if len(steps) else 0.0, size[meeting].mean()])
+    return np.array([values[meeting].mean(), steps.mean() if len(steps) else 0.0])

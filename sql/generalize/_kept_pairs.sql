@@ -1,27 +1,29 @@
 -- anon._kept_pairs: whether columns that are kept tell more about columns that are made coarser than their labels do.
--- One row per pair, from up to 5,000 rows, picked by the hash of their numbers:
+-- One row per pair, from as many rows as make two million cells (at least 5,000), picked by the hash of their numbers:
 --     values_within, values_shuffled  how many original values of `column_name` occur together with the row's value of
 --                 `kept_column` inside the row's label, on average over the rows; and how many do when the kept column is
 --                 shuffled within the classes, so that it tells nothing but what the class tells: the mean of six times
 --     rank_distance_ratio  for numbers and dates: how far apart two people with the same label and kept value are, in
 --                 ranks of the column, over the same when shuffled. NULL where there are no two
---     narrows     whether the values are fewer than nine tenths of those when shuffled; or, where nearly every value is
---                 another one, as dates of birth in a small table, so that counting them tells nothing, whether the
---                 distances are less than seven tenths. Either by more than three standard deviations between the six
+--     narrows     whether the values are fewer than nine tenths of those when shuffled; or, since counting tells nothing
+--                 where nearly every value is another one, as dates of birth in a small table, whether the distances are
+--                 less than seven tenths (in a column of at least 30 values: ranks of a few codes tell little). Either
+--                 by more than three standard deviations between the six
 --     plan  the name of a plan's table; NULL: each value is its own label
 CREATE OR REPLACE MACRO anon._kept_pairs(caller, tbl, cols, plan, keep, person) AS TABLE
-WITH _duckanon_table_size AS (
-    SELECT count(*) AS table_rows FROM query_table(tbl)
-), _duckanon_rows AS (
-    FROM query_table(tbl)
-    QUALIFY hash(row_number() OVER ())
-            <= 18446744073709551615 * least(1.0, 5_000 / greatest(1, (SELECT table_rows FROM _duckanon_table_size)))
-), _duckanon_coarse_names AS (
+WITH _duckanon_coarse_names AS (
     SELECT row_number() OVER (ORDER BY place ASC NULLS LAST) AS column_place, column_name
     FROM anon._columns(tbl) WHERE anon._is_among(column_name, cols)
 ), _duckanon_kept_names AS (
     SELECT row_number() OVER (ORDER BY place ASC NULLS LAST) AS kept_place, column_name AS kept_column
     FROM anon._columns(tbl) WHERE anon._is_kept(column_name, cols, keep, person)
+), _duckanon_fraction AS (                             -- of the rows; each pair is looked at seven times
+    SELECT greatest(5_000, 2_000_000 / (7 * greatest(1, len(cols) * (SELECT count(*) FROM _duckanon_kept_names))))
+           / greatest(1, (SELECT count(*) FROM query_table(tbl))) AS fraction
+), _duckanon_rows AS (
+    FROM query_table(tbl)
+    QUALIFY hash(row_number() OVER ())
+            <= 18446744073709551615 * least(1.0, (SELECT fraction FROM _duckanon_fraction))
 ), _duckanon_sample AS MATERIALIZED (
     SELECT *, hash(labels) AS class, row_number() OVER (PARTITION BY hash(labels) ORDER BY number ASC NULLS LAST) AS place
     FROM anon._coded_cells(caller, '_duckanon_rows', cols, plan, keep, person)
@@ -47,27 +49,27 @@ WITH _duckanon_table_size AS (
     FROM (SELECT turn, column_place, kept_place, label, kept, original, count(*) AS size FROM _duckanon_met GROUP BY ALL)
     GROUP BY turn, column_place, kept_place, label, kept
 ), _duckanon_values AS (
-    SELECT turn, column_place, kept_place, sum(size * originals) / sum(size) AS seen, sum(size * size) / sum(size) AS room
+    SELECT turn, column_place, kept_place, sum(size * originals) / sum(size) AS seen
     FROM _duckanon_counted GROUP BY turn, column_place, kept_place
 ), _duckanon_steps AS (                                -- from one row to the next of the same label and kept value
-    SELECT turn, column_place, kept_place,
+    SELECT turn, column_place, kept_place, rank,
            abs(rank - lag(rank) OVER (PARTITION BY turn, column_place, kept_place, label, kept
                                       ORDER BY number ASC NULLS LAST)) AS step
     FROM _duckanon_met WHERE rank IS NOT NULL
 ), _duckanon_distances AS (
-    SELECT turn, column_place, kept_place, avg(step) AS distance FROM _duckanon_steps
+    SELECT turn, column_place, kept_place, avg(step) AS distance, max(rank) AS ranks FROM _duckanon_steps
     GROUP BY turn, column_place, kept_place
 ), _duckanon_turns AS (
     SELECT column_place, kept_place, any_value(seen) FILTER (turn = 0) AS values_within,
            avg(seen) FILTER (turn > 0) AS values_shuffled, stddev(seen) FILTER (turn > 0) AS values_noise,
-           avg(room) FILTER (turn > 0) AS room, any_value(distance) FILTER (turn = 0) AS within,
-           avg(distance) FILTER (turn > 0) AS shuffled, stddev(distance) FILTER (turn > 0) AS noise
+           any_value(distance) FILTER (turn = 0) AS within, avg(distance) FILTER (turn > 0) AS shuffled,
+           stddev(distance) FILTER (turn > 0) AS noise, max(ranks) AS ranks
     FROM _duckanon_values LEFT JOIN _duckanon_distances USING (turn, column_place, kept_place)
     GROUP BY column_place, kept_place
 )
 SELECT column_place, column_name, kept_place, kept_column, values_within, values_shuffled,
        within / nullif(shuffled, 0) AS rank_distance_ratio,
        values_within < 0.9 * values_shuffled AND values_within < values_shuffled - 3 * values_noise
-       OR coalesce(values_shuffled > 0.5 * room AND within < 0.7 * shuffled AND within < shuffled - 3 * noise, false)
+       OR coalesce(ranks >= 30 AND within < 0.7 * shuffled AND within < shuffled - 3 * noise, false)
            AS narrows
 FROM _duckanon_turns JOIN _duckanon_coarse_names USING (column_place) JOIN _duckanon_kept_names USING (kept_place);

@@ -5,15 +5,15 @@
 --     values_shuffled  the same when the kept column is shuffled within the classes: what the label alone leaves
 --     rank_distance_ratio  for numbers and dates: how far apart two people with the same label and kept value are, over
 --                      the same when shuffled; it tells where nearly every value is another one
---     narrows          whether values_within / values_shuffled is below 0.9, beyond chance; or, where nearly every
---                      value is another one, the other ratio below 0.7: the age beside a coarse date of birth does, an
---                      income does not. anon.generalize refuses such a pair unless the kept column is in `narrowing`
+--     narrows          whether values_within / values_shuffled is below 0.9, or the other ratio (of a column with at
+--                      least 30 values) below 0.7, beyond chance: the age beside a coarse date of birth does, an income
+--                      does not. anon.generalize refuses such a pair unless the kept column is in `narrowing`
 --     k                the smallest number of people who share a class and a value of the kept column
 --     keep             as in anon.generalize
 --     plan             the name of a plan's table (anon.plan), by which `cols` are made coarser; NULL: they are taken as
 --                      they are, as in a release
 --     person           as in anon.k_anonymity
--- Ratios are from up to 5,000 rows, k from all.
+-- Ratios are from a part of the rows where these are very many, k from all.
 -- test: tests/generalize/kept_column_risk.test
 CREATE OR REPLACE MACRO anon.kept_column_risk(tbl, cols, keep, plan := NULL, person := NULL) AS TABLE
 WITH _duckanon_source AS (
