@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -75,6 +77,9 @@ class Intervals(Coarsening):
         cut_leaves, which = np.unique(above[between], return_inverse=True)
         cuts = np.array(self._cuts(cut_leaves), dtype=np.float64)[which.reshape(-1)]
         leaf[between] -= ~(known[between] >= cuts)
+        # What is beside an end that is named is called so only where the end is not alone.
+        for end, is_named in zip((0, self.column.size - 1), self.names_ends, strict=True):
+            leaf[(leaf == end) & (known != positions[end]) & is_named] = -1
         codes = np.full(len(is_known), self.column.size if self.column.has_null else -1, np.int64)
         codes[is_known] = leaf
         return codes
@@ -84,24 +89,14 @@ class Intervals(Coarsening):
         group_of_leaf = self._known_groups(groups)
         starts = run_starts(group_of_leaf)
         cuts = self._cuts(starts[1:])
+        names, edges = labels.of_runs(scale, cuts), [-math.inf, *cuts, math.inf]
+        spans = list(itertools.pairwise(edges))
         is_alone = np.diff(np.append(starts, self.column.size)) == 1
-        can_be_named = self.column.size == 1 or len(starts) > 1
-        is_first_named = bool(can_be_named and is_alone[0] and self.names_ends[0])
-        is_last_named = bool(can_be_named and is_alone[-1] and self.names_ends[1])
-        if is_last_named and cuts:
-            cuts[-1] = float(positions[-1])
-        names = labels.of_runs(scale, cuts)
-        edges: list[str | None] = [None, *map(scale.text, cuts), None]
-        if is_last_named:
-            names[-1] = scale.text(positions[-1])
-            edges[-1] = scale.text(scale.after(float(positions[-1])))
-        if is_first_named:
-            names[0] = edges[0] = scale.text(positions[0])
-            yield NO_GROUP, Bucket(scale.covers, None, edges[0], ROOT)
-        for run, start in enumerate(starts):
-            yield int(group_of_leaf[start]), Bucket(scale.covers, edges[run], edges[run + 1], names[run])
-        if is_last_named:
-            yield NO_GROUP, Bucket(scale.covers, edges[-1], None, ROOT)
+        for end in (0, -1):
+            if is_alone[end] and self.names_ends[end] and (len(starts) > 1 or self.column.size == 1):
+                value = float(positions[end])
+                names[end], spans[end] = scale.text(value), (value, scale.after(value))
+        yield from _with_gaps(scale, groups, group_of_leaf, spans, names)
 
 
 class Steps(Coarsening):
@@ -223,15 +218,16 @@ def _with_gaps(
         The column's scale, its groups, and the group of each leaf that is not NULL.
     spans, names
         From where to where each run of leaves of one group reaches, and what it is called. The name of the first or the
-        last is open where it begins with a sign; else what lies beyond it is in a gap.
+        last is open where it begins with a sign, or is all; else what lies beyond it is in a gap.
     """
     group_of_run = group_of_leaf[run_starts(group_of_leaf)].tolist()
     told = [run for run, group in enumerate(group_of_run) if group != groups.rest]
     reached: str | None = None
     for run in told:
         start, end = spans[run]
-        lower = None if names[run].startswith("<") else scale.text(start)
-        upper = None if names[run].startswith(">") else scale.text(end)
+        is_open_below, is_open_above = names[run][0] in "<*", names[run][0] in ">*"
+        lower = None if is_open_below else scale.text(start)
+        upper = None if is_open_above else scale.text(end)
         if lower is not None and lower != reached:
             yield NO_GROUP, Bucket(scale.covers, reached, lower, ROOT)
         yield group_of_run[run], Bucket(scale.covers, lower, upper, names[run])

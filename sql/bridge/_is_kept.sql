@@ -1,6 +1,6 @@
 -- anon._is_kept: whether a column that a release does not change is released with it: one that `keep` names, or with
--- ['*'] every one whose name does not say that it identifies people. `_duckanon_none` always is: DuckDB answers a choice
--- of no column with a message of its own.
+-- ['*'] every one whose name does not say that it identifies people. `_duckanon_none` always is: DuckDB answers a
+-- choice of no column with a message of its own.
 --     keep    names of columns; NULL: none
 --     person  the column that says whose row it is, which '*' does not mean; NULL: none
 CREATE OR REPLACE MACRO anon._is_kept(column_name, cols, keep, person) AS

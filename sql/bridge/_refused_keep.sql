@@ -1,6 +1,6 @@
--- anon._refused_keep: the sentence that refuses columns to keep which cannot be released, NULL where all can: names that
--- the table does not have; columns that release makes itself; and with ['*'] those whose values, though not their names,
--- look like identifiers, since which columns are released is settled before any value is read.
+-- anon._refused_keep: the sentence that refuses columns to keep which cannot be released, NULL where all can: names
+-- that the table does not have; columns that release makes itself; and with ['*'] those whose values, though not their
+-- names, look like identifiers, since which columns are released is settled before any value is read.
 --     caller  the function that the sentence begins with; NULL: Python will name it
 --     cols    the columns that are released in another form
 -- Which steps are read is known when the query is bound; the others leave no trace in the plan.

@@ -1,5 +1,5 @@
--- anon._coarse_rows: the rows of a table as a plan releases them: `_duckanon_class`, the labels of the planned columns as
--- a struct, `_duckanon_person`, who it is, and the columns to keep (anon._kept_cells).
+-- anon._coarse_rows: the rows of a table as a plan releases them: `_duckanon_class`, the labels of the planned columns
+-- as a struct, `_duckanon_person`, who it is, and the columns to keep (anon._kept_cells).
 --     cols  the planned columns, where they are known before the plan is read: ['*'] in `keep` does not mean them
 -- The names of the planned columns are those of the struct in the plan's column `released`, since a query's columns
 -- must be known before any row is read: a cast between structs takes the fields that both have.

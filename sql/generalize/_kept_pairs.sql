@@ -1,14 +1,15 @@
 -- anon._kept_pairs: whether columns that are kept tell more about columns that are made coarser than their labels do.
 -- One row per pair, from as many rows as make two million cells (at least 5,000), picked by the hash of their numbers:
 --     values_within, values_shuffled  how many original values of `column_name` occur together with the row's value of
---                 `kept_column` inside the row's label, on average over the rows; and how many do when the kept column is
---                 shuffled within the classes, so that it tells nothing but what the class tells: the mean of six times
+--                 `kept_column` inside the row's label, on average over the rows; and how many do when the kept column
+--                 is shuffled within the classes, so that it tells nothing but what the class tells: the mean of six
+--                 times
 --     rank_distance_ratio  for numbers and dates: how far apart two people with the same label and kept value are, in
 --                 ranks of the column, over the same when shuffled. NULL where there are no two
---     narrows     whether the values are fewer than nine tenths of those when shuffled; or, since counting tells nothing
---                 where nearly every value is another one, as dates of birth in a small table, whether the distances are
---                 less than seven tenths (in a column of at least 30 values: ranks of a few codes tell little). Either
---                 by more than three standard deviations between the six
+--     narrows     whether the values are fewer than nine tenths of those when shuffled; or, since counting tells
+--                 nothing where nearly every value is another one, as dates of birth in a small table, whether the
+--                 distances are less than seven tenths (in a column of at least 30 values: ranks of a few codes tell
+--                 little). Either by more than three standard deviations between the six
 --     plan  the name of a plan's table; NULL: each value is its own label
 CREATE OR REPLACE MACRO anon._kept_pairs(caller, tbl, cols, plan, keep, person) AS TABLE
 WITH _duckanon_coarse_names AS (
@@ -25,7 +26,8 @@ WITH _duckanon_coarse_names AS (
     QUALIFY hash(row_number() OVER ())
             <= 18446744073709551615 * least(1.0, (SELECT fraction FROM _duckanon_fraction))
 ), _duckanon_sample AS MATERIALIZED (
-    SELECT *, hash(labels) AS class, row_number() OVER (PARTITION BY hash(labels) ORDER BY number ASC NULLS LAST) AS place
+    SELECT *, hash(labels) AS class,
+           row_number() OVER (PARTITION BY hash(labels) ORDER BY number ASC NULLS LAST) AS place
     FROM anon._coded_cells(caller, '_duckanon_rows', cols, plan, keep, person)
 ), _duckanon_coarse AS MATERIALIZED (                  -- one row a coarse cell, with its rank in the column
     SELECT number, class, place, column_place, label, original,
@@ -37,7 +39,8 @@ WITH _duckanon_coarse_names AS (
 ), _duckanon_places AS (                               -- turn 0 is the table as it is, the others are shuffled
     SELECT turn, class, kept,
            CASE WHEN turn = 0 THEN place
-                ELSE row_number() OVER (PARTITION BY turn, class ORDER BY hash(number, turn) ASC NULLS LAST) END AS place
+                ELSE row_number() OVER (PARTITION BY turn, class ORDER BY hash(number, turn) ASC NULLS LAST) END
+               AS place
     FROM _duckanon_sample, range(7) AS turns(turn)
 ), _duckanon_kept AS (                                 -- one row a kept cell
     SELECT turn, class, place, unnest(range(1, 1 + len(kept))) AS kept_place, unnest(kept) AS kept FROM _duckanon_places
@@ -46,7 +49,8 @@ WITH _duckanon_coarse_names AS (
     FROM _duckanon_coarse JOIN _duckanon_kept USING (class, place)
 ), _duckanon_counted AS (
     SELECT turn, column_place, kept_place, sum(size) AS size, count(*) AS originals
-    FROM (SELECT turn, column_place, kept_place, label, kept, original, count(*) AS size FROM _duckanon_met GROUP BY ALL)
+    FROM (SELECT turn, column_place, kept_place, label, kept, original, count(*) AS size
+          FROM _duckanon_met GROUP BY ALL)
     GROUP BY turn, column_place, kept_place, label, kept
 ), _duckanon_values AS (
     SELECT turn, column_place, kept_place, sum(size * originals) / sum(size) AS seen

@@ -1,8 +1,8 @@
 -- anon.explain_plan: a plan in one row per column: how it is made coarser, into how many values, and what that costs.
 --     distinct_before  values that it was fitted on
 --     distinct_after   labels that they became, of which rows are released
---     allowed          values that the budget of the population allows it (anon.allocate), from which the search begins;
---                      NULL for a plan without a population
+--     allowed          values that the budget of the population allows it (anon.allocate), from which the search
+--                      begins; NULL for a plan without a population
 --     budget_share     its part of the number of combinations, ln(distinct_after) over the sum of these: the shares add
 --                      up to 1
 --     expected_loss    mean normalized certainty penalty of its rows: 0 nothing lost, 1 everything

@@ -1,5 +1,5 @@
--- anon.generalize: the columns `cols` of a table, made coarser until no one stands out in them, and the columns to keep.
--- Every class over `cols` has at least `k` people; classes that cannot reach k are left out, at most
+-- anon.generalize: the columns `cols` of a table, made coarser until no one stands out in them, and the columns to
+-- keep. Every class over `cols` has at least `k` people; classes that cannot reach k are left out, at most
 -- `max_suppressed_fraction` of the rows. What was promised is counted on the rows that are returned.
 --     person      name of the column that says whose row it is: k then means k different people, rows where it is NULL
 --                 count as nobody; NULL: every row is a person
@@ -54,7 +54,8 @@ WITH _duckanon_plan AS MATERIALIZED (
     FROM _duckanon_people
 ), _duckanon_narrowed AS (
     SELECT 'anon.generalize: the column "' || arg_min(kept_column, place) || '" in keep narrows down "'
-           || arg_min(column_name, place) || '"; leave it out, make it coarser too, or name it in narrowing.' AS sentence
+           || arg_min(column_name, place) || '"; leave it out, make it coarser too, or name it in narrowing.'
+               AS sentence
     FROM (SELECT *, (kept_place, column_place) AS place
           FROM anon._kept_pairs('anon.generalize', tbl, cols, '_duckanon_plan', keep, person)
           WHERE narrows AND NOT anon._is_among(kept_column, anon._with_column(coalesce(narrowing, []), person)))
@@ -72,4 +73,4 @@ FROM _duckanon_coarse
 WHERE _duckanon_class IN (SELECT _duckanon_class FROM _duckanon_sizes, _duckanon_promise WHERE people >= least_people)
 ORDER BY random() ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.generalize IS
-    'Columns made coarser until every class has at least k people, or is k-anonymous in a population, and those to keep.';
+    'Columns made coarser until every class has k people, in the table or in a population, and the columns to keep.';

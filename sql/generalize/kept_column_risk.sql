@@ -1,7 +1,7 @@
--- anon.kept_column_risk: what columns that a release keeps would tell about the columns that it makes coarser: one row per
--- pair of a coarse column and a kept one.
---     values_within    original values of the coarse column that occur with the row's kept value inside the row's label,
---                      on average over the rows: what is left to guess for someone who sees both
+-- anon.kept_column_risk: what columns that a release keeps would tell about the columns that it makes coarser: one row
+-- per pair of a coarse column and a kept one.
+--     values_within    original values of the coarse column that occur with the row's kept value inside the row's
+--                      label, on average over the rows: what is left to guess for someone who sees both
 --     values_shuffled  the same when the kept column is shuffled within the classes: what the label alone leaves
 --     rank_distance_ratio  for numbers and dates: how far apart two people with the same label and kept value are, over
 --                      the same when shuffled; it tells where nearly every value is another one
@@ -10,8 +10,8 @@
 --                      does not. anon.generalize refuses such a pair unless the kept column is in `narrowing`
 --     k                the smallest number of people who share a class and a value of the kept column
 --     keep             as in anon.generalize
---     plan             the name of a plan's table (anon.plan), by which `cols` are made coarser; NULL: they are taken as
---                      they are, as in a release
+--     plan             the name of a plan's table (anon.plan), by which `cols` are made coarser; NULL: they are taken
+--                      as they are, as in a release
 --     person           as in anon.k_anonymity
 -- Ratios are from a part of the rows where these are very many, k from all.
 -- test: tests/generalize/kept_column_risk.test

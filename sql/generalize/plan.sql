@@ -1,17 +1,19 @@
 -- anon.plan: how each of the columns is to be made coarser so that no one stands out, as a table: one row per bucket or
 -- category. It can be read (anon.explain_plan), edited, stored, and applied to any table with these columns
--- (anon.apply_plan). Without a population the table is its own universe: of all plans under which every class has at
--- least `k` rows, the one that loses least is searched for; rows that break this, at most `max_suppressed_fraction`,
--- are to be left out (anon.generalize does so). With a population every column keeps as many values as its share of
--- anon.distinct_budget(population, k, beta) allows.
+-- (anon.apply_plan). Of all plans under which every class has at least `k` people, the one that loses least is searched
+-- for; rows that break this, at most `max_suppressed_fraction`, are to be left out (anon.generalize does so).
+--     person       name of the column that says whose row it is: classes then have k different people; NULL: every row
+--                  is a person
+--     population, beta   as in anon.generalize; the search begins with what anon.distinct_budget allows each column
 --     weights      how much each column matters: a list in the order of cols, or MAP {'age': 2}; 1 where none is given
 --     hierarchies  MAP {'education': 'education_tree'}: tables of value, label of level 1, of level 2, ...
 --     methods      MAP {'zip': 'prefix'}; where none is given: hierarchy where there is one, interval for numbers,
 --                  calendar for dates, prefix for codes of one length with digits, top (frequent values and "other")
 --                  for all others. Also round: steps of 1, 2, 5 times a power of ten
--- A row covers a number or time from `lower` on, a value, a prefix, null, or the rest; `loss` is its certainty penalty,
--- `allowed` the column's share of the budget. `released` is empty: its type tells anon.apply_plan the columns before it
--- reads the rows.
+-- A row covers a number or time from `lower` on (NULL: an open end), a value, a prefix, null, or the rest; `rows` are
+-- those that are released, `loss` is its certainty penalty, `allowed` the column's share of the budget. No row of a
+-- plan has fewer than k people, and no end of an interval is a value that fewer have. `released` is empty: its type
+-- tells anon.apply_plan the columns before it reads the rows.
 --     (Probabilistic Anonymity, Sections 3 and 4)
 -- test: tests/generalize/plan.test
 -- needs: python
@@ -22,4 +24,4 @@ CREATE OR REPLACE MACRO anon.plan(
 FROM anon._planned('anon.plan', tbl, cols, k, beta, population, weights, hierarchies, max_suppressed_fraction, methods,
                    person, NULL);
 COMMENT ON MACRO TABLE anon.plan IS
-    'How each column is to be made coarser so that every class has at least k rows: one row per bucket.';
+    'How each column is to be made coarser so that every class has at least k people: one row per bucket.';

@@ -1,6 +1,6 @@
 -- anon.sample_class_size: how many people of a random sample a class must have so that fewer than k in the population
--- are improbable, whatever the classes are. Whoever is in a class with fewer than k people of the population has at most
--- k - 2 others beside him, of whom each is in the sample with probability p = people / population:
+-- are improbable, whatever the classes are. Whoever is in a class with fewer than k people of the population has at
+-- most k - 2 others beside him, of whom each is in the sample with probability p = people / population:
 --     the smallest f with P[Binomial(k - 2, p) >= f - 1] <= beta
 -- Of the people in released classes, those whose class has fewer than k in the population are then at most the share
 -- beta, on average over samples. It is assumed that the table is a simple random sample of the population, and nothing
@@ -10,8 +10,8 @@
 CREATE OR REPLACE MACRO anon.sample_class_size(k, beta, population, people) AS
     CASE WHEN NOT coalesce(k >= 2 AND beta > 0 AND beta < 1 AND people >= 1 AND population >= people
                            AND isfinite(CAST(population AS DOUBLE)), false)
-              THEN CAST(anon._refuse('anon.sample_class_size: k must be at least 2, beta between 0 and 1, and population '
-                                     || 'at least people, which is at least 1; got '
+              THEN CAST(anon._refuse('anon.sample_class_size: k must be at least 2, beta between 0 and 1, and '
+                                     || 'population at least people, which is at least 1; got '
                                      || concat_ws(', ', coalesce(CAST(k AS VARCHAR), 'NULL'),
                                                   coalesce(CAST(beta AS VARCHAR), 'NULL'),
                                                   coalesce(CAST(population AS VARCHAR), 'NULL'),

@@ -22,13 +22,14 @@ CREATE OR REPLACE MACRO anon.compare_releases(
 ) AS TABLE
 WITH _duckanon_stacked AS (
     FROM anon._stacked('anon.compare_releases', releases, cols)
+), _duckanon_meanings AS (
+    SELECT list(struct_pack(release, meanings)) AS all_meanings
+    FROM anon._stacked_meanings('anon.compare_releases', original, releases, cols, hierarchies)
 )
 SELECT unnest(_anon_compare_releases(
            anon._pack('anon.compare_releases', original, cols, seed),
            anon._tickets('_duckanon_stacked', '', seed, true),
            anon._pack_other('anon.compare_releases', reference, original, cols, seed),
-           {'meanings': (SELECT list({'release': release, 'meanings': meanings})
-                         FROM anon._stacked_meanings('anon.compare_releases', original, releases, cols, hierarchies)),
-            'max_rows': max_rows, 'log': log, 'seed': seed}), max_depth := 2);
+           {'meanings': (SELECT all_meanings FROM _duckanon_meanings), 'max_rows': max_rows, 'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.compare_releases IS
     'Privacy and utility of several releases of a table, one row per release and measure.';

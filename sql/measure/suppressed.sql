@@ -30,7 +30,8 @@ WITH _duckanon_of_rows AS (
 ), _duckanon_held AS MATERIALIZED (
     FROM anon._with_candidates('anon.suppressed', '_duckanon_subjects', released, cols, hierarchies)
 ), _duckanon_members AS (                              -- equal rows have equal candidates: a class is held or it is not
-    SELECT COLUMNS(cols), _duckanon_person, count(*) AS _duckanon_rows, any_value(_duckanon_candidates) AS _duckanon_value
+    SELECT COLUMNS(cols), _duckanon_person, count(*) AS _duckanon_rows,
+           any_value(_duckanon_candidates) AS _duckanon_value
     FROM _duckanon_held GROUP BY ALL
 ), _duckanon_sized AS MATERIALIZED (
     SELECT COLUMNS(cols), sum(_duckanon_rows)::BIGINT AS _duckanon_rows,

@@ -332,7 +332,7 @@ RELEASES = {
     "swap": "anon.swap({table}, ['mood', 'x'])",
     "svd_swap": "anon.svd_swap({table}, ['mood', 'x'], checks := 'off')",
     "pica": "anon.pica({table}, ['mood', 'x'], cluster_size := 100, checks := 'off')",
-    "boxes": "anon.boxes({table}, ['x'], 5)",
+    "boxes": "anon.boxes({table}, ['x'], 5, keep := ['mood'])",
     "spectral_rhs": "anon.spectral_rhs({table}, ['mood', 'x'], 5)",
     "rhs": "anon.rhs({table}, ['mood', 'x'], 5, checks := 'off')",
     "additive_noise": "anon.additive_noise({table}, ['mood', 'x'])",
@@ -365,7 +365,7 @@ def test_nested_enums_are_refused_and_do_not_list_their_values(con: duckdb.DuckD
         SELECT ['cold'::ENUM('cold', 'rabies')] AS list, {'a': 'cold'::ENUM('cold', 'rabies')} AS struct,
                1 AS x FROM range(9)""").fetchall()
     for column in ("list", "struct"):
-        for call in (f"anon.swap('nested', ['{column}'])", "anon.boxes('nested', ['x'], 2)"):
+        for call in (f"anon.swap('nested', ['{column}'])", f"anon.boxes('nested', ['x'], 2, keep := ['{column}'])"):
             assert "rabies" not in str(described(con, f"FROM {call}"))
             with pytest.raises(duckdb.Error, match="holds values of a type that cannot be released") as refused:
                 con.execute(f"FROM {call}").fetchall()

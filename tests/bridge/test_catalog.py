@@ -204,6 +204,8 @@ ARGUMENTS = {  # of the functions that take more than a table and columns
     "data_shuffle": ", ['a', 'b'], seed := 1",
     "copula_synthesize": ", ['a', 'b'], seed := 1",
     "split_reference": ", seed := 1",
+    "assess": "",
+    "kept_column_risk": ", ['a'], ['b']",
 }
 
 

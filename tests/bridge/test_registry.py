@@ -36,7 +36,7 @@ def test_the_algorithm_takes_what_its_macro_passes(name: str) -> None:
     tables = getattr(declared, "tables", ("column",) if isinstance(declared, ColumnReport) else ())
     assert set(tables) <= parameters.keys()
     if isinstance(declared, Release | Report):
-        assert len(re.findall(r"anon\._pack|_anon_park", passed[0])) == len(tables)
+        assert len(re.findall(r"anon\._(?:pack|tickets)|_anon_park", passed[0])) == len(tables)
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return  # the fields of a search, which names them itself
     assert options <= parameters.keys(), f"{name} does not take {options - parameters.keys()}"

@@ -35,10 +35,10 @@ def people(shared: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 def of_age(label: str) -> Callable[[float], bool]:
     """Read the label of a whole number, by the signs that it is written with."""
-    numbers = [int(number) for number in re.findall(r"\d+", label)]
+    numbers = [float(number) for number in re.findall(r"[\d.]+", label)]
     if label.startswith("["):
         return lambda value: numbers[0] <= value < numbers[1]
-    sign = re.sub(r"\d+", "", label)
+    sign = re.sub(r"[\d.]+", "", label)
     rules = {"<": lambda v: v < numbers[0], ">=": lambda v: v >= numbers[0], "": lambda v: v == numbers[0]}
     return rules[sign] if label != "*" else lambda value: True
 
