@@ -106,7 +106,39 @@ def classes(cols: list[str]) -> str:
     return f"SELECT min(n) FROM (SELECT count(*) AS n FROM t GROUP BY {', '.join(cols)})"
 
 
+def visits(rows: int) -> Connection:
+    """Three visits a person, of which the ward may change."""
+    con = duckanon.connect()
+    con.execute(f"""
+        CREATE TABLE t AS
+        SELECT i // 3 AS patient, 18 + (hash(i // 3) % 70)::INTEGER AS age, (hash(i // 3, 1) % 2)::INTEGER AS sex,
+               (hash(i // 3, 2) % 400)::INTEGER AS place, (hash(i, 3) % 12)::INTEGER AS ward, hash(i, 4) % 1000 AS cost
+        FROM range({rows}) AS r(i)""").fetchall()
+    return con
+
+
+def visits_query(options: str) -> str:
+    call = f"anon.generalize('t', ['age', 'sex', 'place', 'ward'], 10, {options})"
+    return f"CREATE OR REPLACE TABLE o AS FROM {call}"
+
+
 TASKS = [
+    *(
+        Task(
+            f"generalize visits, {name}",
+            [10**5, 10**6],
+            visits,
+            ask(visits_query(options)),
+            ask(visits_query("methods := NULL")),
+            "generalize, rows",
+            1,
+        )
+        for name, options in (
+            ("person", "person := 'patient'"),
+            ("one column kept", "keep := ['cost']"),
+            ("population", "population := 10_000_000"),
+        )
+    ),
     Task(f"apply a stored plan, {BUCKETS} buckets", SIZES, numbers, ask(APPLY_PLAN), ask(NTILE), "ntile"),
     Task(f"quantile_partition and apply, {BUCKETS} buckets", SIZES, numbers, ask(EXACT, APPLY), ask(NTILE), "ntile"),
     Task(f"sampled_partition and apply, {BUCKETS} buckets", SIZES, numbers, ask(SAMPLED, APPLY), ask(NTILE), "ntile"),
