@@ -4,6 +4,7 @@
 --     shapes        shapes of anon._value_shapes that are enough by themselves
 --     named_shapes  shapes that confirm the name
 CREATE OR REPLACE MACRO anon._identifier_rules() AS TABLE
-SELECT rule[1] AS rule, rule[2] AS category, rule[3] AS hipaa_item, rule[4] AS name_words, rule[5] AS except_words,
-       rule[6] AS shapes, rule[7] AS named_shapes, rule[8] AS action
-FROM (SELECT unnest(anon._identifier_rule_list()) AS rule);
+SELECT unnest(list_transform(anon._identifier_rule_list(), lambda entry:
+           {'rule': entry[1], 'category': entry[2], 'hipaa_item': entry[3], 'name_words': entry[4],
+            'except_words': entry[5], 'shapes': entry[6], 'named_shapes': entry[7], 'action': entry[8]}),
+       max_depth := 2);
