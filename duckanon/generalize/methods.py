@@ -208,7 +208,7 @@ class Top(Coarsening):
     def __init__(self, column: TextLeaves) -> None:
         super().__init__(column)
         self.texts = column.texts
-        self.structure = Flat(column.size)
+        self.structure = Flat(column.size, says_others=OTHER not in self.texts)
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[tuple[int, Bucket]]:
         group_of_leaf = self._known_groups(groups)

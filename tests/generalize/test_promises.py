@@ -19,7 +19,7 @@ from tests.profiles import dear
 
 Connection = duckdb.DuckDBPyConnection
 
-texts = st.sampled_from(["a", "b", "c", "d", "it's", "", "ü", "a b", "*", "other"])
+texts = st.sampled_from(["a", "b", "c", "d", "it's", "", "ü", "a b", "*a", "other"])
 CELLS = {
     "whole": st.integers(-5, 40),
     "gaps": st.integers(0, 8).map(lambda x: 3**x),

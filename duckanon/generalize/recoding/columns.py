@@ -57,9 +57,18 @@ class Tree:
 
 @dataclass(frozen=True)
 class Flat:
-    """No structure: some leaves are kept, all others are merged into one group."""
+    """No structure: some leaves are kept, all others are merged into one group.
+
+    Parameters
+    ----------
+    leaves
+        How many there are.
+    says_others
+        Whether the merged group says that a value is none of those that are kept; else it says nothing.
+    """
 
     leaves: int
+    says_others: bool = True
 
 
 @dataclass(frozen=True)

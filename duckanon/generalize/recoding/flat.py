@@ -18,11 +18,14 @@ class FlatAxis(Axis):
         How many rare leaves the first atom holds; 0 where it is a leaf like all others.
     size
         The number of leaves of each atom.
+    least_of_all
+        The number of leaves from which on a merged group says nothing.
     """
 
     def __init__(self, structure: Flat, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
         super().__init__(has_null)
         self.leaves = structure.leaves
+        self.least_of_all = max(self.leaves, 2) if structure.says_others else 2
         order = np.argsort(leaf_rows[: self.leaves], kind="stable")
         rare = int(np.searchsorted(leaf_rows[order], atom_rows))
         rare = rare if rare >= 2 else 0
@@ -54,7 +57,7 @@ class FlatAxis(Axis):
     def _loss(self, size: Ints | int) -> Floats:
         """Return the share of the other values, NULL among them, that a group of so many leaves holds too."""
         share = np.maximum(np.asarray(size, dtype=np.float64) - 1, 0) / max(self.leaves + self.has_null - 1, 1)
-        return np.where(np.asarray(size) >= max(self.leaves, 2), 1.0, share)  # all leaves: nothing is said
+        return np.where(np.asarray(size) >= self.least_of_all, 1.0, share)
 
     def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
         merged = np.zeros(self.n_atoms, dtype=bool)
