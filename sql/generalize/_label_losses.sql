@@ -2,7 +2,8 @@
 -- everything; for numbers and dates also the smallest and largest number that it holds.
 --     numbers and dates  width of the interval, cut at the original's ends, over the original's range; where all values
 --                        are whole [40, 50) reaches from 40 to 49
---     everything else    (values that it stands for - 1) / (values of the original - 1)
+--     everything else    (values that it stands for - 1) / (values of the original - 1); 'other' is what no other label
+--                        says, unless it is a value itself
 --     value_counts, spans, labels, leaves, names  names of steps; names: place and column_name
 CREATE OR REPLACE MACRO anon._label_losses(caller, value_counts, spans, labels, leaves, names) AS TABLE
 WITH _duckanon_covered AS MATERIALIZED (
@@ -57,6 +58,6 @@ SELECT place, label, size, is_ordered AND label IS NOT NULL AS is_held, held_fro
                                                           ELSE coalesce(bounds.lower, lowest) END))
                       / (highest - lowest)
             WHEN is_ordered THEN 0.0::DOUBLE
-            ELSE greatest(CASE WHEN label = 'other' THEN others ELSE stands_for END - 1, 0) / (distinct_values - 1)
+            ELSE greatest(coalesce(stands_for, others) - 1, 0) / (distinct_values - 1)
             END AS ncp
 FROM _duckanon_closed;

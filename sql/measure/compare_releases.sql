@@ -30,6 +30,7 @@ SELECT unnest(_anon_compare_releases(
            anon._pack('anon.compare_releases', original, cols, seed),
            anon._tickets('_duckanon_stacked', '', seed, true),
            anon._pack_other('anon.compare_releases', reference, original, cols, seed),
-           {'meanings': (SELECT all_meanings FROM _duckanon_meanings), 'max_rows': max_rows, 'log': log, 'seed': seed}), max_depth := 2);
+           {'meanings': (SELECT all_meanings FROM _duckanon_meanings), 'max_rows': max_rows, 'log': log, 'seed': seed}),
+           max_depth := 2);
 COMMENT ON MACRO TABLE anon.compare_releases IS
     'Privacy and utility of several releases of a table, one row per release and measure.';
