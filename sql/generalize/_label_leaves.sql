@@ -14,7 +14,7 @@ WITH _duckanon_keys AS (                               -- numbers are compared a
     SELECT place, label, CASE WHEN kind = 'numeric' THEN CAST(TRY_CAST(leaf AS DOUBLE) AS VARCHAR) ELSE leaf END AS leaf
     FROM query_table(leaves) JOIN _duckanon_asked USING (place, label)
     UNION
-    SELECT place, label, label FROM _duckanon_asked WHERE NOT is_ordered AND label <> 'other'
+    SELECT place, label, label FROM _duckanon_asked WHERE NOT is_ordered
     UNION
     SELECT place, label, unnest(string_split(label[2:-2], ', ')) FROM _duckanon_asked
     WHERE NOT is_ordered AND label[1] = '{' AND label[-1] = '}'

@@ -30,6 +30,7 @@ def alone(rows: list[tuple], place: int, person: bool) -> float:
     return len(set().union(*(group for group in owners.values() if len(group) == 1))) / len(everybody)
 
 
+@dear
 @given(rows=TABLES, person=st.booleans())
 def test_dependencies_and_uniqueness(shared: duckdb.DuckDBPyConnection, rows: list[tuple], person: bool) -> None:
     fill(shared, rows)

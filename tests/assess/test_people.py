@@ -55,6 +55,7 @@ def sets_of_classes(grouped: dict[tuple, list[tuple]]) -> dict[str, frozenset]:
     return {person: frozenset(key for key, rows in grouped.items() if person in who(rows)) for person in everybody}
 
 
+@dear
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS, k=st.integers(2, 4))
 def test_classes_count_people(
     shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str, k: int
@@ -89,6 +90,7 @@ def test_classes_count_people(
     )
 
 
+@dear
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS, threshold=st.sampled_from([0.2, 0.34, 0.6]))
 def test_risk_is_that_of_a_persons_smallest_class(
     shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str, threshold: float
@@ -111,6 +113,7 @@ def test_risk_is_that_of_a_persons_smallest_class(
     }
 
 
+@dear
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS)
 def test_diversity_and_closeness_count_people(
     shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str
@@ -155,6 +158,7 @@ ALONE = """
            (SELECT count(DISTINCT who) FROM visits) FROM classes"""
 
 
+@dear
 @given(rows=TABLES)
 def test_the_search_and_the_single_set_agree_with_count_distinct(
     shared: duckdb.DuckDBPyConnection, rows: list[tuple]
