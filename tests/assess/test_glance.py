@@ -11,6 +11,7 @@ from hypothesis import given
 
 import duckanon
 from tests.assess.test_people import TABLES, TYPES, fill
+from tests.profiles import dear
 from tests.sqltest import data_file
 
 

@@ -17,6 +17,7 @@ import duckanon
 from duckanon.assess import class_keys, lattice, people, sampling
 from duckanon.common.codes import encode
 from tests.assess.test_assess import NULLS, answer, closeness, entropy_l, ratio
+from tests.profiles import dear
 
 TYPES = {"q": pa.string(), "r": pa.int32(), "num": pa.int64(), "who": pa.string()}
 ROW = st.tuples(

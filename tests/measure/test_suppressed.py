@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 
 import duckanon
+from tests.profiles import dear
 from tests.sqltest import data_file
 
 ROWS = st.lists(st.tuples(st.integers(0, 39), st.sampled_from(["p", "q", "r", "s", None])), min_size=1, max_size=40)
