@@ -101,7 +101,7 @@ class Coarsening(ABC):
             if group not in counted:
                 counted.add(group)
                 bucket = bucket._replace(
-                    distinct_values=int(values[group]) + (bucket.covers == "null"),
+                    distinct_values=int(values[group]) + (bucket.covers == "null") if groups.rows[group] else 0,
                     rows=int(groups.rows[group]),
                     loss=float(groups.losses[group]),
                 )
