@@ -1,5 +1,5 @@
 -- anon.explain_plan: a plan in one row per column: how it is made coarser, into how many values, and what that costs.
---     distinct_before  values that it was fitted on
+--     distinct_before  values that it was fitted on, but for those of which no row is released
 --     distinct_after   labels that they became, of which rows are released
 --     allowed          values that the budget of the population allows it (anon.allocate), from which the search
 --                      begins; NULL for a plan without a population
