@@ -18,6 +18,8 @@ class FlatAxis(Axis):
         How many rare leaves the first atom holds; 0 where it is a leaf like all others.
     size
         The number of leaves of each atom.
+    says_others
+        Whether a merged group tells of itself that it is none of the others; otherwise it says nothing at all.
     least_of_all
         The number of leaves from which on a merged group says nothing.
     """
@@ -25,7 +27,8 @@ class FlatAxis(Axis):
     def __init__(self, structure: Flat, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
         super().__init__(has_null)
         self.leaves = structure.leaves
-        self.least_of_all = max(self.leaves, 2) if structure.says_others else 2
+        self.says_others = structure.says_others
+        self.least_of_all = max(self.leaves, 2) if self.says_others else 2
         order = np.argsort(leaf_rows[: self.leaves], kind="stable")
         rare = int(np.searchsorted(leaf_rows[order], atom_rows))
         rare = rare if rare >= 2 else 0
@@ -54,10 +57,18 @@ class FlatAxis(Axis):
         atoms = np.unique(self.atom_of_leaf[list(portable)])
         return tuple(np.union1d(atoms, [0]).tolist()) if self.rest else tuple(atoms.tolist())
 
-    def _loss(self, size: Ints | int) -> Floats:
-        """Return the share of the other values, NULL among them, that a group of so many leaves holds too."""
-        share = np.maximum(np.asarray(size, dtype=np.float64) - 1, 0) / max(self.leaves + self.has_null - 1, 1)
-        return np.where(np.asarray(size) >= self.least_of_all, 1.0, share)
+    def _loss(self, size: Ints | int, with_null: bool = False) -> Floats:
+        """Return the share of the other values, NULL among them, that a group of so many leaves holds too.
+
+        Parameters
+        ----------
+        size
+            The number of leaves.
+        with_null
+            Whether the group holds NULL beside them.
+        """
+        share = np.maximum(np.asarray(size) + with_null - 1.0, 0) / max(self.leaves + self.has_null - 1, 1)
+        return np.where(np.asarray(size) + (with_null and not self.says_others) >= self.least_of_all, 1.0, share)
 
     def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
         merged = np.zeros(self.n_atoms, dtype=bool)
@@ -80,7 +91,8 @@ class FlatAxis(Axis):
             group, losses = group + 1, np.append(0.0, losses)
         group = np.where(is_told, group, 0)
         losses = losses.copy()
-        losses[0] = self._loss(int(self.size[~is_told[: self.n_atoms]].sum()) + int(not is_told[self.n_atoms :].all()))
+        merged = int(self.size[~is_told[: self.n_atoms]].sum())
+        losses[0] = self._loss(merged, with_null=not is_told[self.n_atoms :].all())
         return Closed(group, losses, 0, True)
 
     def _candidates(self, state: tuple[int, ...], view: Slice) -> list[Candidates]:
