@@ -88,17 +88,18 @@ class Axis(ABC):
             group, loss = np.append(group, len(loss)), np.append(loss, 0.0)
         return group, loss
 
-    def closed(self, state: State, is_released: Bools) -> Closed:
+    def closed(self, state: State, group: Ints, losses: Floats, is_released: Bools) -> Closed:
         """Return the groups of a state as they are released.
 
         Parameters
         ----------
         state
             The state.
+        group, losses
+            Its groups.
         is_released
             Whether any row of each group is released. Groups of which none is merge with others.
         """
-        group, losses = self.groups(state)
         if state is None or is_released.all():
             return Closed(group, losses, self._rest(state))
         return self._closed(state, is_released, group, losses)

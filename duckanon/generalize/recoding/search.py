@@ -44,6 +44,11 @@ _TENURE = 12
 lost 0.3406."""
 
 
+_SMALL_TABLE = 2_000
+"""Combinations up to which states with too many suppressed rows are noted too: what merges when they are released may
+make them feasible. In larger tables it hardly ever does: of 400 such states of the Adult table three were the best."""
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A state of one column with the score of the whole table."""
@@ -185,6 +190,7 @@ class Search:
         table.set_states(self.best[1])
         barred: list[dict[State, int]] = [{} for _ in table.axes]
         resting = [-1] * len(table.axes)
+        is_small = table.view_work <= _SMALL_TABLE
         if held is not None:
             table.set_state(held, table.axes[held].top)
             resting[held] = steps // 2
@@ -209,7 +215,7 @@ class Search:
             barred[column][table.states[column]] = step + tenure
             resting[column] = step + rest
             table.set_state(column, chosen[1].state)
-            if chosen[1].score.loss < self.best[0] - _NOISE:  # what is merged at last may make it feasible
+            if is_small and chosen[1].score.loss < self.best[0] - _NOISE:
                 self._note()
             too_many = chosen[1].score.suppressed > self.limit
             self.price = max(

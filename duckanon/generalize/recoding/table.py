@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from duckanon.common.arrays import Bools, Floats, Ints
+from duckanon.common.arrays import Floats, Ints
 from duckanon.common.runs import run_starts
 from duckanon.generalize.recoding.axes import Axis
 from duckanon.generalize.recoding.columns import Closed, Slice, State, weighted_count
@@ -21,10 +22,14 @@ def combine(parts: list[Ints], sizes: list[int]) -> tuple[Ints, int]:
     key = np.zeros(len(parts[0]), dtype=np.int64) if parts else np.zeros(0, dtype=np.int64)
     size = 1
     for part, n in zip(parts, sizes, strict=True):
+        if n == 1:
+            continue
         if size > _MOST_KEY // max(n, 1):
             distinct, key = np.unique(key, return_inverse=True)
             size = len(distinct)
-        key = key * n + part
+        if size > 1:
+            key *= n
+        key += part
         size *= n
     return key, size
 
@@ -70,6 +75,26 @@ class Entries:
     people: People | None = None
 
 
+@dataclass(frozen=True)
+class _Classes:
+    """The classes of a state of the table.
+
+    Attributes
+    ----------
+    of_combination
+        The class of each combination.
+    example
+        One combination of each class.
+    rows, released
+        The rows of each class, and how many of them are released: all, or none where there are too few people.
+    """
+
+    of_combination: Ints
+    example: Ints
+    rows: Floats
+    released: Floats
+
+
 class Table:
     """The grouped table with a current state per column.
 
@@ -81,8 +106,9 @@ class Table:
     people
         The people of the combinations, where they have several rows: those who are in several of them are not in
         ``sizes``.
-    part, n_groups, group_loss
-        For each column: the group of each combination, how many groups there are, what each loses times its weight.
+    groups, part, n_groups, group_loss
+        For each column: the group of each atom with the loss of each group, the group of each combination, how many
+        groups there are, what each loses times its weight.
     full_price
         What a suppressed row loses: all that there is to lose in every column.
     work
@@ -110,10 +136,12 @@ class Table:
         self.full_price = float(weights.sum())
         self.states: list[State] = [(-1,)] * len(axes)
         self.part: list[Ints] = [np.empty(0, dtype=np.int64)] * len(axes)
+        self.groups: list[tuple[Ints, Floats]] = [(np.empty(0, dtype=np.int64), np.empty(0))] * len(axes)
         self.n_groups = [1] * len(axes)
         self.group_loss: list[Floats] = [np.empty(0)] * len(axes)
         self.rows = int(self.counts.sum())
         self.work = 0
+        self._key: Ints | None = None
         self.set_states([axis.top for axis in axes])
 
     @property
@@ -133,7 +161,9 @@ class Table:
         if state == self.states[column]:
             return
         group, loss = self.axes[column].groups(state)
+        self._key = None
         self.states[column] = state
+        self.groups[column] = group, loss
         self.part[column] = group[self.atoms[column]]
         self.n_groups[column] = len(loss)
         self.group_loss[column] = self.weights[column] * loss
@@ -145,12 +175,8 @@ class Table:
 
     def view(self, column: int) -> Slice:
         """Return the table as seen from one column."""
-        others = [other for other in range(len(self.axes)) if other != column and self.n_groups[other] > 1]
         axis = self.axes[column]
-        key, size = combine(
-            [self.part[other] for other in others] or [np.zeros_like(self.counts)],
-            [self.n_groups[other] for other in others] or [1],
-        )
+        key, size = self._other_key(column)
         width = axis.n_atoms + axis.has_null
         if size > _MOST_KEY // width:
             key = np.unique(key, return_inverse=True)[1]
@@ -192,44 +218,85 @@ class Table:
             has_null=axis.has_null,
         )
 
+    def _other_key(self, column: int) -> tuple[Ints, int]:
+        """Return a number below a limit for each combination, the same for those that differ in one column at most."""
+        size = math.prod(self.n_groups)
+        if size > _MOST_KEY:
+            others = [other for other in range(len(self.axes)) if other != column]
+            return combine([self.part[other] for other in others], [self.n_groups[other] for other in others])
+        if self._key is None:
+            self._key, _ = combine(self.part, self.n_groups)
+        if self.n_groups[column] == 1:
+            return self._key, size
+        return self._key - self.part[column] * math.prod(self.n_groups[column + 1 :]), size
+
     def score(self) -> Score:
         """Return the loss and the suppressed rows of the current state, as its moves are scored."""
-        return self._score(self.part, self.group_loss, self._is_small(self.part, self.n_groups))
+        classes = self._classes()
+        return self._score(classes, self._group_of_class(classes), self.group_loss)
 
     def closed_score(self) -> tuple[Score, list[Closed], list[Ints]]:
         """Return the score of the current state as it will be released, its groups then, and the released rows of each.
 
         People are counted, and groups of which no row is released merge with others: no label tells of them.
         """
-        small = self._is_small(self.part, self.n_groups)
+        classes = self._classes()
+        groups = self._group_of_class(classes)
         closed = []
-        for column, axis in enumerate(self.axes):
-            released = weighted_count(self.part[column], np.where(small, 0, self.counts), self.n_groups[column])
-            closed.append(axis.closed(self.states[column], released > 0))
-        parts = [own.group[atoms] for own, atoms in zip(closed, self.atoms, strict=True)]
+        for axis, state, (of_atom, losses), group in zip(self.axes, self.states, self.groups, groups, strict=True):
+            is_released = weighted_count(group, classes.released, len(losses)) > 0
+            closed.append(axis.closed(state, of_atom, losses, is_released))
         if any(own.has_merged for own in closed):
-            small = self._is_small(parts, [len(own.losses) for own in closed])
-        losses = [weight * own.losses for own, weight in zip(closed, self.weights, strict=True)]
-        released = np.where(small, 0, self.counts)
+            groups = [own.group[atoms[classes.example]] for own, atoms in zip(closed, self.atoms, strict=True)]
+            classes, members = self._merged(classes, *combine(groups, [len(own.losses) for own in closed]))
+            groups = [group[members] for group in groups]
         rows = [
-            weighted_count(part, released, len(own.losses)).astype(np.int64)
-            for part, own in zip(parts, closed, strict=True)
+            weighted_count(group, classes.released, len(own.losses)).astype(np.int64)
+            for group, own in zip(groups, closed, strict=True)
         ]
-        return self._score(parts, losses, small), closed, rows
+        weighted = [weight * own.losses for own, weight in zip(closed, self.weights, strict=True)]
+        return self._score(classes, groups, weighted), closed, rows
 
-    def _is_small(self, parts: list[Ints], n_groups: list[int]) -> Bools:
-        """Tell of each combination whether its class is too small to be released."""
-        classes, n_classes = classes_of(*combine(parts, n_groups))
-        self.work += len(classes)
-        if self.people is None:
-            sizes = weighted_count(classes, self.sizes, n_classes)
+    def _group_of_class(self, classes: _Classes) -> list[Ints]:
+        """Return of each column the group of each class."""
+        return [part[classes.example] for part in self.part]
+
+    def _classes(self) -> _Classes:
+        """Return the classes of the current state."""
+        key, size = classes_of(*combine(self.part, self.n_groups))
+        self.work += len(key)
+        example = np.full(size, -1)
+        example[key] = np.arange(len(key))
+        occupied = np.flatnonzero(example >= 0)
+        if len(occupied) < size:
+            number = np.empty(size, np.int64)
+            number[occupied] = np.arange(len(occupied))
+            key = number[key]
+        return self._counted(key, example[occupied], weighted_count(key, self.counts, len(occupied)))
+
+    def _merged(self, classes: _Classes, key: Ints, size: int) -> tuple[_Classes, Ints]:
+        """Return classes made of others, given by a key for each of these, and one of them for each."""
+        key, size = classes_of(key, size)
+        _, members, number = np.unique(key, return_index=True, return_inverse=True)
+        number = number.reshape(-1)
+        rows = weighted_count(number, classes.rows, len(members))
+        return self._counted(number[classes.of_combination], classes.example[members], rows), members
+
+    def _counted(self, of_combination: Ints, example: Ints, rows: Floats) -> _Classes:
+        """Return classes with what is counted in them."""
+        if self.people is not None:
+            sizes = self.people.sizes(of_combination, len(example))
+        elif self.sizes is self.counts:
+            sizes = rows
         else:
-            sizes = self.people.sizes(classes, n_classes)
-        is_small: Bools = sizes[classes] < self.k
-        return is_small
+            sizes = weighted_count(of_combination, self.sizes, len(example))
+        return _Classes(of_combination, example, rows, np.where(sizes < self.k, 0, rows))
 
-    def _score(self, parts: list[Ints], group_losses: list[Floats], small: Bools) -> Score:
-        loss = np.zeros(len(self.counts))
-        for part, group_loss in zip(parts, group_losses, strict=True):
-            loss += group_loss[part]
-        return Score(float(np.where(small, self.full_price, loss) @ self.counts), float(self.counts[small].sum()))
+    def _score(self, classes: _Classes, groups: list[Ints], group_losses: list[Floats]) -> Score:
+        """Return the score of classes, given the group of each of them in every column."""
+        loss = np.zeros(len(classes.rows))
+        for group, group_loss in zip(groups, group_losses, strict=True):
+            loss += group_loss[group]
+        suppressed = self.rows - float(classes.released.sum())
+        # Not a product of vectors: the threads of a linear algebra library cost more than they save here.
+        return Score(float((loss * classes.released).sum()) + self.full_price * suppressed, suppressed)
