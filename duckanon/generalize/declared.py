@@ -16,7 +16,6 @@ PLAN = pa.schema(
         ("label", pa.string()),
         ("distinct_values", pa.int64()),
         ("rows", pa.int64()),
-        ("loss", pa.float64()),
         ("allowed", pa.int64()),
         ("suppressed_rows", pa.int64()),
     ]

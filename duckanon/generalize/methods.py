@@ -51,7 +51,6 @@ class Bucket(NamedTuple):
     label: str | None
     distinct_values: int = 0
     rows: int = 0
-    loss: float = 0.0
 
 
 class Coarsening(ABC):
@@ -89,8 +88,8 @@ class Coarsening(ABC):
         Returns
         -------
         list of Bucket
-            A group's values, rows and loss stand in the first of its buckets. There is always a bucket for the rest
-            and one, the last, for NULL.
+            A group's values and rows stand in the first of its buckets. There is always a bucket for the rest and one,
+            the last, for NULL.
         """
         values = np.bincount(self._known_groups(groups), minlength=len(groups.losses))
         says_nothing = self.column.has_null and len(np.unique(groups.group_of_leaf)) == 1
@@ -103,7 +102,6 @@ class Coarsening(ABC):
                 bucket = bucket._replace(
                     distinct_values=int(values[group]) + (bucket.covers == "null") if groups.rows[group] else 0,
                     rows=int(groups.rows[group]),
-                    loss=float(groups.losses[group]),
                 )
             plan_rows.append(bucket)
 

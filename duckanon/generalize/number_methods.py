@@ -96,7 +96,7 @@ class Intervals(Coarsening):
             if is_alone[end] and self.names_ends[end] and (len(starts) > 1 or self.column.size == 1):
                 value = float(positions[end])
                 names[end], spans[end] = scale.text(value), (value, scale.after(value))
-        yield from _with_gaps(scale, groups, group_of_leaf, spans, names)
+        yield from _with_gaps(scale, groups.rest, group_of_leaf[starts], spans, names)
 
 
 class Steps(Coarsening):
@@ -133,13 +133,15 @@ class Steps(Coarsening):
         if level > len(self.steps) and self.column.size > 1:
             yield int(group_of_leaf[0]), Bucket(scale.covers, None, None, ROOT)
             return
-        spans = self._spans(level if self.column.size > 1 else 0)
+        level = level if self.column.size > 1 else 0
+        spans = self._spans(level)
+        firsts = run_starts(self.step_numbers[level - 1]) if level else np.arange(self.column.size)
         names = [labels.of_span(scale, *span) for span in spans]
-        if level == 0 or self.column.size == 1:  # all values are kept: each is called by itself
+        if level == 0:  # all values are kept: each is called by itself
             names = [scale.text(start) for start, _ in spans]
         else:
             names[0], names[-1] = labels.below(scale, spans[0][1]), labels.from_on(scale, spans[-1][0])
-        yield from _with_gaps(self.numbers.scale, groups, group_of_leaf, spans, names)
+        yield from _with_gaps(scale, groups.rest, group_of_leaf[firsts], spans, names)
 
     def _spans(self, level: int) -> list[tuple[float, float]]:
         """Return from where to where each group of a level reaches; level 0 has all values."""
@@ -194,7 +196,7 @@ class Calendar(Coarsening):
             names.append(labels.of_period(period_start, level))
         if len(starts) > 1:
             names[0], names[-1] = "<=" + names[0], ">=" + names[-1]
-        yield from _with_gaps(self.days.scale, groups, group_of_leaf, spans, names)
+        yield from _with_gaps(self.days.scale, groups.rest, group_of_leaf[starts], spans, names)
 
 
 def _unit(column: NumberLeaves) -> float:
@@ -205,8 +207,8 @@ def _unit(column: NumberLeaves) -> float:
 
 def _with_gaps(
     scale: labels.Scale,
-    groups: ColumnRecoding,
-    group_of_leaf: Ints,
+    rest: int,
+    group_of_span: Ints,
     spans: Sequence[tuple[float, float]],
     names: Sequence[str],
 ) -> Iterable[tuple[int, Bucket]]:
@@ -214,23 +216,24 @@ def _with_gaps(
 
     Parameters
     ----------
-    scale, groups, group_of_leaf
-        The column's scale, its groups, and the group of each leaf that is not NULL.
-    spans, names
-        From where to where each run of leaves of one group reaches, and what it is called. The name of the first or the
-        last is open where it begins with a sign, or is all; else what lies beyond it is in a gap.
+    scale
+        The column's scale.
+    rest
+        The group that is told of nobody.
+    group_of_span, spans, names
+        The group of each span of leaves, from where to where it reaches, and what it is called. The name of the first
+        or the last is open where it begins with a sign, or is all; else what lies beyond it is in a gap.
     """
-    group_of_run = group_of_leaf[run_starts(group_of_leaf)].tolist()
-    told = [run for run, group in enumerate(group_of_run) if group != groups.rest]
+    told = np.flatnonzero(group_of_span != rest).tolist()
     reached: str | None = None
-    for run in told:
-        start, end = spans[run]
-        is_open_below, is_open_above = names[run][0] in "<*", names[run][0] in ">*"
+    for span in told:
+        start, end = spans[span]
+        is_open_below, is_open_above = names[span][0] in "<*", names[span][0] in ">*"
         lower = None if is_open_below else scale.text(start)
         upper = None if is_open_above else scale.text(end)
         if lower is not None and lower != reached:
             yield NO_GROUP, Bucket(scale.covers, reached, lower, ROOT)
-        yield group_of_run[run], Bucket(scale.covers, lower, upper, names[run])
+        yield int(group_of_span[span]), Bucket(scale.covers, lower, upper, names[span])
         reached = upper
     if reached is not None or not told:
         yield NO_GROUP, Bucket(scale.covers, reached, None, ROOT)
