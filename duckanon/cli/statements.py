@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import duckdb
 
+from duckanon.bridge import errors
 from duckanon.cli.output import printed
 
 
@@ -61,11 +62,7 @@ def sentence(error: BaseException) -> str:
     """Boil an error down to one line: no traceback, no echo of the query, no Python wrapping of our own sentences."""
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"duckanon: {error.filename}: {error.strerror}."
-    text = str(error).strip() or type(error).__name__
+    text = errors.without_python(str(error)).strip() or type(error).__name__
     text = re.split(r"\n\s*(?:LINE \d+:|At:)|\n\s*Candidate (?:functions|bindings)|\n\s*For more info", text)[0]
-    text = re.sub(
-        r"^Invalid Input Error: (?:Python exception occurred while executing the UDF: \w+: )?(?=anon[.:])", "", text
-    )
-    text = re.sub(r"^Conversion Error: Could not convert string '(anon[.:].*)' to DOUBLE$", r"\1", text)  # anon._refuse
     text = re.sub(r'\n?Did you mean "(?:pg_\w+|pg_catalog\.\w+|_\w+)"\?', "", text)  # never what the user meant
     return " ".join(text.split())
