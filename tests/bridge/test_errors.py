@@ -61,11 +61,11 @@ def test_an_error_from_sql_is_our_sentence_alone(con: duckdb.DuckDBPyConnection,
 
 
 def test_other_errors_stay_as_duckdb_says_them(con: duckdb.DuckDBPyConnection) -> None:
-    with pytest.raises(duckdb.ConversionException, match="^Conversion Error: Could not convert string 'x' to INT32"):
+    with pytest.raises(duckdb.ConversionException, match=r"^Conversion Error: Could not convert string 'x' to INT32"):
         con.execute("SELECT 'x'::INTEGER").fetchall()
-    with pytest.raises(duckdb.ConversionException, match="^Conversion Error: Could not convert string 'anonymous'"):
+    with pytest.raises(duckdb.ConversionException, match=r"^Conversion Error: Could not convert string 'anonymous'"):
         con.execute("SELECT 'anonymous'::DOUBLE").fetchall()
-    with pytest.raises(duckdb.InvalidInputException, match="^Invalid Input Error: by a user$"):
+    with pytest.raises(duckdb.InvalidInputException, match=r"^Invalid Input Error: by a user$"):
         con.execute("SELECT error('by a user')").fetchall()
 
 
@@ -74,14 +74,15 @@ def test_a_users_own_function_keeps_its_error(own_con: duckdb.DuckDBPyConnection
         raise KeyError(value)
 
     own_con.create_function("fail", fail, ["BIGINT"], "BIGINT")
-    with pytest.raises(duckdb.InvalidInputException, match="Python exception occurred.*KeyError"):
+    with pytest.raises(duckdb.InvalidInputException, match=r"Python exception occurred.*KeyError"):
         own_con.execute("SELECT fail(1)").fetchall()
 
 
 @pytest.mark.parametrize(
     "wrapped",
     [
-        "Invalid Input Error: Python exception occurred while executing the UDF: ValueError: anon.x: it's 'a' to DOUBLE.",
+        "Invalid Input Error: Python exception occurred while executing the UDF: ValueError: "
+        "anon.x: it's 'a' to DOUBLE.",
         "Invalid Input Error: Python exception occurred while executing the UDF: ValueError: "
         "anon.x: it's 'a' to DOUBLE.\n\nAt:\n  calls.py(108): called\n",
         "Invalid Input Error: anon.x: it's 'a' to DOUBLE.\n\nLINE 1: SELECT 1\n        ^",
