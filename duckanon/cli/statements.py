@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import duckdb
 
 from duckanon.bridge import errors
-from duckanon.cli.output import printed
+from duckanon.cli.output import Style, printed, visible
 
 
 def split(script: str) -> Iterator[str]:
@@ -40,12 +40,12 @@ def _has_code(text: str) -> bool:
     return is_code or bool(text and not text.startswith(("--", "/*")))
 
 
-def run(con: duckdb.DuckDBPyConnection, statement: str, output_format: str = "table") -> str:
+def run(con: duckdb.DuckDBPyConnection, statement: str, style: Style = Style()) -> str:  # noqa: B008 - it is frozen
     """Run one statement and return what there is to print: nothing for a statement without a result."""
     relation = con.sql(statement)
     if relation is None or (relation.columns in (["Count"], ["Success"]) and not _is_query(con, statement)):
         return ""
-    return printed(relation, output_format)
+    return printed(relation, style)
 
 
 def _is_query(con: duckdb.DuckDBPyConnection, statement: str) -> bool:
@@ -61,8 +61,8 @@ def listing(con: duckdb.DuckDBPyConnection) -> str:
 def sentence(error: BaseException) -> str:
     """Boil an error down to one line: no traceback, no echo of the query, no Python wrapping of our own sentences."""
     if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"duckanon: {error.filename}: {error.strerror}."
+        return visible(f"duckanon: {error.filename}: {error.strerror}.")
     text = errors.without_python(str(error)).strip() or type(error).__name__
     text = re.split(r"\n\s*(?:LINE \d+:|At:)|\n\s*Candidate (?:functions|bindings)|\n\s*For more info", text)[0]
     text = re.sub(r'\n?Did you mean "(?:pg_\w+|pg_catalog\.\w+|_\w+)"\?', "", text)  # never what the user meant
-    return " ".join(text.split())
+    return visible(" ".join(text.split()))

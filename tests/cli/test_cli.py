@@ -96,7 +96,7 @@ def test_run_a_file_with_a_database(tmp_path: Path, capsys: pytest.CaptureFixtur
         "-- the monthly export\nCREATE TABLE p AS SELECT i FROM range(5) AS t(i);\n"
         "SELECT sum(i) AS s FROM anon.swap('p', ['i']);\n"
     )
-    assert output(capsys, "run", str(file), "--db", str(database), "--format", "csv") == (0, "s\n10\n", "")
+    assert output(capsys, "run", str(file), "--db", str(database), "--create", "--format", "csv") == (0, "s\n10\n", "")
     with duckdb.connect(str(database), read_only=True) as con:
         assert con.execute("SELECT count(*) FROM p").fetchall() == [(5,)]
     assert (
@@ -185,7 +185,7 @@ def test_wrong_calls_answer_with_one_sentence(capsys: pytest.CaptureFixture[str]
     [
         (["run", "nope.sql"], "nope.sql: No such file or directory"),
         (["-c", "SELECT 1", "--db", "/nowhere/x.duckdb"], "/nowhere/x.duckdb"),
-        (["frobnicate"], "invalid choice: 'frobnicate'"),
+        (["frobnicate"], "frobnicate is neither a command (shell, run, functions, sql) nor a database file"),
         (["--format", "xml", "-c", "SELECT 1"], "invalid choice: 'xml'"),
         (["-c"], "expected one argument"),
         (["run"], "FILE.sql"),
@@ -299,7 +299,7 @@ def test_shell_commands(con: duckdb.DuckDBPyConnection) -> None:
         ".help",
         ".functions",
         ".timing on",
-        ".format csv",
+        ".mode csv",
         "SELECT 1 AS a;",
         ".timing off",
         "SELECT 2 AS b;",
