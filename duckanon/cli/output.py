@@ -115,11 +115,18 @@ def _as_csv(relation: duckdb.DuckDBPyRelation, formulas: bool) -> str:
             tuple(_defused(cell) if text and cell else cell for cell, text in zip(row, is_text, strict=True))
             for row in rows
         ]
-    buffer = io.StringIO()
-    table = csv.writer(buffer, lineterminator="\n")
+    lines = _Lines()
+    table = csv.writer(lines, lineterminator="\r\n")
     table.writerow(header)
     table.writerows(rows)
-    return buffer.getvalue()
+    return "\n".join([*lines, ""])
+
+
+class _Lines(list[str]):
+    """The lines that csv writes: only what is in its line ends gets quotes, which a lone carriage return needs too."""
+
+    def write(self, line: str) -> None:
+        self.append(line.removesuffix("\r\n"))
 
 
 def _defused(text: str) -> str:

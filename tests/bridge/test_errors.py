@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import duckdb
 import pytest
 
+import duckanon
 from duckanon.bridge import errors
 
 FROM_PYTHON = "FROM anon.swap('people', ['age'], seed := -1)"
@@ -26,10 +27,12 @@ WAYS: dict[str, Callable[[duckdb.DuckDBPyConnection, str], object]] = {
 }
 
 
-@pytest.fixture
-def people(own_con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    own_con.execute("CREATE TABLE people AS SELECT 30 AS age").fetchall()
-    return own_con
+@pytest.fixture(scope="module")
+def people() -> Iterator[duckdb.DuckDBPyConnection]:
+    con = duckanon.connect()
+    con.execute("CREATE TABLE people AS SELECT 30 AS age").fetchall()
+    yield con
+    con.close()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -69,13 +72,13 @@ def test_other_errors_stay_as_duckdb_says_them(con: duckdb.DuckDBPyConnection) -
         con.execute("SELECT error('by a user')").fetchall()
 
 
-def test_a_users_own_function_keeps_its_error(own_con: duckdb.DuckDBPyConnection) -> None:
+def test_a_users_own_function_keeps_its_error(people: duckdb.DuckDBPyConnection) -> None:
     def fail(value: int) -> int:
         raise KeyError(value)
 
-    own_con.create_function("fail", fail, ["BIGINT"], "BIGINT")
+    people.create_function("fail", fail, ["BIGINT"], "BIGINT")
     with pytest.raises(duckdb.InvalidInputException, match=r"Python exception occurred.*KeyError"):
-        own_con.execute("SELECT fail(1)").fetchall()
+        people.execute("SELECT fail(1)").fetchall()
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ import duckanon
 from duckanon.bridge import macros
 from duckanon.cli import main as cli
 from duckanon.cli import shell, statements
+from duckanon.cli.history import History
 
 
 def command(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -329,7 +330,7 @@ def test_completion(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_shell_on_a_terminal(tmp_path: Path) -> None:
-    """A real terminal: completion by TAB, history kept in the home folder, Ctrl-D to leave."""
+    """A real terminal: completion by TAB, whole statements in the history of the home folder, Ctrl-D to leave."""
     main, side = pty.openpty()
     environment = {**os.environ, "HOME": str(tmp_path), "TERM": "dumb"}
     process = subprocess.Popen(
@@ -352,10 +353,17 @@ def test_the_shell_on_a_terminal(tmp_path: Path) -> None:
     wait_for("true")
     mark = len(seen)
     wait_for("duckanon> ", since=mark - 12)
+    os.write(main, b"SELECT 40 +\n  2 AS sum;\n")
+    wait_for("│    42 │", since=mark)
+    mark = len(seen)
+    os.write(main, b"\x10\n")  # Ctrl-P: the statement before
+    wait_for("│    42 │", since=mark)
+    wait_for("duckanon> ", since=mark)
     os.write(main, b"\x04")
     assert process.wait(timeout=60) == 0
     os.close(main)
-    assert "anon.functions();" in (tmp_path / ".duckanon_history").read_text()
+    entries = ["SELECT count(*) > 1 AS many FROM anon.functions();", *["SELECT 40 +\n  2 AS sum;"] * 2]
+    assert History(tmp_path / ".duckanon_history").entries() == entries
 
 
 def test_connect_is_public() -> None:
