@@ -46,12 +46,13 @@ class LeavingAtOnce:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0, or 1 after one sentence on standard error."""
-    with LeavingAtOnce():
-        from duckanon.cli.arguments import parsed
-
-        options = parsed(sys.argv[1:] if arguments is None else arguments)
-        from duckanon.cli import statements  # loads DuckDB, which --version and --help can do without
+    _open_closed_streams()
     try:
+        with LeavingAtOnce():
+            from duckanon.cli.arguments import parsed
+
+            options = parsed(sys.argv[1:] if arguments is None else arguments)
+            from duckanon.cli.statements import sentence  # loads DuckDB, which --version and --help can do without
         return _run(options)
     except BrokenPipeError:  # the reader of our output went away, as in `duckanon functions | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -60,14 +61,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("duckanon: interrupted.", file=sys.stderr)
         return 1
     except Exception as error:
-        print(statements.sentence(error), file=sys.stderr)
+        print(sentence(error), file=sys.stderr)
         return 1
+
+
+def _open_closed_streams() -> None:
+    """Let a job run whose standard streams are closed: nothing comes in, and what goes out is lost."""
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 - as long as the process lives
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
 def _run(options: argparse.Namespace) -> int:
     with LeavingAtOnce():
-        from pathlib import Path
-
         import duckanon
         from duckanon.bridge import catalog, macros  # noqa: F401 - what duckanon.connect loads
         from duckanon.cli import arguments, output, shell, statements
@@ -80,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
         write(arguments.parser().format_help())
         return 0
     if options.command == "run":
-        script = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
+        script = sys.stdin.read() if options.file == "-" else statements.script(options.file)
     elif options.command == "functions":
         script = "FROM anon.functions();"
     else:

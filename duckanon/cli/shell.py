@@ -191,7 +191,7 @@ class Shell:
             raise ValueError(f".read: {files[0]} is being read already.")
         self._being_read.append(path)
         try:
-            self.read(path.read_text(encoding="utf-8").splitlines())
+            self.read(statements.script(path).split("\n"))
         finally:
             self._being_read.pop()
 

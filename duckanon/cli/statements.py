@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 
 from duckanon.bridge import errors
 from duckanon.cli.output import Style, printed, visible
+
+
+def script(file: str | Path) -> str:
+    """Read a file of SQL."""
+    try:
+        return Path(file).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"duckanon: {file}: it is no text in UTF-8.") from None
 
 
 def split(script: str) -> Iterator[str]:

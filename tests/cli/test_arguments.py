@@ -15,7 +15,7 @@ import pytest
 
 import duckanon
 from duckanon.cli import arguments, shell
-from duckanon.cli.main import LeavingAtOnce
+from duckanon.cli.main import LeavingAtOnce, main
 from tests.cli.test_cli import output, registered_once
 
 __all__ = ["registered_once"]  # a fixture
@@ -166,3 +166,26 @@ def test_an_interrupt_at_work_is_one_sentence(
 
     monkeypatch.setattr(shell, "opened", stopped)
     assert output(capsys, "shell") == (1, "", "duckanon: interrupted.\n")
+
+
+def test_a_job_runs_with_its_streams_closed(clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, stream, None)
+    assert main(["clinic.duckdb", "-c", "COPY patients TO 'released.csv'; SELECT 1"]) == 0
+    assert (clinic / "released.csv").read_text(encoding="utf-8") == "id\n0\n1\n2\n"
+    assert main(["clinic.duckdb"]) == 0
+    assert main(["clinic.duckdb", "-c", "FROM nope"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "outcome"),
+    [
+        (b"\xef\xbb\xbfSELECT 1 AS a;\r\n", (0, "a\n1\n", "")),
+        ("SELECT 'ä';".encode("latin-1"), (1, "", "duckanon: job.sql: it is no text in UTF-8.\n")),
+    ],
+)
+def test_files_of_other_systems(
+    clinic: Path, capsys: pytest.CaptureFixture[str], content: bytes, outcome: tuple[int, str, str]
+) -> None:
+    (clinic / "job.sql").write_bytes(content)
+    assert output(capsys, "run", "job.sql", "--format", "csv") == outcome
