@@ -347,22 +347,27 @@ def test_the_shell_on_a_terminal(tmp_path: Path) -> None:
             if select.select([main], [], [], 1)[0]:
                 seen += os.read(main, 65536).decode(errors="replace")
 
-    wait_for("duckanon> ")
-    os.write(main, b"SELECT count(*) > 1 AS many FROM anon.funct\t);\n")
-    wait_for("anon.functions()")
-    wait_for("true")
-    mark = len(seen)
-    wait_for("duckanon> ", since=mark - 12)
-    os.write(main, b"SELECT 40 +\n  2 AS sum;\n")
-    wait_for("│    42 │", since=mark)
-    mark = len(seen)
-    os.write(main, b"\x10\n")  # Ctrl-P: the statement before
-    wait_for("│    42 │", since=mark)
-    wait_for("duckanon> ", since=mark)
-    os.write(main, b"\x04")
-    assert process.wait(timeout=60) == 0
-    os.close(main)
-    entries = ["SELECT count(*) > 1 AS many FROM anon.functions();", *["SELECT 40 +\n  2 AS sum;"] * 2]
+    def answered(typed: bytes, result: str) -> None:
+        """Type, and wait for a result and for the prompt after it: line editing draws prompts anew, too."""
+        since = len(seen)
+        os.write(main, typed)
+        wait_for(result, since)
+        wait_for("duckanon> ", seen.index(result, since))
+
+    try:
+        wait_for("duckanon> ")
+        answered(b"SELECT count(*) > 1 AS many FROM anon.funct\t);\n", "true")
+        assert "anon.functions()" in seen
+        answered(b"SELECT 40 +\n  2 AS sum;\n", "│    42 │")
+        answered(b"\x10\n", "│    42 │")  # Ctrl-P: the statement before
+        answered(b"\x10\x10\x10\n", "true")  # the first one: single lines are not kept
+        os.write(main, b"\x04")
+        assert process.wait(timeout=60) == 0
+    finally:
+        process.kill()
+        os.close(main)
+    first, second = "SELECT count(*) > 1 AS many FROM anon.functions();", "SELECT 40 +\n  2 AS sum;"
+    entries = [first, second, second, first]
     assert History(tmp_path / ".duckanon_history").entries() == entries
 
 
