@@ -13,7 +13,7 @@ install = $(VENV)/bin/uv pip install --quiet --python $(1) $(2) || $(PIP) --pyth
 
 demo: $(VENV)/ready            ## generate a population, assess, release and measure it, say where the result is
 	@mkdir -p build/demo
-	@$(VENV)/bin/duckanon run examples/population.sql --db build/demo/clinic.duckdb
+	@$(VENV)/bin/duckanon run examples/population.sql --db build/demo/clinic.duckdb --create
 	@$(VENV)/bin/duckanon run examples/demo.sql --db build/demo/clinic.duckdb
 	@$(VENV)/bin/duckanon run examples/road.sql --echo --db build/demo/clinic.duckdb
 	@echo "The releases: build/demo/swapped.csv and build/demo/clustered.csv; all tables: build/demo/clinic.duckdb."

@@ -1,5 +1,5 @@
 -- Who can be picked out of this table? Run it on a database that population.sql made:
---     duckanon run examples/population.sql --db clinic.duckdb && duckanon run examples/assess.sql --db clinic.duckdb
+--     duckanon run examples/population.sql --db clinic.duckdb --create && duckanon run examples/assess.sql --db clinic.duckdb
 
 -- at a glance: what each column is, and why
 SELECT column_name, role, why FROM anon.assess('patients');

@@ -1,5 +1,5 @@
 -- Intervals that ten records share, and statistics over them that tell the truth. Run it on a database that population.sql made:
---     duckanon run examples/population.sql --db clinic.duckdb && duckanon run examples/boxes.sql --db clinic.duckdb
+--     duckanon run examples/population.sql --db clinic.duckdb --create && duckanon run examples/boxes.sql --db clinic.duckdb
 
 -- the theory: how wide must a box be around a point, and how near do the boxes that are made come to the optimum?
 SELECT anon.box_halfwidths([1, 2], 50, 8) AS halfwidths;

@@ -1,5 +1,5 @@
 -- Coarser values, and what they cost. Run it on a database that population.sql made:
---     duckanon run examples/population.sql --db clinic.duckdb && duckanon run examples/generalize.sql --db clinic.duckdb
+--     duckanon run examples/population.sql --db clinic.duckdb --create && duckanon run examples/generalize.sql --db clinic.duckdb
 
 -- how many classes may there be so that everyone has ten equals among 20 million people, and what may each column keep?
 SELECT anon.distinct_budget(20_000_000, 10) AS classes, anon.allocate(anon.distinct_budget(20_000_000, 10), [2, 22_000, 400]) AS kept;

@@ -1,5 +1,5 @@
 -- Releases to compare with, and every measure once. Run it on a database that population.sql made:
---     duckanon run examples/population.sql --db clinic.duckdb && duckanon run examples/measure.sql --db clinic.duckdb
+--     duckanon run examples/population.sql --db clinic.duckdb --create && duckanon run examples/measure.sql --db clinic.duckdb
 CREATE OR REPLACE TABLE members AS
 SELECT patient_id, sex, age, bmi, glucose, occupation FROM patients WHERE patient_id <= 'P001000';
 CREATE OR REPLACE TABLE others AS

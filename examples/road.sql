@@ -1,7 +1,7 @@
 -- The whole road: a table about people is assessed, generalized, boxed, spectrally released three ways, and measured.
 -- `make demo` runs it, on a database that population.sql made:
 --     mkdir -p build/demo
---     duckanon run examples/population.sql --db clinic.duckdb && duckanon run examples/road.sql --db clinic.duckdb
+--     duckanon run examples/population.sql --db clinic.duckdb --create && duckanon run examples/road.sql --db clinic.duckdb
 
 -- 1. two samples that share nobody: the members, whose table will leave the building, and others to compare with
 CREATE OR REPLACE TABLE parted AS

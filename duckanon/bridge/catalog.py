@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon.bridge import macros
+from duckanon.bridge import errors, macros
 from duckanon.bridge.registry import PARCELS, functions
 
 _DATABASES = itertools.count(1)
@@ -78,7 +78,10 @@ def register(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyCon
     -----
     All goes into an attached in-memory catalog called ``anon``: nothing is written to the user's database file. A
     cursor of its own does the work, so that a result which the connection has not finished reading stays as it is.
+
+    An error of a function is a ``duckdb.Error`` whose text is the function's own sentence.
     """
+    errors.speak_plainly()
     con = duckdb.default_connection() if con is None else con
     with _REGISTERING:
         cursor = con.cursor()

@@ -22,6 +22,7 @@ class MacroFile:
     stage: str
     parameters: str
     needs_python: bool
+    is_table: bool
     sql: str
 
     @property
@@ -63,6 +64,7 @@ def _read(path: Path) -> MacroFile:
         stage=path.parent.name,
         parameters=" ".join(signature[1].split()),
         needs_python="\n-- needs: python\n" in sql,
+        is_table=sql[signature.end() :].startswith(" TABLE"),
         sql=sql,
     )
 
@@ -74,11 +76,30 @@ def script(database: int | None = None) -> str:
     ----------
     database
         The number by which Python functions tell this database from others; None for the macros that need no Python,
-        as the stock shell can run them.
+        as the stock shell can run them, where the others say what they need.
     """
     files = [file for file in macro_files() if database is not None or not file.needs_python]
     number = [] if database is None else [f"CREATE OR REPLACE MACRO anon._database() AS {database};\n"]
-    return "\n".join([ATTACH, *number, _signatures(files), *(file.sql for file in files)])
+    absent = [_refusal(file) for file in macro_files() if database is None and file.is_public and file.needs_python]
+    return "\n".join([ATTACH, *number, _signatures(files), *(file.sql for file in files), *absent])
+
+
+def _refusal(file: MacroFile) -> str:
+    """Return a macro that takes the place of one that needs Python where there is none.
+
+    It has the same parameters, so that every call is answered. A table is refused when the query is bound: later, a
+    column that somebody asks for would be missed first, and a mere count of the rows would be answered.
+    """
+    sentence = (
+        f"anon.{file.name}: it needs Python, which is not at hand here; "
+        f"call it in `duckanon shell`, or in Python after `duckanon.register(con)`."
+    )
+    first = file.parameters.partition(",")[0]
+    # the parameter adds nothing to the sentence, but without one DuckDB would stop where the macro is created
+    body = f"TABLE FROM query(error(concat('{sentence}', left({first}::VARCHAR, 0))))"
+    return f"CREATE OR REPLACE MACRO anon.{file.name}({file.parameters}) AS\n" + (
+        f"    {body};\n" if file.is_table else f"    error('{sentence}');\n"
+    )
 
 
 def _signatures(files: list[MacroFile]) -> str:

@@ -1,87 +1,58 @@
-"""The command ``duckanon``."""
+"""The command ``duckanon``.
+
+Only what every Python has at hand is imported here: all else is loaded where an interrupt is expected.
+"""
 
 from __future__ import annotations
 
-import argparse
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import NoReturn
+import threading
+from typing import TYPE_CHECKING, NoReturn
 
-import duckanon
-from duckanon.bridge import macros
-from duckanon.cli.output import FORMATS
-
-EPILOG = """\
-examples:
-  duckanon shell --db clinic.duckdb
-  duckanon -c "FROM anon.column_profile('patients')" --db clinic.duckdb --format markdown
-  duckanon run export.sql --db clinic.duckdb
-  duckanon sql > duckanon.sql && duckdb -init duckanon.sql
-"""
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from types import TracebackType
 
 
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one sentence and exit code 1, like all others."""
+class LeavingAtOnce:
+    """While it lasts, Ctrl-C ends the process with a sentence.
 
-    def error(self, message: str) -> NoReturn:
-        """Say what was wrong and where the help is."""
-        self.exit(1, f"{self.prog}: {message}; {self.prog} --help lists what it takes.\n")
+    Libraries take a second to load, and some of them turn an interrupt meanwhile into errors of their own. There is
+    nothing yet that would have to be put away.
+    """
 
+    def __enter__(self) -> None:
+        """Answer interrupts, where Python has them at all: not on other threads, nor where they are ignored."""
+        self._before = signal.getsignal(signal.SIGINT)
+        self._is_ours = threading.current_thread() is threading.main_thread() and callable(self._before)
+        if self._is_ours:
+            signal.signal(signal.SIGINT, self._leave)
 
-def parser() -> Parser:
-    """Describe the command line."""
-    database = Parser(add_help=False)
-    database.add_argument("--db", metavar="FILE", default=":memory:", help="database file (default: in memory)")
-    database.add_argument("--read-only", action="store_true", help="open the database file read-only")
-    output = Parser(add_help=False)
-    output.add_argument("--format", choices=FORMATS, default="table", help="how results are printed")
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave interrupts to whoever answered them before."""
+        if self._is_ours:
+            signal.signal(signal.SIGINT, self._before)
 
-    main_parser = Parser(
-        prog="duckanon",
-        description="Assess, anonymize, check and release tables about people in DuckDB's SQL.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=[database, output],
-    )
-    main_parser.add_argument("-c", dest="sql", metavar="SQL", help="run these statements")
-    main_parser.add_argument("--version", action="version", version=f"duckanon {duckanon.__version__}")
-    commands = main_parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    commands.add_parser(
-        "shell",
-        parents=[database, output],
-        help="interactive SQL",
-        description="Interactive SQL with everything registered.",
-    )
-    run = commands.add_parser(
-        "run",
-        parents=[database, output],
-        help="run a file of SQL",
-        description="Run a file of SQL; stops at the first error.",
-    )
-    run.add_argument("file", metavar="FILE.sql", help="the file, or - for standard input")
-    run.add_argument("--echo", action="store_true", help="print every statement before its result")
-    commands.add_parser(
-        "functions",
-        parents=[output],
-        help="list the functions",
-        description="List the functions, as FROM anon.functions() does.",
-    )
-    commands.add_parser(
-        "sql",
-        help="print the pure-SQL functions as a script for the stock shell",
-        description="Print the pure-SQL functions as a script: duckanon sql > duckanon.sql; duckdb -init duckanon.sql",
-    )
-    return main_parser
+    @staticmethod
+    def _leave(*_: object) -> NoReturn:
+        os.write(2, b"duckanon: interrupted.\n")
+        os._exit(1)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0, or 1 after one sentence on standard error."""
-    options = parser().parse_args(arguments)
-    from duckanon.cli import statements  # loads DuckDB, which --version and --help can do without
-
+    _open_closed_streams()
     try:
+        with LeavingAtOnce():
+            from duckanon.cli.arguments import parsed
+
+            options = parsed(sys.argv[1:] if arguments is None else arguments)
+            from duckanon.cli.statements import sentence  # loads DuckDB, which --version and --help can do without
         return _run(options)
     except BrokenPipeError:  # the reader of our output went away, as in `duckanon functions | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -90,42 +61,52 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("duckanon: interrupted.", file=sys.stderr)
         return 1
     except Exception as error:
-        print(statements.sentence(error), file=sys.stderr)
+        print(sentence(error), file=sys.stderr)
         return 1
 
 
+def _open_closed_streams() -> None:
+    """Let a job run whose standard streams are closed: nothing comes in, and what goes out is lost."""
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 - as long as the process lives
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+
+
 def _run(options: argparse.Namespace) -> int:
+    with LeavingAtOnce():
+        import duckanon
+        from duckanon.bridge import catalog, macros  # noqa: F401 - what duckanon.connect loads
+        from duckanon.cli import arguments, output, shell, statements
+
+    write = output.writer(sys.stdout)
     if options.command == "sql":
-        sys.stdout.write(macros.script())
+        write(macros.script())
         return 0
     if options.command is None and options.sql is None:
-        parser().print_help()
+        write(arguments.parser().format_help())
         return 0
-    from duckanon.cli import shell, statements
-
     if options.command == "run":
-        script = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
+        script = sys.stdin.read() if options.file == "-" else statements.script(options.file)
     elif options.command == "functions":
         script = "FROM anon.functions();"
     else:
         script = options.sql or ""
-    con = duckanon.connect(getattr(options, "db", ":memory:"), getattr(options, "read_only", False))
+    style = output.Style(options.format, formulas=not options.no_formulas)
+    con = duckanon.connect(arguments.database(options), options.read_only)
     try:
         con.execute("SET python_enable_replacements = false").fetchall()  # 'people.csv' is a file, not the module csv
         if not sys.stdout.isatty():  # the progress bar goes to standard output, among the results
             con.execute("SET enable_progress_bar = false").fetchall()
         if options.command == "shell":
-            shell.interactive(con, options.format)
+            shell.opened(con, style)
             return 0
-        if options.command == "functions" and options.format == "table":
-            sys.stdout.write(statements.listing(con))
+        if options.command == "functions" and style.output_format == "table":
+            write(statements.listing(con))
             return 0
         for statement in statements.split(script):
             if getattr(options, "echo", False):
-                sys.stdout.write(f"\n{statement.strip()};\n")
-                sys.stdout.flush()
-            sys.stdout.write(statements.run(con, statement, options.format))
-            sys.stdout.flush()
+                write(f"\n{statement.strip()};\n")
+            write(statements.run(con, statement, style))
     finally:
         con.close()
     return 0

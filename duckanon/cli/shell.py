@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import re
+import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import duckdb
 
-from duckanon.cli import statements
-from duckanon.cli.output import FORMATS
+from duckanon.cli import objects, statements
+from duckanon.cli.history import History, history_file
+from duckanon.cli.output import FORMATS, MOST_ROWS, Style, writer
 
-HISTORY = Path.home() / ".duckanon_history"
 PROMPT, CONTINUED = "duckanon> ", "     ...> "
 HELP = """\
 Statements end with a semicolon and may take several lines; TAB completes names.
-.functions      the functions of duckanon
-.tables         the tables and views that are there
-.timing on|off  say how long each statement took
-.format NAME    print results as table, csv, json or markdown
-.help           this text
-.quit           leave (so does Ctrl-D)
+.functions        the functions of duckanon
+.tables [LIKE]    the tables and views that are there
+.schema [LIKE]    how they were made, as SQL
+.read FILE        run the statements of a file
+.mode [NAME]      print results as table, csv, json or markdown
+.maxrows [COUNT]  how many rows a table shows
+.timing on|off    say how long each statement took
+.help             this text
+.quit             leave (so does Ctrl-D)
 """
+
+
+class LeaveError(Exception):
+    """The user wants to leave."""
 
 
 class Completer:
@@ -69,15 +79,18 @@ class Shell:
     def __init__(
         self,
         con: duckdb.DuckDBPyConnection,
-        output_format: str = "table",
+        style: Style = Style(),  # noqa: B008 - it is frozen
         read_line: Callable[[str], str] = input,
         write: Callable[[str], object] = sys.stdout.write,
+        remember: Callable[[str], object] = lambda entry: None,
     ) -> None:
         self._con = con
-        self._format = output_format
+        self._style = style
         self._read_line = read_line
         self._write = write
+        self._remember = remember
         self._timing = False
+        self._being_read: list[Path] = []
 
     def loop(self) -> None:
         """Talk with the user until the input ends."""
@@ -91,64 +104,152 @@ class Shell:
                 self._write("\n")
                 typed = ""
                 continue
-            if not typed and line.strip().startswith("."):
-                if line.split()[0] in (".quit", ".exit"):
-                    return
-                self._command(*line.split())
-                continue
-            typed = f"{typed}\n{line}" if typed else line
-            if not typed.strip() or statements.is_complete(typed):
-                self._run(typed)
-                typed = ""
+            unfinished, typed = typed, ""
+            try:
+                typed = self._take(unfinished, line, self._remember)
+            except LeaveError:
+                return
+            except KeyboardInterrupt:
+                self._con.interrupt()
+                self._write("interrupted\n")
+            except Exception as error:
+                self._write(f"Error: {statements.sentence(error)}\n")
         if typed.strip():
-            self._run(typed)
+            try:
+                self._run(typed)
+            except Exception as error:
+                self._write(f"Error: {statements.sentence(error)}\n")
         self._write("\n")
+
+    def read(self, lines: Iterable[str]) -> None:
+        """Run a script, which may have commands of the shell between its statements; the first error is raised."""
+        unfinished = ""
+        for line in lines:
+            unfinished = self._take(unfinished, line.rstrip("\r\n"))
+        self._run(unfinished)
+
+    def _take(self, unfinished: str, line: str, remember: Callable[[str], object] = lambda entry: None) -> str:
+        """Add a line to an unfinished statement; run it if it is finished now; return what is still unfinished."""
+        if not unfinished and line.strip().startswith("."):
+            remember(line.strip())
+            self._command(line)
+            return ""
+        typed = f"{unfinished}\n{line}" if unfinished else line
+        if not typed.strip():
+            return ""
+        if not (";" in line or "*/" in line) or not statements.is_complete(typed):  # long statements: look rarely
+            return typed
+        remember(typed.strip())
+        self._run(typed)
+        return ""
 
     def _run(self, script: str) -> None:
         for statement in statements.split(script):
             started = time.perf_counter()
-            try:
-                self._write(statements.run(self._con, statement, self._format))
-            except KeyboardInterrupt:
-                self._con.interrupt()
-                self._write("interrupted\n")
-                return
-            except Exception as error:
-                self._write(f"Error: {statements.sentence(error)}\n")
-                return
+            self._write(statements.run(self._con, statement, self._style))
             if self._timing:
                 self._write(f"Run time: {time.perf_counter() - started:.3f} s\n")
 
-    def _command(self, name: str, *arguments: str) -> None:
-        if name == ".help":
-            self._write(HELP)
-        elif name == ".functions":
-            self._write(statements.listing(self._con))
-        elif name == ".tables":
-            self._run("SHOW TABLES;")
-        elif name == ".timing" and arguments in (("on",), ("off",)):
-            self._timing = arguments == ("on",)
-        elif name == ".format" and len(arguments) == 1 and arguments[0] in FORMATS:
-            self._format = arguments[0]
+    def _command(self, line: str) -> None:
+        try:
+            name, *arguments = shlex.split(line)
+        except ValueError:
+            raise ValueError(f"{line.split()[0]}: a quote is missing.") from None
+        commands = {
+            ".help": self._help,
+            ".functions": self._functions,
+            ".tables": self._tables,
+            ".schema": self._schema,
+            ".read": self._read_file,
+            ".mode": self._mode,
+            ".maxrows": self._max_rows,
+            ".timing": self._time,
+            ".quit": self._leave,
+            ".exit": self._leave,
+        }
+        if name not in commands:
+            raise ValueError(f"{name} is not a command of this shell; .help lists them.")
+        commands[name](*arguments)
+
+    def _help(self, *_: str) -> None:
+        self._write(HELP)
+
+    def _functions(self, *_: str) -> None:
+        self._write(statements.listing(self._con))
+
+    def _tables(self, *patterns: str) -> None:
+        self._write("".join(f"{name}\n" for name in objects.names(self._con, *patterns[:1])))
+
+    def _schema(self, *patterns: str) -> None:
+        self._write("".join(f"{sql}\n" for sql in objects.definitions(self._con, *patterns[:1])))
+
+    def _read_file(self, *files: str) -> None:
+        if len(files) != 1:
+            raise ValueError(".read: name one file of SQL.")
+        path = Path(files[0]).expanduser().resolve()
+        if path in self._being_read:
+            raise ValueError(f".read: {files[0]} is being read already.")
+        self._being_read.append(path)
+        try:
+            self.read(statements.script(path).split("\n"))
+        finally:
+            self._being_read.pop()
+
+    def _mode(self, *names: str) -> None:
+        if not names:
+            self._write(f"{self._style.output_format}\n")
+        elif len(names) == 1 and names[0] in FORMATS:
+            self._style = dataclasses.replace(self._style, output_format=names[0])
         else:
-            self._write(f"Error: {' '.join((name, *arguments))} is not a command of this shell; .help lists them.\n")
+            raise ValueError(f".mode: the mode must be one of {', '.join(FORMATS)}; got {' '.join(names)}.")
+
+    def _max_rows(self, *counts: str) -> None:
+        if not counts:
+            self._write(f"{self._style.max_rows or 'as DuckDB has it'}\n")
+        elif len(counts) == 1 and counts[0].isdecimal() and 1 <= int(counts[0]) <= MOST_ROWS:
+            self._style = dataclasses.replace(self._style, max_rows=int(counts[0]))
+        else:
+            raise ValueError(
+                f".maxrows: the count must be a whole number from 1 to {MOST_ROWS} (.mode csv shows all rows); "
+                f"got {' '.join(counts)}."
+            )
+
+    def _time(self, *choice: str) -> None:
+        if choice not in (("on",), ("off",)):
+            raise ValueError(f".timing: it is on or off; got {' '.join(choice) or 'nothing'}.")
+        self._timing = choice == ("on",)
+
+    def _leave(self, *_: str) -> None:
+        raise LeaveError
 
 
-def interactive(con: duckdb.DuckDBPyConnection, output_format: str) -> None:
-    """Run the shell on a terminal, with line editing, history and completion where Python has readline."""
+def opened(con: duckdb.DuckDBPyConnection, style: Style) -> None:
+    """Run the shell: on a terminal as a conversation, on anything else as a script that stops at its first error."""
+    write = writer(sys.stdout)
+    if not sys.stdin.isatty():
+        with contextlib.suppress(LeaveError):
+            Shell(con, style, write=write).read(sys.stdin)
+        return
+    remember = _with_line_editing(con, History(history_file()))
+    write("duckanon: SQL with everything registered; .help for help, .quit to leave\n")
+    Shell(con, style, write=write, remember=remember).loop()
+
+
+def _with_line_editing(con: duckdb.DuckDBPyConnection, history: History) -> Callable[[str], None]:
+    """Give the terminal line editing, completion and history where Python has readline; return what keeps an entry."""
     try:
         import readline
     except ImportError:  # pragma: no cover - a Python built without it still gets a plain prompt
-        Shell(con, output_format).loop()
-        return
+        return history.add
     readline.set_completer(Completer(con))
     readline.set_completer_delims(" \t\n'\"`@$><=;|&{}()[],+-*/%")
     readline.parse_and_bind("tab: complete")
-    if HISTORY.exists():
-        readline.read_history_file(HISTORY)
-    try:
-        print("duckanon: SQL with everything registered; .help for help, .quit to leave")
-        Shell(con, output_format).loop()
-    finally:
-        readline.set_history_length(5000)
-        readline.write_history_file(HISTORY)
+    readline.set_auto_history(False)  # it would keep lines, not statements
+    for entry in history.entries():
+        readline.add_history(entry)
+
+    def remember(entry: str) -> None:
+        readline.add_history(entry)
+        history.add(entry)
+
+    return remember

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 
-from duckanon.cli.output import printed
+from duckanon.bridge import errors
+from duckanon.cli.output import Style, printed, visible
+
+
+def script(file: str | Path) -> str:
+    """Read a file of SQL."""
+    try:
+        return Path(file).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"duckanon: {file}: it is no text in UTF-8.") from None
 
 
 def split(script: str) -> Iterator[str]:
@@ -39,12 +49,12 @@ def _has_code(text: str) -> bool:
     return is_code or bool(text and not text.startswith(("--", "/*")))
 
 
-def run(con: duckdb.DuckDBPyConnection, statement: str, output_format: str = "table") -> str:
+def run(con: duckdb.DuckDBPyConnection, statement: str, style: Style = Style()) -> str:  # noqa: B008 - it is frozen
     """Run one statement and return what there is to print: nothing for a statement without a result."""
     relation = con.sql(statement)
     if relation is None or (relation.columns in (["Count"], ["Success"]) and not _is_query(con, statement)):
         return ""
-    return printed(relation, output_format)
+    return printed(relation, style)
 
 
 def _is_query(con: duckdb.DuckDBPyConnection, statement: str) -> bool:
@@ -60,12 +70,8 @@ def listing(con: duckdb.DuckDBPyConnection) -> str:
 def sentence(error: BaseException) -> str:
     """Boil an error down to one line: no traceback, no echo of the query, no Python wrapping of our own sentences."""
     if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"duckanon: {error.filename}: {error.strerror}."
-    text = str(error).strip() or type(error).__name__
+        return visible(f"duckanon: {error.filename}: {error.strerror}.")
+    text = errors.without_python(str(error)).strip() or type(error).__name__
     text = re.split(r"\n\s*(?:LINE \d+:|At:)|\n\s*Candidate (?:functions|bindings)|\n\s*For more info", text)[0]
-    text = re.sub(
-        r"^Invalid Input Error: (?:Python exception occurred while executing the UDF: \w+: )?(?=anon[.:])", "", text
-    )
-    text = re.sub(r"^Conversion Error: Could not convert string '(anon[.:].*)' to DOUBLE$", r"\1", text)  # anon._refuse
     text = re.sub(r'\n?Did you mean "(?:pg_\w+|pg_catalog\.\w+|_\w+)"\?', "", text)  # never what the user meant
-    return " ".join(text.split())
+    return visible(" ".join(text.split()))

@@ -72,7 +72,7 @@ def test_default_connection_gets_it() -> None:
     ("code", "absent"),
     [
         ("import duckanon", "duckdb numpy pyarrow scipy sklearn"),
-        ("from duckanon.cli.main import parser; parser()", "duckdb numpy pyarrow scipy sklearn"),
+        ("from duckanon.cli.arguments import parser; parser()", "duckdb numpy pyarrow scipy sklearn"),
         ("import duckanon; duckanon.connect().close()", "pyarrow.compute scipy sklearn"),
     ],
 )

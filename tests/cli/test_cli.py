@@ -18,6 +18,7 @@ import duckanon
 from duckanon.bridge import macros
 from duckanon.cli import main as cli
 from duckanon.cli import shell, statements
+from duckanon.cli.history import History
 
 
 def command(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -96,7 +97,7 @@ def test_run_a_file_with_a_database(tmp_path: Path, capsys: pytest.CaptureFixtur
         "-- the monthly export\nCREATE TABLE p AS SELECT i FROM range(5) AS t(i);\n"
         "SELECT sum(i) AS s FROM anon.swap('p', ['i']);\n"
     )
-    assert output(capsys, "run", str(file), "--db", str(database), "--format", "csv") == (0, "s\n10\n", "")
+    assert output(capsys, "run", str(file), "--db", str(database), "--create", "--format", "csv") == (0, "s\n10\n", "")
     with duckdb.connect(str(database), read_only=True) as con:
         assert con.execute("SELECT count(*) FROM p").fetchall() == [(5,)]
     assert (
@@ -185,7 +186,7 @@ def test_wrong_calls_answer_with_one_sentence(capsys: pytest.CaptureFixture[str]
     [
         (["run", "nope.sql"], "nope.sql: No such file or directory"),
         (["-c", "SELECT 1", "--db", "/nowhere/x.duckdb"], "/nowhere/x.duckdb"),
-        (["frobnicate"], "invalid choice: 'frobnicate'"),
+        (["frobnicate"], "frobnicate is neither a command (shell, run, functions, sql) nor a database file"),
         (["--format", "xml", "-c", "SELECT 1"], "invalid choice: 'xml'"),
         (["-c"], "expected one argument"),
         (["run"], "FILE.sql"),
@@ -299,7 +300,7 @@ def test_shell_commands(con: duckdb.DuckDBPyConnection) -> None:
         ".help",
         ".functions",
         ".timing on",
-        ".format csv",
+        ".mode csv",
         "SELECT 1 AS a;",
         ".timing off",
         "SELECT 2 AS b;",
@@ -329,7 +330,7 @@ def test_completion(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_the_shell_on_a_terminal(tmp_path: Path) -> None:
-    """A real terminal: completion by TAB, history kept in the home folder, Ctrl-D to leave."""
+    """A real terminal: completion by TAB, whole statements in the history of the home folder, Ctrl-D to leave."""
     main, side = pty.openpty()
     environment = {**os.environ, "HOME": str(tmp_path), "TERM": "dumb"}
     process = subprocess.Popen(
@@ -346,16 +347,28 @@ def test_the_shell_on_a_terminal(tmp_path: Path) -> None:
             if select.select([main], [], [], 1)[0]:
                 seen += os.read(main, 65536).decode(errors="replace")
 
-    wait_for("duckanon> ")
-    os.write(main, b"SELECT count(*) > 1 AS many FROM anon.funct\t);\n")
-    wait_for("anon.functions()")
-    wait_for("true")
-    mark = len(seen)
-    wait_for("duckanon> ", since=mark - 12)
-    os.write(main, b"\x04")
-    assert process.wait(timeout=60) == 0
-    os.close(main)
-    assert "anon.functions();" in (tmp_path / ".duckanon_history").read_text()
+    def answered(typed: bytes, result: str) -> None:
+        """Type, and wait for a result and for the prompt after it: line editing draws prompts anew, too."""
+        since = len(seen)
+        os.write(main, typed)
+        wait_for(result, since)
+        wait_for("duckanon> ", seen.index(result, since))
+
+    try:
+        wait_for("duckanon> ")
+        answered(b"SELECT count(*) > 1 AS many FROM anon.funct\t);\n", "true")
+        assert "anon.functions()" in seen
+        answered(b"SELECT 40 +\n  2 AS sum;\n", "│    42 │")
+        answered(b"\x10\n", "│    42 │")  # Ctrl-P: the statement before
+        answered(b"\x10\x10\x10\n", "true")  # the first one: single lines are not kept
+        os.write(main, b"\x04")
+        assert process.wait(timeout=60) == 0
+    finally:
+        process.kill()
+        os.close(main)
+    first, second = "SELECT count(*) > 1 AS many FROM anon.functions();", "SELECT 40 +\n  2 AS sum;"
+    entries = [first, second, second, first]
+    assert History(tmp_path / ".duckanon_history").entries() == entries
 
 
 def test_connect_is_public() -> None:

@@ -1,0 +1,55 @@
+"""Errors: lets the sentences of duckanon reach the user without what DuckDB wraps them in."""
+
+from __future__ import annotations
+
+import re
+
+import duckdb
+
+_FROM_PYTHON = r"Python exception occurred while executing the UDF: "
+"""What DuckDB writes before the message of any exception in a Python function."""
+
+_WRAPPED = (
+    re.compile(rf"Invalid Input Error: (?:{_FROM_PYTHON}\w+: )?(?P<sentence>anon[.:].*)", re.DOTALL),
+    re.compile(r"Conversion Error: Could not convert string '(?P<sentence>anon[.:].*)' to DOUBLE.*", re.DOTALL),
+)
+"""How a sentence comes out of Python, of SQL's error(), and of ``anon._refuse``."""
+
+_APPENDED = re.compile(r"\n\s*(?:LINE \d+:|At:).*", re.DOTALL)
+"""What DuckDB adds after a message: the line of the query, or the lines of our code."""
+
+
+def plain(message: str) -> str:
+    """Return the sentence of duckanon that a message of DuckDB's carries, or the message as it is.
+
+    Examples
+    --------
+    >>> plain("Invalid Input Error: Python exception occurred while executing the UDF: ValueError: anon.x: no.")
+    'anon.x: no.'
+    >>> plain("Catalog Error: Table with name anon does not exist!")
+    'Catalog Error: Table with name anon does not exist!'
+    """
+    wrapped = next(filter(None, (pattern.fullmatch(message) for pattern in _WRAPPED)), None)
+    return _APPENDED.sub("", wrapped["sentence"]).strip() if wrapped else message
+
+
+def without_python(message: str) -> str:
+    """Leave out that an exception came from a Python function: for those who never see any Python."""
+    return re.sub(_FROM_PYTHON, "", plain(message))
+
+
+def speak_plainly() -> None:
+    """Let DuckDB's exceptions show the sentences of duckanon as they were written; doing it again is harmless.
+
+    Notes
+    -----
+    The exceptions are made by DuckDB, also on connections that are not ours, and keep their types. Connections cannot
+    be wrapped instead: DuckDB looks for data frames among the variables of whoever calls it, which would be the
+    wrapper. So the two types in which our sentences arrive are told how to show them; other messages stay as they are.
+    """
+    for exception in (duckdb.InvalidInputException, duckdb.ConversionException):
+        exception.__str__ = _shown  # type: ignore[method-assign]
+
+
+def _shown(error: BaseException) -> str:
+    return plain(BaseException.__str__(error))

@@ -1,0 +1,143 @@
+"""The arguments of the command ``duckanon``."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import duckanon
+from duckanon.cli.output import FORMATS
+
+COMMANDS = ("shell", "run", "functions", "sql")
+TAKING_VALUES = ("--db", "--format", "-c")
+
+EPILOG = """\
+examples:
+  duckanon clinic.duckdb
+  duckanon -c "FROM anon.column_profile('patients')" --db clinic.duckdb --format markdown
+  duckanon run export.sql --db clinic.duckdb
+  duckanon sql > duckanon.sql && duckdb -init duckanon.sql
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one sentence and exit code 1, like all others."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what was wrong and where the help is."""
+        self.exit(1, f"{self.prog}: {message}; {self.prog} --help lists what it takes.\n")
+
+
+def parser() -> Parser:
+    """Describe the command line."""
+    main_parser = Parser(
+        prog="duckanon",
+        usage="duckanon [FILE] [-c SQL] [options]\n       duckanon COMMAND [options]",
+        description="Assess, anonymize, check and release tables about people in DuckDB's SQL. "
+        "FILE is a database; without -c, the shell opens on it.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_database(main_parser, is_command=False)
+    _add_output(main_parser, is_command=False)
+    main_parser.add_argument("-c", dest="sql", metavar="SQL", help="run these statements")
+    main_parser.add_argument("--version", action="version", version=f"duckanon {duckanon.__version__}")
+    commands = main_parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    shell = commands.add_parser(
+        "shell",
+        prog="duckanon shell",
+        help="interactive SQL",
+        description="Interactive SQL with everything registered.",
+    )
+    run = commands.add_parser(
+        "run",
+        prog="duckanon run",
+        help="run a file of SQL",
+        description="Run a file of SQL; stops at the first error.",
+    )
+    run.add_argument("file", metavar="FILE.sql", help="the file, or - for standard input")
+    run.add_argument("--echo", action="store_true", help="print every statement before its result")
+    functions = commands.add_parser(
+        "functions",
+        prog="duckanon functions",
+        help="list the functions",
+        description="List the functions, as FROM anon.functions() does.",
+    )
+    commands.add_parser(
+        "sql",
+        prog="duckanon sql",
+        help="print the pure-SQL functions as a script for the stock shell",
+        description="Print the pure-SQL functions as a script: duckanon sql > duckanon.sql; duckdb -init duckanon.sql",
+    )
+    for command in (shell, run):
+        _add_database(command, is_command=True)
+    for command in (shell, run, functions):
+        _add_output(command, is_command=True)
+    return main_parser
+
+
+def _add_database(to: Parser, is_command: bool) -> None:
+    """Add the options that say which database; before the name of a command they count too."""
+    default = argparse.SUPPRESS if is_command else None
+    to.add_argument("--db", metavar="FILE", default=default, help="database file (default: in memory)")
+    for option, text in (
+        ("--create", "make the database file if there is none"),
+        ("--read-only", "open the database file read-only"),
+    ):
+        to.add_argument(option, action="store_true", default=argparse.SUPPRESS if is_command else False, help=text)
+
+
+def _add_output(to: Parser, is_command: bool) -> None:
+    default = argparse.SUPPRESS if is_command else "table"
+    to.add_argument("--format", choices=FORMATS, default=default, help="how results are printed")
+    to.add_argument(
+        "--no-formulas",
+        action="store_true",
+        default=argparse.SUPPRESS if is_command else False,
+        help="in CSV, an apostrophe before texts that a spreadsheet would compute",
+    )
+
+
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line; raises SystemExit after a sentence where it is wrong.
+
+    ``duckanon clinic.duckdb`` is ``duckanon shell --db clinic.duckdb``, as ``duckdb clinic.duckdb`` is.
+    """
+    options = parser().parse_args(_with_named_database(list(arguments)))
+    if options.sql is not None and options.command is not None:
+        parser().error(f"-c cannot be used together with the command {options.command}")
+    if options.command is None and options.sql is None and options.db is not None:
+        options.command = "shell"
+    return options
+
+
+def _with_named_database(arguments: list[str]) -> list[str]:
+    """Put --db before the first argument that is neither an option nor a command: it names a database."""
+    place = 0
+    while place < len(arguments):
+        argument = arguments[place]
+        if not argument.startswith("-"):
+            if argument in COMMANDS:
+                return arguments
+            if any(re.match(r"--db(=|$)", other) for other in arguments):
+                parser().error(f"{argument} is not a command, and --db names a database already")
+            if argument.isidentifier() and "--create" not in arguments and not Path(argument).exists():
+                parser().error(f"{argument} is neither a command ({', '.join(COMMANDS)}) nor a database file")
+            return [*arguments[:place], "--db", argument, *arguments[place + 1 :]]
+        place += 2 if argument in TAKING_VALUES else 1
+    return arguments
+
+
+def database(options: argparse.Namespace) -> str:
+    """Return the database to open; a file that is not there is taken for a slip of the pen, unless asked for."""
+    path: str = options.db or ":memory:"
+    is_local = not re.match(r":memory:|\w\w+:", path)  # nor s3://, md: and the like
+    if is_local and not options.create and not Path(path).exists():
+        raise ValueError(f"duckanon: there is no database file {path}; give another, or add --create to make it.")
+    return path

@@ -1,0 +1,96 @@
+"""What is raised in Python: DuckDB's types of exceptions, our own sentences."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+
+import duckdb
+import pytest
+
+import duckanon
+from duckanon.bridge import errors
+
+FROM_PYTHON = "FROM anon.swap('people', ['age'], seed := -1)"
+SAID = "anon.swap: seed must be NULL or a whole number of at least 0; got -1."
+
+WAYS: dict[str, Callable[[duckdb.DuckDBPyConnection, str], object]] = {
+    "execute": lambda con, query: con.execute(query).fetchall(),
+    "fetchone": lambda con, query: con.execute(query).fetchone(),
+    "sql": lambda con, query: con.sql(query).fetchall(),
+    "show": lambda con, query: con.sql(query).show(),
+    "str": lambda con, query: str(con.sql(query)),
+    "create": lambda con, query: con.execute(f"CREATE TABLE released AS {query}").fetchall(),
+    "cursor": lambda con, query: con.cursor().execute(query).fetchall(),
+    "parameter": lambda con, query: con.execute(query.replace("-1", "$1"), [-1]).fetchall(),
+    "numpy": lambda con, query: con.sql(query).fetchnumpy(),
+}
+
+
+@pytest.fixture(scope="module")
+def people() -> Iterator[duckdb.DuckDBPyConnection]:
+    con = duckanon.connect()
+    con.execute("CREATE TABLE people AS SELECT 30 AS age").fetchall()
+    yield con
+    con.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_error_from_python_is_our_sentence_alone(people: duckdb.DuckDBPyConnection, way: str) -> None:
+    with pytest.raises(duckdb.InvalidInputException) as raised:
+        WAYS[way](people, FROM_PYTHON)
+    assert str(raised.value) == SAID
+    assert isinstance(raised.value, duckdb.Error)
+    assert traceback.format_exception_only(raised.value)[-1].endswith(f"InvalidInputException: {SAID}\n")
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        (
+            "SELECT anon.distinct_for_alpha(2, 100)",
+            "anon.distinct_for_alpha: alpha must be between 0 and 1, both excluded; got 2.",
+        ),
+        (
+            "FROM anon.column_profile(NULL)",
+            "anon.column_profile: tbl must be the name of a table, a view or a CTE, in quotes; got NULL.",
+        ),
+    ],
+)
+def test_an_error_from_sql_is_our_sentence_alone(con: duckdb.DuckDBPyConnection, query: str, sentence: str) -> None:
+    with pytest.raises(duckdb.Error) as raised:
+        con.sql(query).fetchall()
+    assert str(raised.value) == sentence
+
+
+def test_other_errors_stay_as_duckdb_says_them(con: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.ConversionException, match=r"^Conversion Error: Could not convert string 'x' to INT32"):
+        con.execute("SELECT 'x'::INTEGER").fetchall()
+    with pytest.raises(duckdb.ConversionException, match=r"^Conversion Error: Could not convert string 'anonymous'"):
+        con.execute("SELECT 'anonymous'::DOUBLE").fetchall()
+    with pytest.raises(duckdb.InvalidInputException, match=r"^Invalid Input Error: by a user$"):
+        con.execute("SELECT error('by a user')").fetchall()
+
+
+def test_a_users_own_function_keeps_its_error(people: duckdb.DuckDBPyConnection) -> None:
+    def fail(value: int) -> int:
+        raise KeyError(value)
+
+    people.create_function("fail", fail, ["BIGINT"], "BIGINT")
+    with pytest.raises(duckdb.InvalidInputException, match=r"Python exception occurred.*KeyError"):
+        people.execute("SELECT fail(1)").fetchall()
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        "Invalid Input Error: Python exception occurred while executing the UDF: ValueError: "
+        "anon.x: it's 'a' to DOUBLE.",
+        "Invalid Input Error: Python exception occurred while executing the UDF: ValueError: "
+        "anon.x: it's 'a' to DOUBLE.\n\nAt:\n  calls.py(108): called\n",
+        "Invalid Input Error: anon.x: it's 'a' to DOUBLE.\n\nLINE 1: SELECT 1\n        ^",
+        "Conversion Error: Could not convert string 'anon.x: it's 'a' to DOUBLE.' to DOUBLE\n\nLINE 1: SELECT 1\n    ^",
+    ],
+)
+def test_every_wrapping_is_taken_off(wrapped: str) -> None:
+    assert errors.plain(wrapped) == "anon.x: it's 'a' to DOUBLE."
