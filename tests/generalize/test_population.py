@@ -78,3 +78,25 @@ def test_the_rule_is_exact_for_the_worst_classes(con: Connection) -> None:
     # of all who were drawn, at most the share beta are in classes that the rule lets pass
     assert bad / people <= 0.1
     assert kept > 0
+
+
+@pytest.mark.parametrize("beta", [0.1, 0.01, 0.001])
+def test_two_people_fewer_would_not_do(con: Connection, beta: float) -> None:
+    """All of ACS as the population, and its classes as they are: the rule holds, a laxer one would not."""
+    con.execute(f"""
+        CREATE TABLE everybody AS
+        SELECT STATE, AGEP, OCCP, row_number() OVER () AS number
+        FROM '{data_file("acs_pums_2024_workers.parquet")}'""").fetchall()
+    ((least, people),) = con.execute(f"""
+        SELECT anon.sample_class_size({K}, {beta}, count(*), count(*) // 10), count(*) FROM everybody""").fetchall()
+    kept = {least: 0, least - 2: 0}
+    for seed in range(5):
+        for size in kept:
+            ((share,),) = con.execute(f"""
+                SELECT coalesce(sum(own) FILTER (people < {K} AND own >= {size}), 0) / sum(own)
+                FROM (SELECT count(*) AS people, count(*) FILTER (hash(number, {seed}) % 10 = 0) AS own
+                      FROM everybody GROUP BY STATE, AGEP, OCCP)""").fetchall()
+            kept[size] += share / 5
+    assert people > 1_000_000
+    assert kept[least] <= beta
+    assert kept[least - 2] > beta
