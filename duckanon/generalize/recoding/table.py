@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon.common.arrays import Bools, Floats, Ints
-from duckanon.common.runs import run_starts
+from duckanon.common.runs import run_lengths, run_starts
 from duckanon.generalize.recoding.axes import Axis
 from duckanon.generalize.recoding.columns import Closed, Slice, State, weighted_count
 from duckanon.generalize.recoding.people import People
@@ -102,7 +102,7 @@ class Table:
         self.people: People | None = None
         if entries.people is not None:
             combination = np.empty(len(order), np.int64)
-            combination[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+            combination[order] = np.repeat(np.arange(len(starts)), run_lengths(starts, len(order)))
             self.people = entries.people.merged(combination, len(starts))
             self.sizes = self.people.settled
         self.atoms = [part[order[starts]] for part in atoms]
@@ -114,6 +114,7 @@ class Table:
         self.group_loss: list[Floats] = [np.empty(0)] * len(axes)
         self.rows = int(self.counts.sum())
         self.work = 0
+        self._last_views: dict[int, tuple[list[State], Slice]] = {}
         self.set_states([axis.top for axis in axes])
 
     @property
@@ -144,7 +145,16 @@ class Table:
             self.set_state(column, state)
 
     def view(self, column: int) -> Slice:
-        """Return the table as seen from one column."""
+        """Return the table as seen from one column, which is the same as long as no other column changes."""
+        self.work += self.view_work
+        states = [*self.states[:column], *self.states[column + 1 :]]
+        last_states, last_view = self._last_views.get(column, (None, None))
+        if last_view is None or last_states != states:
+            last_view = self._view(column)
+            self._last_views[column] = states, last_view
+        return last_view
+
+    def _view(self, column: int) -> Slice:
         others = [other for other in range(len(self.axes)) if other != column and self.n_groups[other] > 1]
         axis = self.axes[column]
         key, size = combine(
@@ -155,7 +165,6 @@ class Table:
         if size > _MOST_KEY // width:
             key = np.unique(key, return_inverse=True)[1]
         key = key * width + self.atoms[column]
-        self.work += len(key)
         order = np.argsort(key)
         key = key[order]
         starts = run_starts(key)
@@ -165,13 +174,12 @@ class Table:
         moving = None
         if self.people is not None:
             entry_of_combination = np.empty(len(order), np.int64)
-            entry_of_combination[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+            entry_of_combination[order] = np.repeat(np.arange(len(starts)), run_lengths(starts, len(order)))
             moving = self.people.moving(entry_of_combination)
-            self.work += len(self.people.person)
         atom = key % width
         other_key = key // width
         class_starts = run_starts(other_key)
-        class_of_entry = np.repeat(np.arange(len(class_starts)), np.diff(np.append(class_starts, len(key))))
+        class_of_entry = np.repeat(np.arange(len(class_starts)), run_lengths(class_starts, len(key)))
         combination_of_class = order[starts[class_starts]]
         loss = np.zeros(len(class_starts))
         for other in range(len(self.axes)):
