@@ -156,8 +156,9 @@ class PythonEngine:
             if record.kind != "query":
                 self._con.execute(record.sql).fetchall()
                 return Outcome()
-            relation = self._con.sql(record.sql.rstrip().rstrip(";"))
-            rows = relation.project("CAST(COLUMNS(*) AS VARCHAR)").fetchall()
+            # One statement is bound once, where a relation and its projection are bound one after the other.
+            query = record.sql.rstrip().rstrip(";")
+            rows = self._con.execute(f"SELECT CAST(COLUMNS(*) AS VARCHAR) FROM ({query}\n)").fetchall()
         except duckdb.Error as error:
             return Outcome(error=str(error))
         return Outcome(tuple(tuple("NULL" if value is None else value for value in row) for row in rows))

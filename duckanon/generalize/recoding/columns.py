@@ -12,6 +12,7 @@ import numpy as np
 from duckanon.common.arrays import Array, Floats, Ints
 from duckanon.common.runs import run_lengths, run_starts
 from duckanon.generalize.recoding.people import Moving
+from duckanon.generalize.recoding.walks import Walk, walk
 
 State: TypeAlias = tuple[int, ...] | None
 """A column's recoding while the search runs. None is the one group that also holds NULL."""
@@ -54,6 +55,11 @@ class Tree:
 
     parents: Ints
     losses: Floats | None = None
+
+    @cached_property
+    def walk(self) -> Walk:
+        """The nodes in depth-first order, for the axes of all stages."""
+        return walk(np.asarray(self.parents, dtype=np.int64))
 
 
 @dataclass(frozen=True)
