@@ -6,7 +6,6 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: test processes that share processors wait otherwise
 
-import functools
 import itertools
 import shutil
 import sys
@@ -20,17 +19,11 @@ import pytest
 import duckanon
 from duckanon.bridge import macros
 from tests import profiles
-from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, parse
+from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, parse, registered
 
 profiles.register()
 
 schema_numbers = itertools.count()
-
-
-@functools.cache
-def registered() -> duckdb.DuckDBPyConnection:
-    """Return the one database of this process in which everything is registered, which takes half a second."""
-    return duckanon.connect()
 
 
 @contextmanager
@@ -97,8 +90,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the documentation first: its pages take longest, and no worker should be left with one at the end."""
-    items.sort(key=lambda item: item.path.name != "test_documentation.py")
+    """Run what takes longest first, so that no worker is left with it at the end: pages, then `.test` files."""
+    items.sort(key=lambda item: (item.path.name != "test_documentation.py", item.path.suffix != ".test"))
 
 
 class SqlTestFile(pytest.File):

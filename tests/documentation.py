@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import re
 import shlex
 import shutil
@@ -15,6 +16,7 @@ import duckdb
 import duckanon
 from duckanon.bridge import macros
 from duckanon.cli import main, statements
+from tests.sqltest import registered
 
 ROOT = Path(__file__).parent.parent
 STAGES = macros.STAGES
@@ -67,15 +69,23 @@ def make_files(folder: Path) -> None:
 
 
 class Clinic:
-    """A folder where examples run, with the files of `make_files`, and a connection with the table ``patients``."""
+    """A folder where examples run, with the files of `make_files`, and a connection with the table ``patients``.
+
+    The connection is to a database of its own, attached to the one in which everything is registered.
+    """
+
+    _numbers = itertools.count()
 
     def __init__(self, files: Path, folder: Path, people: int | None = None) -> None:
         shutil.copytree(files, folder, dirs_exist_ok=True)
         self.folder = folder
-        self.connection = duckanon.connect()
+        self.connection = registered().cursor()
+        self._database = f"examples_{next(self._numbers)}"
         self.run(
             "sql",
-            f"""ATTACH 'clinic.duckdb' AS clinic (READ_ONLY);
+            f"""ATTACH ':memory:' AS {self._database};
+                USE {self._database};
+                ATTACH 'clinic.duckdb' AS clinic (READ_ONLY);
                 CREATE TABLE patients AS FROM clinic.patients {f"LIMIT {people}" if people else ""};
                 DETACH clinic""",
         )
@@ -96,6 +106,7 @@ class Clinic:
         return printed.getvalue().rstrip("\n") + "\n" if printed.getvalue() else ""
 
     def close(self) -> None:
+        self.connection.execute(f"USE memory; DETACH {self._database}").fetchall()
         self.connection.close()
 
 

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duckanon.common.runs import distinct, run_lengths, run_starts
 from duckanon.generalize.recoding.columns import Column, Flat, Levels, Ordered, Tree
 from duckanon.generalize.recoding.outcome import Recoding
 from duckanon.generalize.recoding.people import NOBODY, People
 from duckanon.generalize.recoding.recode import recode
 from duckanon.generalize.recoding.table import Entries, Table
-from duckanon.generalize.recoding.trees import make_axis
-from tests.profiles import dear, seeds
+from duckanon.generalize.recoding.trees import TreeAxis, make_axis
+from tests.profiles import cheap, dear, seeds
 
 
 def leaves_of(column):
@@ -330,6 +331,42 @@ def test_classes_have_k_people_of_a_population(seed):
     sizes = counts + rng.integers(0, 5, len(counts))
     if sizes.sum() >= k:
         check(counts, columns, k, int(counts.sum()), sizes=sizes)
+
+
+class ForgetfulTable(Table):
+    """A table that looks at itself anew each time."""
+
+    def view(self, column):
+        self._last_views.clear()
+        return super().view(column)
+
+
+@dear
+@given(st.integers(0, 10**9))
+def test_what_a_search_keeps_changes_nothing(seed):
+    rng = np.random.default_rng(seed)
+    counts, columns, k, limit = random_case(rng, combos=int(rng.integers(2, 25)))
+    k = min(k, int(counts.sum()))
+    kept = recode(counts, columns, k, limit)
+    with pytest.MonkeyPatch.context() as forgetting:
+        forgetting.setattr("duckanon.generalize.recoding.search._MOST_KEPT_MOVES", -1)
+        forgetting.setattr("duckanon.generalize.recoding.recode.Table", ForgetfulTable)
+        forgetting.setattr(TreeAxis, "node_costs", TreeAxis._node_costs)
+        anew = recode(counts, columns, k, limit)
+    assert (kept.suppressed, kept.gcp) == (anew.suppressed, anew.gcp)
+    for with_keeping, without in zip(kept.columns, anew.columns, strict=True):
+        assert with_keeping.group_of_leaf.tolist() == without.group_of_leaf.tolist()
+
+
+@cheap
+@given(st.lists(st.integers(-3, 3)), st.integers(0, 3))
+def test_runs_are_those_of_numpy(values, repeated):
+    entries = np.sort(np.repeat(np.array(values, dtype=np.int64), repeated))
+    found, starts, lengths = np.unique(entries, return_index=True, return_counts=True)
+    assert run_starts(entries).tolist() == starts.tolist()
+    assert run_lengths(run_starts(entries), len(entries)).tolist() == lengths.tolist()
+    assert distinct(np.array(values, dtype=np.int64)).tolist() == np.unique(values).tolist()
+    assert distinct(entries).tolist() == found.tolist()
 
 
 @dear

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from duckanon.common.arrays import Bools, Floats, Ints
-from duckanon.common.runs import run_starts
+from duckanon.common.runs import run_lengths, run_starts
 from duckanon.generalize.recoding.columns import EDIT, ROOT, Closed, Moves, Ordered, Slice, State
 
 Candidates: TypeAlias = tuple[Floats, Floats, int | Ints, int | Ints, int | Ints]
@@ -131,8 +131,7 @@ class Axis(ABC):
             none = np.empty(0, dtype=np.int64)
             return Moves(np.empty(0), np.empty(0), none, none, none)
         loss, suppressed, kind, removed, added = (
-            np.concatenate([np.broadcast_to(np.asarray(part[field]), len(part[0])) for part in candidates])
-            for field in range(5)
+            np.concatenate([_each(part[field], len(part[0])) for part in candidates]) for field in range(5)
         )
         return Moves(loss + view.base, suppressed, kind, removed, added)
 
@@ -143,6 +142,11 @@ class Axis(ABC):
         if state is None:
             raise ValueError("kind must be ROOT to leave the group that holds NULL.")
         return self._edit(state, kind, removed, added)
+
+
+def _each(values: Floats | Ints | int, moves: int) -> Floats | Ints:
+    """Return a field of moves, one value each, where it may be one number for all of them."""
+    return np.full(moves, values) if isinstance(values, int) else values
 
 
 class OrderedAxis(Axis):
@@ -189,8 +193,8 @@ class OrderedAxis(Axis):
 
     def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
         starts = np.array(state, dtype=np.int64)
-        ends = np.append(starts[1:], self.n_atoms)
-        return np.repeat(np.arange(len(starts)), ends - starts), self.high[ends - 1] - self.low[starts]
+        lengths = run_lengths(starts, self.n_atoms)
+        return np.repeat(np.arange(len(starts)), lengths), self.high[starts + lengths - 1] - self.low[starts]
 
     def _closed(self, state: tuple[int, ...], is_released: Bools, group: Ints, losses: Floats) -> Closed:
         """Let runs of which no row is released join a neighbour, so that no end tells where they were."""
@@ -222,6 +226,8 @@ class OrderedAxis(Axis):
         run, loss = self._groups(state)
         run_small, run_price = view.groups(run, len(starts))
         run_cost = view.cost(loss, np.bincount(run, view.marginal, len(starts)), run_small, run_price)
+        rows, sizes = np.cumsum(view.marginal), np.cumsum(view.marginal_size)
+        atoms = np.arange(self.n_atoms)
         candidates: list[Candidates] = []
         # Splits look at single runs; merges and moved boundaries at pairs, first 0-1, 2-3, ... then 1-2, 3-4, ...
         for merge, shift in ((False, 0), (True, 0), (True, 1)):
@@ -230,20 +236,18 @@ class OrderedAxis(Axis):
                 continue
             segment = of_run[run]
             begin = run_starts(segment)
-            size = np.diff(np.append(begin, self.n_atoms))
+            size = run_lengths(begin, self.n_atoms)
             first = np.repeat(begin, size)
-            last = first + np.repeat(size, size) - 1
+            last = np.repeat(begin + size - 1, size)
             left_small, left_price, right_small, right_price = view.prefixes(segment)
-            rows = np.cumsum(view.marginal)
             before = rows[first] - view.marginal[first]
-            following = np.minimum(np.arange(self.n_atoms) + 1, last)
+            following = np.minimum(atoms + 1, last)
             right_loss = self.high[last] - self.low[following]
             cost = view.cost(self.high - self.low[first], rows - before, left_small, left_price)
             cost += view.cost(right_loss, rows[last] - rows, right_small, right_price)
             small = left_small + right_small
             others_cost = run_cost.sum() - np.bincount(of_run, run_cost)[segment]
             others_small = run_small.sum() - np.bincount(of_run, run_small)[segment]
-            atoms = np.arange(self.n_atoms)
             removed = np.full(self.n_atoms, -1)
             if merge:
                 # The boundary inside the pair: the start of the run that ends it, if the pair has two runs.
@@ -254,7 +258,6 @@ class OrderedAxis(Axis):
                 keep = atoms < last
             added = np.where(atoms < last, atoms + 1, -1)
             # A run with too few people would be suppressed as a whole, and told of nobody.
-            sizes = np.cumsum(view.marginal_size)
             size_before = sizes[first] - view.marginal_size[first]
             keep &= (added < 0) | ((sizes - size_before >= view.k) & (sizes[last] - sizes >= view.k))
             total_cost, total_small = others_cost + cost, others_small + small

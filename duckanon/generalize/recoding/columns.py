@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 
 from duckanon.common.arrays import Array, Floats, Ints
-from duckanon.common.runs import run_starts
+from duckanon.common.runs import run_lengths, run_starts
 from duckanon.generalize.recoding.people import Moving
+from duckanon.generalize.recoding.walks import Walk, walk
 
 State: TypeAlias = tuple[int, ...] | None
 """A column's recoding while the search runs. None is the one group that also holds NULL."""
@@ -53,6 +55,11 @@ class Tree:
 
     parents: Ints
     losses: Floats | None = None
+
+    @cached_property
+    def walk(self) -> Walk:
+        """The nodes in depth-first order, for the axes of all stages."""
+        return walk(np.asarray(self.parents, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -200,6 +207,11 @@ class Slice:
             self.marginal if self.size is self.count else weighted_count(self.atom, self.entry_size, self.n_atoms)
         )
 
+    @cached_property
+    def entry_price(self) -> Floats:
+        """What suppressing one row of each entry costs beyond its loss in the other columns."""
+        return self.price[self.other]
+
     @property
     def entry_size(self) -> Ints | Floats:
         """How many people each entry has."""
@@ -212,8 +224,8 @@ class Slice:
 
     def below_k(self, sizes: Ints | Floats, rows: Ints | Floats, classes: Ints | None = None) -> tuple[Floats, Floats]:
         """Rows suppressed, and what that costs, for class parts of these sizes and rows, one an entry or a class."""
-        small = np.where(sizes < self.k, rows, 0).astype(np.float64)
-        return small, small * self.price[self.other if classes is None else classes]
+        small: Floats = np.multiply(sizes < self.k, rows, dtype=np.float64)
+        return small, small * (self.entry_price if classes is None else self.price[classes])
 
     def groups(self, group_of_atom: Ints, n_groups: int) -> tuple[Floats, Floats]:
         """Suppressed rows and their cost per group; the groups must be monotone in the atoms."""
@@ -244,7 +256,7 @@ class Slice:
         up_to, _ = (rows_up_to, rows_after) if first is self.count else running(first, starts)
         _, after = (rows_up_to, rows_after) if last is self.count else running(last, starts)
         begin = run_starts(segment_of_atom)
-        size = np.diff(np.append(begin, self.n_atoms))
+        size = run_lengths(begin, self.n_atoms)
         results = []
         sides = (
             (self.below_k(up_to, rows_up_to), self.below_k(up_to - first, rows_up_to - self.count), False),
@@ -256,20 +268,20 @@ class Slice:
                 total_change = np.cumsum(change)
                 inside = total_change - np.repeat(total_change[begin] - change[begin], size)
                 if backwards:
-                    inside = np.repeat(inside[np.append(begin[1:], self.n_atoms) - 1], size) - inside
+                    inside = np.repeat(inside[begin + size - 1], size) - inside
                 results.append(inside)
         return results[0], results[1], results[2], results[3]
 
 
 def _stretches(starts: Ints, entries: int) -> Ints:
     """Return which of the stretches that begin at the starts each entry is in."""
-    return np.repeat(np.arange(len(starts)), np.diff(np.append(starts, entries)))
+    return np.repeat(np.arange(len(starts)), run_lengths(starts, entries))
 
 
 def running(entries: Array, starts: Ints) -> tuple[Array, Array]:
     """Return the sums of the entries up to each of them, and after it, within the stretch that it is in."""
     running = np.cumsum(entries)
-    lengths = np.diff(np.append(starts, len(entries)))
+    lengths = run_lengths(starts, len(entries))
     first = running[starts] - entries[starts]
     up_to = running - np.repeat(first, lengths)
     total = np.repeat(np.add.reduceat(entries, starts) if len(starts) else entries, lengths)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon.common.arrays import Bools, Floats, Ints
+from duckanon.common.runs import distinct
 
 NOBODY = -1
 """The person of a row whose person is not known: it counts as nobody."""
@@ -43,7 +44,7 @@ class People:
             How many combinations there are.
         """
         known = person != NOBODY
-        pairs = np.unique(person[known] * combinations + combination[known])
+        pairs = distinct(person[known] * combinations + combination[known])
         person, combination = pairs // combinations, pairs % combinations
         is_settled = np.bincount(person, minlength=1)[person] == 1
         settled = np.bincount(combination[is_settled], minlength=combinations).astype(np.float64)
@@ -66,7 +67,7 @@ class People:
     def sizes(self, class_of_combination: Ints, classes: int) -> Floats:
         """Count the different people of each class."""
         settled = np.bincount(class_of_combination, self.settled, classes)
-        pairs = np.unique(self.person * classes + class_of_combination[self.combination])
+        pairs = distinct(self.person * classes + class_of_combination[self.combination])
         return np.asarray(settled + np.bincount(pairs % classes, minlength=classes), dtype=np.float64)
 
     def moving(self, entry_of_combination: Ints) -> Moving | None:
@@ -74,7 +75,7 @@ class People:
         if not len(self.person):
             return None
         people = int(self.person.max()) + 1
-        pairs = np.unique(entry_of_combination[self.combination] * people + self.person)
+        pairs = distinct(entry_of_combination[self.combination] * people + self.person)
         return Moving(pairs // people, pairs % people, people)
 
 
@@ -100,7 +101,7 @@ class Moving:
 
     def distinct(self, group_of_entry: Ints, groups: int) -> Ints:
         """Count the different people of each group of entries."""
-        pairs = np.unique(group_of_entry[self.entry] * self.people + self.person)
+        pairs = distinct(group_of_entry[self.entry] * self.people + self.person)
         return np.bincount(pairs // self.people, minlength=groups)
 
     def first_counts(self, stretch_of_entry: Ints) -> Ints:

@@ -94,7 +94,6 @@ def _runs(axis: OrderedAxis, view: Slice) -> tuple[Floats, Floats]:
     """Return what every run of atoms would cost as a group, and the rows it would suppress: [first, last]."""
     atoms = axis.n_atoms
     small, price = np.zeros((atoms, atoms)), np.zeros((atoms, atoms))
-    entry_price = view.price[view.other]
     before = None if view.moving is None else view.moving.entries_before(view.other)
     for first in range(atoms):
         is_inside = view.atom >= first
@@ -110,7 +109,7 @@ def _runs(axis: OrderedAxis, view: Slice) -> tuple[Floats, Floats]:
         change = np.where(grown < view.k, grown_rows, 0) - np.where(grown - size < view.k, grown_rows - count, 0)
         atom = view.atom[inside]
         small[first] = np.cumsum(np.bincount(atom, change, atoms))
-        price[first] = np.cumsum(np.bincount(atom, change * entry_price[inside], atoms))
+        price[first] = np.cumsum(np.bincount(atom, change * view.entry_price[inside], atoms))
     rows = np.append(0, np.cumsum(view.marginal))
     run_rows = rows[None, 1:] - rows[:-1, None]
     cost = view.cost(axis.high[None, :] - axis.low[:, None], run_rows, small, price)

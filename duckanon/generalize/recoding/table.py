@@ -8,41 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon.common.arrays import Floats, Ints
-from duckanon.common.runs import run_starts
+from duckanon.common.runs import run_lengths, run_starts
 from duckanon.generalize.recoding.axes import Axis
+from duckanon.generalize.recoding.classes import MOST_KEY, Classes, classes_of, combine
 from duckanon.generalize.recoding.columns import Closed, Slice, State, weighted_count
 from duckanon.generalize.recoding.people import People
 
-_MOST_KEY = 2**61
-"""Keys of combinations stay below this, so that int64 never overflows."""
-
-
-def combine(parts: list[Ints], sizes: list[int]) -> tuple[Ints, int]:
-    """Combine group numbers into one number per row; return it and the number of possible values."""
-    key = np.zeros(len(parts[0]), dtype=np.int64) if parts else np.zeros(0, dtype=np.int64)
-    size = 1
-    for part, n in zip(parts, sizes, strict=True):
-        if n == 1:
-            continue
-        if size > _MOST_KEY // max(n, 1):
-            distinct, key = np.unique(key, return_inverse=True)
-            size = len(distinct)
-        if size > 1:
-            key *= n
-        key += part
-        size *= n
-    return key, size
-
-
-def classes_of(key: Ints, size: int) -> tuple[Ints, int]:
-    """Return the class of each combination, given the combinations' keys below ``size``, and the number of classes.
-
-    Classes may be empty, as long as they are few.
-    """
-    if size > 4 * len(key) + 1000:  # too many possible keys to count them all
-        distinct, key = np.unique(key, return_inverse=True)
-        return key.reshape(-1), len(distinct)
-    return key, size
+_MOST_KEPT_VIEW = 100_000
+"""Combinations up to which the last view of each column is kept: some 5 MB each."""
 
 
 @dataclass
@@ -73,26 +46,6 @@ class Entries:
     counts: Ints
     sizes: Ints | None = None
     people: People | None = None
-
-
-@dataclass(frozen=True)
-class _Classes:
-    """The classes of a state of the table.
-
-    Attributes
-    ----------
-    of_combination
-        The class of each combination.
-    example
-        One combination of each class.
-    rows, released
-        The rows of each class, and how many of them are released: all, or none where there are too few people.
-    """
-
-    of_combination: Ints
-    example: Ints
-    rows: Floats
-    released: Floats
 
 
 class Table:
@@ -128,7 +81,7 @@ class Table:
         self.people: People | None = None
         if entries.people is not None:
             combination = np.empty(len(order), np.int64)
-            combination[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+            combination[order] = np.repeat(np.arange(len(starts)), run_lengths(starts, len(order)))
             self.people = entries.people.merged(combination, len(starts))
             self.sizes = self.people.settled
         self.atoms = [part[order[starts]] for part in atoms]
@@ -142,6 +95,7 @@ class Table:
         self.rows = int(self.counts.sum())
         self.work = 0
         self._key: Ints | None = None
+        self._last_views: dict[int, tuple[list[State], Slice]] = {}
         self.set_states([axis.top for axis in axes])
 
     @property
@@ -174,14 +128,24 @@ class Table:
             self.set_state(column, state)
 
     def view(self, column: int) -> Slice:
-        """Return the table as seen from one column."""
+        """Return the table as seen from one column, which is the same as long as no other column changes."""
+        self.work += self.view_work
+        if self.view_work > _MOST_KEPT_VIEW:
+            return self._view(column)
+        states = [*self.states[:column], *self.states[column + 1 :]]
+        last_states, last_view = self._last_views.get(column, (None, None))
+        if last_view is None or last_states != states:
+            last_view = self._view(column)
+            self._last_views[column] = states, last_view
+        return last_view
+
+    def _view(self, column: int) -> Slice:
         axis = self.axes[column]
         key, size = self._other_key(column)
         width = axis.n_atoms + axis.has_null
-        if size > _MOST_KEY // width:
+        if size > MOST_KEY // width:
             key = np.unique(key, return_inverse=True)[1]
         key = key * width + self.atoms[column]
-        self.work += len(key)
         order = np.argsort(key)
         key = key[order]
         starts = run_starts(key)
@@ -191,13 +155,12 @@ class Table:
         moving = None
         if self.people is not None:
             entry_of_combination = np.empty(len(order), np.int64)
-            entry_of_combination[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+            entry_of_combination[order] = np.repeat(np.arange(len(starts)), run_lengths(starts, len(order)))
             moving = self.people.moving(entry_of_combination)
-            self.work += len(self.people.person)
         atom = key % width
         other_key = key // width
         class_starts = run_starts(other_key)
-        class_of_entry = np.repeat(np.arange(len(class_starts)), np.diff(np.append(class_starts, len(key))))
+        class_of_entry = np.repeat(np.arange(len(class_starts)), run_lengths(class_starts, len(key)))
         combination_of_class = order[starts[class_starts]]
         loss = np.zeros(len(class_starts))
         for other in range(len(self.axes)):
@@ -221,7 +184,7 @@ class Table:
     def _other_key(self, column: int) -> tuple[Ints, int]:
         """Return a number below a limit for each combination, the same for those that differ in one column at most."""
         size = math.prod(self.n_groups)
-        if size > _MOST_KEY:
+        if size > MOST_KEY:
             others = [other for other in range(len(self.axes)) if other != column]
             return combine([self.part[other] for other in others], [self.n_groups[other] for other in others])
         if self._key is None:
@@ -257,11 +220,11 @@ class Table:
         weighted = [weight * own.losses for own, weight in zip(closed, self.weights, strict=True)]
         return self._score(classes, groups, weighted), closed, rows
 
-    def _group_of_class(self, classes: _Classes) -> list[Ints]:
+    def _group_of_class(self, classes: Classes) -> list[Ints]:
         """Return of each column the group of each class."""
         return [part[classes.example] for part in self.part]
 
-    def _classes(self) -> _Classes:
+    def _classes(self) -> Classes:
         """Return the classes of the current state."""
         key, size = classes_of(*combine(self.part, self.n_groups))
         self.work += len(key)
@@ -274,7 +237,7 @@ class Table:
             key = number[key]
         return self._counted(key, example[occupied], weighted_count(key, self.counts, len(occupied)))
 
-    def _merged(self, classes: _Classes, key: Ints, size: int) -> tuple[_Classes, Ints]:
+    def _merged(self, classes: Classes, key: Ints, size: int) -> tuple[Classes, Ints]:
         """Return classes made of others, given by a key for each of these, and one of them for each."""
         key, size = classes_of(key, size)
         _, members, number = np.unique(key, return_index=True, return_inverse=True)
@@ -282,7 +245,7 @@ class Table:
         rows = weighted_count(number, classes.rows, len(members))
         return self._counted(number[classes.of_combination], classes.example[members], rows), members
 
-    def _counted(self, of_combination: Ints, example: Ints, rows: Floats) -> _Classes:
+    def _counted(self, of_combination: Ints, example: Ints, rows: Floats) -> Classes:
         """Return classes with what is counted in them."""
         if self.people is not None:
             sizes = self.people.sizes(of_combination, len(example))
@@ -290,9 +253,9 @@ class Table:
             sizes = rows
         else:
             sizes = weighted_count(of_combination, self.sizes, len(example))
-        return _Classes(of_combination, example, rows, np.where(sizes < self.k, 0, rows))
+        return Classes(of_combination, example, rows, np.where(sizes < self.k, 0, rows))
 
-    def _score(self, classes: _Classes, groups: list[Ints], group_losses: list[Floats]) -> Score:
+    def _score(self, classes: Classes, groups: list[Ints], group_losses: list[Floats]) -> Score:
         """Return the score of classes, given the group of each of them in every column."""
         loss = np.zeros(len(classes.rows))
         for group, group_loss in zip(groups, group_losses, strict=True):

@@ -2,75 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.generalize.recoding.axes import Axis, Candidates, OrderedAxis
 from duckanon.generalize.recoding.columns import EDIT, Column, Flat, Ordered, Slice, Tree
 from duckanon.generalize.recoding.flat import FlatAxis, LevelsAxis
+from duckanon.generalize.recoding.walks import Walk
 
 
-class _Walk(NamedTuple):
-    """The nodes of a tree in depth-first order, without those that have one child.
-
-    Attributes
-    ----------
-    nodes
-        The node of each step of the walk, as the structure numbers it; where nodes form a chain, the lowest.
-    parents
-        The step of the node above; -1 for the root.
-    depths
-        The number of steps above.
-    first, end
-        Which entries of ``leaves`` lie below: from first up to but without end.
-    leaves
-        The leaves in the order of the walk.
-    """
-
-    nodes: Ints
-    parents: Ints
-    depths: Ints
-    first: Ints
-    end: Ints
-    leaves: Ints
-
-
-def _walk(parents: Ints) -> _Walk:
-    children: list[list[int]] = [[] for _ in parents]
-    for node, parent in enumerate(parents.tolist()):
-        if parent >= 0:
-            children[parent].append(node)
-    nodes: list[int] = []
-    parent_steps: list[int] = []
-    depths: list[int] = []
-    first: list[int] = []
-    end: list[int] = []
-    leaves: list[int] = []
-    # Nodes to visit, each with the step above it; -1 in place of a node ends that step: all leaves below it are known.
-    pending: list[tuple[int, int]] = [(int(np.flatnonzero(parents < 0)[0]), -1)]
-    while pending:
-        node, above = pending.pop()
-        if node < 0:
-            end[above] = len(leaves)
-            continue
-        while len(children[node]) == 1:
-            node = children[node][0]
-        step = len(nodes)
-        nodes.append(node)
-        parent_steps.append(above)
-        depths.append(depths[above] + 1 if above >= 0 else 0)
-        first.append(len(leaves))
-        end.append(0)
-        pending.append((-1, step))
-        pending.extend((child, step) for child in reversed(children[node]))
-        if not children[node]:
-            leaves.append(node)
-    return _Walk(*(np.array(part, dtype=np.int64) for part in (nodes, parent_steps, depths, first, end, leaves)))
-
-
-def _pruned(walk: _Walk, leaf_rows: Ints, atom_rows: int) -> tuple[_Walk, Bools]:
+def _pruned(walk: Walk, leaf_rows: Ints, atom_rows: int) -> tuple[Walk, Bools]:
     """Take away all nodes below atoms; return what is left, and which of it are atoms."""
     rows = np.append(0, np.cumsum(leaf_rows[walk.leaves]))
     # A node with few rows becomes an atom, unless one above it already is; the root never does.
@@ -121,7 +62,8 @@ class TreeAxis(Axis):
 
     def __init__(self, structure: Tree, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
         super().__init__(has_null)
-        walk, is_atom = _pruned(_walk(np.asarray(structure.parents, dtype=np.int64)), leaf_rows, atom_rows)
+        self._costs: tuple[Slice, tuple[Floats, Floats]] | None = None
+        walk, is_atom = _pruned(structure.walk, leaf_rows, atom_rows)
         leaves = len(walk.leaves)
         self.labels: list[int] = walk.nodes.tolist()
         self.parent, self.depth = walk.parents, walk.depths
@@ -169,7 +111,12 @@ class TreeAxis(Axis):
         return np.repeat(np.arange(len(cut)), self.end[cut] - self.first[cut]), self.loss[cut]
 
     def node_costs(self, view: Slice) -> tuple[Floats, Floats]:
-        """Return what each node would cost as a group, and the rows it would suppress."""
+        """Return what each node would cost as a group, and the rows it would suppress: the same for every state."""
+        if self._costs is None or self._costs[0] is not view:
+            self._costs = view, self._node_costs(view)
+        return self._costs[1]
+
+    def _node_costs(self, view: Slice) -> tuple[Floats, Floats]:
         small, price = np.zeros(len(self.labels)), np.zeros(len(self.labels))
         for nodes in self.at_depth:
             level_small, level_price = view.groups(nodes, len(self.labels))
