@@ -98,6 +98,11 @@ def scalar_function(declared: Scalar) -> ArrowFunction:
     return naming_errors(f"anon.{declared.name}", column)
 
 
+def random_numbers(*arguments: pa.Array) -> pa.Array:
+    """Draw a number from 0 to 1 for each row, from the operating system: DuckDB's own follow ``setseed``."""
+    return pa.array(np.random.default_rng().random(len(arguments[0])))
+
+
 def naming_errors(caller: str, function: ArrowFunction) -> ArrowFunction:
     """Put the caller's name before the sentence of an error."""
 

@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from duckanon.bridge.qualified import qualified
+
 STAGES = ("catalog", "assess", "generalize", "release", "measure")
 """The folders of ``sql/`` that hold public functions, in the order in which they are listed."""
 
@@ -34,6 +36,11 @@ class MacroFile:
         """The macros that this one calls and that must therefore exist before it."""
         code = re.sub(r"--[^\n]*", "", self.sql)
         return set(re.findall(r"\banon\.(\w+)\(", code)) - {self.name}
+
+    @functools.cached_property
+    def immune_sql(self) -> str:
+        """The file as it is run: a user's macros do not take the place of the functions that it calls."""
+        return qualified(self.sql)
 
 
 def sql_folder() -> Path:
@@ -77,8 +84,13 @@ def script(database: int | None = None) -> str:
         as the stock shell can run them.
     """
     files = [file for file in macro_files() if database is not None or not file.needs_python]
-    number = [] if database is None else [f"CREATE OR REPLACE MACRO anon._database() AS {database};\n"]
-    return "\n".join([ATTACH, *number, _signatures(files), *(file.sql for file in files)])
+    number, last = ([], []) if database is None else ([_MACRO.format("_database", database)], [_RANDOM])
+    return "\n".join([ATTACH, *number, _signatures(files), *(file.immune_sql for file in files), *last])
+
+
+_MACRO = "CREATE OR REPLACE MACRO anon.{}() AS {};\n"
+_RANDOM = _MACRO.format("_random", "system.main._anon_random(system.main.random())")
+"""In place of ``sql/bridge/_random.sql``, where there is Python."""
 
 
 def _signatures(files: list[MacroFile]) -> str:

@@ -7,7 +7,7 @@
 CREATE OR REPLACE MACRO anon.split_reference(tbl, fraction := 0.5, seed := NULL) AS TABLE
 SELECT unnest(kept), row_number() OVER (ORDER BY draw ASC NULLS LAST)
                          <= round(CAST(fraction AS DOUBLE) * count(*) OVER ()) AS is_reference
-FROM (SELECT kept, CASE WHEN seed IS NULL THEN CAST(random() * 4611686018427387904 AS UBIGINT)
+FROM (SELECT kept, CASE WHEN seed IS NULL THEN CAST(anon._random() * 4611686018427387904 AS UBIGINT)
                         ELSE hash(hash(record, seed)) END AS draw
       FROM (SELECT struct_pack(*COLUMNS(lambda column_name: lower(column_name) <> 'is_reference')) AS kept,
                    struct_pack(*COLUMNS(*)) AS record
