@@ -52,6 +52,10 @@ class Parcels:
     """
 
     def __init__(self) -> None:
+        self.forget_all()
+
+    def forget_all(self) -> None:
+        """Begin with nothing on its way: at first, and in a forked process, where no thread would bring it further."""
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._gone: collections.deque[tuple[int, int]] = collections.deque()  # databases and their connections
