@@ -271,7 +271,8 @@ def test_a_schema_called_anon_is_refused(schema: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "theirs", ["TABLE anon._signatures_of_mine AS SELECT 1 AS i", "VIEW anon.mine AS SELECT 1 AS i", "MACRO anon.mine() AS 1"]
+    "theirs",
+    ["TABLE anon._signatures_of_mine AS SELECT 1 AS i", "VIEW anon.mine AS SELECT 1 AS i", "MACRO anon.mine() AS 1"],
 )
 def test_a_database_in_memory_called_anon_keeps_what_is_in_it(theirs: str) -> None:
     con = duckdb.connect()

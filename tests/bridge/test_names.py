@@ -85,7 +85,9 @@ def test_every_call_says_whose_function_it_is() -> None:
 
 def test_no_macro_of_duckdb_is_called() -> None:
     """Their bodies look names up along the user's path, whatever ours do."""
-    own = duckdb.sql("SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type LIKE '%macro'").fetchall()
+    own = duckdb.sql(
+        "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type LIKE '%macro'"
+    ).fetchall()
     assert builtins() & {name for (name,) in own} <= HARMLESS_MACROS
 
 
@@ -143,8 +145,7 @@ def test_lists_and_structs_are_duckdbs_own(own_con: duckdb.DuckDBPyConnection) -
         "SELECT age, sex FROM anon.generalize('people', ['age', 'sex'], 2, keep := ['income'],"
         " narrowing := ['income']) ORDER BY ALL",
         "SELECT column_name, role FROM anon.assess('people')",
-        "FROM anon.compare_releases('people', {'same': 'released'}, ['age', 'sex'],"
-        " seed := 1)",
+        "FROM anon.compare_releases('people', {'same': 'released'}, ['age', 'sex'], seed := 1)",
         "SELECT * FROM anon.generalization_loss('people', 'released', ['age'])",
     ]
     before = [own_con.execute(query).fetchall() for query in queries]
