@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from duckanon.common.kinds import is_text
 
@@ -130,4 +131,18 @@ def list_array(offsets: Any, values: pa.Array, missing: Any = None) -> pa.Array:
 
 
 def _as(column: pa.ChunkedArray, arrow_type: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_time(column.type) and arrow_type == pa.string():
+        return _times_as_text(column)
     return column if column.type == arrow_type else column.cast(arrow_type)
+
+
+def _times_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Write times of day; 24:00:00 is one to DuckDB, and none to Arrow."""
+    midnight = pa.scalar(_A_DAY[column.type.unit], pa.int64())
+    numbers = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()).cast(pa.int64())
+    is_midnight = pc.equal(numbers, midnight)
+    others = pc.if_else(is_midnight, pa.scalar(None, column.type), column).cast(pa.string())
+    return pc.if_else(is_midnight, "24:00:00", others)
+
+
+_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}

@@ -45,7 +45,7 @@ def test_nodes_are_the_prefixes_after_which_texts_differ(texts: list[str]) -> No
 
 @given(TEXTS, st.integers(1, 12))
 def test_climbing_cuts_all_texts_at_one_length(texts: list[str], most: int) -> None:
-    tree, node_leaf, node_level = prefix_tree(texts)
+    tree, _, _ = prefix_tree(texts)
     nodes = _climbed(tree, len(texts), most)
     lengths = range(max(map(len, texts)), -1, -1)
     finest = next(count for end in lengths if (count := len({text[:end] for text in texts})) <= most)
