@@ -238,6 +238,8 @@ def _ends(
     if pa.types.is_float64(kind):  # what was computed with is what the column holds: nothing to make good
         return low, high
     least, largest = _extremes(column, box_of)
+    if pa.types.is_timestamp(kind):  # Arrow has no smaller of two moments with a time zone
+        return pc.if_else(pc.less(low, least), low, least), pc.if_else(pc.greater(high, largest), high, largest)
     return pc.min_element_wise(low, least), pc.max_element_wise(high, largest)
 
 

@@ -27,6 +27,12 @@ from duckanon.common.declare import ColumnReport, Release, Report, Scalar
 from duckanon.common.imports import imported
 from duckanon.common.threads import for_cells
 
+UNFIT_TYPE = (
+    "a column holds values of a type that it cannot work on, or out of its range; leave the column out, or cast it to "
+    "VARCHAR or a number first."
+)
+"""The sentence for what Arrow has no way to compute."""
+
 ArrowFunction: TypeAlias = Callable[..., pa.Array]
 """What DuckDB calls: Arrow arrays in, one out, of as many rows."""
 
@@ -98,16 +104,25 @@ def scalar_function(declared: Scalar) -> ArrowFunction:
     return naming_errors(f"anon.{declared.name}", column)
 
 
+def random_numbers(*arguments: pa.Array) -> pa.Array:
+    """Draw a number from 0 to 1 for each row, from the operating system: DuckDB's own follow ``setseed``."""
+    return pa.array(np.random.default_rng().random(len(arguments[0])))
+
+
 def naming_errors(caller: str, function: ArrowFunction) -> ArrowFunction:
     """Put the caller's name before the sentence of an error."""
 
     def called(*arguments: pa.Array) -> pa.Array:  # one star: DuckDB reads the signature
         try:
             return function(*arguments)
+        except pa.ArrowInvalid as error:  # a ValueError, whose message may quote values
+            raise ValueError(f"{caller}: {UNFIT_TYPE}") from error
         except ValueError as error:
             raise ValueError(f"{caller}: {error}") from error
         except MemoryError as error:
             raise ValueError(f"{caller}: there is not enough memory; {error}.") from error
+        except pa.ArrowException as error:  # its message may quote values
+            raise ValueError(f"{caller}: {UNFIT_TYPE}") from error
 
     return called
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import threading
 import weakref
 from pathlib import Path
@@ -87,8 +88,10 @@ def register(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyCon
         cursor = con.cursor()
         try:
             _refuse_foreign_catalog(cursor)
+            _refuse_schema(cursor)
             cursor.execute(macros.ATTACH)
             if not _is_registered(cursor):
+                _refuse_objects(cursor)
                 _create_functions(cursor)
                 _create_macros(cursor)
         finally:
@@ -103,6 +106,36 @@ def _refuse_foreign_catalog(cursor: duckdb.DuckDBPyConnection) -> None:
         raise ValueError(
             f"duckanon.register: the name anon is taken by the database file {path}; "
             f"attach that file under another name (ATTACH '{path}' AS other_name)."
+        )
+
+
+def _refuse_schema(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Refuse a database with a schema called anon: to DuckDB, anon.swap could then mean either."""
+    schemas = cursor.execute(
+        "SELECT database_name, schema_name FROM duckdb_schemas() "
+        "WHERE lower(schema_name) = 'anon' AND database_name = current_database()"
+    )
+    for database, schema in schemas.fetchall():
+        raise ValueError(
+            f"duckanon.register: the database {database} has a schema called {schema}, so that anon.swap could mean "
+            f"either; move its tables to a schema of another name and drop it (DROP SCHEMA {schema})."
+        )
+
+
+def _refuse_objects(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Refuse a user's own database in memory that is called anon and has something in it, which might be replaced."""
+    objects = {
+        name
+        for (name,) in cursor.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = 'anon' UNION ALL "
+            "SELECT view_name FROM duckdb_views() WHERE database_name = 'anon' AND NOT internal UNION ALL "
+            "SELECT function_name FROM duckdb_functions() WHERE database_name = 'anon' AND NOT internal"
+        ).fetchall()
+    }
+    if objects and "_signatures" not in objects:  # which the script of `duckanon sql` leaves
+        raise ValueError(
+            f"duckanon.register: the name anon is taken by a database in memory that holds {min(objects)}; "
+            f"attach it under another name (ATTACH ':memory:' AS other_name) and move what is in it there."
         )
 
 
@@ -132,6 +165,17 @@ def _is_registered(cursor: duckdb.DuckDBPyConnection) -> bool:
     except duckdb.CatalogException:
         return False
     return True
+
+
+def _begin_anew_after_fork() -> None:
+    """Give a forked process locks of its own: the threads that held the old ones are not in it, and never let go."""
+    global _REGISTERING
+    _REGISTERING = threading.Lock()
+    PARCELS.forget_all()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew_after_fork)
 
 
 def _drop_with(con: duckdb.DuckDBPyConnection) -> None:

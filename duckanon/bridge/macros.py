@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from duckanon.bridge.qualified import qualified
+
 STAGES = ("catalog", "assess", "generalize", "release", "measure")
 """The folders of ``sql/`` that hold public functions, in the order in which they are listed."""
 
@@ -35,6 +37,11 @@ class MacroFile:
         """The macros that this one calls and that must therefore exist before it."""
         code = re.sub(r"--[^\n]*", "", self.sql)
         return set(re.findall(r"\banon\.(\w+)\(", code)) - {self.name}
+
+    @functools.cached_property
+    def immune_sql(self) -> str:
+        """The file as it is run: a user's macros do not take the place of the functions that it calls."""
+        return qualified(self.sql)
 
 
 def sql_folder() -> Path:
@@ -79,9 +86,14 @@ def script(database: int | None = None) -> str:
         as the stock shell can run them, where the others say what they need.
     """
     files = [file for file in macro_files() if database is not None or not file.needs_python]
-    number = [] if database is None else [f"CREATE OR REPLACE MACRO anon._database() AS {database};\n"]
+    number, last = ([], []) if database is None else ([_MACRO.format("_database", database)], [_RANDOM])
     absent = [_refusal(file) for file in macro_files() if database is None and file.is_public and file.needs_python]
-    return "\n".join([ATTACH, *number, _signatures(files), *(file.sql for file in files), *absent])
+    return "\n".join([ATTACH, *number, _signatures(files), *(file.immune_sql for file in files), *last, *absent])
+
+
+_MACRO = "CREATE OR REPLACE MACRO anon.{}() AS {};\n"
+_RANDOM = _MACRO.format("_random", "system.main._anon_random(system.main.random())")
+"""In place of ``sql/bridge/_random.sql``, where there is Python."""
 
 
 def _refusal(file: MacroFile) -> str:
@@ -97,8 +109,9 @@ def _refusal(file: MacroFile) -> str:
     first = file.parameters.partition(",")[0]
     # the parameter adds nothing to the sentence, but without one DuckDB would stop where the macro is created
     body = f"TABLE FROM query(error(concat('{sentence}', left({first}::VARCHAR, 0))))"
-    return f"CREATE OR REPLACE MACRO anon.{file.name}({file.parameters}) AS\n" + (
-        f"    {body};\n" if file.is_table else f"    error('{sentence}');\n"
+    return qualified(
+        f"CREATE OR REPLACE MACRO anon.{file.name}({file.parameters}) AS\n"
+        + (f"    {body};\n" if file.is_table else f"    error('{sentence}');\n")
     )
 
 

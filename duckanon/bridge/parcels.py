@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+
+from duckanon.bridge import column_builders
 
 
 class Accumulator(Protocol):
@@ -52,6 +53,10 @@ class Parcels:
     """
 
     def __init__(self) -> None:
+        self.forget_all()
+
+    def forget_all(self) -> None:
+        """Begin with nothing on its way: at first, and in a forked process, where no thread would bring it further."""
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._gone: collections.deque[tuple[int, int]] = collections.deque()  # databases and their connections
@@ -146,14 +151,16 @@ class TableBuilder:
 
     def __init__(self, rows: pa.Array, keys: pa.Array | None = None) -> None:
         self._names = [field.name for field in rows.type]
-        self._columns = [_column_builder(field.type) for field in rows.type]
-        self._keys = None if keys is None else _column_builder(keys.type)
+        self._columns = [column_builders.column_builder(field.type) for field in rows.type]
+        self._keys = None if keys is None else column_builders.column_builder(keys.type)
         self._blocks: list[pa.Array] = []
+        self._block_bytes = 0
 
     def add(self, rows: pa.Array, *others: pa.Array) -> None:
         """Take in a block, and the keys to order its rows by where their order matters."""
         self._blocks += _chunks(rows)
-        if len(self._blocks) >= 16:
+        self._block_bytes += rows.nbytes
+        if len(self._blocks) >= 16 or self._block_bytes > column_builders.MOST_BYTES // 16:
             self._sort_into_columns()
         if self._keys is not None:
             for chunk in _chunks(others[0]):
@@ -163,6 +170,7 @@ class TableBuilder:
         """Put the rows that another thread has collected behind these."""
         other._sort_into_columns()
         self._sort_into_columns()
+        self._refuse_too_long(other)
         into, from_other = ([*builder._columns, builder._keys] for builder in (self, other))
         for column, more in zip(into, from_other, strict=True):
             if column is not None and more is not None:
@@ -180,97 +188,30 @@ class TableBuilder:
     def _sort_into_columns(self) -> None:
         """Hand several blocks at once to the columns: one by one, the calls would cost more than the copying."""
         if self._blocks:
-            rows = pa.concat_arrays(self._blocks)
-            self._blocks = []
-            for index, column in enumerate(self._columns):
-                column.append(rows.field(index))
+            if (
+                self._block_bytes > column_builders.MOST_BYTES // 16
+            ):  # one by one: together they may be too long for Arrow
+                blocks = self._blocks
+            else:
+                blocks = [pa.concat_arrays(self._blocks)]
+            self._blocks, self._block_bytes = [], 0
+            for rows in blocks:
+                for index, column in enumerate(self._columns):
+                    column.append(rows.field(index))
+            self._refuse_too_long()
+
+    def _refuse_too_long(self, other: TableBuilder | None = None) -> None:
+        """Refuse a column that is too long, alone or with what another thread has collected."""
+        for place, column in enumerate(self._columns):
+            if column.text_bytes + (other._columns[place].text_bytes if other else 0) > column_builders.MOST_BYTES:
+                raise ValueError(
+                    f'anon: column "{self._names[place]}" holds more than 2 GB of text; leave it out, or shorten it '
+                    f"first: left({self._names[place]}, 1000)."
+                )
 
 
 def _chunks(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     return array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-
-
-def _column_builder(arrow_type: pa.DataType) -> _FixedWidthColumn | _OtherColumn:
-    width = _RAW.get(arrow_type.bit_width) if _is_fixed_width(arrow_type) else None
-    return _OtherColumn(arrow_type) if width is None else _FixedWidthColumn(arrow_type, np.dtype(width))
-
-
-def _is_fixed_width(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_primitive(arrow_type) or pa.types.is_decimal(arrow_type))
-
-
-_RAW = {8: "u1", 16: "u2", 32: "u4", 64: "u8", 128: "c16"}
-"""By bits: a numpy type whose values are copied as they are, whatever they mean."""
-
-
-class _FixedWidthColumn:
-    """Values of one width, copied into ever larger pieces of memory, at most a million values each."""
-
-    def __init__(self, arrow_type: pa.DataType, raw: np.dtype[Any]) -> None:
-        self._type, self._raw = arrow_type, raw
-        self._full: list[pa.Array] = []
-        self._length = self._used = 0
-        self._values = np.empty(0, raw)
-        self._valid: NDArray[np.bool_] | None = None
-
-    def append(self, array: pa.Array) -> None:
-        start, length = array.offset, len(array)
-        if self._used + length > len(self._values):
-            self._begin_anew(max(length, min(self._length, 1 << 20)))
-        span = slice(self._used, self._used + length)
-        self._values[span] = np.frombuffer(array.buffers()[1], self._raw, start + length)[start:]
-        if array.null_count:
-            if self._valid is None:
-                self._valid = np.ones(len(self._values), bool)
-            self._valid[span] = array.is_valid().to_numpy(zero_copy_only=False)
-        self._used += length
-        self._length += length
-
-    def append_whole(self, array: pa.Array) -> None:
-        self._begin_anew(0)
-        self._full.append(array)
-        self._length += len(array)
-
-    def finish(self) -> pa.ChunkedArray:
-        self._begin_anew(0)
-        pieces, self._full, self._length = self._full, [], 0
-        return pa.chunked_array(pieces, self._type)
-
-    def _begin_anew(self, size: int) -> None:
-        if self._used:
-            valid = self._valid
-            bitmap = None if valid is None else pa.py_buffer(np.packbits(valid[: self._used], bitorder="little"))
-            values = pa.py_buffer(self._values[: self._used])
-            self._full.append(pa.Array.from_buffers(self._type, self._used, [bitmap, values]))
-        self._values, self._valid, self._used = np.empty(size, self._raw), None, 0
-
-
-class _OtherColumn:
-    """Text and whatever else has no fixed width: small arrays put together by Arrow, many at a time."""
-
-    def __init__(self, arrow_type: pa.DataType) -> None:
-        self._type = arrow_type
-        self._small: list[pa.Array] = []
-        self._large: list[pa.Array] = []
-
-    def append(self, array: pa.Array) -> None:
-        self._small.append(array)
-        if len(self._small) >= 16:
-            self._join()
-
-    def append_whole(self, array: pa.Array) -> None:
-        self._join()
-        self._large.append(array)
-
-    def finish(self) -> pa.ChunkedArray:
-        self._join()
-        pieces, self._large = self._large, []
-        return pa.chunked_array(pieces, self._type)
-
-    def _join(self) -> None:
-        if self._small:
-            self._large.append(pa.concat_arrays(self._small))
-            self._small = []
 
 
 def _first_is(number: int, length: int) -> pa.Array:

@@ -53,6 +53,7 @@ class Registered(NamedTuple):
 def functions() -> dict[str, Registered]:
     """Return all functions by the name under which macros call them."""
     registered = {
+        "_anon_random": Registered(calls.random_numbers, "DOUBLE"),
         "_anon_open": Registered(PARCELS.open, "BIGINT"),
         "_anon_park": Registered(PARCELS.park(parcels.TableBuilder), "BIGINT"),
     }

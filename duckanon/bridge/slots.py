@@ -130,4 +130,20 @@ def list_array(offsets: Any, values: pa.Array, missing: Any = None) -> pa.Array:
 
 
 def _as(column: pa.ChunkedArray, arrow_type: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_time(column.type) and arrow_type == pa.string():
+        return _times_as_text(column)
     return column if column.type == arrow_type else column.cast(arrow_type)
+
+
+def _times_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Write times of day; 24:00:00 is one to DuckDB, and none to Arrow."""
+    whole = pa.int32() if column.type.bit_width == 32 else pa.int64()
+    numbers = column.cast(whole).fill_null(-1).to_numpy()
+    is_midnight = numbers == _A_DAY[column.type.unit]
+    others = pa.array(numbers, mask=is_midnight | (numbers < 0)).cast(column.type)
+    texts = others.cast(pa.string()).to_numpy(zero_copy_only=False)
+    texts[is_midnight] = "24:00:00"
+    return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}

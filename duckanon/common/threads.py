@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -24,6 +25,11 @@ class _Limit:
     """A limit that several threads may ask for at the same time; the first one sets it, the last one lifts it."""
 
     def __init__(self) -> None:
+        self.forget_users()
+        if hasattr(os, "register_at_fork"):  # whoever held the lock is not in the forked process, and never lets go
+            os.register_at_fork(after_in_child=self.forget_users)
+
+    def forget_users(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
         self._limiter: Any = None

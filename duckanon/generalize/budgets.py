@@ -182,7 +182,11 @@ def _finest_known(coarsening: Coarsening, most: int) -> tuple[tuple[int, ...], i
 def _climbed(tree: Tree, size: int, most: int) -> Ints:
     """Climb from the leaves, all of them a level at a time, until few enough nodes are left."""
     node_of_leaf = np.arange(size)
+    levels = iter([] if tree.levels is None else np.unique(tree.levels[size:]).tolist())
     while len(nodes := np.unique(node_of_leaf)) > most:
         above = tree.parents[node_of_leaf]
-        node_of_leaf = np.where(above < 0, node_of_leaf, above)
+        can_climb = above >= 0
+        if tree.levels is not None:
+            can_climb &= tree.levels[above] <= next(levels)
+        node_of_leaf = np.where(can_climb, above, node_of_leaf)
     return nodes

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon.common.arrays import Ints
-from duckanon.generalize.hierarchies import ROOT, HierarchyTable, leaf_shares, tree_of
+from duckanon.generalize.hierarchies import ROOT, HierarchyTable, leaf_shares, prefix_tree, tree_of
 from duckanon.generalize.leaves import Leaves, TextLeaves, codes_among
 from duckanon.generalize.recoding.columns import Flat, Structure
 from duckanon.generalize.recoding.outcome import ColumnRecoding
@@ -139,8 +139,7 @@ class Prefixes(Coarsening):
         super().__init__(column)
         self.texts = column.texts
         self.length = max(map(len, self.texts))
-        cut = [np.array([text[:length] for text in self.texts]) for length in range(self.length - 1, 0, -1)]
-        tree, self.node_leaf, self.node_level = tree_of([np.array(self.texts), *cut])
+        tree, self.node_leaf, self.node_level = prefix_tree(self.texts)
         self.structure = replace(tree, losses=leaf_shares(tree, self._distinct_values))
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[tuple[int, Bucket]]:

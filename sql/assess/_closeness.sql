@@ -55,7 +55,7 @@ WITH _duckanon_all_cells AS MATERIALIZED (
     FROM _duckanon_all_cells
 )
 SELECT class, coalesce(people, class_total) AS class_size, kind AS distance_kind,
-       greatest(IF(kind = 'ordered', ordered_distance, equal_distance), 0) AS farness
+       greatest(CASE WHEN kind = 'ordered' THEN ordered_distance ELSE equal_distance END, 0) AS farness
 FROM _duckanon_distances LEFT JOIN anon._class_people(caller, tbl, cols, nulls, person) USING (class), _duckanon_chosen
 UNION ALL
 FROM (SELECT class, 0, any_value(kind), 1 FROM _duckanon_all_cells, _duckanon_chosen WHERE person IS NOT NULL

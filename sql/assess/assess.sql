@@ -17,7 +17,7 @@ WITH _duckanon_coded AS MATERIALIZED (
     FROM anon._coded_rows('anon.assess', tbl, person)
 ), _duckanon_cells AS (
     SELECT id, CASE WHEN person IS NULL THEN id::UBIGINT ELSE row_codes[-1] END AS member,
-           unnest(range(1, len(row_codes))) AS place, unnest(row_codes[:-2]) AS code
+           unnest(range(1, len(row_codes))) AS place, unnest(row_codes[1:len(row_codes) - 1]) AS code
     FROM _duckanon_coded
 ), _duckanon_classes AS MATERIALIZED (
     SELECT place, code, count(*) AS size, min(id) AS first_id, max(id) AS last_id, min(member) AS lowest,
@@ -90,7 +90,7 @@ WITH _duckanon_coded AS MATERIALIZED (
                            WHERE first_role = 'quasi-identifier')
 )
 SELECT column_name, kind, distinct_values, unique_fraction,
-       nullif(array_to_string(categories, ', '), '') AS identifier_category,
+       nullif(anon._joined(categories, ', '), '') AS identifier_category,
        determines, determined_by,
        CASE WHEN first_role = 'free' AND len(alike) > 0 THEN 'quasi-identifier' ELSE first_role END AS role,
        anon._role_reason(column_name, role, person, categories, topic, unique_fraction, distinct_values, known_rows,

@@ -18,20 +18,22 @@ WITH _classes AS MATERIALIZED (
 ), _fewest AS (
     SELECT min(distinct_l) AS l FROM _classes
 ), _recursive AS (
-    SELECT levels.l, coalesce(counts[1], 1) / coalesce(list_sum(counts[levels.l:]), 0) AS c, class, class_size
+    SELECT levels.l, coalesce(counts[1], 1) / coalesce(list_sum(counts[levels.l:len(counts)]), 0) AS c, class,
+           class_size
     FROM _classes, (SELECT unnest(range(2, 1 + greatest(2, least(l, 10)))) AS l FROM _fewest) AS levels
 )
 SELECT 'distinct' AS measure, anon._checked_rows('anon.l_diversity', count(*), min(distinct_l))::DOUBLE AS l,
        NULL::DOUBLE AS c,
-       arg_min(class, (distinct_l, -class_size, class)) AS worst_class,
-       arg_min(class_size, (distinct_l, -class_size, class)) AS worst_class_size
+       arg_min(class, row(distinct_l, -class_size, class)) AS worst_class,
+       arg_min(class_size, row(distinct_l, -class_size, class)) AS worst_class_size
 FROM _classes
 UNION ALL
-SELECT 'entropy', min(entropy_l), NULL, arg_min(class, (round(entropy_l, 12), -class_size, class)),
-       arg_min(class_size, (round(entropy_l, 12), -class_size, class))
+SELECT 'entropy', min(entropy_l), NULL, arg_min(class, row(round(entropy_l, 12), -class_size, class)),
+       arg_min(class_size, row(round(entropy_l, 12), -class_size, class))
 FROM _classes
 UNION ALL
-FROM (SELECT 'recursive', l, max(c), arg_max(class, (c, class_size, class)), arg_max(class_size, (c, class_size, class))
+FROM (SELECT 'recursive', l, max(c), arg_max(class, row(c, class_size, class)),
+             arg_max(class_size, row(c, class_size, class))
       FROM _recursive GROUP BY l ORDER BY l ASC NULLS LAST);
 COMMENT ON MACRO TABLE anon.l_diversity IS
     'Distinct, entropy and recursive l-diversity of a sensitive column, each with the class that is worst.';

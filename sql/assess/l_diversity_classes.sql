@@ -10,7 +10,7 @@ CREATE OR REPLACE MACRO anon.l_diversity_classes(
     tbl, cols, sensitive, l := NULL, nulls := 'value', person := NULL
 ) AS TABLE
 SELECT unnest(class), class_size, distinct_l, entropy_l,
-       coalesce(counts[1], 1) / coalesce(list_sum(counts[2:]), 0) AS recursive_c,
+       coalesce(counts[1], 1) / coalesce(list_sum(counts[2:len(counts)]), 0) AS recursive_c,
        coalesce(counts[1] / total, 1) AS most_frequent_fraction
 FROM anon._diversity('anon.l_diversity_classes',
                      anon._checked_whole('anon.l_diversity_classes', 'l', coalesce(l, 1), 1,

@@ -29,4 +29,4 @@ WITH _duckanon_named AS (
     FROM _duckanon_known JOIN _duckanon_identifiers ON name = column_name
     WHERE NOT anon._is_among(name, keep) AND anon._is_kept(name, cols, keep, person)
 )
-SELECT coalesce(caller || ': ', '') || arg_min(sentence, (rank, place)) AS sentence FROM _duckanon_problems;
+SELECT coalesce(caller || ': ', '') || arg_min(sentence, row(rank, place)) AS sentence FROM _duckanon_problems;

@@ -11,6 +11,9 @@ CREATE OR REPLACE MACRO anon._tickets(tbl, chosen, seed, is_wanted) AS (
         FROM anon._call()
     )
     SELECT list(ticket) FILTER (ticket IS NOT NULL)
-    FROM (SELECT CASE WHEN seed IS NULL THEN _anon_park(record, call)
+    FROM (SELECT CASE WHEN contains(typeof(record), 'UNION(')  -- Arrow ends the program where one is in a NULL struct
+                           THEN error('anon: a column of type UNION cannot be worked on; leave it out, or cast it to '
+                                      || 'VARCHAR first.')
+                      WHEN seed IS NULL THEN _anon_park(record, call)
                       ELSE _anon_park(record, call, hash(record)) END AS ticket
           FROM (SELECT struct_pack(*COLUMNS(chosen)) AS record FROM query_table(tbl) WHERE is_wanted), _duckanon_call));

@@ -7,7 +7,7 @@ CREATE OR REPLACE MACRO anon._calendar_cell(cell) AS
          WHEN regexp_full_match(cell, '\d{4,6}-\d\d-\d\d[ T].+')
               THEN anon._time_span(make_timestamp(CAST(anon._number_of(cell, 'date') AS BIGINT)), 0, 0)
          WHEN regexp_full_match(cell, '\d{4,6}-W\d\d')
-              THEN anon._time_span(TRY_STRPTIME(cell || '-1', '%G-W%V-%u'), 0, 7)
+              THEN anon._time_span(try_strptime(cell || '-1', '%G-W%V-%u'), 0, 7)
          ELSE list_transform(
              [regexp_extract(cell, '^(\d{4,6})(?:(s)|-Q([1-4])|-H([12])|-(\d\d)|-(\d{4,6}))?$',
                              ['year', 'decade', 'quarter', 'half', 'month', 'last_year'])],

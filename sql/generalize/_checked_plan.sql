@@ -6,6 +6,9 @@ CREATE OR REPLACE MACRO anon._checked_plan(caller, cols, k, beta, population, ma
                                    false)
                   THEN error(anon._must_be(caller, 'population', 'NULL, at least k, or the name of a table',
                                            population))
+             WHEN trim(anon._population_table(population)) = ''
+                  THEN error(anon._must_be(caller, 'population', 'NULL, at least k, or the name of a table',
+                                           'an empty text'))
              ELSE anon._checked_whole(caller, 'k', k, 2,
                       anon._checked_fraction(caller, 'max_suppressed_fraction', max_suppressed_fraction,
                           anon._checked_person(caller, person, cols,

@@ -11,7 +11,7 @@ FROM query(
                                                               || 'MAP {''zip'': ''zip_hierarchy''}', hierarchies))
          WHEN coalesce(cardinality(TRY_CAST(hierarchies AS MAP(VARCHAR, VARCHAR))), 0) = 0
               THEN 'SELECT NULL::VARCHAR AS column_name, NULL::VARCHAR[] AS labels LIMIT 0'
-         ELSE array_to_string(
+         ELSE anon._joined(
              list_transform(map_entries(TRY_CAST(hierarchies AS MAP(VARCHAR, VARCHAR))), lambda entry:
                  'FROM anon._hierarchy(' || anon._quoted(lower(entry['key'])) || ', '
                                          || anon._quoted(entry['value']) || ')'),

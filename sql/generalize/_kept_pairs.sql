@@ -28,7 +28,7 @@ WITH _duckanon_coarse_names AS (
 ), _duckanon_sample AS MATERIALIZED (
     SELECT *, hash(labels) AS class,
            row_number() OVER (PARTITION BY hash(labels) ORDER BY number ASC NULLS LAST) AS place
-    FROM anon._coded_cells(caller, '_duckanon_rows', cols, plan, keep, person)
+    FROM anon._coded_cells(caller, '"_duckanon_rows"', cols, plan, keep, person)
 ), _duckanon_coarse AS MATERIALIZED (                  -- one row a coarse cell, with its rank in the column
     SELECT number, class, place, column_place, label, original,
            CASE WHEN position IS NOT NULL

@@ -52,8 +52,9 @@ WITH _duckanon_buckets AS MATERIALIZED (
     SELECT column_name, coalesce(covers IN ('number', 'time'), false) AS is_number,
            coalesce(covers IN ('value', 'prefix'), false) AS is_text, coalesce(covers = 'prefix', false) AS is_prefix,
            first, last, origin, scale, cells, CAST(grid_first AS INTEGER) AS grid_first, most AS crowd,
-           list_transform(range(CAST(ceil(log2(1 + coalesce(most, last - first + 1))) AS INTEGER)),
-                          lambda doublings: CAST(1::BIGINT << doublings AS INTEGER)).list_reverse() AS steps,
+           list_sort(list_transform(range(CAST(ceil(log2(1 + coalesce(most, last - first + 1))) AS INTEGER)),
+                                    lambda doublings: CAST(1::BIGINT << doublings AS INTEGER)),
+                     'DESC', 'NULLS LAST') AS steps,
            null_label, rest_label, column_type, covers, least_number, end_number,
            CASE WHEN covers IN ('number', 'time') THEN fitted_outer_fraction END AS fitted_outer_fraction
     FROM (SELECT column_name, max(label) FILTER (covers = 'null') AS null_label,

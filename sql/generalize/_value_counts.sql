@@ -3,7 +3,7 @@
 -- cells.
 --     place  of the column in cols
 CREATE OR REPLACE MACRO anon._value_counts(tbl, cols) AS TABLE
-FROM query(array_to_string(
+FROM query(anon._joined(
     list_transform(cols, lambda name, place:
         'FROM anon._column_counts(' || anon._quoted(tbl) || ', ' || place || ', ' || anon._quoted(name) || ')'),
     ' UNION ALL '));

@@ -9,7 +9,8 @@
 CREATE OR REPLACE MACRO anon.apply_plan(tbl, plan, keep := NULL) AS TABLE
 FROM anon._applied('anon.apply_plan',
                    CASE WHEN list_contains(TRY_CAST(keep AS VARCHAR[]), '*')
-                        THEN error('anon.apply_plan: keep must name the columns one by one; got *.') ELSE tbl END,
-                   [], plan, keep);
+                        THEN error('anon.apply_plan: keep must name the columns one by one; got *.')
+                        ELSE anon._checked_table('anon.apply_plan', 'tbl', tbl, CAST(tbl AS VARCHAR)) END,
+                   [], anon._checked_table('anon.apply_plan', 'plan', plan, CAST(plan AS VARCHAR)), keep);
 COMMENT ON MACRO TABLE anon.apply_plan IS
     'The planned columns of a table, made coarser as a stored plan says, and the columns to keep.';

@@ -44,7 +44,7 @@ WITH _duckanon_original AS MATERIALIZED (
     SELECT count(*) AS classes, min(_duckanon_size) AS smallest_class,
            coalesce(sum(_duckanon_size), 0)::BIGINT AS released_rows,
            coalesce(sum(_duckanon_size::HUGEINT * _duckanon_size), 0) AS squares
-    FROM anon._classes('anon.generalization_loss', '_duckanon_released', cols, 'value')
+    FROM anon._classes('anon.generalization_loss', '"_duckanon_released"', cols, 'value')
 ), _duckanon_sizes AS MATERIALIZED (
     SELECT *, anon._checked_rows('anon.generalization_loss', original_rows,
                   CASE WHEN released_rows > original_rows

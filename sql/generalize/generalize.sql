@@ -56,7 +56,7 @@ WITH _duckanon_plan AS MATERIALIZED (
     SELECT 'anon.generalize: the column "' || arg_min(kept_column, place) || '" in keep narrows down "'
            || arg_min(column_name, place) || '"; leave it out, make it coarser too, or name it in narrowing.'
                AS sentence
-    FROM (SELECT *, (kept_place, column_place) AS place
+    FROM (SELECT *, row(kept_place, column_place) AS place
           FROM anon._kept_pairs('anon.generalize', tbl, cols, '_duckanon_plan', keep, person)
           WHERE narrows AND NOT anon._is_among(kept_column, anon._with_column(coalesce(narrowing, []), person)))
 ), _duckanon_nothing_kept AS (
@@ -71,6 +71,6 @@ WITH _duckanon_plan AS MATERIALIZED (
 SELECT unnest(_duckanon_class), * EXCLUDE (_duckanon_class, _duckanon_person)
 FROM _duckanon_coarse
 WHERE _duckanon_class IN (SELECT _duckanon_class FROM _duckanon_sizes, _duckanon_promise WHERE people >= least_people)
-ORDER BY random() ASC NULLS LAST;
+ORDER BY anon._random() ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.generalize IS
     'Columns made coarser until every class has k people, in the table or in a population, and the columns to keep.';

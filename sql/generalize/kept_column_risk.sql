@@ -23,13 +23,13 @@ WITH _duckanon_source AS (
     WHERE anon._unless((SELECT sentence FROM anon._refused_keep('anon.kept_column_risk', tbl, cols, keep, person)))
 ), _duckanon_cells AS (
     SELECT hash(labels) AS class, unnest(range(1, 1 + len(kept))) AS kept_place, unnest(kept) AS kept, somebody
-    FROM anon._coded_cells('anon.kept_column_risk', '_duckanon_source', cols, plan, keep, person)
+    FROM anon._coded_cells('anon.kept_column_risk', '"_duckanon_source"', cols, plan, keep, person)
 ), _duckanon_sizes AS (
     SELECT kept_place, CASE WHEN person IS NULL THEN count(*) ELSE count(DISTINCT somebody) END AS size
     FROM _duckanon_cells GROUP BY kept_place, class, kept
 )
 SELECT column_name, kept_column, values_within, values_shuffled, rank_distance_ratio, narrows, k
-FROM anon._kept_pairs('anon.kept_column_risk', '_duckanon_source', cols, plan, keep, person)
+FROM anon._kept_pairs('anon.kept_column_risk', '"_duckanon_source"', cols, plan, keep, person)
      JOIN (SELECT kept_place, min(size) AS k FROM _duckanon_sizes GROUP BY kept_place) USING (kept_place)
 ORDER BY column_place ASC NULLS LAST, kept_place ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.kept_column_risk IS

@@ -11,7 +11,9 @@ CREATE OR REPLACE MACRO anon.plan_coverage(tbl, plan) AS TABLE
 WITH _duckanon_counts AS (
     SELECT anon._plan_counts(COLUMNS(* EXCLUDE (_duckanon_lists)),
                              any_value(alias(COLUMNS(* EXCLUDE (_duckanon_lists)))))
-    FROM anon._plan_cells('anon.plan_coverage', tbl, plan)
+    FROM anon._plan_cells('anon.plan_coverage',
+                          anon._checked_table('anon.plan_coverage', 'tbl', tbl, CAST(tbl AS VARCHAR)),
+                          anon._checked_table('anon.plan_coverage', 'plan', plan, CAST(plan AS VARCHAR)))
 )
 SELECT * EXCLUDE (is_planned)
 FROM (SELECT unnest([UNPACK(COLUMNS(*))], max_depth := 2) FROM _duckanon_counts)

@@ -28,7 +28,7 @@ WITH _duckanon_source AS (
     SELECT count(_duckanon_value) AS table_rows, any_value(typeof(_duckanon_value)) AS column_type,
            bool_or(anon._is_inexact(_duckanon_value)) AS is_inexact,
            bool_and(isfinite(anon._plan_number(_duckanon_value))) AS is_finite,
-           list_sort(arg_min(anon._plan_number(_duckanon_value), random(),
+           list_sort(arg_min(anon._plan_number(_duckanon_value), anon._random(),
                              anon._sample_size(epsilon, delta, sample_rows))
                      FILTER (_duckanon_value IS NOT NULL), 'ASC', 'NULLS LAST') AS sample
     FROM _duckanon_source

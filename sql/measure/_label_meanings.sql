@@ -7,7 +7,7 @@ CREATE OR REPLACE MACRO anon._label_meanings(caller, original, released, cols, h
     WITH _duckanon_unseen AS MATERIALIZED (
         FROM query(
             CASE WHEN anon._checked(caller, original, cols) IS NOT NULL
-                 THEN array_to_string(list_transform(TRY_CAST(cols AS VARCHAR[]), lambda name, place:
+                 THEN anon._joined(list_transform(TRY_CAST(cols AS VARCHAR[]), lambda name, place:
                           'FROM anon._unseen_labels(' || anon._quoted(CAST(original AS VARCHAR)) || ', '
                               || anon._quoted(CAST(released AS VARCHAR)) || ', ' || place || ', '
                               || anon._quoted(name) || ')'),

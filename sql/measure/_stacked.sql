@@ -6,11 +6,9 @@
 CREATE OR REPLACE MACRO anon._stacked(caller, releases, cols) AS TABLE
 FROM query(
     CASE WHEN anon._checked_releases(caller, releases) AND anon._checked(caller, 'releases', cols) IS NOT NULL
-         THEN array_to_string(
+         THEN anon._joined(
              list_transform(map_entries(TRY_CAST(releases AS MAP(VARCHAR, VARCHAR))), lambda entry, place:
-                 'SELECT ' || anon._quoted(entry['key']) || ' AS _duckanon_release, struct_pack(*COLUMNS(['
-                           || array_to_string(list_transform(TRY_CAST(cols AS VARCHAR[]),
-                                                             lambda column_name: anon._quoted(column_name)), ', ')
-                           || '])) AS _duckanon_row_' || place || ' FROM query_table(' || anon._quoted(entry['value'])
-                           || ')'),
+                 'SELECT ' || anon._quoted(entry['key']) || ' AS _duckanon_release, system.main.struct_pack(*COLUMNS('
+                           || anon._quoted_list(TRY_CAST(cols AS VARCHAR[])) || ')) AS _duckanon_row_' || place
+                           || ' FROM system.main.query_table(' || anon._quoted(entry['value']) || ')'),
              ' UNION ALL BY NAME ') END);

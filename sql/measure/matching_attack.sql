@@ -22,9 +22,9 @@ WITH _duckanon_original AS (                            -- a name that begins wi
     FROM query_table(anon._checked('anon.matching_attack', released, cols))
 )
 SELECT unnest(_anon_matching_attack(
-           anon._pack('anon.matching_attack', '_duckanon_original',
+           anon._pack('anon.matching_attack', '"_duckanon_original"',
                       anon._with_columns(cols, [coalesce(key, ' position')]), NULL),
-           anon._pack('anon.matching_attack', '_duckanon_released',
+           anon._pack('anon.matching_attack', '"_duckanon_released"',
                       anon._with_columns(cols, [coalesce(key, ' position')]), NULL),
            {'key': coalesce(key, ' position'), 'k': k, 'log': log}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.matching_attack IS

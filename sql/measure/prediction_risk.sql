@@ -21,7 +21,8 @@ CREATE OR REPLACE MACRO anon.prediction_risk(
     original, released, cols, k := 5, sample := NULL, hierarchies := NULL, log := NULL, seed := NULL
 ) AS TABLE
 SELECT record, distance, ambiguity, uncertainty,
-       map(list_transform(prefixed_names, lambda prefixed: prefixed[len(' uncertainty of ') + 1:]), by_column)
+       map(list_transform(prefixed_names,
+                          lambda prefixed: prefixed[len(' uncertainty of ') + 1:len(prefixed)]), by_column)
            AS column_uncertainty
 FROM (SELECT struct_pack(*COLUMNS(cols)) AS record, " distance" AS distance, " ambiguity" AS ambiguity,
              " uncertainty" AS uncertainty,

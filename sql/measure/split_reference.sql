@@ -7,12 +7,14 @@
 CREATE OR REPLACE MACRO anon.split_reference(tbl, fraction := 0.5, seed := NULL) AS TABLE
 SELECT unnest(kept), row_number() OVER (ORDER BY draw ASC NULLS LAST)
                          <= round(CAST(fraction AS DOUBLE) * count(*) OVER ()) AS is_reference
-FROM (SELECT kept, CASE WHEN seed IS NULL THEN CAST(random() * 4611686018427387904 AS UBIGINT)
+FROM (SELECT kept, CASE WHEN seed IS NULL THEN CAST(anon._random() * 4611686018427387904 AS UBIGINT)
                         ELSE hash(hash(record, seed)) END AS draw
       FROM (SELECT struct_pack(*COLUMNS(lambda column_name: lower(column_name) <> 'is_reference')) AS kept,
                    struct_pack(*COLUMNS(*)) AS record
             FROM query_table(anon._checked_fraction('anon.split_reference', 'fraction', fraction,
-                     CASE WHEN seed IS NULL THEN tbl
-                          ELSE anon._checked_whole('anon.split_reference', 'seed', seed, 0, tbl) END))));
+                     anon._checked_table('anon.split_reference', 'tbl', tbl,
+                         CASE WHEN seed IS NULL THEN CAST(tbl AS VARCHAR)
+                              ELSE anon._checked_whole('anon.split_reference', 'seed', seed, 0,
+                                                       CAST(tbl AS VARCHAR)) END)))));
 COMMENT ON MACRO TABLE anon.split_reference IS
     'Marks a random part of a table as the reference sample that releases of the rest are compared with.';

@@ -28,7 +28,7 @@ WITH _duckanon_of_rows AS (
 ), _duckanon_subjects AS MATERIALIZED (
     FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_of_rows' ELSE '_duckanon_of_people' END)
 ), _duckanon_held AS MATERIALIZED (
-    FROM anon._with_candidates('anon.suppressed', '_duckanon_subjects', released, cols, hierarchies)
+    FROM anon._with_candidates('anon.suppressed', '"_duckanon_subjects"', released, cols, hierarchies)
 ), _duckanon_members AS (                              -- equal rows have equal candidates: a class is held or it is not
     SELECT COLUMNS(cols), _duckanon_person, count(*) AS _duckanon_rows,
            any_value(_duckanon_candidates) AS _duckanon_value

@@ -15,7 +15,7 @@ CREATE OR REPLACE MACRO anon.verdict(
 WITH _duckanon_verdict_classes AS (                    -- one column, so that no name of the release is in the way
     SELECT class, whose[1] AS whose
     FROM (SELECT struct_pack(*COLUMNS(cols)) AS class,
-                 [UNPACK(COLUMNS(CASE WHEN person IS NULL THEN cols[:1] ELSE [person] END))] AS whose
+                 [UNPACK(COLUMNS(CASE WHEN person IS NULL THEN cols[1:1] ELSE [person] END))] AS whose
           FROM query_table(released))
 )
 SELECT measure AS promise, coalesce(shift_bound, value) AS measured, "limit", pass
@@ -23,7 +23,7 @@ FROM anon.privacy_test(original, released, cols, reference := reference, holdout
                        log := log, seed := seed)
 UNION ALL
 SELECT 'k', classes.k, k, classes.k >= k
-FROM anon.k_anonymity('_duckanon_verdict_classes', ['class'],
+FROM anon.k_anonymity('"_duckanon_verdict_classes"', ['class'],
                       person := CASE WHEN person IS NOT NULL THEN 'whose' END) AS classes WHERE k IS NOT NULL
 UNION ALL
 SELECT 'correlation', any_value(median_difference), max_correlation_difference,

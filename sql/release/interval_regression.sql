@@ -12,8 +12,8 @@ WITH _duckanon_boxes AS (
                        anon._with_column(list_concat([target], predictors), weights), 'value')
 )
 SELECT unnest(_anon_interval_regression(
-           anon._pack('anon.interval_regression', '_duckanon_boxes',
-                      list_append(anon._with_column(list_concat([target], predictors), weights), '_duckanon_size'),
+           anon._pack('anon.interval_regression', '"_duckanon_boxes"',
+                      list_concat(anon._with_column(list_concat([target], predictors), weights), ['_duckanon_size']),
                       NULL), {'target': target, 'predictors': predictors, 'weights': weights}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.interval_regression IS
     'Coefficients of a linear regression over columns of intervals, each with a guaranteed range.';

@@ -17,8 +17,8 @@ WITH _duckanon_boxes AS (
     FROM anon._classes('anon.interval_statistics', boxed, anon._with_column(cols, weights), 'value')
 )
 SELECT unnest(_anon_interval_statistics(
-           anon._pack('anon.interval_statistics', '_duckanon_boxes',
-                      list_append(anon._with_column(cols, weights), '_duckanon_size'), NULL),
+           anon._pack('anon.interval_statistics', '"_duckanon_boxes"',
+                      list_concat(anon._with_column(cols, weights), ['_duckanon_size']), NULL),
            {'weights': weights, 'unbiased': unbiased}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.interval_statistics IS
     'Statistics of columns of intervals, each with a guaranteed range.';

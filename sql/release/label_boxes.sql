@@ -9,7 +9,7 @@ CREATE OR REPLACE MACRO anon.label_boxes(tbl, box_table, cols) AS TABLE
 WITH _duckanon_boxes AS MATERIALIZED (
     SELECT box AS _duckanon_box, _duckanon_ends[1].lo AS lo, _duckanon_ends[1].hi AS hi,
            coalesce(_duckanon_ends[2].lo, 0) AS next_lo, coalesce(_duckanon_ends[2].hi, 0) AS next_hi,
-           _duckanon_ends[3:] AS others
+           _duckanon_ends[3:len(_duckanon_ends)] AS others
     FROM (SELECT box, list_sort([UNPACK(anon._ends(COLUMNS(cols), alias(COLUMNS(cols))))],
                                 'ASC', 'NULLS LAST') AS _duckanon_ends
           FROM query_table(anon._checked('anon.label_boxes', box_table, cols)))
@@ -19,7 +19,7 @@ WITH _duckanon_boxes AS MATERIALIZED (
                      'ASC', 'NULLS LAST') AS _duckanon_numbers
     FROM query_table(anon._checked('anon.label_boxes', tbl, cols))
 ), _duckanon_points AS (
-    SELECT _duckanon_row, _duckanon_numbers[1].number AS number, _duckanon_numbers[3:] AS others,
+    SELECT _duckanon_row, _duckanon_numbers[1].number AS number, _duckanon_numbers[3:len(_duckanon_numbers)] AS others,
            CASE WHEN len(_duckanon_numbers) > 1 THEN _duckanon_numbers[2].number ELSE 0 END AS next_number
     FROM _duckanon_rows
 ), _duckanon_box_of_row AS (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -252,3 +253,78 @@ print(duckanon.connect().execute("FROM anon.functions()").fetchall()[0][0])
     folder, first = done.stdout.split()
     assert folder == str(tmp_path / "site" / "duckanon" / "sql")
     assert first == "anon.functions"
+
+
+@pytest.mark.parametrize("schema", ["anon", "Anon"])
+def test_a_schema_called_anon_is_refused(schema: str) -> None:
+    """DuckDB would call anon.swap ambiguous, before and after."""
+    con = duckdb.connect()
+    con.execute(f'CREATE SCHEMA "{schema}"; CREATE TABLE "{schema}".mine AS SELECT 1 AS i').fetchall()
+    with pytest.raises(ValueError, match=r"^duckanon.register: the database memory has a schema called \w+, so that"):
+        duckanon.register(con)
+    con.execute(f'DROP SCHEMA "{schema}" CASCADE').fetchall()
+    assert duckanon.register(con).execute(LISTED).fetchall() == [(True,)]
+    con.execute(f'CREATE SCHEMA "{schema}"').fetchall()
+    with pytest.raises(ValueError, match="has a schema called"):
+        duckanon.register(con)
+    con.close()
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    ["TABLE anon._signatures_of_mine AS SELECT 1 AS i", "VIEW anon.mine AS SELECT 1 AS i", "MACRO anon.mine() AS 1"],
+)
+def test_a_database_in_memory_called_anon_keeps_what_is_in_it(theirs: str) -> None:
+    con = duckdb.connect()
+    con.execute(f"ATTACH ':memory:' AS anon; CREATE {theirs}").fetchall()
+    with pytest.raises(ValueError, match=r"^duckanon.register: the name anon is taken by a database in memory"):
+        duckanon.register(con)
+    found = con.execute("SELECT count(*) FROM duckdb_functions() WHERE function_name = 'k_anonymity'").fetchall()
+    assert found == [(0,)]
+    con.close()
+
+
+def test_a_database_that_the_script_was_run_in_can_be_registered() -> None:
+    """The script of `duckanon sql` has no functions that need Python; registering brings them."""
+    con = duckdb.connect()
+    con.execute(macros.script()).fetchall()
+    con.execute("CREATE TABLE t AS SELECT 1 AS i").fetchall()
+    assert duckanon.register(con).execute("FROM anon.swap('t', ['i'])").fetchall() == [(1,)]
+    con.close()
+
+
+FORKED = """
+import os, threading
+import duckdb, duckanon
+from duckanon.bridge import catalog, registry
+from duckanon.common import threads
+
+con = duckanon.connect()
+con.execute("CREATE TABLE t AS SELECT i FROM range(5000) AS t(i)").fetchall()
+con.execute("FROM anon.swap('t', ['i'])").fetchall()
+held = threading.Event()
+done = threading.Event()
+
+def hold():  # as threads do that register, park rows and compute at the moment of the fork
+    with catalog._REGISTERING, registry.PARCELS._lock, threads._ONE._lock:
+        held.set()
+        done.wait()
+
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+child = os.fork()
+if child == 0:
+    other = duckanon.connect()
+    other.execute("CREATE TABLE t AS SELECT i FROM range(5000) AS t(i)").fetchall()
+    rows = other.execute("SELECT count(*), sum(i) FROM anon.swap('t', ['i'])").fetchall()
+    os._exit(0 if rows == [(5000, 12497500)] else 1)
+done.set()
+_, status = os.waitpid(child, 0)
+raise SystemExit(os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_can_open_a_database_of_its_own() -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], timeout=60, capture_output=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr.decode()[-2000:]

@@ -51,10 +51,13 @@ class Tree:
         The node above each node.
     losses
         What each node loses as a group. None: the share of the other leaves that are below it too.
+    levels
+        How far up each node is, the leaves at 0, where a node may be more than one level below the node above it.
     """
 
     parents: Ints
     losses: Floats | None = None
+    levels: Ints | None = None
 
     @cached_property
     def walk(self) -> Walk:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon.common.arrays import Ints
+from duckanon.common.runs import run_starts
 
 
 class Walk(NamedTuple):
@@ -35,34 +36,40 @@ class Walk(NamedTuple):
 
 
 def walk(parents: Ints) -> Walk:
-    """Walk through the tree in which each node has this parent, the root -1."""
-    children: list[list[int]] = [[] for _ in parents]
-    for node, parent in enumerate(parents.tolist()):
-        if parent >= 0:
-            children[parent].append(node)
-    nodes: list[int] = []
-    parent_steps: list[int] = []
-    depths: list[int] = []
-    first: list[int] = []
-    end: list[int] = []
-    leaves: list[int] = []
-    # Nodes to visit, each with the step above it; -1 in place of a node ends that step: all leaves below it are known.
-    pending: list[tuple[int, int]] = [(int(np.flatnonzero(parents < 0)[0]), -1)]
-    while pending:
-        node, above = pending.pop()
-        if node < 0:
-            end[above] = len(leaves)
-            continue
-        while len(children[node]) == 1:
-            node = children[node][0]
-        step = len(nodes)
-        nodes.append(node)
-        parent_steps.append(above)
-        depths.append(depths[above] + 1 if above >= 0 else 0)
-        first.append(len(leaves))
-        end.append(0)
-        pending.append((-1, step))
-        pending.extend((child, step) for child in reversed(children[node]))
-        if not children[node]:
-            leaves.append(node)
-    return Walk(*(np.array(part, dtype=np.int64) for part in (nodes, parent_steps, depths, first, end, leaves)))
+    """Walk through the tree in which each node has this parent, the root -1: level by level, as there may be many."""
+    children = np.bincount(parents[parents >= 0], minlength=len(parents))
+    chain_top = np.arange(len(parents))  # of the chain of only children that each node is in
+    while (is_only := (parents[chain_top] >= 0) & (children[parents[chain_top]] == 1)).any():
+        chain_top = np.where(is_only, parents[chain_top], chain_top)
+    kept = np.flatnonzero(children != 1)
+    by_parent = kept[np.lexsort((chain_top[kept], parents[chain_top[kept]]))]
+    above = parents[chain_top]
+    starts = np.searchsorted(above[by_parent], np.arange(len(parents)))
+    levels = [by_parent[:1]]
+    while (counts := children[levels[-1]]).any():
+        levels.append(
+            by_parent[np.repeat(starts[levels[-1]] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())]
+        )
+    nodes_below, leaves_below = np.ones_like(parents), (children == 0).astype(np.int64)
+    for level in reversed(levels[1:]):
+        siblings = run_starts(above[level])
+        for below in (nodes_below, leaves_below):
+            below[above[level][siblings]] += np.add.reduceat(below[level], siblings)
+    step, first = np.zeros_like(parents), np.zeros_like(parents)
+    depth = np.zeros_like(parents)
+    for number, level in enumerate(levels[1:], start=1):
+        siblings = run_starts(above[level])
+        family = np.diff(np.append(siblings, len(level)))
+        for place, below, itself in ((step, nodes_below, 1), (first, leaves_below, 0)):
+            before = np.cumsum(below[level]) - below[level]
+            place[level] = place[above[level]] + itself + before - np.repeat(before[siblings], family)
+        depth[level] = number
+    nodes = kept[np.argsort(step[kept])]
+    return Walk(
+        nodes=nodes,
+        parents=np.where(above[nodes] >= 0, step[above[nodes]], -1),
+        depths=depth[nodes],
+        first=first[nodes],
+        end=first[nodes] + leaves_below[nodes],
+        leaves=nodes[children[nodes] == 0],
+    )

@@ -1,0 +1,163 @@
+"""Values of any type, and very long ones: each function works on them, or refuses them in one sentence."""
+
+from __future__ import annotations
+
+import re
+
+import duckdb
+import pytest
+
+from duckanon.bridge import column_builders
+
+TYPES = {
+    "JSON": """CAST('{"a": ' || i % 4 || '}' AS JSON)""",
+    "VARIANT": "CAST(i % 4 AS VARIANT)",
+    "UNION": "CAST(union_value(n := i % 4) AS UNION(n BIGINT, s VARCHAR))",
+    "TIMETZ": "CAST(TIME '10:00:00' + to_hours(i % 4) AS TIMETZ)",
+    "TIME": "CASE WHEN i % 4 = 0 THEN TIME '24:00:00' ELSE TIME '10:00:00' + to_hours(i % 4) END",
+    "BIT": "CAST(CAST(i % 4 AS INTEGER) AS BIT)",
+    "TIMESTAMPTZ": "TIMESTAMPTZ '2020-01-01 00:00:00+00' + to_days(CAST(i % 4 AS INTEGER))",
+    "TIMESTAMP_NS": "CAST(TIMESTAMP '2020-01-01' + to_days(CAST(i % 4 AS INTEGER)) AS TIMESTAMP_NS)",
+    "INTERVAL": "to_days(CAST(i % 4 AS INTEGER))",
+    "UUID": "CAST(md5(CAST(i % 4 AS VARCHAR)) AS UUID)",
+    "BLOB": "CAST(CAST(i % 4 AS VARCHAR) AS BLOB)",
+    "HUGEINT": "CAST(i % 4 AS HUGEINT)",
+    "LIST": "[i % 4]",
+    "STRUCT": "CASE WHEN i % 4 > 0 THEN {'a': i % 4} END",
+    "STRUCT of UNION": """
+        CASE WHEN i % 4 > 0 THEN {'a': CAST(union_value(n := i % 4) AS UNION(n BIGINT, s VARCHAR))} END""",
+    "MAP": "MAP {'a': i % 4}",
+    "endless": "CASE WHEN i % 4 = 0 THEN CAST('infinity' AS TIMESTAMP) ELSE TIMESTAMP '2020-01-01' END",
+}
+
+RELEASES = [
+    "anon.swap('people', ['x', 'n'])",
+    "anon.data_shuffle('people', ['x', 'n'])",
+    "anon.rhs('people', ['x', 'n'], 3)",
+    "anon.copula_synthesize('people', ['x', 'n'], k := 2)",
+    "anon.boxes('people', ['x', 'n'], 3)",
+    "anon.boxes('people', ['n'], 3, keep := ['x'], narrowing := ['x'])",
+    "anon.boxes('people', ['n'], 3, person := 'x')",
+    "anon.generalize('people', ['x', 'n'], 3)",
+    "anon.generalize('people', ['n'], 3, keep := ['x'], narrowing := ['x'])",
+    "anon.generalize('people', ['n'], 3, person := 'x')",
+    "anon.quantile_partition('people', 'x', k := 3)",
+    "anon.sampled_partition('people', 'x', 2)",
+]
+OTHERS = [
+    "anon.svd_swap('people', ['x', 'n'])",
+    "anon.pica('people', ['x', 'n'], cluster_size := 8)",
+    "anon.spectral_rhs('people', ['x', 'n'], 3)",
+    "anon.additive_noise('people', ['x', 'n'])",
+    "anon.optimal_partition('people', 'x', 3)",
+    "anon.kept_column_risk('people', ['n'], ['x'])",
+    "anon.k_anonymity('people', ['x', 'n'])",
+    "anon.l_diversity('people', ['n'], 'x')",
+    "anon.t_closeness('people', ['n'], 'x')",
+    "anon.risky_rows('people', ['x'], 3)",
+    "anon.quasi_identifiers('people')",
+    "anon.quasi_identifiers('people', approximate := true)",
+    "anon.assess('people')",
+    "anon.split_reference('people')",
+    "anon.utility('people', 'people', ['x', 'n'])",
+    "anon.query_utility('people', 'people', ['x', 'n'])",
+    "anon.linkage_risk('people', 'people', ['n'], ['x'])",
+    "anon.singling_out_risk('people', 'people', ['x', 'n'])",
+    "anon.matching_attack('people', 'people', ['x', 'n'])",
+    "anon.containment_risk('people', 'people', ['x', 'n'])",
+    "anon.suppressed('people', 'people', ['x', 'n'])",
+    "anon.generalization_loss('people', 'people', ['x', 'n'])",
+    "anon.compare_releases('people', {'same': 'people'}, ['x', 'n'])",
+]
+
+SENTENCE = re.compile(r"\banon(\.\w+)?: [^\n]+\.")
+
+
+def refusal(con: duckdb.DuckDBPyConnection, query: str) -> str:
+    """What a query is refused with; empty where it is answered."""
+    try:
+        con.execute(query).fetchall()
+    except duckdb.Error as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("call", [*RELEASES, *(pytest.param(call, marks=pytest.mark.thorough) for call in OTHERS)])
+def test_values_of_any_type(call: str, con: duckdb.DuckDBPyConnection) -> None:
+    """Errors of Arrow and of DuckDB's binder are no answer, and UNIONs in a NULL struct ended the program."""
+    for name, values in TYPES.items():
+        con.execute(f"CREATE OR REPLACE TABLE people AS SELECT {values} AS x, i % 12 AS n FROM range(48) AS t(i)")
+        said = refusal(con, f"FROM {call}")
+        assert not said or SENTENCE.search(said), (name, said)
+        assert "Arrow" not in said, (name, said)
+
+
+def test_what_travels_comes_back(con: duckdb.DuckDBPyConnection) -> None:
+    for name in ("TIME", "TIMESTAMPTZ", "TIMESTAMP_NS", "UUID", "HUGEINT", "JSON"):
+        con.execute(f"CREATE OR REPLACE TABLE people AS SELECT {TYPES[name]} AS x FROM range(48) AS t(i)").fetchall()
+        assert con.execute("FROM people EXCEPT ALL FROM anon.swap('people', ['x'])").fetchall() == [], name
+    con.execute(
+        f"CREATE OR REPLACE TABLE people AS SELECT {TYPES['TIMESTAMPTZ']} AS x FROM range(48) AS t(i)"
+    ).fetchall()
+    boxed = con.execute("SELECT typeof(x), count(*) FROM anon.boxes('people', ['x'], 3) GROUP BY ALL").fetchall()
+    assert boxed == [("STRUCT(lo TIMESTAMP WITH TIME ZONE, hi TIMESTAMP WITH TIME ZONE)", 48)]
+
+
+LONG = [
+    "anon.swap('people', ['x'])",
+    "anon.swap('people', ['x'], seed := 1)",
+    "anon.boxes('people', ['n'], 3, keep := ['x'], narrowing := ['x'])",
+    "anon.utility('people', 'people', ['x', 'n'])",
+]
+
+
+@pytest.mark.parametrize("call", LONG)
+def test_too_much_text_is_refused(call: str, con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the limit lowered from 2 GB to 2 MB."""
+    monkeypatch.setattr(column_builders, "MOST_BYTES", 2_000_000)
+    con.execute("CREATE TABLE people AS SELECT repeat('x', 900) AS x, i AS n FROM range(2_000) AS t(i)").fetchall()
+    con.execute(f"FROM {call}").fetchall()
+    con.execute("INSERT INTO people FROM people").fetchall()
+    with pytest.raises(duckdb.Error, match='column "x" holds more than 2 GB of text; leave it out, or shorten it'):
+        con.execute(f"FROM {call}").fetchall()
+
+
+@pytest.mark.thorough
+def test_two_gigabytes_of_text_are_refused(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE VIEW people AS SELECT repeat('x', 70_000) AS x FROM range(33_000) AS t(i)").fetchall()
+    with pytest.raises(duckdb.Error, match='column "x" holds more than 2 GB of text'):
+        con.execute("FROM anon.swap('people', ['x'])").fetchall()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "anon.swap({}, ['a'])",
+        "anon.k_anonymity({}, ['a'])",
+        "anon.assess({})",
+        "anon.column_profile({})",
+        "anon.direct_identifiers({})",
+        "anon.quasi_identifiers({})",
+        "anon.split_reference({})",
+        "anon.generalize({}, ['a'], 3)",
+        "anon.boxes({}, ['a'], 3)",
+        "anon.explain_plan({})",
+        "anon.apply_plan('people', {})",
+        "anon.apply_plan({}, 'people')",
+        "anon.plan_coverage('people', {})",
+        "anon.apply_partition('people', 'a', {})",
+        "anon.box_table({})",
+        "anon.utility('people', {}, ['a'])",
+        "anon.suppressed('people', {}, ['a'])",
+        "anon.hierarchy_level('people', 'a', {}, 3)",
+        "anon.compare_releases('people', MAP {{'same': 'people', 'other': {}}}, ['a'])",
+        "anon.compare_releases({}, MAP {{'same': 'people'}}, ['a'])",
+    ],
+)
+@pytest.mark.parametrize("name", ["NULL", "''", "' '", "'_duckanon_call'"])
+def test_names_that_no_table_can_have(call: str, name: str, con: duckdb.DuckDBPyConnection) -> None:
+    """A release called NULL was left out silently; a table called like a step was taken for it."""
+    con.execute("CREATE TABLE people AS SELECT i % 4 AS a FROM range(48) AS t(i)").fetchall()
+    con.execute("CREATE TABLE _duckanon_call AS FROM people").fetchall()
+    with pytest.raises(duckdb.Error, match=r"anon\.\w+: (tbl|plan|released|hierarchy|releases) must be"):
+        con.execute("FROM " + call.format(name)).fetchall()
