@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon.bridge.parcels import Parcels, TableBuilder
+from duckanon.bridge.plain import plain
 from duckanon.bridge.slots import list_array, pack, refuse_types_that_cannot_travel
 from duckanon.common import progress
 from duckanon.common.declare import ColumnReport, Release, Report, Scalar
@@ -89,7 +90,7 @@ def column_report_function(declared: ColumnReport) -> ArrowFunction:
 
     def report(*arguments: pa.Array) -> pa.Array:
         column, options = arguments
-        return _rows_as_list(imported(declared.algorithm)(column[0].values, **_plain(options[0].as_py())))
+        return _rows_as_list(imported(declared.algorithm)(plain(column[0].values), **_plain(options[0].as_py())))
 
     return naming_errors(f"anon.{declared.name}", report)
 

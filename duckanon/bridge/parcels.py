@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon.bridge import column_builders
+from duckanon.bridge.plain import plain
 
 
 class Accumulator(Protocol):
@@ -88,6 +89,7 @@ class Parcels:
 
         def parked(*arguments: pa.Array) -> pa.Array:
             rows, calls, *others = arguments
+            rows = pa.chunked_array(map(plain, rows.chunks)) if isinstance(rows, pa.ChunkedArray) else plain(rows)
             call, thread = calls[0].as_py(), threading.get_ident()
             with self._lock:
                 if call not in self._owners:

@@ -24,8 +24,7 @@ TYPES = {
     "HUGEINT": "CAST(i % 4 AS HUGEINT)",
     "LIST": "[i % 4]",
     "STRUCT": "CASE WHEN i % 4 > 0 THEN {'a': i % 4} END",
-    "STRUCT of UNION": """
-        CASE WHEN i % 4 > 0 THEN {'a': CAST(union_value(n := i % 4) AS UNION(n BIGINT, s VARCHAR))} END""",
+    "STRUCT of UNION": "CASE WHEN i % 4 > 0 THEN {'a': union_value(n := i % 4)} END",
     "MAP": "MAP {'a': i % 4}",
     "endless": "CASE WHEN i % 4 = 0 THEN CAST('infinity' AS TIMESTAMP) ELSE TIMESTAMP '2020-01-01' END",
 }
@@ -73,23 +72,21 @@ OTHERS = [
 SENTENCE = re.compile(r"\banon(\.\w+)?: [^\n]+\.")
 
 
-def refusal(con: duckdb.DuckDBPyConnection, query: str) -> str:
-    """What a query is refused with; empty where it is answered."""
-    try:
-        con.execute(query).fetchall()
-    except duckdb.Error as error:
-        return str(error)
-    return ""
-
-
 @pytest.mark.parametrize("call", [*RELEASES, *(pytest.param(call, marks=pytest.mark.thorough) for call in OTHERS)])
 def test_values_of_any_type(call: str, con: duckdb.DuckDBPyConnection) -> None:
     """Errors of Arrow and of DuckDB's binder are no answer, and UNIONs in a NULL struct ended the program."""
     for name, values in TYPES.items():
         con.execute(f"CREATE OR REPLACE TABLE people AS SELECT {values} AS x, i % 12 AS n FROM range(48) AS t(i)")
-        said = refusal(con, f"FROM {call}")
-        assert not said or SENTENCE.search(said), (name, said)
-        assert "Arrow" not in said, (name, said)
+        message = _refusal(con, call)
+        assert message is None or (SENTENCE.search(message) and "Arrow" not in message), (name, message)
+
+
+def _refusal(con: duckdb.DuckDBPyConnection, call: str) -> str | None:
+    try:
+        con.execute(f"FROM {call}").fetchall()
+    except duckdb.Error as error:
+        return str(error)
+    return None
 
 
 def test_what_travels_comes_back(con: duckdb.DuckDBPyConnection) -> None:

@@ -29,3 +29,47 @@ def test_orders_do_not_depend_on_defaults(path: Path, own_con: duckdb.DuckDBPyCo
         own_con.execute(f"SET {name} = '{value}'").fetchall()
     records = [replace(record, rowsort=record.kind == "query") for record in parse(path)[0]]
     check(path, records, PythonEngine(own_con).run(records))
+
+
+ODD = {
+    "arrow_output_version": "'1.5'",
+    "arrow_lossless_conversion": "true",
+    "arrow_large_buffer_size": "true",
+    "produce_arrow_string_view": "true",
+    "ieee_floating_point_ops": "false",
+    "preserve_insertion_order": "false",
+    "TimeZone": "'Asia/Kathmandu'",
+    "default_collation": "'NOCASE'",
+    "integer_division": "true",
+    "old_implicit_casting": "true",
+    "lock_configuration": "true",
+    "threads": "1",
+    "preserve_identifier_case": "false",
+    "scalar_subquery_error_on_multiple_rows": "false",
+    "order_by_non_integer_literal": "true",
+}
+"""Settings that change how queries are read, computed or handed over, each with another value than its default.
+
+Of those that ``duckdb_settings()`` lists, the others are left out, untried: they say where files, extensions, secrets
+and logs are, how much memory and disk is used, when the optimizer prefers which join, or what is shown of a result."""
+
+RISKY = [("arrow_output_version", "boxes"), ("arrow_lossless_conversion", "swap"), ("arrow_large_buffer_size", "swap")]
+"""What failed once; all other pairs are for the thorough run."""
+
+
+@pytest.mark.parametrize(
+    ("setting", "path"),
+    [
+        pytest.param(setting, path, marks=() if (setting, path.stem) in RISKY else pytest.mark.thorough)
+        for setting in ODD
+        for path in sorted(ROOT.glob("tests/*/*.test"))
+    ],
+    ids=lambda part: part if isinstance(part, str) else part.stem,
+)
+def test_results_do_not_depend_on_settings(setting: str, path: Path, own_con: duckdb.DuckDBPyConnection) -> None:
+    known = own_con.execute("SELECT name FROM duckdb_settings() WHERE name = $1", [setting]).fetchall()
+    if not known:
+        pytest.skip(f"this DuckDB has no {setting}")
+    own_con.execute(f"SET GLOBAL {setting} = {ODD[setting]}").fetchall()
+    records = [replace(record, rowsort=record.kind == "query") for record in parse(path)[0]]
+    check(path, records, PythonEngine(own_con).run(records))
