@@ -24,11 +24,6 @@ WITH _duckanon_members AS MATERIALIZED (
     FROM _duckanon_cells LIMIT 1
 ), _duckanon_sizes AS MATERIALIZED (
     SELECT class, sum(size)::BIGINT AS class_total FROM _duckanon_cells GROUP BY class
-), _duckanon_repeats AS (                                      -- people count once in a class, whatever values they have
-    SELECT class, sum(times - 1) AS repeats
-    FROM (SELECT class, count(*) AS times FROM _duckanon_members WHERE member IS NOT NULL
-          GROUP BY class, member HAVING count(*) > 1)
-    GROUP BY class
 ), _duckanon_totals AS (                                       -- the whole table: every value, its place and its share
     SELECT value, row_number() OVER (ORDER BY value ASC NULLS LAST) AS place, count(*) OVER () AS places,
            sum(size) / sum(sum(size)) OVER () AS share,
@@ -72,7 +67,7 @@ WITH _duckanon_members AS MATERIALIZED (
     UNION ALL
     SELECT class, 1 FROM _duckanon_sizes WHERE class_total = 0
 )
-SELECT class, class_total - coalesce(repeats, 0)::BIGINT AS class_size, kind AS distance_kind,
+SELECT class, class_total - coalesce(repeats, 0) AS class_size, kind AS distance_kind,
        greatest(farness, 0) AS farness
-FROM _duckanon_distances JOIN _duckanon_sizes USING (class) LEFT JOIN _duckanon_repeats USING (class),
-     _duckanon_chosen;
+FROM _duckanon_distances JOIN _duckanon_sizes USING (class)
+     LEFT JOIN anon._class_repeats('_duckanon_members') USING (class), _duckanon_chosen;

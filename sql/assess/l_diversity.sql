@@ -13,7 +13,7 @@
 -- The classes that fail: anon.l_diversity_classes.
 -- test: tests/assess/l_diversity.test
 CREATE OR REPLACE MACRO anon.l_diversity(tbl, cols, sensitive, nulls := 'value', person := NULL) AS TABLE
-WITH _duckanon_members AS (
+WITH _duckanon_members AS MATERIALIZED (
     FROM anon._sensitive_members('anon.l_diversity', tbl, cols, sensitive, nulls, person)
 ), _duckanon_cells AS MATERIALIZED (
     FROM anon._sensitive_cells('_duckanon_members', person)
@@ -37,23 +37,26 @@ WITH _duckanon_members AS (
 ), _duckanon_worst AS MATERIALIZED (
     SELECT level, min(score) AS score FROM _duckanon_scores GROUP BY level
 ), _duckanon_tied AS MATERIALIZED (                             -- a class has at least as many people as its top value
-    SELECT level, class, total, CASE WHEN person IS NULL THEN total ELSE largest END AS least_people
+    SELECT level, class, total, max(CASE WHEN person IS NULL THEN total ELSE largest END) OVER (PARTITION BY level)
+               AS most
     FROM _duckanon_scores JOIN _duckanon_worst USING (level, score)
+    QUALIFY total >= most
+), _duckanon_tied_members AS (
+    FROM _duckanon_members WHERE class IN (SELECT class FROM _duckanon_tied)
 ), _duckanon_shown AS MATERIALIZED (                            -- ... and of these the one with the most is shown
-    SELECT level, class, total
-    FROM _duckanon_tied JOIN (SELECT level, max(least_people) AS most FROM _duckanon_tied GROUP BY level) USING (level)
-    WHERE total >= most
-), _duckanon_sized AS (
-    SELECT level, named, coalesce(people, total) AS class_size
-    FROM _duckanon_shown JOIN anon._class_people(tbl, cols, nulls, person, '_duckanon_shown') USING (class)
+    SELECT level, class, total - coalesce(repeats, 0) AS class_size,
+           max(class_size) OVER (PARTITION BY level) AS largest_size
+    FROM _duckanon_tied LEFT JOIN anon._class_repeats('_duckanon_tied_members') USING (class)
+    QUALIFY class_size = largest_size
 )
 SELECT CASE level WHEN 0 THEN 'distinct' WHEN 1 THEN 'entropy' ELSE 'recursive' END AS measure,
        CASE level WHEN 0 THEN any_value(l) WHEN 1 THEN any_value(entropy_l) ELSE level END::DOUBLE AS l,
        CASE WHEN level > 1 THEN -any_value(score) END AS c,
        CASE WHEN level > 1 THEN arg_max(named, (class_size, named))
-            ELSE arg_min(named, (-class_size, named)) END AS worst_class,
-       max(class_size) AS worst_class_size
-FROM _duckanon_worst JOIN _duckanon_sized USING (level), _duckanon_lowest
+            ELSE arg_min(named, (class_size, named)) END AS worst_class,
+       any_value(class_size) AS worst_class_size
+FROM _duckanon_worst JOIN _duckanon_shown USING (level)
+     JOIN anon._class_names(tbl, cols, nulls, '_duckanon_shown') USING (class), _duckanon_lowest
 GROUP BY level
 ORDER BY level ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.l_diversity IS

@@ -9,7 +9,7 @@
 CREATE OR REPLACE MACRO anon.l_diversity_classes(
     tbl, cols, sensitive, l := NULL, nulls := 'value', person := NULL
 ) AS TABLE
-WITH _duckanon_members AS (
+WITH _duckanon_members AS MATERIALIZED (
     FROM anon._sensitive_members(
              'anon.l_diversity_classes',
              anon._checked_whole('anon.l_diversity_classes', 'l', coalesce(l, 1), 1,
@@ -22,10 +22,11 @@ WITH _duckanon_members AS (
 ), _duckanon_classes AS MATERIALIZED (
     FROM anon._diversity('_duckanon_cells') WHERE l IS NULL OR distinct_l < l
 )
-SELECT unnest(named), coalesce(people, total) AS class_size, distinct_l, entropy_l,
+SELECT unnest(named), total - coalesce(repeats, 0) AS class_size, distinct_l, entropy_l,
        greatest(largest, 1) / (total - largest) AS recursive_c,
        CASE WHEN total = 0 THEN 1 ELSE largest / total END AS most_frequent_fraction
-FROM _duckanon_classes JOIN anon._class_people(tbl, cols, nulls, person, '_duckanon_classes') USING (class)
+FROM _duckanon_classes JOIN anon._class_names(tbl, cols, nulls, '_duckanon_classes') USING (class)
+     LEFT JOIN anon._class_repeats('_duckanon_members') USING (class)
 ORDER BY distinct_l ASC NULLS LAST, round(entropy_l, 12) ASC NULLS LAST, class_size DESC NULLS LAST,
          named ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.l_diversity_classes IS
