@@ -1,5 +1,5 @@
--- anon._class_repeats: in each class where people have several sensitive values, by how many the sum of its cells exceeds
--- the number of its people.
+-- anon._class_repeats: in each class where people have several sensitive values, by how many the sum of its cells
+-- exceeds the number of its people.
 --     members  name of a step with rows of anon._sensitive_members
 CREATE OR REPLACE MACRO anon._class_repeats(members) AS TABLE
 SELECT class, sum(times - 1)::BIGINT AS repeats
