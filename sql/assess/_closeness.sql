@@ -4,59 +4,78 @@
 --                1/(m-1) sum over i of |P_i - Q_i|, P and Q the cumulative shares; NULL comes after all others
 --     'auto'     'ordered' for numbers, dates and booleans, 'equal' for text and everything else
 -- A class's own P only changes at its own values, so the sum is taken between them, with running sums of Q on both
--- sides of the place where Q overtakes P (the ASOF join): the cost grows with the number of cells, not classes times
--- values.
+-- sides of the place where Q overtakes P (the ASOF join, once per share that occurs): the cost grows with the number of
+-- cells, not classes times values.
 -- With `person` a cell counts the different people who have the value in the class, shares are shares of the sum of
 -- these counts, and class_size is the number of different people. A class of which no row says whose it is has no
--- distribution: it is as far away as can be, 1.
+-- distribution: it is as far away as can be, 1. Classes are told by their hash (anon._sensitive_members).
+-- Sums are of whole numbers, exact in any order up to some ten million people, so that they do not change from run to
+-- run.
 -- (Li, Li and Venkatasubramanian 2007)
-CREATE OR REPLACE MACRO anon._closeness(caller, tbl, cols, sensitive, distance, nulls, person := NULL) AS TABLE
-WITH _duckanon_all_cells AS MATERIALIZED (
-    SELECT struct_pack(*COLUMNS(cols)) AS class, _duckanon_value AS value, _duckanon_size AS size
-    FROM anon._sensitive_cells(
+CREATE OR REPLACE MACRO anon._closeness(caller, tbl, cols, sensitive, distance, nulls, person) AS TABLE
+WITH _duckanon_members AS MATERIALIZED (
+    FROM anon._sensitive_members(
              caller, anon._checked_choice(caller, 'distance', distance, ['auto', 'ordered', 'equal'], tbl),
-             cols, sensitive, nulls, person := person)
-), _duckanon_cells AS (
-    FROM _duckanon_all_cells WHERE size > 0
-), _duckanon_sizes AS (
-    SELECT class, sum(size)::BIGINT AS class_total FROM _duckanon_cells GROUP BY class
-), _duckanon_totals AS (                                       -- the whole table: every value, its place and its share
-    SELECT value, row_number() OVER (ORDER BY value ASC NULLS LAST) AS place, count(*) OVER () AS places,
-           sum(size) / sum(sum(size)) OVER () AS share,
-           sum(sum(size)) OVER (ORDER BY value ASC NULLS LAST) / sum(sum(size)) OVER () AS reached
-    FROM _duckanon_cells GROUP BY value
-), _duckanon_running AS MATERIALIZED (  -- ... and the sum of its cumulative shares up to each place
-    SELECT *, sum(reached) OVER (ORDER BY place ASC NULLS LAST) AS area FROM _duckanon_totals
-), _duckanon_shares AS (                                       -- each class: its own values, the shares reached at them
-    SELECT class, class_total, place, places, size / class_total AS own_share, share,
-           sum(size) OVER ranked / class_total AS own_reached, area - reached AS area_before,
-           lead(place, 1, places + 1) OVER ranked AS next_place,
-           lead(area - reached, 1, (SELECT max(area) FROM _duckanon_running)) OVER ranked AS area_until,
-           row_number() OVER ranked = 1 AS is_first
-    FROM _duckanon_cells JOIN _duckanon_sizes USING (class) JOIN _duckanon_running
-         ON _duckanon_cells.value IS NOT DISTINCT FROM _duckanon_running.value
-    WINDOW ranked AS (PARTITION BY class ORDER BY place ASC NULLS LAST)
-), _duckanon_crossings AS (  -- Q is below P up to the crossing, above it from there on
-    SELECT _duckanon_shares.*,
-           greatest(least(coalesce(_duckanon_running.place, 0), next_place - 1), _duckanon_shares.place - 1)
-               AS crossing,
-           greatest(least(coalesce(_duckanon_running.area, 0), area_until), area_before) AS area_at_crossing
-    FROM _duckanon_shares ASOF LEFT JOIN _duckanon_running ON own_reached >= _duckanon_running.reached
-), _duckanon_distances AS (
-    SELECT class, any_value(class_total) AS class_total, sum(greatest(own_share - share, 0)) AS equal_distance,
-           (sum(own_reached * (crossing - place + 1) - (area_at_crossing - area_before)
-                + (area_until - area_at_crossing) - own_reached * (next_place - 1 - crossing))
-            + sum(area_before) FILTER (is_first)) / greatest(max(places) - 1, 1) AS ordered_distance
-    FROM _duckanon_crossings GROUP BY class
-), _duckanon_chosen AS (
+             cols, sensitive, nulls, person)
+), _duckanon_cells AS MATERIALIZED (
+    FROM anon._sensitive_cells('_duckanon_members', person)
+), _duckanon_chosen AS MATERIALIZED (
     SELECT CASE WHEN distance <> 'auto' THEN distance
-                WHEN anon._kind(typeof(any_value(value))) IN ('numeric', 'date', 'boolean') THEN 'ordered'
+                WHEN anon._kind(typeof(value)) IN ('numeric', 'date', 'boolean') THEN 'ordered'
                 ELSE 'equal' END AS kind
-    FROM _duckanon_all_cells
+    FROM _duckanon_cells LIMIT 1
+), _duckanon_sizes AS MATERIALIZED (
+    SELECT class, sum(size)::BIGINT AS class_total FROM _duckanon_cells GROUP BY class
+), _duckanon_totals AS (                                       -- the whole table: every value, its place, its people
+    SELECT value, row_number() OVER (ORDER BY value ASC NULLS LAST) AS place, sum(size)::BIGINT AS people,
+           sum(sum(size)) OVER (ORDER BY value ASC NULLS LAST)::BIGINT AS people_until
+    FROM _duckanon_cells WHERE size > 0 GROUP BY value
+), _duckanon_running AS MATERIALIZED (                         -- ... Q at it, and the sum of Q up to it, in people
+    SELECT value, place, people, people_until, people_until / max(people_until) OVER () AS reached,
+           sum(people_until) OVER (ORDER BY place ASC NULLS LAST)::DOUBLE AS area
+    FROM _duckanon_totals
+), _duckanon_whole AS MATERIALIZED (
+    SELECT max(people_until)::DOUBLE AS everybody, max(area) AS whole_area, count(*) AS places FROM _duckanon_running
+), _duckanon_steps AS (                                        -- each class: where its cumulative share changes
+    SELECT class, place, area - people_until AS area_before, sum(size) OVER ranked AS own_people,
+           lead(place) OVER ranked AS next_place
+    FROM _duckanon_cells JOIN _duckanon_running
+         ON _duckanon_cells.value IS NOT DISTINCT FROM _duckanon_running.value
+    WHERE size > 0 AND (SELECT kind FROM _duckanon_chosen) = 'ordered'
+    WINDOW ranked AS (PARTITION BY class ORDER BY place ASC NULLS LAST)
+), _duckanon_shares AS MATERIALIZED (
+    SELECT class, place, area_before, coalesce(next_place, places + 1) AS next_place, own_people,
+           own_people / class_total AS own_reached
+    FROM _duckanon_steps JOIN _duckanon_sizes USING (class), _duckanon_whole
+), _duckanon_reached AS (                                     -- Q is below P up to the crossing, above it from there on
+    SELECT own_reached, coalesce(place, 0) AS last_below
+    FROM (SELECT DISTINCT own_reached FROM _duckanon_shares) ASOF LEFT JOIN _duckanon_running
+         ON own_reached >= _duckanon_running.reached
+), _duckanon_crossings AS (
+    SELECT class, place, area_before, next_place, own_people,
+           greatest(least(last_below, next_place - 1), place - 1) AS crossing
+    FROM _duckanon_shares JOIN _duckanon_reached USING (own_reached)
+), _duckanon_areas AS (
+    -- the areas of Q from each of a class's values to the next add up to the whole area less that before the first
+    SELECT class, sum(own_people * (2 * crossing - crossings.place - next_place + 2)) AS own_area,
+           sum(2 * (area_before - coalesce(area, 0))) AS area
+    FROM _duckanon_crossings AS crossings LEFT JOIN _duckanon_running ON crossing = _duckanon_running.place
+    GROUP BY class
+), _duckanon_excess AS (
+    SELECT class, sum(greatest(size * everybody - people * class_total, 0)) AS excess
+    FROM _duckanon_cells JOIN _duckanon_sizes USING (class) JOIN _duckanon_running
+         ON _duckanon_cells.value IS NOT DISTINCT FROM _duckanon_running.value, _duckanon_whole
+    WHERE size > 0 AND (SELECT kind FROM _duckanon_chosen) = 'equal'
+    GROUP BY class
+), _duckanon_distances AS (  -- times the people of the class and those of the table
+    SELECT class, excess AS distance_in_people FROM _duckanon_excess
+    UNION ALL
+    SELECT class, (own_area * everybody + (area + whole_area) * class_total) / greatest(places - 1, 1)
+    FROM _duckanon_areas JOIN _duckanon_sizes USING (class), _duckanon_whole
+    UNION ALL
+    SELECT class, NULL FROM _duckanon_sizes WHERE class_total = 0
 )
-SELECT class, coalesce(people, class_total) AS class_size, kind AS distance_kind,
-       greatest(CASE WHEN kind = 'ordered' THEN ordered_distance ELSE equal_distance END, 0) AS farness
-FROM _duckanon_distances LEFT JOIN anon._class_people(caller, tbl, cols, nulls, person) USING (class), _duckanon_chosen
-UNION ALL
-FROM (SELECT class, 0, any_value(kind), 1 FROM _duckanon_all_cells, _duckanon_chosen WHERE person IS NOT NULL
-      GROUP BY class HAVING sum(size) = 0);
+SELECT class, class_total - coalesce(repeats, 0) AS class_size, kind AS distance_kind,
+       CASE WHEN class_total = 0 THEN 1 ELSE distance_in_people / (class_total * everybody) END AS farness
+FROM _duckanon_distances JOIN _duckanon_sizes USING (class)
+     LEFT JOIN anon._class_repeats('_duckanon_members') USING (class), _duckanon_whole, _duckanon_chosen;

@@ -13,27 +13,51 @@
 -- The classes that fail: anon.l_diversity_classes.
 -- test: tests/assess/l_diversity.test
 CREATE OR REPLACE MACRO anon.l_diversity(tbl, cols, sensitive, nulls := 'value', person := NULL) AS TABLE
-WITH _classes AS MATERIALIZED (
-    FROM anon._diversity('anon.l_diversity', tbl, cols, sensitive, nulls, person := person)
-), _fewest AS (
-    SELECT min(distinct_l) AS l FROM _classes
-), _recursive AS (
-    SELECT levels.l, coalesce(counts[1], 1) / coalesce(list_sum(counts[levels.l:len(counts)]), 0) AS c, class,
-           class_size
-    FROM _classes, (SELECT unnest(range(2, 1 + greatest(2, least(l, 10)))) AS l FROM _fewest) AS levels
+WITH _duckanon_members AS MATERIALIZED (
+    FROM anon._sensitive_members('anon.l_diversity', tbl, cols, sensitive, nulls, person)
+), _duckanon_cells AS MATERIALIZED (
+    FROM anon._sensitive_cells('_duckanon_members', person)
+), _duckanon_classes AS MATERIALIZED (
+    FROM anon._diversity('_duckanon_cells')
+), _duckanon_lowest AS MATERIALIZED (
+    SELECT anon._checked_rows('anon.l_diversity', count(*), min(distinct_l)) AS l, min(entropy_l) AS entropy_l
+    FROM _duckanon_classes
+), _duckanon_counts AS (                                        -- the most frequent values, only where they are needed
+    SELECT class, max(size, 9) AS counts FROM _duckanon_cells
+    WHERE (SELECT l FROM _duckanon_lowest) > 2
+    GROUP BY class
+), _duckanon_scores AS MATERIALIZED (                           -- the smaller, the worse; level 0: distinct, 1: entropy
+    SELECT class, total, largest, unnest([0, 1, 2]) AS level,
+           unnest([distinct_l, round(entropy_l, 12), -greatest(largest, 1) / (total - largest)]) AS score
+    FROM _duckanon_classes
+    UNION ALL
+    SELECT class, total, largest, level, -largest / (total - list_sum(counts[1:level - 1]))
+    FROM _duckanon_classes JOIN _duckanon_counts USING (class),
+         (SELECT unnest(range(3, 1 + least(l, 10))) AS level FROM _duckanon_lowest)
+), _duckanon_worst AS MATERIALIZED (
+    SELECT level, min(score) AS score FROM _duckanon_scores GROUP BY level
+), _duckanon_tied AS MATERIALIZED (                             -- a class has at least as many people as its top value
+    SELECT level, class, total, max(CASE WHEN person IS NULL THEN total ELSE largest END) OVER (PARTITION BY level)
+               AS most
+    FROM _duckanon_scores JOIN _duckanon_worst USING (level, score)
+    QUALIFY total >= most
+), _duckanon_tied_members AS (
+    FROM _duckanon_members WHERE class IN (SELECT class FROM _duckanon_tied)
+), _duckanon_shown AS MATERIALIZED (                            -- ... and of these the one with the most is shown
+    SELECT level, class, total - coalesce(repeats, 0) AS class_size,
+           max(class_size) OVER (PARTITION BY level) AS largest_size
+    FROM _duckanon_tied LEFT JOIN anon._class_repeats('_duckanon_tied_members') USING (class)
+    QUALIFY class_size = largest_size
 )
-SELECT 'distinct' AS measure, anon._checked_rows('anon.l_diversity', count(*), min(distinct_l))::DOUBLE AS l,
-       NULL::DOUBLE AS c,
-       arg_min(class, row(distinct_l, -class_size, class)) AS worst_class,
-       arg_min(class_size, row(distinct_l, -class_size, class)) AS worst_class_size
-FROM _classes
-UNION ALL
-SELECT 'entropy', min(entropy_l), NULL, arg_min(class, row(round(entropy_l, 12), -class_size, class)),
-       arg_min(class_size, row(round(entropy_l, 12), -class_size, class))
-FROM _classes
-UNION ALL
-FROM (SELECT 'recursive', l, max(c), arg_max(class, row(c, class_size, class)),
-             arg_max(class_size, row(c, class_size, class))
-      FROM _recursive GROUP BY l ORDER BY l ASC NULLS LAST);
+SELECT CASE level WHEN 0 THEN 'distinct' WHEN 1 THEN 'entropy' ELSE 'recursive' END AS measure,
+       CASE level WHEN 0 THEN any_value(l) WHEN 1 THEN any_value(entropy_l) ELSE level END::DOUBLE AS l,
+       CASE WHEN level > 1 THEN -any_value(score) END AS c,
+       CASE WHEN level > 1 THEN arg_max(named, row(class_size, named))
+            ELSE arg_min(named, row(class_size, named)) END AS worst_class,
+       any_value(class_size) AS worst_class_size
+FROM _duckanon_worst JOIN _duckanon_shown USING (level)
+     JOIN anon._class_names(tbl, cols, nulls, '_duckanon_shown') USING (class), _duckanon_lowest
+GROUP BY level
+ORDER BY level ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.l_diversity IS
     'Distinct, entropy and recursive l-diversity of a sensitive column, each with the class that is worst.';

@@ -9,17 +9,25 @@
 CREATE OR REPLACE MACRO anon.l_diversity_classes(
     tbl, cols, sensitive, l := NULL, nulls := 'value', person := NULL
 ) AS TABLE
-SELECT unnest(class), class_size, distinct_l, entropy_l,
-       coalesce(counts[1], 1) / coalesce(list_sum(counts[2:len(counts)]), 0) AS recursive_c,
-       coalesce(counts[1] / total, 1) AS most_frequent_fraction
-FROM anon._diversity('anon.l_diversity_classes',
-                     anon._checked_whole('anon.l_diversity_classes', 'l', coalesce(l, 1), 1,
-                         anon._checked_apart('anon.l_diversity_classes', cols,
-                                             ['class_size', 'distinct_l', 'entropy_l', 'recursive_c',
-                                              'most_frequent_fraction'], tbl)),
-                     cols, sensitive, nulls, person := person)
-WHERE l IS NULL OR distinct_l < l
+WITH _duckanon_members AS MATERIALIZED (
+    FROM anon._sensitive_members(
+             'anon.l_diversity_classes',
+             anon._checked_whole('anon.l_diversity_classes', 'l', coalesce(l, 1), 1,
+                 anon._checked_apart('anon.l_diversity_classes', cols,
+                                     ['class_size', 'distinct_l', 'entropy_l', 'recursive_c',
+                                      'most_frequent_fraction'], tbl)),
+             cols, sensitive, nulls, person)
+), _duckanon_cells AS (
+    FROM anon._sensitive_cells('_duckanon_members', person)
+), _duckanon_classes AS MATERIALIZED (
+    FROM anon._diversity('_duckanon_cells') WHERE l IS NULL OR distinct_l < l
+)
+SELECT unnest(named), total - coalesce(repeats, 0) AS class_size, distinct_l, entropy_l,
+       greatest(largest, 1) / (total - largest) AS recursive_c,
+       CASE WHEN total = 0 THEN 1 ELSE largest / total END AS most_frequent_fraction
+FROM _duckanon_classes JOIN anon._class_names(tbl, cols, nulls, '_duckanon_classes') USING (class)
+     LEFT JOIN anon._class_repeats('_duckanon_members') USING (class)
 ORDER BY distinct_l ASC NULLS LAST, round(entropy_l, 12) ASC NULLS LAST, class_size DESC NULLS LAST,
-         class ASC NULLS LAST;
+         named ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.l_diversity_classes IS
     'The diversity of every class, or only of those with fewer than l sensitive values, the worst first.';

@@ -12,11 +12,22 @@
 CREATE OR REPLACE MACRO anon.t_closeness(
     tbl, cols, sensitive, distance := 'auto', nulls := 'value', person := NULL
 ) AS TABLE
-SELECT any_value(distance_kind) AS distance,
-       anon._checked_rows('anon.t_closeness', count(*), max(farness)) AS t,
-       sum(farness * class_size) / nullif(sum(class_size), 0) AS average_t, count(*) AS classes,
-       arg_max(class, row(round(farness, 12), class_size, class)) AS worst_class,
-       arg_max(class_size, row(round(farness, 12), class_size, class)) AS worst_class_size
-FROM anon._closeness('anon.t_closeness', tbl, cols, sensitive, distance, nulls, person := person);
+WITH _duckanon_far AS MATERIALIZED (
+    FROM anon._closeness('anon.t_closeness', tbl, cols, sensitive, distance, nulls, person)
+), _duckanon_summary AS MATERIALIZED (
+    SELECT any_value(distance_kind) AS distance_kind,
+           anon._checked_rows('anon.t_closeness', count(*), max(farness)) AS t,
+           sum(farness * class_size) / nullif(sum(class_size), 0) AS average_t, count(*) AS classes
+    FROM _duckanon_far
+), _duckanon_tied AS MATERIALIZED (
+    SELECT class, class_size FROM _duckanon_far WHERE round(farness, 12) = (SELECT round(t, 12) FROM _duckanon_summary)
+), _duckanon_shown AS MATERIALIZED (
+    FROM _duckanon_tied WHERE class_size = (SELECT max(class_size) FROM _duckanon_tied)
+)
+SELECT any_value(distance_kind) AS distance, any_value(t) AS t, any_value(average_t) AS average_t,
+       any_value(classes) AS classes, arg_max(named, row(class_size, named)) AS worst_class,
+       any_value(class_size) AS worst_class_size
+FROM _duckanon_summary,
+     _duckanon_shown JOIN anon._class_names(tbl, cols, nulls, '_duckanon_shown') USING (class);
 COMMENT ON MACRO TABLE anon.t_closeness IS
     'Largest distance between the sensitive values of a class and those of the table, and the class where it is.';

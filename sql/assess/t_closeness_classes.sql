@@ -4,12 +4,15 @@
 CREATE OR REPLACE MACRO anon.t_closeness_classes(
     tbl, cols, sensitive, t := NULL, distance := 'auto', nulls := 'value', person := NULL
 ) AS TABLE
-SELECT unnest(class), class_size, farness AS t
-FROM anon._closeness('anon.t_closeness_classes',
-                     anon._checked_fraction('anon.t_closeness_classes', 't', coalesce(t, 0),
-                         anon._checked_apart('anon.t_closeness_classes', cols, ['class_size', 't'], tbl)),
-                     cols, sensitive, distance, nulls, person := person)
-WHERE t IS NULL OR farness > t
-ORDER BY round(farness, 12) DESC NULLS LAST, class_size DESC NULLS LAST, class ASC NULLS LAST;
+WITH _duckanon_far AS MATERIALIZED (
+    FROM anon._closeness('anon.t_closeness_classes',
+                         anon._checked_fraction('anon.t_closeness_classes', 't', coalesce(t, 0),
+                             anon._checked_apart('anon.t_closeness_classes', cols, ['class_size', 't'], tbl)),
+                         cols, sensitive, distance, nulls, person)
+    WHERE t IS NULL OR farness > t
+)
+SELECT unnest(named), class_size, farness AS t
+FROM _duckanon_far JOIN anon._class_names(tbl, cols, nulls, '_duckanon_far') USING (class)
+ORDER BY round(farness, 12) DESC NULLS LAST, class_size DESC NULLS LAST, named ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.t_closeness_classes IS
     'The t-closeness distance of every class, or only of those farther than t, the farthest first.';

@@ -26,7 +26,8 @@ WITH _duckanon_by_rows AS (
 )
 SELECT _plan.*, released
 FROM (SELECT unnest(_anon_plan(
-          anon._pack(caller, '"_duckanon_grouped"', list_concat(cols, ['_duckanon_person', '_duckanon_size']), NULL),
+          anon._pack(caller, anon._checked_names(caller, 'cols', cols, '"_duckanon_grouped"'),  -- the first to be bound
+                     list_concat(cols, ['_duckanon_person', '_duckanon_size']), NULL),
           anon._pack_other(caller, CASE WHEN anon._population_table(population) IS NOT NULL
                                         THEN '"_duckanon_population"' END,
                            '"_duckanon_population"', list_concat(cols, ['_duckanon_size']), NULL),

@@ -1,5 +1,6 @@
 -- anon.box_table: the boxes of a boxed table (anon.boxes), one row each: number, records, intervals.
 --     cols  the columns of intervals; NULL: all columns, of which those that are no intervals come back empty
+-- A column called `records` is refused, unless `cols` leave it out.
 -- test: tests/release/box_table.test
 CREATE OR REPLACE MACRO anon.box_table(boxed, cols := NULL) AS TABLE
 WITH _duckanon_asked AS (
@@ -13,6 +14,7 @@ SELECT _duckanon_box AS box, _duckanon_records AS records,
        CASE WHEN starts_with(typeof(COLUMNS(* EXCLUDE (_duckanon_box, _duckanon_records))), 'STRUCT(lo ')
                  THEN COLUMNS(* EXCLUDE (_duckanon_box, _duckanon_records)) END
 FROM _duckanon_boxes
+WHERE anon._checked_box_names('anon.box_table', boxed, cols, 'records')
 ORDER BY box ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.box_table IS
     'The boxes of a boxed table, one row each: number, records, intervals.';

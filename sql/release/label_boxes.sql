@@ -2,6 +2,7 @@
 -- falls into; NULL where it falls into none, or has a NULL. A row on the border of two boxes goes to the one with the
 -- smaller number.
 --     cols  the columns of intervals of the box table, which the table has as numbers or dates
+-- A table that has a column `box` already is refused.
 -- Boxes are found by a range join on the first two columns, in alphabetical order: the time grows with the rows times
 -- the boxes that overlap in these two columns.
 -- test: tests/release/label_boxes.test
@@ -12,7 +13,8 @@ WITH _duckanon_boxes AS MATERIALIZED (
            _duckanon_ends[3:len(_duckanon_ends)] AS others
     FROM (SELECT box, list_sort([UNPACK(anon._ends(COLUMNS(cols), alias(COLUMNS(cols))))],
                                 'ASC', 'NULLS LAST') AS _duckanon_ends
-          FROM query_table(anon._checked('anon.label_boxes', box_table, cols)))
+          FROM query_table(anon._checked_apart('anon.label_boxes', cols, ['box', 'records'],
+                               anon._checked('anon.label_boxes', box_table, cols))))
 ), _duckanon_rows AS MATERIALIZED (
     SELECT *, row_number() OVER () AS _duckanon_row,
            list_sort([UNPACK(anon._named_number(COLUMNS(cols), alias(COLUMNS(cols))))],
@@ -33,6 +35,7 @@ WITH _duckanon_boxes AS MATERIALIZED (
     GROUP BY _duckanon_row
 )
 SELECT _duckanon_box_of_row._duckanon_box AS box, _duckanon_rows.* EXCLUDE (_duckanon_row, _duckanon_numbers)
-FROM _duckanon_rows LEFT JOIN _duckanon_box_of_row USING (_duckanon_row);
+FROM _duckanon_rows LEFT JOIN _duckanon_box_of_row USING (_duckanon_row)
+WHERE anon._checked_box_names('anon.label_boxes', tbl, NULL, 'box');
 COMMENT ON MACRO TABLE anon.label_boxes IS
     'A table with the number of the box that each row falls into.';

@@ -153,6 +153,56 @@ def test_diversity_and_closeness_count_people(
         assert worst["t"] == pytest.approx(max(expected.values()), abs=1e-12)
 
 
+def text_order(key: tuple) -> tuple:
+    """As DuckDB orders structs: NULL after every value."""
+    return tuple((value is None, "" if value is None else value) for value in key)
+
+
+@dear
+@given(rows=TABLES, cols=COLUMNS, nulls=NULLS, by_person=st.booleans())
+def test_the_worst_class_of_several_is_that_of_the_most_people(
+    shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str, by_person: bool
+) -> None:
+    """Of the classes that are equally bad the largest, though only some of them are counted; then the order decides."""
+    rows = rows if by_person else [(*row[:3], str(place)) for place, row in enumerate(rows)]
+    fill(shared, rows)
+    grouped = classes(rows, cols, nulls)
+    if not grouped:
+        return
+    names = sorted(cols, key=list(TYPES).index)
+    sizes = {key: len(who(members)) for key, members in grouped.items()}
+    counts = {
+        key: sorted(Counter(value for _, value in {(row[3], row[2]) for row in members if row[3]}).values())[::-1]
+        for key, members in grouped.items()
+    }
+    person = ", person := 'who'" if by_person else ""
+    measured = answer(shared, f"FROM anon.l_diversity('visits', {cols}, 'num', nulls := '{nulls}'{person})")
+    fewest = min(map(len, counts.values()))
+    expected = [("distinct", fewest, {key: len(own) for key, own in counts.items()})]
+    expected += [("entropy", None, {key: round(entropy_l(own), 12) if own else 0 for key, own in counts.items()})]
+    for level in range(2, 1 + max(2, min(fewest, 10))):
+        scores = {key: -ratio(own, level) if own else -math.inf for key, own in counts.items()}
+        expected.append(("recursive", level, scores))
+    assert [line["measure"] for line in measured] == [measure for measure, _, _ in expected]
+    for line, (measure, level, scores) in zip(measured, expected, strict=True):
+        tied = [key for key in scores if scores[key] == min(scores.values())]
+        largest = sorted((key for key in tied if sizes[key] == max(sizes[one] for one in tied)), key=text_order)
+        shown = largest[-1 if measure == "recursive" else 0]
+        assert (tuple(line["worst_class"][name] for name in names), line["worst_class_size"]) == (shown, sizes[shown])
+        assert line["l"] == pytest.approx(level if level is not None else min(scores.values()))
+        if measure == "recursive":
+            assert line["c"] == pytest.approx(-min(scores.values()))
+
+
+def test_levels_above_two_take_the_counts_of_the_most_frequent_values() -> None:
+    """Twelve values, the first twelve times, the last once: levels 2 to 10 against the definition."""
+    con = duckanon.connect()
+    con.execute("CREATE TABLE t AS SELECT 'a' AS q, v, p FROM range(12) AS x(v), range(12) AS y(p) WHERE p <= v")
+    counts = list(range(12, 0, -1))
+    found = con.execute("SELECT l, c FROM anon.l_diversity('t', ['q'], 'v', person := 'p') WHERE measure = 'recursive'")
+    assert dict(found.fetchall()) == pytest.approx({level: ratio(counts, level) for level in range(2, 11)})
+
+
 ALONE = """
     WITH classes AS (SELECT {names}, count(DISTINCT who) AS size, any_value(who) AS anyone FROM visits GROUP BY ALL)
     SELECT (SELECT count(*) FROM visits), count(*), count(DISTINCT anyone) FILTER (size = 1), min(size), avg(size),

@@ -107,29 +107,52 @@ def checks(name: str, rows: int, prepare: Callable[[int], Connection], cols: lis
 
 
 def visits(rows: int) -> Connection:
-    """Five visits a person, of which each is to another place."""
+    """Five visits a person, of which each is to another place and has one of twenty diagnoses."""
     con = duckanon.connect()
     con.execute(f"""
         CREATE TABLE t AS SELECT (hash(i // 5) % 2)::VARCHAR AS sex, (hash(i // 5 + 7) % 80)::INTEGER AS age,
-               (10000 + hash(i + 9) % 500)::VARCHAR AS zip, 'P' || lpad((i // 5)::VARCHAR, 8, '0') AS patient
+               (10000 + hash(i + 9) % 500)::VARCHAR AS zip, 'P' || lpad((i // 5)::VARCHAR, 8, '0') AS patient,
+               'D' || (hash(i + 11) % 20)::VARCHAR AS diagnosis, (hash(i + 12) % 20)::INTEGER AS cost
         FROM range({rows}) AS r(i)""").fetchall()
     return con
+
+
+def count_people(cols: list[str]) -> str:
+    grouped = f"SELECT {', '.join(cols)}, count(DISTINCT patient) AS n FROM t GROUP BY ALL"
+    return f"SELECT min(n), count(*) FROM ({grouped})"
 
 
 def people_checks() -> list[Task]:
     """The checks that count different people, against the plain count(DISTINCT)."""
     cols = ["sex", "age", "zip"]
-    floor = f"SELECT min(n), count(*) FROM (SELECT {', '.join(cols)}, count(DISTINCT patient) AS n FROM t GROUP BY ALL)"
     return [
-        Task(
-            f"{name}, person",
-            (10**6, 10**7),
-            visits,
-            ask(f"FROM anon.{name}('t', {cols}, person := 'patient')"),
-            ask(floor),
-            "count(DISTINCT)",
-        )
-        for name in ("k_anonymity", "class_sizes", "reidentification_risk", "quasi_identifier")
+        *(
+            Task(
+                f"{name}, person",
+                (10**6, 10**7),
+                visits,
+                ask(f"FROM anon.{name}('t', {cols}, person := 'patient')"),
+                ask(count_people(cols)),
+                "count(DISTINCT)",
+            )
+            for name in ("k_anonymity", "class_sizes", "reidentification_risk", "quasi_identifier")
+        ),
+        *(
+            Task(
+                f"{name} of {sensitive}, {len(chosen)} columns, person",
+                (10**5, 10**6, 10**7),
+                visits,
+                ask(f"FROM anon.{name}('t', {chosen}, '{sensitive}', person := 'patient')"),
+                ask(count_people([*chosen, sensitive])),
+                "count(DISTINCT)",
+            )
+            for name, sensitive in (
+                ("l_diversity", "diagnosis"),
+                ("t_closeness", "diagnosis"),
+                ("t_closeness", "cost"),
+            )
+            for chosen in (cols[:2], cols)
+        ),
     ]
 
 

@@ -47,7 +47,9 @@ def test_names_change_nothing(con, function):
         assert answers(con, function, x, y) == expected, (x, y)
 
 
-@pytest.mark.parametrize("name", ["_duckanon_x", "_duckanon_none", "_DUCKANON_lists"])
+@pytest.mark.parametrize(
+    "name", ["_duckanon_x", "_duckanon_none", "_DUCKANON_lists", "_duckanon_person", "_duckanon_size"]
+)
 @pytest.mark.parametrize(
     ("call", "parameter"),
     [

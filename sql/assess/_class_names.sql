@@ -1,0 +1,8 @@
+-- anon._class_names: the values of some classes, as one struct: structs compare NULL with NULL as equal. The columns
+-- are read here and nowhere else, so that no step of a check can be taken for one of them.
+--     wanted  name of a step with the hashes of the classes, as anon._sensitive_members has them
+CREATE OR REPLACE MACRO anon._class_names(tbl, cols, nulls, wanted) AS TABLE
+SELECT hash(*COLUMNS(cols)) AS class, any_value(struct_pack(*COLUMNS(cols))) AS named
+FROM query_table(tbl)
+WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND hash(*COLUMNS(cols)) IN (SELECT class FROM query_table(wanted))
+GROUP BY ALL;

@@ -1,0 +1,25 @@
+-- anon._sensitive_members: who has which value in which class: one row per class, value and person, or without `person`
+-- per class and value. Everything about diversity and closeness is computed from these.
+--     class   the 64-bit hash of the class's columns: comparing values instead takes half as long again. That two of a
+--             million classes have the same hash has a probability of 1 in 10^7
+--     value   of the sensitive column; NULL is one
+--     member  the 64-bit hash of the person's value, NULL where it is NULL and without `person`
+--     size    how many rows
+CREATE OR REPLACE MACRO anon._sensitive_members(caller, tbl, cols, sensitive, nulls, person) AS TABLE
+WITH _duckanon_of_rows AS (
+    SELECT hash(*COLUMNS(cols)) AS class, COLUMNS([sensitive]) AS value, NULL::UBIGINT AS member, count(*) AS size
+    FROM query_table(anon._checked_sensitive(caller, tbl, cols, sensitive, nulls))
+    WHERE nulls = 'value' OR COLUMNS(cols) IS NOT NULL
+    GROUP BY ALL
+), _duckanon_of_people AS (
+    SELECT hash(*COLUMNS(cols)) AS class, COLUMNS([sensitive]) AS value,
+           CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS member, NULL::BIGINT AS size
+    FROM query_table(anon._checked_person(caller, person, cols,
+             CASE WHEN lower(CAST(person AS VARCHAR)) = lower(CAST(sensitive AS VARCHAR))
+                       THEN error(caller || ': person must not be the sensitive column; got '
+                                  || CAST(person AS VARCHAR) || '.')
+                  ELSE anon._checked_sensitive(caller, tbl, cols, sensitive, nulls) END))
+    WHERE nulls = 'value' OR COLUMNS(cols) IS NOT NULL
+    GROUP BY ALL
+)
+FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_of_rows' ELSE '_duckanon_of_people' END);
