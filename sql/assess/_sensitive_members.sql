@@ -1,7 +1,7 @@
 -- anon._sensitive_members: who has which value in which class: one row per class, value and person, or without `person`
 -- per class and value. Everything about diversity and closeness is computed from these.
---     class   the 64-bit hash of the class's columns: comparing values instead takes half as long again. That two of a
---             million classes have the same hash has a probability of 1 in 10^7
+--     class   the 64-bit hash of the class's columns, which is faster to group by than their values. That two of a
+--             million classes have the same hash, and are taken for one, has a probability of 1 in 30 million
 --     value   of the sensitive column; NULL is one
 --     member  the 64-bit hash of the person's value, NULL where it is NULL and without `person`
 --     size    how many rows
