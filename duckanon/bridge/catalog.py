@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from duckanon.bridge import macros
-from duckanon.bridge.registry import PARCELS, functions
+from duckanon.bridge.registry import WAITING, functions, run_macros
 
 _DATABASES = itertools.count(1)
 """The numbers by which registered databases are told apart."""
@@ -115,7 +115,7 @@ def _create_macros(cursor: duckdb.DuckDBPyConnection) -> None:
     """Create all macros, or none where one fails or the user interrupts."""
     cursor.execute("BEGIN").fetchall()
     try:
-        cursor.execute(macros.script(next(_DATABASES))).fetchall()
+        cursor.execute(macros.script(next(_DATABASES), run_macros())).fetchall()
         cursor.execute("COMMIT").fetchall()
     except BaseException:
         cursor.execute("ROLLBACK").fetchall()
@@ -134,4 +134,4 @@ def _is_registered(cursor: duckdb.DuckDBPyConnection) -> bool:
 def _drop_with(con: duckdb.DuckDBPyConnection) -> None:
     """Let rows that a failed query of the connection left on their way go with it."""
     (owner,) = con.execute("SELECT anon._database(), current_connection_id()").fetchall()
-    weakref.finalize(con, PARCELS.drop_connection, *owner).atexit = False
+    weakref.finalize(con, WAITING.drop_connection, *owner).atexit = False

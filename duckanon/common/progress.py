@@ -1,14 +1,44 @@
-"""A line that says how far long work is, where someone watches."""
+"""Long work: it says how far it is, where someone watches, and stops where nobody waits for it any more.
+
+Every loop that may run for more than half a second asks `check`, or tells its share of the work, which asks as well.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 Tell: TypeAlias = Callable[[float], None]
 """Is told the share of the work done, from 0 to 1."""
+
+
+class StoppedError(BaseException):
+    """The work was stopped from outside: like KeyboardInterrupt, nothing that an algorithm should catch."""
+
+
+_THREAD = threading.local()  # who is to be asked whether the work of this thread should go on
+
+
+@contextlib.contextmanager
+def checked_by(ask: Callable[[], None]) -> Iterator[None]:
+    """Let `check` ask a function as long as the context lasts, on this thread; it raises where the work should stop."""
+    before = getattr(_THREAD, "ask", None)
+    _THREAD.ask = ask
+    try:
+        yield
+    finally:
+        _THREAD.ask = before
+
+
+def check() -> None:
+    """Stop here, if the work was asked to: a fraction of a microsecond, so that any loop can afford it."""
+    ask = getattr(_THREAD, "ask", None)
+    if ask is not None:
+        ask()
 
 
 def shown(caller: str, every: float = 0.2) -> Tell:
@@ -26,6 +56,7 @@ def shown(caller: str, every: float = 0.2) -> Tell:
     last = [0.0]
 
     def tell(share: float) -> None:
+        check()
         now = time.monotonic()
         if not sys.stderr.isatty() or (share < 1 and now - last[0] < every):
             return
@@ -38,7 +69,8 @@ def shown(caller: str, every: float = 0.2) -> Tell:
 
 
 def silent(share: float) -> None:
-    """Tell nobody."""
+    """Tell nobody, but stop where the work was asked to."""
+    check()
 
 
 def within(tell: Tell, start: float, stop: float) -> Tell:
