@@ -47,7 +47,7 @@ def release_function(declared: Release, parcels: Parcels, tasks: Tasks) -> Arrow
         Where the algorithm is at work.
     """
 
-    def release(caller: str, tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:
+    def release(tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:
         collected = parcels.redeem(tickets[0])
         others = [_redeemed(parcels, ticket) for ticket in tickets[1:]]
         if collected is None:
@@ -55,7 +55,7 @@ def release_function(declared: Release, parcels: Parcels, tasks: Tasks) -> Arrow
         on_the_way = [collected.table()]
         refuse_types_that_cannot_travel(on_the_way[0].schema)
         algorithm = imported(declared.algorithm)
-        options |= dict(zip(declared.tables[1:], others, strict=True)) | _progress(algorithm, caller)
+        options |= dict(zip(declared.tables[1:], others, strict=True)) | _progress(algorithm)
         with for_cells(_cells(on_the_way + others)):
             released = [_table(algorithm(on_the_way.pop(), **options))]
         return pack(released)
@@ -70,10 +70,10 @@ def report_function(declared: Report, parcels: Parcels, tasks: Tasks) -> ArrowFu
     takes whatever was collected, a table if that was a `TableBuilder`, and None where no row came.
     """
 
-    def report(caller: str, tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:
+    def report(tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:
         collected = [_redeemed(parcels, ticket) for ticket in tickets]
         algorithm = imported(declared.algorithm)
-        options |= dict(zip(declared.tables, collected, strict=True)) | _progress(algorithm, caller)
+        options |= dict(zip(declared.tables, collected, strict=True)) | _progress(algorithm)
         with for_cells(_cells(collected)):
             return _rows_as_list(algorithm(**options))
 
@@ -125,7 +125,7 @@ def _begun_once(
     tasks: Tasks,
     caller: str,
     tables: int,
-    function: Callable[[str, list[list[int] | None], dict[str, Any]], pa.Array],
+    function: Callable[[list[list[int] | None], dict[str, Any]], pa.Array],
 ) -> ArrowFunction:
     """Begin a task with the one value of each argument: the owner, a ticket for each table, then the options.
 
@@ -137,7 +137,7 @@ def _begun_once(
         options = values[tables] or {}
         named = options.pop("caller", caller)
         _for_one_row(named, arguments)
-        compute = naming_errors(named, lambda: function(named, values[:tables], options))
+        compute = naming_errors(named, lambda: function(values[:tables], options))
         return tasks.begin(Owner(*owner), named, compute)
 
     return begin
@@ -168,9 +168,9 @@ def _redeemed(parcels: Parcels, tickets: list[int] | None) -> Any:
     return collected.table() if isinstance(collected, TableBuilder) else collected
 
 
-def _progress(algorithm: Callable[..., Any], caller: str) -> dict[str, Any]:
+def _progress(algorithm: Callable[..., Any]) -> dict[str, Any]:
     """Return the argument that shows how far the work is, where the algorithm has one for it."""
-    return {"tell": progress.shown(caller)} if "tell" in inspect.signature(algorithm).parameters else {}
+    return {"tell": progress.at} if "tell" in inspect.signature(algorithm).parameters else {}
 
 
 def _cells(tables: list[Any]) -> int:

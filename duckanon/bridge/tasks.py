@@ -69,7 +69,7 @@ class Task:
         compute, self._compute = self._compute, None
         try:
             if compute is not None:
-                with progress.checked_by(self.check):
+                with progress.shown(self.caller) as tell, progress.watched_by(self.check, tell):
                     self._result = compute()
         except BaseException as error:  # to be raised where it is waited for
             traceback.clear_frames(error.__traceback__)  # which hold people's rows
@@ -125,4 +125,5 @@ class Tasks:
             task.thread.join(max(0.0, end - time.monotonic()))
 
     def _task(self, number: int) -> Task:
-        return self._waiting.thing(number, lambda: None)
+        task: Task = self._waiting.thing(number, lambda: None)
+        return task

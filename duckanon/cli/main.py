@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -101,7 +102,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.command is None and options.sql is None:
         parser().print_help()
         return 0
-    from duckanon.cli import shell, statements
+    from duckanon.cli import interrupts, shell, statements
 
     if options.command == "run":
         script = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
@@ -124,7 +125,8 @@ def _run(options: argparse.Namespace) -> int:
             if getattr(options, "echo", False):
                 sys.stdout.write(f"\n{statement.strip()};\n")
                 sys.stdout.flush()
-            sys.stdout.write(statements.run(con, statement, options.format))
+            run = partial(statements.run, con, statement, options.format)
+            sys.stdout.write(interrupts.interruptible(con, run))
             sys.stdout.flush()
     finally:
         con.close()

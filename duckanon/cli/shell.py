@@ -6,11 +6,13 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import duckdb
 
 from duckanon.cli import statements
+from duckanon.cli.interrupts import interruptible
 from duckanon.cli.output import FORMATS
 
 HISTORY = Path.home() / ".duckanon_history"
@@ -108,10 +110,9 @@ class Shell:
         for statement in statements.split(script):
             started = time.perf_counter()
             try:
-                self._write(statements.run(self._con, statement, self._format))
+                self._write(interruptible(self._con, partial(statements.run, self._con, statement, self._format)))
             except KeyboardInterrupt:
-                self._con.interrupt()
-                self._write("interrupted\n")
+                self._write("Interrupted.\n")
                 return
             except Exception as error:
                 self._write(f"Error: {statements.sentence(error)}\n")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckanon.common import progress
 from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.common.runs import run_starts
 from duckanon.generalize.recoding.axes import Axis
@@ -145,6 +146,7 @@ class Table:
 
     def view(self, column: int) -> Slice:
         """Return the table as seen from one column."""
+        progress.check()
         others = [other for other in range(len(self.axes)) if other != column and self.n_groups[other] > 1]
         axis = self.axes[column]
         key, size = combine(
