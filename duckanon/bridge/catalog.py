@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-import weakref
 from pathlib import Path
 
 import duckdb
 
-from duckanon.bridge import macros
-from duckanon.bridge.registry import WAITING, functions, run_macros
+from duckanon.bridge import connections, macros
+from duckanon.bridge.registry import functions, run_macros
 
 _DATABASES = itertools.count(1)
 """The numbers by which registered databases are told apart."""
@@ -45,7 +44,7 @@ def connect(path: str | Path = ":memory:", read_only: bool = False) -> duckdb.Du
     con = duckdb.connect(str(path), read_only=read_only)
     try:
         register(con)
-        _drop_with(con)
+        connections.watch(con, is_fresh=True)
     except BaseException:
         con.close()
         raise
@@ -90,6 +89,7 @@ def register(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyCon
                 _create_macros(cursor)
         finally:
             cursor.close()
+    connections.watch(con, is_fresh=False)
     return con
 
 
@@ -129,9 +129,3 @@ def _is_registered(cursor: duckdb.DuckDBPyConnection) -> bool:
     except duckdb.CatalogException:
         return False
     return True
-
-
-def _drop_with(con: duckdb.DuckDBPyConnection) -> None:
-    """Let rows that a failed query of the connection left on their way go with it."""
-    (owner,) = con.execute("SELECT anon._database(), current_connection_id()").fetchall()
-    weakref.finalize(con, WAITING.drop_connection, *owner).atexit = False
