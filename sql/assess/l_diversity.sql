@@ -21,11 +21,11 @@ WITH _classes AS MATERIALIZED (
     SELECT levels.l, coalesce(counts[1], 1) / coalesce(list_sum(counts[levels.l:]), 0) AS c, class, class_size
     FROM _classes, (SELECT unnest(range(2, 1 + greatest(2, least(l, 10)))) AS l FROM _fewest) AS levels
 )
-SELECT 'distinct' AS measure, anon._checked_rows('anon.l_diversity', count(*), min(distinct_l))::DOUBLE AS l,
-       NULL::DOUBLE AS c,
+SELECT 'distinct' AS measure, min(distinct_l)::DOUBLE AS l, NULL::DOUBLE AS c,
        arg_min(class, (distinct_l, -class_size, class)) AS worst_class,
        arg_min(class_size, (distinct_l, -class_size, class)) AS worst_class_size
 FROM _classes
+HAVING anon._checked_rows('anon.l_diversity', count(*), true)
 UNION ALL
 SELECT 'entropy', min(entropy_l), NULL, arg_min(class, (round(entropy_l, 12), -class_size, class)),
        arg_min(class_size, (round(entropy_l, 12), -class_size, class))

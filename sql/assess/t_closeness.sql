@@ -13,10 +13,11 @@ CREATE OR REPLACE MACRO anon.t_closeness(
     tbl, cols, sensitive, distance := 'auto', nulls := 'value', person := NULL
 ) AS TABLE
 SELECT any_value(distance_kind) AS distance,
-       anon._checked_rows('anon.t_closeness', count(*), max(farness)) AS t,
+       max(farness) AS t,
        sum(farness * class_size) / nullif(sum(class_size), 0) AS average_t, count(*) AS classes,
        arg_max(class, (round(farness, 12), class_size, class)) AS worst_class,
        arg_max(class_size, (round(farness, 12), class_size, class)) AS worst_class_size
-FROM anon._closeness('anon.t_closeness', tbl, cols, sensitive, distance, nulls, person := person);
+FROM anon._closeness('anon.t_closeness', tbl, cols, sensitive, distance, nulls, person := person)
+HAVING anon._checked_rows('anon.t_closeness', count(*), true);
 COMMENT ON MACRO TABLE anon.t_closeness IS
     'Largest distance between the sensitive values of a class and those of the table, and the class where it is.';
