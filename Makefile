@@ -9,7 +9,7 @@ OLDEST := --constraint tests/oldest.txt --editable '.[test]'
 # uv installs in a tenth of pip's processor time; where it is not to be had, or finds no index, pip does it.
 install = $(VENV)/bin/uv pip install --quiet --python $(1) $(2) || $(PIP) --python $(1) install --quiet $(2)
 
-.PHONY: demo test test-thorough check bench clean
+.PHONY: demo test test-thorough stress check bench clean
 
 demo: $(VENV)/ready            ## generate a population, assess, release and measure it, say where the result is
 	@mkdir -p build/demo
@@ -25,6 +25,9 @@ test: $(VENV)/ready            ## all checks and tests; SQL and bridge on the ol
 
 test-thorough: $(VENV)/ready   ## properties with at least 200 examples each, and studies: forty minutes at most
 	$(VENV)/bin/python $(PYTEST) -m "hypothesis or thorough" --hypothesis-profile=thorough
+
+stress: $(VENV)/ready          ## interrupts, closes, failures and kill -9 at random moments: ten minutes
+	$(VENV)/bin/python -m tests.stress
 
 check: $(VENV)/ready           ## style, types, and that packages import in one direction
 	$(VENV)/bin/ruff format --check .

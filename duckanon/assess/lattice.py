@@ -24,6 +24,7 @@ from duckanon.assess.class_keys import (
     ranked,
 )
 from duckanon.assess.people import People, class_people
+from duckanon.common import progress
 from duckanon.common.arrays import Array, Bools, Ints, Ints32
 from duckanon.common.codes import Codes, Column
 
@@ -129,6 +130,7 @@ def _children(
 ) -> Iterator[SetStats]:
     """Visit the sets below a node; `minimal_masks` has the sets at which the walk stopped so far, a bit per column."""
     for view in reversed(_views(table, depth)):
+        progress.check()
         position = len(names) - len(view.tail)
         columns = tuple(sorted((*parent, names[position])))
         mask = sum(1 << column for column in columns)

@@ -149,8 +149,7 @@ def _made(
         if name in spelling.values() and is_time(table.schema.field(name).type):
             apart[name] *= MICROSECONDS_PER_DAY
     asked = _statistics(statistics, names)
-    tell = progress.shown("anon.boxes") if effort == "thorough" else None
-    return make_boxes(_numbers(table, names), k, asked, l, apart or None, effort, seconds, tell, people)
+    return make_boxes(_numbers(table, names), k, asked, l, apart or None, effort, seconds, progress.at, people)
 
 
 def _own_names(table: pa.Table, cols: Sequence[str]) -> list[str]:

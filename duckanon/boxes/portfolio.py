@@ -93,7 +93,11 @@ def _best(
     if not several:
         return grow(points, nodes, rules)[0]
     # The last leaves are left for the winner: trying more cuts of those makes no way cost more than it did.
-    costs = [grow(points, nodes, replace(rules, shares=shares, tries=1, wide=1))[1] for shares in _PORTFOLIO]
+    costs = []
+    for shares in _PORTFOLIO:
+        costs.append(grow(points, nodes, replace(rules, shares=shares, tries=1, wide=1))[1])
+        if not thorough:  # where it is, the search that follows takes nearly all the time
+            report(len(costs) / (len(_PORTFOLIO) + 1))
     winner = np.argmin(costs, axis=0)
     grown: list[Leaves] = []
     for way in np.unique(winner):

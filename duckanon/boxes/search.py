@@ -15,6 +15,7 @@ import numpy as np
 from duckanon.boxes.cuts import FEW, SHARES, Candidates, candidates, pair_cuts
 from duckanon.boxes.diversity import diverse
 from duckanon.boxes.nodes import Leaves, Nodes, Points, node_costs, split
+from duckanon.common import progress
 from duckanon.common.arrays import Bools, Floats, Ints
 
 _LARGE = 512  # of a node with more records only a sample's sensitivities are looked at
@@ -94,6 +95,7 @@ def grow(points: Points, nodes: Nodes, rules: Rules, until: int = 0) -> tuple[Le
     for smallest in (large, FEW, last):
         waiting: list[Nodes] = []
         while (active := nodes.sizes // rules.k > max(smallest, until)).any():
+            progress.check()
             if 2 * int(nodes.sizes[active].sum()) < len(nodes.orders[0]):
                 # To carry small nodes along costs less than to sort them out, until they are the larger part.
                 waiting.append(nodes.keep(~active))
@@ -131,6 +133,7 @@ def _last_leaves(points: Points, nodes: Nodes, rules: Rules, costs: Floats, done
     kinds = ((leaves == 1, _wholes), (leaves == 2, _pairs), (np.isin(leaves, (3, 4)), _best_of), (leaves > 4, _best_of))
     for of_kind, solve in kinds:
         if of_kind.any():
+            progress.check()
             kept = nodes.keep(of_kind)
             boxes, cost = solve(points, kept, rules)
             np.add.at(costs, kept.roots, cost)

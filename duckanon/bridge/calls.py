@@ -5,8 +5,9 @@ stands for a Python algorithm works in three steps (``sql/bridge/``):
 
 1. ``anon._pack`` scans the table through ``_anon_park``, which collects the blocks of rows in Python (`parcels`) and
    gives a ticket for them. Only that travels on: no list of all rows is built in the database.
-2. The algorithm's function is called once, with a ticket for each table and one struct of options. It redeems the
-   tickets for Arrow tables, computes, and returns every column as a list, in the slot that can hold its type (`slots`).
+2. ``anon._run_<name>`` begins the algorithm as a task (`tasks`), with a ticket for each table and one struct of
+   options, and waits for it. The task redeems the tickets for Arrow tables, computes, and returns every column as a
+   list, in the slot that can hold its type (`slots`).
 3. ``anon._unpack`` turns those lists into rows under the source's names and types.
 """
 
@@ -23,6 +24,8 @@ import pyarrow as pa
 from duckanon.bridge.parcels import Parcels, TableBuilder
 from duckanon.bridge.plain import plain
 from duckanon.bridge.slots import list_array, pack, refuse_types_that_cannot_travel
+from duckanon.bridge.tasks import Tasks
+from duckanon.bridge.waiting import FOR_EVERY_ROW, Owner
 from duckanon.common import progress
 from duckanon.common.declare import ColumnReport, Release, Report, Scalar
 from duckanon.common.imports import imported
@@ -38,8 +41,8 @@ ArrowFunction: TypeAlias = Callable[..., pa.Array]
 """What DuckDB calls: Arrow arrays in, one out, of as many rows."""
 
 
-def release_function(declared: Release, parcels: Parcels) -> ArrowFunction:
-    """Make the function of a release: tickets and options in, lists out.
+def release_function(declared: Release, parcels: Parcels, tasks: Tasks) -> ArrowFunction:
+    """Make the function that begins a release: tickets and options in, lists out once it is done.
 
     Parameters
     ----------
@@ -47,9 +50,11 @@ def release_function(declared: Release, parcels: Parcels) -> ArrowFunction:
         A ValueError that its algorithm raises is one sentence about the argument that was wrong.
     parcels
         Where the macro's scan parked the rows.
+    tasks
+        Where the algorithm is at work.
     """
 
-    def release(caller: str, tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:
+    def release(tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:
         collected = parcels.redeem(tickets[0])
         others = [_redeemed(parcels, ticket) for ticket in tickets[1:]]
         if collected is None:
@@ -57,42 +62,46 @@ def release_function(declared: Release, parcels: Parcels) -> ArrowFunction:
         on_the_way = [collected.table()]
         refuse_types_that_cannot_travel(on_the_way[0].schema)
         algorithm = imported(declared.algorithm)
-        options |= dict(zip(declared.tables[1:], others, strict=True)) | _progress(algorithm, caller)
+        options |= dict(zip(declared.tables[1:], others, strict=True)) | _progress(algorithm)
         with for_cells(_cells(on_the_way + others)):
             released = [_table(algorithm(on_the_way.pop(), **options))]
         return pack(released)
 
-    return _called_once(f"anon.{declared.name}", len(declared.tables), release)
+    return _begun_once(tasks, f"anon.{declared.name}", len(declared.tables), release)
 
 
-def report_function(declared: Report, parcels: Parcels) -> ArrowFunction:
-    """Make the function of a report: tickets and options in, rows out.
+def report_function(declared: Report, parcels: Parcels, tasks: Tasks) -> ArrowFunction:
+    """Make the function that begins a report: tickets and options in, rows out once it is done.
 
     The rows come as one list of structs, which the macro unnests: their columns are always the same. The algorithm
     takes whatever was collected, a table if that was a `TableBuilder`, and None where no row came.
     """
 
-    def report(caller: str, tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:
+    def report(tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:
         collected = [_redeemed(parcels, ticket) for ticket in tickets]
         algorithm = imported(declared.algorithm)
-        options |= dict(zip(declared.tables, collected, strict=True)) | _progress(algorithm, caller)
+        options |= dict(zip(declared.tables, collected, strict=True)) | _progress(algorithm)
         with for_cells(_cells(collected)):
             return _rows_as_list(algorithm(**options))
 
-    return _called_once(declared.caller or f"anon.{declared.name}", len(declared.tables), report)
+    return _begun_once(tasks, declared.caller or f"anon.{declared.name}", len(declared.tables), report)
 
 
-def column_report_function(declared: ColumnReport) -> ArrowFunction:
-    """Make the function of a report on one column, which comes as one list.
+def column_report_function(declared: ColumnReport, tasks: Tasks) -> ArrowFunction:
+    """Make the function that begins a report on one column, which comes as one list.
 
     A list of plain values costs DuckDB a fraction of what it takes to park rows; only lists of structs are expensive.
     """
+    caller = f"anon.{declared.name}"
 
-    def report(*arguments: pa.Array) -> pa.Array:
-        column, options = arguments
-        return _rows_as_list(imported(declared.algorithm)(plain(column[0].values), **_plain(options[0].as_py())))
+    def begin(*arguments: pa.Array) -> pa.Array:
+        _for_one_row(caller, arguments)
+        owner, column, options = arguments
+        values, named = plain(column[0].values), _plain(options[0].as_py())
+        report = naming_errors(caller, lambda: _rows_as_list(imported(declared.algorithm)(values, **named)))
+        return tasks.begin(Owner(*owner[0].as_py()), caller, report)
 
-    return naming_errors(f"anon.{declared.name}", report)
+    return begin
 
 
 def scalar_function(declared: Scalar) -> ArrowFunction:
@@ -128,27 +137,32 @@ def naming_errors(caller: str, function: ArrowFunction) -> ArrowFunction:
     return called
 
 
-def _called_once(
-    caller: str, tables: int, function: Callable[[str, list[list[int] | None], dict[str, Any]], pa.Array]
+def _begun_once(
+    tasks: Tasks,
+    caller: str,
+    tables: int,
+    function: Callable[[list[list[int] | None], dict[str, Any]], pa.Array],
 ) -> ArrowFunction:
-    """Hand on the one value of each argument: a ticket for each table, then the options.
+    """Begin a task with the one value of each argument: the owner, a ticket for each table, then the options.
 
     Where several macros share an algorithm, the option ``caller`` says which of them an error should name.
     """
 
-    def called(*arguments: pa.Array) -> pa.Array:
-        values = [_plain(argument[0].as_py()) for argument in arguments]
-        options = values[tables] if len(values) > tables else {}
+    def begin(*arguments: pa.Array) -> pa.Array:
+        owner, *values = (_plain(argument[0].as_py()) for argument in arguments)
+        options = values[tables] or {}
         named = options.pop("caller", caller)
+        _for_one_row(named, arguments)
+        compute = naming_errors(named, lambda: function(values[:tables], options))
+        return tasks.begin(Owner(*owner), named, compute)
 
-        def call() -> pa.Array:
-            if any(len(argument) > 1 for argument in arguments):
-                raise ValueError("it works on whole tables and cannot be called for every row of another one.")
-            return function(named, values[:tables], options)
+    return begin
 
-        return naming_errors(named, call)()
 
-    return called
+def _for_one_row(caller: str, arguments: tuple[pa.Array, ...]) -> None:
+    """Refuse to be called for several rows: there is one table to work on."""
+    if any(len(argument) > 1 for argument in arguments):
+        raise ValueError(f"{caller}: {FOR_EVERY_ROW}")
 
 
 def _plain(value: Any) -> Any:
@@ -170,9 +184,9 @@ def _redeemed(parcels: Parcels, tickets: list[int] | None) -> Any:
     return collected.table() if isinstance(collected, TableBuilder) else collected
 
 
-def _progress(algorithm: Callable[..., Any], caller: str) -> dict[str, Any]:
+def _progress(algorithm: Callable[..., Any]) -> dict[str, Any]:
     """Return the argument that shows how far the work is, where the algorithm has one for it."""
-    return {"tell": progress.shown(caller)} if "tell" in inspect.signature(algorithm).parameters else {}
+    return {"tell": progress.at} if "tell" in inspect.signature(algorithm).parameters else {}
 
 
 def _cells(tables: list[Any]) -> int:

@@ -6,13 +6,12 @@ import contextlib
 import itertools
 import os
 import threading
-import weakref
 from pathlib import Path
 
 import duckdb
 
-from duckanon.bridge import errors, macros
-from duckanon.bridge.registry import PARCELS, functions
+from duckanon.bridge import connections, errors, macros
+from duckanon.bridge.registry import WAITING, functions, run_macros
 
 _DATABASES = itertools.count(1)
 """The numbers by which registered databases are told apart."""
@@ -46,7 +45,7 @@ def connect(path: str | Path = ":memory:", read_only: bool = False) -> duckdb.Du
     con = duckdb.connect(str(path), read_only=read_only)
     try:
         register(con)
-        _drop_with(con)
+        connections.watch(con, is_fresh=True)
     except BaseException:
         con.close()
         raise
@@ -96,6 +95,7 @@ def register(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyCon
                 _create_macros(cursor)
         finally:
             cursor.close()
+    connections.watch(con, is_fresh=False)
     return con
 
 
@@ -151,7 +151,7 @@ def _create_macros(cursor: duckdb.DuckDBPyConnection) -> None:
     """Create all macros, or none where one fails or the user interrupts."""
     cursor.execute("BEGIN").fetchall()
     try:
-        cursor.execute(macros.script(next(_DATABASES))).fetchall()
+        cursor.execute(macros.script(next(_DATABASES), run_macros())).fetchall()
         cursor.execute("COMMIT").fetchall()
     except BaseException:
         cursor.execute("ROLLBACK").fetchall()
@@ -171,14 +171,8 @@ def _begin_anew_after_fork() -> None:
     """Give a forked process locks of its own: the threads that held the old ones are not in it, and never let go."""
     global _REGISTERING
     _REGISTERING = threading.Lock()
-    PARCELS.forget_all()
+    WAITING.forget_all()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_anew_after_fork)
-
-
-def _drop_with(con: duckdb.DuckDBPyConnection) -> None:
-    """Let rows that a failed query of the connection left on their way go with it."""
-    (owner,) = con.execute("SELECT anon._database(), current_connection_id()").fetchall()
-    weakref.finalize(con, PARCELS.drop_connection, *owner).atexit = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import graphlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +57,11 @@ def sql_folder() -> Path:
 @functools.cache
 def macro_files() -> tuple[MacroFile, ...]:
     """Read all macros, each after those that it calls (CREATE MACRO binds its body)."""
-    files = {path.stem: _read(path) for path in sorted(sql_folder().glob("*/*.sql"))}
+    return _in_order([_read(path) for path in sorted(sql_folder().glob("*/*.sql"))])
+
+
+def _in_order(macros: Iterable[MacroFile]) -> tuple[MacroFile, ...]:
+    files = {file.name: file for file in macros}
     order = graphlib.TopologicalSorter({file.name: sorted(file.calls & files.keys()) for file in files.values()})
     return tuple(files[name] for name in order.static_order())
 
@@ -76,7 +81,7 @@ def _read(path: Path) -> MacroFile:
     )
 
 
-def script(database: int | None = None) -> str:
+def script(database: int | None = None, more: Iterable[MacroFile] = ()) -> str:
     """Return the macros as one SQL script.
 
     Parameters
@@ -84,8 +89,10 @@ def script(database: int | None = None) -> str:
     database
         The number by which Python functions tell this database from others; None for the macros that need no Python,
         as the stock shell can run them, where the others say what they need.
+    more
+        Macros that are in no file.
     """
-    files = [file for file in macro_files() if database is not None or not file.needs_python]
+    files = [file for file in _in_order([*macro_files(), *more]) if database is not None or not file.needs_python]
     number, last = ([], []) if database is None else ([_MACRO.format("_database", database)], [_RANDOM])
     absent = [_refusal(file) for file in macro_files() if database is None and file.is_public and file.needs_python]
     return "\n".join([ATTACH, *number, _signatures(files), *(file.immune_sql for file in files), *last, *absent])

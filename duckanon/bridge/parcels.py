@@ -6,17 +6,16 @@ accumulators of its own, one a thread; what travels on through the query is the 
 
 from __future__ import annotations
 
-import collections
-import itertools
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from duckanon.bridge import column_builders
 from duckanon.bridge.plain import plain
+from duckanon.bridge.waiting import FOR_EVERY_ROW, Owner, Waiting
 
 
 class Accumulator(Protocol):
@@ -29,51 +28,17 @@ class Accumulator(Protocol):
         """Take in what another accumulator of the same call has collected."""
 
 
-MOST_CALLS = 1_000
-"""So many calls are remembered: far more than run at the same time, and a call that is forgotten is refused."""
-
-_ENDED = "the query ended before all its rows were read; run it again."
-
-
-class Owner(NamedTuple):
-    """Whose call it is: the database, its connection, and the connection's query."""
-
-    database: int
-    connection: int
-    query: int
-
-
 class Parcels:
-    """The accumulators that wait for their function, of all calls in all databases.
+    """The accumulators that wait for their function, of all calls in all databases."""
 
-    Notes
-    -----
-    A query that fails before its function is called leaves its accumulators behind. A connection runs one query at a
-    time, so whatever it collected for an earlier one is dropped when it opens a call again, and at the latest when the
-    connection itself goes.
-    """
-
-    def __init__(self) -> None:
-        self.forget_all()
-
-    def forget_all(self) -> None:
-        """Begin with nothing on its way: at first, and in a forked process, where no thread would bring it further."""
-        self._lock = threading.Lock()
-        self._numbers = itertools.count(1)
-        self._gone: collections.deque[tuple[int, int]] = collections.deque()  # databases and their connections
-        self._owners: dict[int, Owner] = {}  # by call
-        self._waiting: dict[int, dict[int, Accumulator]] = {}  # by call and thread
+    def __init__(self, waiting: Waiting | None = None) -> None:
+        self._waiting = Waiting() if waiting is None else waiting
 
     def open(self, *arguments: pa.Array) -> pa.Array:
-        """Begin a call, for ``anon._call``: takes database, connection and query, and returns the call's number."""
-        owner = Owner(*(argument[0].as_py() for argument in arguments))
-        with self._lock:
-            self._drop_gone()
-            self._drop(lambda other: other[:2] == owner[:2] and other.query != owner.query)
-            self._forget_without_rows()
-            call = next(self._numbers)
-            self._owners[call] = owner
-        return pa.array([call], pa.int64())
+        """Begin a call, for ``anon._call``: takes its owner, and returns the call's number."""
+        if len(arguments[0]) > 1:
+            raise ValueError(f"anon: a function was called in a correlated subquery, but {FOR_EVERY_ROW}")
+        return pa.array([self._waiting.open(Owner(*arguments[0][0].as_py()))], pa.int64())
 
     def park(self, make: Callable[..., Accumulator]) -> Callable[..., pa.Array]:
         """Return the function that takes a block of rows.
@@ -91,10 +56,7 @@ class Parcels:
             rows, calls, *others = arguments
             rows = pa.chunked_array(map(plain, rows.chunks)) if isinstance(rows, pa.ChunkedArray) else plain(rows)
             call, thread = calls[0].as_py(), threading.get_ident()
-            with self._lock:
-                if call not in self._owners:
-                    raise ValueError(_ENDED)
-                accumulators = self._waiting.setdefault(call, {})
+            accumulators = self._waiting.thing(call, dict)  # by thread
             is_first = thread not in accumulators
             if is_first:
                 accumulators[thread] = make(rows, *others)
@@ -107,45 +69,14 @@ class Parcels:
         """Take the accumulator of a call, what all its threads have collected; None where no row came."""
         if not tickets:
             return None
-        with self._lock:
-            if self._owners.pop(tickets[0], None) is None:
-                raise ValueError(_ENDED)
-            first, *rest = self._waiting.pop(tickets[0]).values()
+        first, *rest = self._waiting.take(tickets[0]).values()
         for other in rest:
             first.merge(other)
         return first
 
-    def drop_connection(self, database: int, connection: int) -> None:
-        """Drop what a connection that is gone has left behind: now, or when the next call begins.
-
-        Python may collect the connection while this very thread holds the lock, so it cannot be waited for.
-        """
-        self._gone.append((database, connection))
-        if self._lock.acquire(blocking=False):
-            try:
-                self._drop_gone()
-            finally:
-                self._lock.release()
-
     def __len__(self) -> int:
-        """Count the calls that wait."""
-        return len(self._waiting)
-
-    def _forget_without_rows(self) -> None:
-        """Forget the oldest calls that no row has come for, once there are very many: of empty tables, mostly."""
-        if len(self._owners) >= MOST_CALLS:
-            for call in [call for call in self._owners if call not in self._waiting][: MOST_CALLS // 2]:
-                del self._owners[call]
-
-    def _drop_gone(self) -> None:
-        gone = {self._gone.popleft() for _ in range(len(self._gone))}
-        if gone:
-            self._drop(lambda owner: owner[:2] in gone)
-
-    def _drop(self, is_over: Callable[[Owner], bool]) -> None:
-        for call in [call for call, owner in self._owners.items() if is_over(owner)]:
-            del self._owners[call]
-            self._waiting.pop(call, None)
+        """Count the calls that have rows on their way."""
+        return sum(isinstance(thing, dict) for thing in self._waiting.things())
 
 
 class TableBuilder:

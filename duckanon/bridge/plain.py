@@ -43,8 +43,9 @@ def _converted(array: pa.Array) -> pa.Array:
     kind = array.type
     if pa.types.is_struct(kind):
         parts = [plain(array.field(index)) for index in range(kind.num_fields)]
+        fields = [pa.field(field.name, part.type) for field, part in zip(kind, parts, strict=True)]
         mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(parts, fields=list(_plain_type(kind)), mask=mask)
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
     if not isinstance(kind, pa.BaseExtensionType):
         return array.cast(_plain_type(kind))
     if kind.extension_name == "arrow.uuid":

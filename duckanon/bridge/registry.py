@@ -17,8 +17,9 @@ import duckanon.generalize.declared
 import duckanon.intervals.declared
 import duckanon.measure.declared
 import duckanon.release.declared
-from duckanon.bridge import calls, parcels, slots
-from duckanon.common.declare import ColumnReport, Declaration, Release, Report
+from duckanon.bridge import calls, parcels, slots, tasks, waiting
+from duckanon.bridge.macros import MacroFile
+from duckanon.common.declare import ColumnReport, Declaration, Release, Report, Scalar
 from duckanon.common.imports import imported
 
 DECLARATIONS: tuple[Declaration, ...] = (
@@ -31,8 +32,14 @@ DECLARATIONS: tuple[Declaration, ...] = (
     *duckanon.measure.declared.FUNCTIONS,
 )
 
-PARCELS = parcels.Parcels()
-"""The rows on their way to a function, in all databases."""
+WAITING = waiting.Waiting()
+"""All that queries have on their way, in all databases."""
+
+PARCELS = parcels.Parcels(WAITING)
+"""The rows among it."""
+
+TASKS = tasks.Tasks(WAITING)
+"""The algorithms at work."""
 
 SQL_TYPES = {
     pa.string(): "VARCHAR",
@@ -56,6 +63,7 @@ def functions() -> dict[str, Registered]:
         "_anon_random": Registered(calls.random_numbers, "DOUBLE"),
         "_anon_open": Registered(PARCELS.open, "BIGINT"),
         "_anon_park": Registered(PARCELS.park(parcels.TableBuilder), "BIGINT"),
+        "_anon_wait": Registered(TASKS.wait, "BOOLEAN"),
     }
     for declared in DECLARATIONS:
         registered |= _registered(declared)
@@ -63,19 +71,44 @@ def functions() -> dict[str, Registered]:
 
 
 def _registered(declared: Declaration) -> dict[str, Registered]:
-    name = f"_anon_{declared.name}"
+    name, begin = f"_anon_{declared.name}", f"_anon_begin_{declared.name}"
     if isinstance(declared, Release):
-        return {name: Registered(calls.release_function(declared, PARCELS), slots.RELEASED_TYPE)}
+        return {
+            begin: Registered(calls.release_function(declared, PARCELS, TASKS), "BIGINT"),
+            name: Registered(TASKS.result, slots.RELEASED_TYPE),
+        }
     if isinstance(declared, ColumnReport):
-        return {name: Registered(calls.column_report_function(declared), rows_type(declared.schema))}
+        return {
+            begin: Registered(calls.column_report_function(declared, TASKS), "BIGINT"),
+            name: Registered(TASKS.result, rows_type(declared.schema)),
+        }
     if isinstance(declared, Report):
-        report = {name: Registered(calls.report_function(declared, PARCELS), rows_type(declared.schema))}
+        report = {
+            begin: Registered(calls.report_function(declared, PARCELS, TASKS), "BIGINT"),
+            name: Registered(TASKS.result, rows_type(declared.schema)),
+        }
         if declared.collector is not None:
             park = PARCELS.park(_maker(declared.collector))
             park = calls.naming_errors(declared.caller or f"anon.{declared.name}", park)
             report[f"_anon_park_{declared.name}"] = Registered(park, "BIGINT")
         return report
     return {name: Registered(calls.scalar_function(declared), sql_type(declared.result))}
+
+
+def run_macros() -> tuple[MacroFile, ...]:
+    """Write the macro ``anon._run_<name>`` of every algorithm: it begins a task, waits for it, takes its result."""
+    return tuple(_run_macro(declared) for declared in DECLARATIONS if not isinstance(declared, Scalar))
+
+
+def _run_macro(declared: Release | Report | ColumnReport) -> MacroFile:
+    name = declared.name
+    tables = ("values_list",) if isinstance(declared, ColumnReport) else declared.tables
+    parameters = ", ".join([*(f"{table}_taken" for table in tables), "options"])
+    sql = (
+        f"CREATE OR REPLACE MACRO anon._run_{name}({parameters}) AS\n"
+        f"    _anon_{name}(anon._awaited(_anon_begin_{name}(anon._owner(), {parameters})));\n"
+    )
+    return MacroFile(f"_run_{name}", "bridge", parameters, needs_python=True, is_table=False, sql=sql)
 
 
 def _maker(path: str) -> Any:

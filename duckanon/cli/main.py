@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _run(options: argparse.Namespace) -> int:
     with LeavingAtOnce():
         import duckanon
         from duckanon.bridge import catalog, macros  # noqa: F401 - what duckanon.connect loads
-        from duckanon.cli import arguments, output, shell, statements
+        from duckanon.cli import arguments, interrupts, output, shell, statements
 
     write = output.writer(sys.stdout)
     if options.command == "sql":
@@ -106,7 +107,7 @@ def _run(options: argparse.Namespace) -> int:
         for statement in statements.split(script):
             if getattr(options, "echo", False):
                 write(f"\n{statement.strip()};\n")
-            write(statements.run(con, statement, style))
+            write(interrupts.interruptible(con, partial(statements.run, con, statement, style)))
     finally:
         con.close()
     return 0

@@ -9,12 +9,14 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import duckdb
 
 from duckanon.cli import objects, statements
 from duckanon.cli.history import History, history_file
+from duckanon.cli.interrupts import interruptible
 from duckanon.cli.output import FORMATS, MOST_ROWS, Style, writer
 
 PROMPT, CONTINUED = "duckanon> ", "     ...> "
@@ -110,8 +112,7 @@ class Shell:
             except LeaveError:
                 return
             except KeyboardInterrupt:
-                self._con.interrupt()
-                self._write("interrupted\n")
+                self._write("Interrupted.\n")
             except Exception as error:
                 self._write(f"Error: {statements.sentence(error)}\n")
         if typed.strip():
@@ -146,7 +147,7 @@ class Shell:
     def _run(self, script: str) -> None:
         for statement in statements.split(script):
             started = time.perf_counter()
-            self._write(statements.run(self._con, statement, self._style))
+            self._write(interruptible(self._con, partial(statements.run, self._con, statement, self._style)))
             if self._timing:
                 self._write(f"Run time: {time.perf_counter() - started:.3f} s\n")
 

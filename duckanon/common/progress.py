@@ -1,44 +1,171 @@
-"""A line that says how far long work is, where someone watches."""
+"""Long work: it says how far it is, where someone watches, and stops where nobody waits for it any more.
+
+Every loop that may run for more than half a second asks `check`, or tells its share of the work, which asks as well.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import sys
+import threading
 import time
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias, TypeVar
 
 Tell: TypeAlias = Callable[[float], None]
 """Is told the share of the work done, from 0 to 1."""
 
+_Result = TypeVar("_Result")
 
-def shown(caller: str, every: float = 0.2) -> Tell:
-    """Return a function that is told the share of the work done, and writes it on one line of a terminal.
 
-    Nothing is written where standard error is no terminal: a job's log has no use for it.
+class StoppedError(BaseException):
+    """The work was stopped from outside: like KeyboardInterrupt, nothing that an algorithm should catch."""
+
+
+class _Thread(threading.local):
+    """For the work of one thread: who is asked whether it should go on, and who is told how far it is."""
+
+    ask: Callable[[], None] | None = None
+    tell: Tell | None = None
+
+
+_THREAD = _Thread()
+
+
+@contextlib.contextmanager
+def watched_by(ask: Callable[[], None] | None, tell: Tell | None = None) -> Iterator[None]:
+    """Let the work of this thread be watched as long as the context lasts.
+
+    Parameters
+    ----------
+    ask
+        What `check` asks; it raises `StoppedError` where the work should stop.
+    tell
+        What `at` tells.
+    """
+    before = _THREAD.ask, _THREAD.tell
+    _THREAD.ask, _THREAD.tell = ask, tell
+    try:
+        yield
+    finally:
+        _THREAD.ask, _THREAD.tell = before
+
+
+def check() -> None:
+    """Stop here, if the work was asked to: a fraction of a microsecond, so that any loop can afford it."""
+    if _THREAD.ask is not None:
+        _THREAD.ask()
+
+
+def at(share: float) -> None:
+    """Tell whoever watches this thread how far its work is, and stop here if it was asked to."""
+    check()
+    if _THREAD.tell is not None:
+        _THREAD.tell(share)
+
+
+@contextlib.contextmanager
+def part(start: float, stop: float) -> Iterator[None]:
+    """Let what is told within the context be the share of a step of the work, from start to stop."""
+    tell = _THREAD.tell
+    with watched_by(_THREAD.ask, None if tell is None else within(tell, start, stop)):
+        yield
+
+
+def shared(function: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Let a function that other threads call for the work of this one stop where this one should."""
+    ask = _THREAD.ask
+
+    def call(*arguments: Any) -> _Result:
+        with watched_by(ask):
+            check()
+            return function(*arguments)
+
+    return call
+
+
+@contextlib.contextmanager
+def shown(caller: str, after: float = 1.0, every: float = 0.2) -> Iterator[Tell]:
+    """Give a function that is told the share of the work done, and shows it to whoever watches, until the work ends.
+
+    In a notebook that is a bar of tqdm, where tqdm is installed; on a terminal a line on standard error. Elsewhere
+    nothing is shown: a job's log has no use for it.
 
     Parameters
     ----------
     caller
         What is at work: ``anon.boxes``.
+    after
+        Seconds of work that are not worth a sign.
     every
         Seconds between two updates.
     """
-    last = [0.0]
+    due = time.monotonic() + after
+    display: _Line | _NotebookBar | None = None
 
     def tell(share: float) -> None:
+        nonlocal due, display
         now = time.monotonic()
-        if not sys.stderr.isatty() or (share < 1 and now - last[0] < every):
+        if now < due:
             return
-        last[0] = now
-        end = "\r\033[K" if share >= 1 else ""
-        sys.stderr.write(f"\r{caller}: {share:4.0%}{end}")
+        due = now + every
+        display = _display(caller) if display is None else display
+        if display is not None:
+            display.show(min(share, 1.0))
+
+    try:
+        yield tell
+    finally:
+        if display is not None:
+            display.close()
+
+
+class _Line:
+    """A line of a terminal, wiped in the end."""
+
+    def __init__(self, caller: str) -> None:
+        self._caller = caller
+
+    def show(self, share: float) -> None:
+        sys.stderr.write(f"\r{self._caller}: {share:4.0%}")
         sys.stderr.flush()
 
-    return tell
+    def close(self) -> None:
+        sys.stderr.write("\r\033[K")
+        sys.stderr.flush()
+
+
+class _NotebookBar:
+    """A bar of tqdm, which goes in the end."""
+
+    def __init__(self, caller: str, make: Callable[..., Any]) -> None:
+        self._bar = make(total=100, desc=caller, leave=False, bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}")
+
+    def show(self, share: float) -> None:
+        self._bar.update(max(0.0, 100 * share - self._bar.n))
+
+    def close(self) -> None:
+        self._bar.close()
+
+
+def _display(caller: str) -> _Line | _NotebookBar | None:
+    if _is_notebook():
+        with contextlib.suppress(ImportError):
+            return _NotebookBar(caller, importlib.import_module("tqdm.auto").tqdm)
+        return None
+    return _Line(caller) if sys.stderr.isatty() else None
+
+
+def _is_notebook() -> bool:
+    """Tell whether a Jupyter kernel runs the program: its shell talks to a browser, other shells to a terminal."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and hasattr(shell, "kernel")
 
 
 def silent(share: float) -> None:
-    """Tell nobody."""
+    """Tell nobody, but stop where the work was asked to."""
+    check()
 
 
 def within(tell: Tell, start: float, stop: float) -> Tell:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from duckanon.common import progress
 from duckanon.common.arguments import Whole, refuse_unless
 from duckanon.common.arrays import Ints, Matrix
 from duckanon.common.progress import Tell, silent
@@ -200,6 +201,7 @@ class _Scan:
         right = self.right(self.points[sample])
         limit = np.empty(len(self.queries))
         for start in range(0, len(self.queries), _QUERIES):
+            progress.check()
             part = slice(start, start + _QUERIES)
             bounds = np.matmul(self.left[part], right)
             near = sample[np.argpartition(bounds, asked - 1, axis=1)[:, :asked]]
@@ -217,6 +219,7 @@ class _Scan:
         threshold = np.nextafter(threshold.astype(self.left.dtype), self.left.dtype.type(np.inf))
         queries, points = [], []
         for first in range(0, len(self.queries), _QUERIES):
+            progress.check()
             left, low = self.left[first : first + _QUERIES], threshold[first : first + _QUERIES, None]
             for offset in range(0, right.shape[1], _POINTS):
                 block = right[:, offset : offset + _POINTS]
@@ -233,6 +236,7 @@ def _squares(queries: Matrix, points: Matrix, query: Ints, point: Ints) -> Matri
     result = np.empty(len(query))
     step = max(1, _REFINED * 32 // queries.shape[1])
     for start in range(0, len(query), step):
+        progress.check()
         part = slice(start, start + step)
         difference = queries[query[part]]
         difference -= points[point[part]]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from duckanon.common import progress
 from duckanon.common.arguments import Whole, checked
 from duckanon.common.arrays import Ints, Matrix
 from duckanon.common.progress import Tell, silent, within
@@ -200,6 +201,7 @@ def shift(release: Matrix, reference: Matrix, replicates: int, random: np.random
     drawn = np.empty(replicates)
     step = max(1, (1 << 22) // count)
     for start in range(0, replicates, step):
+        progress.check()
         size = min(step, replicates - start)
         picks = random.integers(0, count, (size, count)) + np.arange(size)[:, None] * count
         weights = np.bincount(picks.reshape(-1), minlength=size * count).reshape(size, count)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from duckanon.common import progress
 from duckanon.common.arguments import OneOf, checked
 from duckanon.common.arrays import Floats, Reals
 from duckanon.common.progress import Tell, silent
@@ -89,8 +90,9 @@ def swap_in_clusters(
     parcels = np.unique(np.append(np.flatnonzero(np.diff(ends // _PARCEL_ROWS, prepend=-1)), len(ends)))
     done = 0
     # Matrices this small gain nothing from threads inside of the linear algebra, which would get into each other's way.
+    watched = progress.shared(work)
     with one_thread(), ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        jobs = [pool.submit(work, int(a), int(b)) for a, b in pairwise(parcels)]
+        jobs = [pool.submit(watched, int(a), int(b)) for a, b in pairwise(parcels)]
         for job in as_completed(jobs):
             done += job.result()
             tell(done / len(matrix))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from scipy.spatial.distance import pdist, squareform
 from sklearn.cluster import KMeans
 
+from duckanon.common import progress
 from duckanon.common.arguments import Number, OneOf, refuse_unless
 from duckanon.common.arrays import Bools, Floats, Ints, Ints32, Reals
 from duckanon.common.threads import one_thread
@@ -213,6 +215,7 @@ def _bisected(matrix: Reals, least: int, most: int, random: np.random.Generator)
     del index, block
     large = max(len(matrix) // 8, 50_000)
     while nodes:
+        progress.check()
         index, block = nodes.pop()
         if len(index) <= large:
             ready.append((index, block))
@@ -222,12 +225,14 @@ def _bisected(matrix: Reals, least: int, most: int, random: np.random.Generator)
     if len(ready) == 1:
         return _leaves(ready[0], least, most)
     with ThreadPoolExecutor() as pool:
-        return [part for parts in pool.map(lambda node: _leaves(node, least, most), ready) for part in parts]
+        leaves = pool.map(progress.shared(_leaves), ready, repeat(least), repeat(most))
+        return [part for parts in leaves for part in parts]
 
 
 def _leaves(node: Node, least: int, most: int) -> list[Ints]:
     nodes, parts = [node], []
     while nodes:
+        progress.check()
         index, block = nodes.pop()
         if len(index) <= most:
             parts.append(index)

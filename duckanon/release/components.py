@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from duckanon.common import progress
 from duckanon.common.arrays import Array, Floats, Matrix, Reals
 from duckanon.common.progress import Tell, silent
 
@@ -111,8 +112,9 @@ def permute_components(scores: Reals, tolerance: float, random: np.random.Genera
         _permute_uncorrelated(scores, tolerance / math.sqrt(max(scores.shape[1] - 1, 1)), generators, tell)
         return
     threads = min(_MOST_THREADS, os.cpu_count() or 1)
+    shuffle = progress.shared(lambda generator, row: generator.shuffle(row))
     with ThreadPoolExecutor(threads) as pool:  # shuffling a contiguous row lets other threads run
-        for done, _ in enumerate(pool.map(lambda generator, row: generator.shuffle(row), generators, scores), 1):
+        for done, _ in enumerate(pool.map(shuffle, generators, scores), 1):
             tell(done / len(scores))
 
 
@@ -126,6 +128,7 @@ def _permute_uncorrelated(scores: Reals, limit: float, generators: list[np.rando
         before = accepted[:index]
         best, order = np.inf, np.arange(len(row))
         for _ in range(draws):
+            progress.check()
             drawn = random.permutation(len(row))
             worst, correlations = _worst(before, centred[drawn])
             if worst > limit:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from duckanon.common import progress
 from duckanon.common.arguments import OneOf, Whole, checked
 from duckanon.common.arrays import Ints, Matrix
 from duckanon.common.people import people_in, refuse_too_few
@@ -80,6 +81,7 @@ def halved(coordinates: Matrix, k: int) -> Ints:
                 continue
             step = max(1, BLOCK_ROWS // size)
             for start in range(0, len(group_rows), step):
+                progress.check()
                 for half in _halves(coordinates, group_rows[start : start + step]):
                     below.setdefault(half.shape[1], []).append(half)
         level = below
@@ -158,6 +160,7 @@ def _cells(matrix: Matrix, labels: Ints) -> Ints:
     cells = group
     first = np.cumsum(counts) - counts
     for column in matrix.T:
+        progress.check()
         ordered = column[np.lexsort((column, group))]
         low = ordered[first + (counts - 1) // 2]
         median = low + (ordered[first + counts // 2] - low) / 2

@@ -14,7 +14,7 @@
 -- The classes that are too small: anon.small_classes; their rows: anon.risky_rows.
 -- test: tests/assess/k_anonymity.test
 CREATE OR REPLACE MACRO anon.k_anonymity(tbl, cols, nulls := 'value', person := NULL) AS TABLE
-SELECT anon._checked_rows('anon.k_anonymity', count(*), min(size) FILTER (NOT is_linked)) AS k,
+SELECT min(size) FILTER (NOT is_linked) AS k,
        count(*) FILTER (NOT is_linked) AS classes, sum(row_count)::BIGINT AS "rows",
        count(*) FILTER (size = 1 AND NOT is_linked) AS singletons,
        coalesce(sum(row_count) FILTER (size < 2), 0)::BIGINT AS rows_under_2,
@@ -25,6 +25,7 @@ SELECT anon._checked_rows('anon.k_anonymity', count(*), min(size) FILTER (NOT is
        CASE WHEN person IS NULL THEN sum(row_count) ELSE coalesce(sum(size) FILTER (is_linked), 0) END::BIGINT
            AS people,
        CASE WHEN person IS NULL THEN min(size) ELSE coalesce(min(size) FILTER (is_linked), 0) END AS linked_k
-FROM anon._linked_classes('anon.k_anonymity', tbl, cols, nulls, person);
+FROM anon._linked_classes('anon.k_anonymity', tbl, cols, nulls, person)
+HAVING anon._checked_rows('anon.k_anonymity', count(*), true);
 COMMENT ON MACRO TABLE anon.k_anonymity IS
     'The k of a table: its smallest class, and how many rows are in classes under 2, 3, 5, 10 and 20.';

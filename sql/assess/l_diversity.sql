@@ -20,8 +20,9 @@ WITH _duckanon_members AS MATERIALIZED (
 ), _duckanon_classes AS MATERIALIZED (
     FROM anon._diversity('_duckanon_cells')
 ), _duckanon_lowest AS MATERIALIZED (
-    SELECT anon._checked_rows('anon.l_diversity', count(*), min(distinct_l)) AS l, min(entropy_l) AS entropy_l
+    SELECT min(distinct_l) AS l, min(entropy_l) AS entropy_l
     FROM _duckanon_classes
+    HAVING anon._checked_rows('anon.l_diversity', count(*), true)
 ), _duckanon_counts AS (                                        -- the most frequent values, only where they are needed
     SELECT class, max(size, 9) AS counts FROM _duckanon_cells
     WHERE (SELECT l FROM _duckanon_lowest) > 2

@@ -35,6 +35,7 @@ SELECT row_count AS "rows", distinct_observed, singletons, singletons / people A
        distinct_product, anon.max_unique_fraction(distinct_product, universe) AS unique_fraction_bound,
        greatest(universe / distinct_product, 1) AS population_anonymity, smallest_class,
        members / distinct_observed AS average_class, people
-FROM _duckanon_universe;
+FROM _duckanon_universe
+WHERE universe IS NOT NULL;     -- looked at whatever columns are asked for: refusals do not depend on them
 COMMENT ON MACRO TABLE anon.quasi_identifier IS
     'Whether a column set picks people out: unique rows in the table, and their largest share in the population.';

@@ -30,7 +30,7 @@ WITH _duckanon_call AS MATERIALIZED (
     SELECT COLUMNS(lambda column_name: anon._is_asked(column_name, cols, person))
     FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_of_rows' ELSE '_duckanon_of_people' END)
 ), _duckanon_found AS (
-    SELECT _anon_quasi_identifiers(
+    SELECT anon._run_quasi_identifiers(
                (SELECT list(ticket) FILTER (ticket IS NOT NULL)
                 FROM (SELECT _anon_park(record, call) AS ticket
                       FROM (SELECT struct_pack(*COLUMNS(*)) AS record FROM _duckanon_asked), _duckanon_call)),
@@ -39,7 +39,7 @@ WITH _duckanon_call AS MATERIALIZED (
                 'person': person::VARCHAR}) AS sets
     WHERE NOT approximate
     UNION ALL
-    SELECT _anon_sampled_quasi_identifiers(
+    SELECT anon._run_sampled_quasi_identifiers(
                (SELECT list(ticket) FILTER (ticket IS NOT NULL)
                 FROM (SELECT _anon_park_sampled_quasi_identifiers(record, call, max_size, person IS NOT NULL) AS ticket
                       FROM (SELECT struct_pack(*COLUMNS(*)) AS record

@@ -16,9 +16,10 @@ WITH _duckanon_far AS MATERIALIZED (
     FROM anon._closeness('anon.t_closeness', tbl, cols, sensitive, distance, nulls, person)
 ), _duckanon_summary AS MATERIALIZED (
     SELECT any_value(distance_kind) AS distance_kind,
-           anon._checked_rows('anon.t_closeness', count(*), max(farness)) AS t,
+           max(farness) AS t,
            sum(farness * class_size) / nullif(sum(class_size), 0) AS average_t, count(*) AS classes
     FROM _duckanon_far
+    HAVING anon._checked_rows('anon.t_closeness', count(*), true)
 ), _duckanon_tied AS MATERIALIZED (
     SELECT class, class_size FROM _duckanon_far WHERE round(farness, 12) = (SELECT round(t, 12) FROM _duckanon_summary)
 ), _duckanon_shown AS MATERIALIZED (

@@ -3,4 +3,4 @@
 -- rows behind, which go when its connection calls again.
 -- needs: python
 CREATE OR REPLACE MACRO anon._call() AS TABLE
-SELECT _anon_open(anon._database(), current_connection_id(), current_query_id()) AS call;
+SELECT _anon_open(anon._owner()) AS call;

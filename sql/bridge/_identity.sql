@@ -2,4 +2,4 @@
 -- measures the cost that every Python function pays.
 -- needs: python
 CREATE OR REPLACE MACRO anon._identity(tbl, cols, seed := NULL) AS TABLE
-FROM anon._unpack(_anon_identity(anon._pack('anon._identity', tbl, cols, seed)), tbl, cols);
+FROM anon._unpack(anon._run_identity(anon._pack('anon._identity', tbl, cols, seed), NULL), tbl, cols);

@@ -25,7 +25,7 @@ WITH _duckanon_by_rows AS (
     GROUP BY ALL
 )
 SELECT _plan.*, released
-FROM (SELECT unnest(_anon_plan(
+FROM (SELECT unnest(anon._run_plan(
           anon._pack(caller, anon._checked_names(caller, 'cols', cols, '"_duckanon_grouped"'),  -- the first to be bound
                      list_concat(cols, ['_duckanon_person', '_duckanon_size']), NULL),
           anon._pack_other(caller, CASE WHEN anon._population_table(population) IS NOT NULL

@@ -71,6 +71,9 @@ FROM (SELECT table_place, column_name, labels, ncp, rank_difference, error_ratio
              squares + suppressed_rows::HUGEINT * original_rows, released_rows / classes / coalesce(k, smallest_class),
              suppressed_rows
       FROM _duckanon_sizes)
+-- Looked at whatever columns are asked for: refusals do not depend on them.
+WHERE (SELECT suppressed_rows FROM _duckanon_sizes) >= 0
+      AND (SELECT coalesce(max(ncp), 0) FROM _duckanon_losses) >= 0
 ORDER BY table_place ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.generalization_loss IS
     'Information loss of a generalized release: certainty penalty, rank difference, squared error, discernibility.';

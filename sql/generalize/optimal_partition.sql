@@ -22,7 +22,7 @@ CREATE OR REPLACE MACRO anon.optimal_partition(
     tbl, col, k, cost := 'squares', label := 'interval', nulls := 'error'
 ) AS TABLE
 FROM anon._partition(
-    _anon_optimal_partition(
+    anon._run_optimal_partition(
         anon._column_list('anon.optimal_partition', tbl, col),
         {'name': col, 'k': k, 'nulls': nulls,
          'cost': anon._checked_choice('anon.optimal_partition', 'cost', cost,

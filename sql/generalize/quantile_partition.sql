@@ -19,7 +19,7 @@ CREATE OR REPLACE MACRO anon.quantile_partition(
     tbl, col, k := NULL, buckets := NULL, label := 'interval', nulls := 'error'
 ) AS TABLE
 FROM anon._partition(
-    _anon_quantile_partition(
+    anon._run_quantile_partition(
         anon._column_list('anon.quantile_partition', tbl, col),
         {'name': col, 'k': k, 'buckets': buckets, 'nulls': nulls,
          'label': anon._checked_choice('anon.quantile_partition', 'label', label, ['interval', 'median', 'mean'],

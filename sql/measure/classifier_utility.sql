@@ -14,7 +14,7 @@
 CREATE OR REPLACE MACRO anon.classifier_utility(
     original, released, cols, target, holdout := NULL, hierarchies := NULL, seed := NULL
 ) AS TABLE
-SELECT unnest(_anon_classifier_utility(
+SELECT unnest(anon._run_classifier_utility(
            anon._pack('anon.classifier_utility', original, anon._with_target(cols, target), seed),
            anon._pack('anon.classifier_utility', released, anon._with_target(cols, target), seed),
            anon._pack_other('anon.classifier_utility', holdout, original, anon._with_target(cols, target), seed),

@@ -26,7 +26,7 @@ WITH _duckanon_stacked AS (
     SELECT list(struct_pack(release, meanings)) AS all_meanings
     FROM anon._stacked_meanings('anon.compare_releases', original, releases, cols, hierarchies)
 )
-SELECT unnest(_anon_compare_releases(
+SELECT unnest(anon._run_compare_releases(
            anon._pack('anon.compare_releases', original, cols, seed),
            anon._tickets('_duckanon_stacked', '', seed, true),
            anon._pack_other('anon.compare_releases', reference, original, cols, seed),

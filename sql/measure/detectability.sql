@@ -7,10 +7,10 @@
 -- test: tests/measure/detectability.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.detectability(original, released, cols, hierarchies := NULL, seed := NULL) AS TABLE
-SELECT unnest(_anon_detectability(anon._pack('anon.detectability', original, cols, seed),
-                                  anon._pack('anon.detectability', released, cols, seed),
-                                  {'meanings': anon._label_meanings('anon.detectability', original, released, cols,
-                                                                    hierarchies),
-                                   'seed': seed}), max_depth := 2);
+SELECT unnest(anon._run_detectability(anon._pack('anon.detectability', original, cols, seed),
+                                      anon._pack('anon.detectability', released, cols, seed),
+                                      {'meanings': anon._label_meanings('anon.detectability', original, released, cols,
+                                                                        hierarchies),
+                                       'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.detectability IS
     'How well boosted trees tell released rows from original ones.';

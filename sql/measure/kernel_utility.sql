@@ -19,12 +19,12 @@ CREATE OR REPLACE MACRO anon.kernel_utility(
     original, released, cols, degree := 4, components := 20, standardize := true, kernel := 'polynomial',
     reference := NULL, points := NULL, hierarchies := NULL, log := NULL, seed := NULL
 ) AS TABLE
-SELECT unnest(_anon_kernel_utility(anon._pack('anon.kernel_utility', original, cols, seed),
-                                   anon._pack('anon.kernel_utility', released, cols, seed),
-                                   anon._pack_other('anon.kernel_utility', reference, original, cols, seed),
-                                   {'meanings': anon._label_meanings('anon.kernel_utility', original, released, cols,
-                                                                     hierarchies),
-                                    'degree': degree, 'components': components, 'standardize': standardize,
-                                    'kernel': kernel, 'points': points, 'log': log, 'seed': seed}), max_depth := 2);
+SELECT unnest(anon._run_kernel_utility(anon._pack('anon.kernel_utility', original, cols, seed),
+                                       anon._pack('anon.kernel_utility', released, cols, seed),
+                                       anon._pack_other('anon.kernel_utility', reference, original, cols, seed),
+                                       {'meanings': anon._label_meanings('anon.kernel_utility', original, released,
+                                                                         cols, hierarchies),
+                                        'degree': degree, 'components': components, 'standardize': standardize,
+                                        'kernel': kernel, 'points': points, 'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.kernel_utility IS
     'Compares a release with the original along kernel principal components, for structure that is not linear.';

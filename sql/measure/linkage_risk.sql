@@ -20,7 +20,7 @@ CREATE OR REPLACE MACRO anon.linkage_risk(
     original, released, known_cols, secret_cols, control := NULL, attacks := 2000, tolerance := 0.05,
     hierarchies := NULL, log := NULL, seed := NULL
 ) AS TABLE
-SELECT unnest(_anon_linkage_risk(
+SELECT unnest(anon._run_linkage_risk(
            anon._pack('anon.linkage_risk', original, anon._with_columns(known_cols, secret_cols), seed),
            anon._pack('anon.linkage_risk', released, anon._with_columns(known_cols, secret_cols), seed),
            anon._pack_other('anon.linkage_risk', control, original, anon._with_columns(known_cols, secret_cols), seed),

@@ -21,7 +21,7 @@ WITH _duckanon_original AS (                            -- a name that begins wi
     SELECT COLUMNS(anon._with_column(cols, key)), row_number() OVER () AS " position"
     FROM query_table(anon._checked('anon.matching_attack', released, cols))
 )
-SELECT unnest(_anon_matching_attack(
+SELECT unnest(anon._run_matching_attack(
            anon._pack('anon.matching_attack', '"_duckanon_original"',
                       anon._with_columns(cols, [coalesce(key, ' position')]), NULL),
            anon._pack('anon.matching_attack', '"_duckanon_released"',

@@ -34,11 +34,11 @@ FROM (SELECT struct_pack(*COLUMNS(cols)) AS record, " distance" AS distance, " a
                    unnest(anon._released(_py._duckanon_released, ' ambiguity').f) AS " ambiguity",
                    unnest(anon._released(_py._duckanon_released, ' uncertainty').f) AS " uncertainty",
                    unnest(anon._released(_py._duckanon_released, alias(COLUMNS(_duckanon_uncertainties.*))).f)
-            FROM (SELECT _anon_prediction_risk(anon._pack('anon.prediction_risk', original, cols, seed),
-                                               anon._pack('anon.prediction_risk', released, cols, NULL),
-                                               {'meanings': anon._label_meanings('anon.prediction_risk', original,
-                                                                                 released, cols, hierarchies),
-                                                'k': k, 'sample': sample, 'log': log, 'seed': seed})
+            FROM (SELECT anon._run_prediction_risk(anon._pack('anon.prediction_risk', original, cols, seed),
+                                                   anon._pack('anon.prediction_risk', released, cols, NULL),
+                                                   {'meanings': anon._label_meanings('anon.prediction_risk', original,
+                                                                                     released, cols, hierarchies),
+                                                    'k': k, 'sample': sample, 'log': log, 'seed': seed})
                          AS _duckanon_released LIMIT 1) AS _py
                  LEFT JOIN (SELECT COLUMNS(cols) FROM query_table(original) LIMIT 0) AS _duckanon_original ON true
                  LEFT JOIN (SELECT COLUMNS('(.*)') AS ' uncertainty of \1'

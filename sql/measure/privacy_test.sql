@@ -30,12 +30,12 @@ CREATE OR REPLACE MACRO anon.privacy_test(
     original, released, cols, reference := NULL, holdout := NULL, k := 5, sample := NULL, hierarchies := NULL,
     log := NULL, seed := NULL
 ) AS TABLE
-SELECT unnest(_anon_privacy_test(anon._pack('anon.privacy_test', original, cols, seed),
-                                 anon._pack('anon.privacy_test', released, cols, seed),
-                                 anon._pack_other('anon.privacy_test', reference, original, cols, seed),
-                                 anon._pack_other('anon.privacy_test', holdout, original, cols, seed),
-                                 {'meanings': anon._label_meanings('anon.privacy_test', original, released, cols,
-                                                                   hierarchies),
-                                  'k': k, 'sample': sample, 'log': log, 'seed': seed}), max_depth := 2);
+SELECT unnest(anon._run_privacy_test(anon._pack('anon.privacy_test', original, cols, seed),
+                                     anon._pack('anon.privacy_test', released, cols, seed),
+                                     anon._pack_other('anon.privacy_test', reference, original, cols, seed),
+                                     anon._pack_other('anon.privacy_test', holdout, original, cols, seed),
+                                     {'meanings': anon._label_meanings('anon.privacy_test', original, released, cols,
+                                                                       hierarchies),
+                                      'k': k, 'sample': sample, 'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.privacy_test IS
     'Tests whether a release is as safe as not taking part: prediction risk, copies, isolated records, membership.';

@@ -16,7 +16,7 @@
 CREATE OR REPLACE MACRO anon.query_utility(
     original, released, cols, queries := 1000, hierarchies := NULL, seed := NULL
 ) AS TABLE
-SELECT unnest(_anon_query_utility(
+SELECT unnest(anon._run_query_utility(
            anon._pack('anon.query_utility',
                       anon._checked_table('anon.query_utility', 'original', original, original), cols, seed),
            anon._pack('anon.query_utility',

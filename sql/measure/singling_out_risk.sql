@@ -15,12 +15,12 @@ CREATE OR REPLACE MACRO anon.singling_out_risk(
     original, released, cols, control := NULL, attacks := 2000, predicate_columns := 3, hierarchies := NULL,
     seed := NULL
 ) AS TABLE
-SELECT unnest(_anon_singling_out_risk(anon._pack('anon.singling_out_risk', original, cols, seed),
-                                      anon._pack('anon.singling_out_risk', released, cols, seed),
-                                      anon._pack_other('anon.singling_out_risk', control, original, cols, seed),
-                                      {'meanings': anon._label_meanings('anon.singling_out_risk', original,
-                                                                        released, cols, hierarchies),
-                                       'attacks': attacks, 'predicate_columns': predicate_columns, 'seed': seed}),
+SELECT unnest(anon._run_singling_out_risk(anon._pack('anon.singling_out_risk', original, cols, seed),
+                                          anon._pack('anon.singling_out_risk', released, cols, seed),
+                                          anon._pack_other('anon.singling_out_risk', control, original, cols, seed),
+                                          {'meanings': anon._label_meanings('anon.singling_out_risk', original,
+                                                                            released, cols, hierarchies),
+                                           'attacks': attacks, 'predicate_columns': predicate_columns, 'seed': seed}),
               max_depth := 2);
 COMMENT ON MACRO TABLE anon.singling_out_risk IS
     'The share of predicates made from a release that single out one original record, against a control group.';

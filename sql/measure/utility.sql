@@ -17,9 +17,10 @@
 -- test: tests/measure/utility.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.utility(original, released, cols, hierarchies := NULL, log := [], seed := NULL) AS TABLE
-SELECT unnest(_anon_utility(anon._pack('anon.utility', original, cols, seed),
-                            anon._pack('anon.utility', released, cols, seed),
-                            {'meanings': anon._label_meanings('anon.utility', original, released, cols, hierarchies),
-                             'log': log, 'seed': seed}), max_depth := 2);
+SELECT unnest(anon._run_utility(anon._pack('anon.utility', original, cols, seed),
+                                anon._pack('anon.utility', released, cols, seed),
+                                {'meanings': anon._label_meanings('anon.utility', original, released, cols,
+                                                                  hierarchies),
+                                 'log': log, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.utility IS
     'How far means, variances, correlations and distributions of a release are from the original''s.';

@@ -10,9 +10,9 @@
 CREATE OR REPLACE MACRO anon.additive_noise(
     tbl, cols, noise_fraction := 0.1, correlated := true, key := NULL, log := NULL, nulls := 'error', seed := NULL
 ) AS TABLE
-FROM anon._unpack(_anon_additive_noise(anon._pack('anon.additive_noise', tbl, cols, seed),
-                                       {'noise_fraction': noise_fraction, 'correlated': correlated, 'key': key,
-                                        'log': log, 'nulls': nulls, 'seed': seed}),
+FROM anon._unpack(anon._run_additive_noise(anon._pack('anon.additive_noise', tbl, cols, seed),
+                                           {'noise_fraction': noise_fraction, 'correlated': correlated, 'key': key,
+                                            'log': log, 'nulls': nulls, 'seed': seed}),
                   tbl, cols);
 COMMENT ON MACRO TABLE anon.additive_noise IS
     'Adds noise with the table''s own covariance: keeps all statistics, and hides nobody; for comparison.';

@@ -13,7 +13,7 @@
 -- test: tests/release/box_weights.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.box_weights(boxed, statistic, cols) AS TABLE
-SELECT unnest(_anon_box_weights(anon._pack_boxes('anon.box_weights', boxed, cols),
-                                {'statistic': statistic, 'cols': cols}), max_depth := 2);
+SELECT unnest(anon._run_box_weights(anon._pack_boxes('anon.box_weights', boxed, cols),
+                                    {'statistic': statistic, 'cols': cols}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.box_weights IS
     'With which weights to count boxes in a statistic, and what that costs: width, standard error, shift.';

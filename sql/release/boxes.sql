@@ -32,13 +32,13 @@ WITH _duckanon_chosen AS (
                          anon._checked_person('anon.boxes', person, cols,
                              anon._checked_keep('anon.boxes', 'keep', keep, anon._checked('anon.boxes', tbl, cols)))))
 )
-FROM anon._unpack_boxes(_anon_boxes(anon._pack_all('anon.boxes', '"_duckanon_chosen"', cols),
-                                    {'cols': cols, 'k': k, 'statistics': statistics, 'l': l, 'epsilon': epsilon,
-                                     'box': box, 'effort': effort, 'seconds': seconds, 'person': person,
-                                     'keeps_person': anon._is_among(CAST(person AS VARCHAR), coalesce(keep, [])),
-                                     'narrowing': TRY_CAST(narrowing AS VARCHAR[]),
-                                     'refused': (SELECT sentence
-                                                 FROM anon._refused_keep(NULL, tbl, cols, keep, person))}),
+FROM anon._unpack_boxes(anon._run_boxes(anon._pack_all('anon.boxes', '"_duckanon_chosen"', cols),
+                                        {'cols': cols, 'k': k, 'statistics': statistics, 'l': l, 'epsilon': epsilon,
+                                         'box': box, 'effort': effort, 'seconds': seconds, 'person': person,
+                                         'keeps_person': anon._is_among(CAST(person AS VARCHAR), coalesce(keep, [])),
+                                         'narrowing': TRY_CAST(narrowing AS VARCHAR[]),
+                                         'refused': (SELECT sentence
+                                                     FROM anon._refused_keep(NULL, tbl, cols, keep, person))}),
                         '"_duckanon_chosen"', cols, keep, person);
 COMMENT ON MACRO TABLE anon.boxes IS
     'A table whose numbers and dates become intervals that at least k records share, '

@@ -14,8 +14,8 @@
 CREATE OR REPLACE MACRO anon.copula_synthesize(
     tbl, cols, rows := NULL, k := 10, nulls := 'error', seed := NULL, person := NULL
 ) AS TABLE
-FROM anon._unpack(_anon_copula_synthesize(anon._pack_people('anon.copula_synthesize', tbl, cols, person, seed),
-                                          {'rows': rows, 'k': k, 'nulls': nulls, 'seed': seed, 'person': person}),
+FROM anon._unpack(anon._run_copula_synthesize(anon._pack_people('anon.copula_synthesize', tbl, cols, person, seed),
+                                              {'rows': rows, 'k': k, 'nulls': nulls, 'seed': seed, 'person': person}),
                   tbl, cols);
 COMMENT ON MACRO TABLE anon.copula_synthesize IS
     'Draws new records with the table''s rank correlations and distributions, '

@@ -6,7 +6,8 @@
 -- test: tests/release/data_shuffle.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.data_shuffle(tbl, cols, nulls := 'error', seed := NULL) AS TABLE
-FROM anon._unpack(_anon_data_shuffle(anon._pack('anon.data_shuffle', tbl, cols, seed), {'nulls': nulls, 'seed': seed}),
+FROM anon._unpack(anon._run_data_shuffle(anon._pack('anon.data_shuffle', tbl, cols, seed),
+                                         {'nulls': nulls, 'seed': seed}),
                   tbl, cols);
 COMMENT ON MACRO TABLE anon.data_shuffle IS
     'Rearranges every column to the ranks of a normal sample: '

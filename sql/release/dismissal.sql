@@ -13,7 +13,7 @@
 -- test: tests/release/dismissal.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.dismissal(boxed, statistic, cols) AS TABLE
-SELECT unnest(_anon_dismissal(anon._pack_boxes('anon.dismissal', boxed, cols),
-                              {'statistic': statistic, 'cols': cols}), max_depth := 2);
+SELECT unnest(anon._run_dismissal(anon._pack_boxes('anon.dismissal', boxed, cols),
+                                  {'statistic': statistic, 'cols': cols}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.dismissal IS
     'Which boxes to leave out of a statistic, and what that costs: width, standard error, shift.';

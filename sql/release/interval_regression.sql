@@ -11,7 +11,7 @@ WITH _duckanon_boxes AS (
     FROM anon._classes('anon.interval_regression', boxed,
                        anon._with_column(list_concat([target], predictors), weights), 'value')
 )
-SELECT unnest(_anon_interval_regression(
+SELECT unnest(anon._run_interval_regression(
            anon._pack('anon.interval_regression', '"_duckanon_boxes"',
                       list_concat(anon._with_column(list_concat([target], predictors), weights), ['_duckanon_size']),
                       NULL), {'target': target, 'predictors': predictors, 'weights': weights}), max_depth := 2);

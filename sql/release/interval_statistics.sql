@@ -16,7 +16,7 @@ CREATE OR REPLACE MACRO anon.interval_statistics(boxed, cols, weights := NULL, u
 WITH _duckanon_boxes AS (
     FROM anon._classes('anon.interval_statistics', boxed, anon._with_column(cols, weights), 'value')
 )
-SELECT unnest(_anon_interval_statistics(
+SELECT unnest(anon._run_interval_statistics(
            anon._pack('anon.interval_statistics', '"_duckanon_boxes"',
                       list_concat(anon._with_column(cols, weights), ['_duckanon_size']), NULL),
            {'weights': weights, 'unbiased': unbiased}), max_depth := 2);

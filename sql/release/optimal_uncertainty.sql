@@ -10,7 +10,7 @@
 -- test: tests/release/optimal_uncertainty.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.optimal_uncertainty(tbl, cols, k, statistics := NULL) AS TABLE
-SELECT unnest(_anon_optimal_uncertainty(
+SELECT unnest(anon._run_optimal_uncertainty(
            anon._pack('anon.optimal_uncertainty', anon._checked_whole('anon.optimal_uncertainty', 'k', k, 2, tbl), cols,
                       NULL),
            {'cols': cols, 'k': k, 'statistics': statistics}), max_depth := 2);

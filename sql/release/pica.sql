@@ -16,10 +16,10 @@ CREATE OR REPLACE MACRO anon.pica(
     tbl, cols, cluster_size := NULL, basis := 'ica', clustering := 'auto', reference := NULL, log := NULL,
     nulls := 'error', checks := 'error', seed := NULL
 ) AS TABLE
-FROM anon._unpack(_anon_pica(anon._pack('anon.pica', tbl, cols, seed),
-                             anon._pack_other('anon.pica', reference, tbl, cols, seed),
-                             {'cluster_size': cluster_size, 'basis': basis, 'clustering': clustering, 'log': log,
-                              'nulls': nulls, 'checks': checks, 'seed': seed}),
+FROM anon._unpack(anon._run_pica(anon._pack('anon.pica', tbl, cols, seed),
+                                 anon._pack_other('anon.pica', reference, tbl, cols, seed),
+                                 {'cluster_size': cluster_size, 'basis': basis, 'clustering': clustering, 'log': log,
+                                  'nulls': nulls, 'checks': checks, 'seed': seed}),
                   tbl, cols);
 COMMENT ON MACRO TABLE anon.pica IS
     'New records that keep nonlinear structure: permutes the independent components of clusters.';

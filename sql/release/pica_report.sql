@@ -15,9 +15,9 @@ CREATE OR REPLACE MACRO anon.pica_report(
     tbl, cols, basis := 'ica', clustering := 'auto', reference := NULL, log := NULL, nulls := 'error',
     checks := 'error', seed := NULL
 ) AS TABLE
-SELECT unnest(_anon_pica_report(anon._pack('anon.pica_report', tbl, cols, seed),
-                                anon._pack_other('anon.pica_report', reference, tbl, cols, seed),
-                                {'basis': basis, 'clustering': clustering, 'log': log, 'nulls': nulls,
-                                 'checks': checks, 'seed': seed}), max_depth := 2);
+SELECT unnest(anon._run_pica_report(anon._pack('anon.pica_report', tbl, cols, seed),
+                                    anon._pack_other('anon.pica_report', reference, tbl, cols, seed),
+                                    {'basis': basis, 'clustering': clustering, 'log': log, 'nulls': nulls,
+                                     'checks': checks, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.pica_report IS
     'The search for the cluster size of anon.pica: one row per trial release, with its privacy measures.';

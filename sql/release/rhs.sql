@@ -9,9 +9,9 @@ CREATE OR REPLACE MACRO anon.rhs(
     tbl, cols, k, label := 'mean', key := NULL, log := NULL, nulls := 'error', checks := 'error', seed := NULL,
     person := NULL
 ) AS TABLE
-FROM anon._unpack(_anon_rhs(anon._pack_people('anon.rhs', tbl, cols, person, seed),
-                            {'k': k, 'label': label, 'key': key, 'log': log, 'nulls': nulls, 'checks': checks,
-                             'seed': seed, 'person': person}),
+FROM anon._unpack(anon._run_rhs(anon._pack_people('anon.rhs', tbl, cols, person, seed),
+                                {'k': k, 'label': label, 'key': key, 'log': log, 'nulls': nulls, 'checks': checks,
+                                 'seed': seed, 'person': person}),
                   tbl, cols);
 COMMENT ON MACRO TABLE anon.rhs IS
     'Recursive histogram sanitization, for comparison: splits all columns at once, and fails when there are many.';

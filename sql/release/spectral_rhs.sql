@@ -14,9 +14,9 @@
 CREATE OR REPLACE MACRO anon.spectral_rhs(
     tbl, cols, k, label := 'mean', key := NULL, log := NULL, nulls := 'error', seed := NULL, person := NULL
 ) AS TABLE
-FROM anon._unpack(_anon_spectral_rhs(anon._pack_people('anon.spectral_rhs', tbl, cols, person, seed),
-                                     {'k': k, 'label': label, 'key': key, 'log': log, 'nulls': nulls, 'seed': seed,
-                                      'person': person}),
+FROM anon._unpack(anon._run_spectral_rhs(anon._pack_people('anon.spectral_rhs', tbl, cols, person, seed),
+                                         {'k': k, 'label': label, 'key': key, 'log': log, 'nulls': nulls, 'seed': seed,
+                                          'person': person}),
                   tbl, cols);
 COMMENT ON MACRO TABLE anon.spectral_rhs IS
     'Microaggregation along principal components: every released record stands for at least k.';

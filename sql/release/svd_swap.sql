@@ -16,8 +16,9 @@
 CREATE OR REPLACE MACRO anon.svd_swap(
     tbl, cols, tolerance := 1.5, log := NULL, nulls := 'error', checks := 'error', seed := NULL
 ) AS TABLE
-FROM anon._unpack(_anon_svd_swap(anon._pack('anon.svd_swap', tbl, cols, seed),
-                                 {'tolerance': tolerance, 'log': log, 'nulls': nulls, 'checks': checks, 'seed': seed}),
+FROM anon._unpack(anon._run_svd_swap(anon._pack('anon.svd_swap', tbl, cols, seed),
+                                     {'tolerance': tolerance, 'log': log, 'nulls': nulls, 'checks': checks,
+                                      'seed': seed}),
                   tbl, cols);
 COMMENT ON MACRO TABLE anon.svd_swap IS
     'New records with the same means, variances and correlations: permutes each principal component.';

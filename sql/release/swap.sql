@@ -7,6 +7,6 @@
 -- test: tests/release/swap.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.swap(tbl, cols, seed := NULL) AS TABLE
-FROM anon._unpack(_anon_swap(anon._pack('anon.swap', tbl, cols, seed), {'seed': seed}), tbl, cols);
+FROM anon._unpack(anon._run_swap(anon._pack('anon.swap', tbl, cols, seed), {'seed': seed}), tbl, cols);
 COMMENT ON MACRO TABLE anon.swap IS
     'Permutes each column independently: keeps every distribution, and no relation between columns.';

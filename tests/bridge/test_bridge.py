@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 
 import duckanon
-from duckanon.bridge import calls, parcels, registry, slots
+from duckanon.bridge import calls, parcels, registry, slots, tasks, waiting
 from duckanon.common.declare import Report
 from duckanon.common.imports import imported
 from duckanon.release.baselines import swap
@@ -231,7 +231,7 @@ def test_a_function_runs_once_per_call(con: duckdb.DuckDBPyConnection, monkeypat
 
 
 def opened(rows: parcels.Parcels, connection: int, query: int, database: int = 1) -> int:
-    return rows.open(*(pa.array([number]) for number in (database, connection, query)))[0].as_py()
+    return rows.open(pa.array([[database, connection, query]]))[0].as_py()
 
 
 def test_what_a_failed_query_collected_is_dropped() -> None:
@@ -261,11 +261,12 @@ def test_what_a_failed_query_collected_is_dropped() -> None:
 
 
 def test_a_connection_that_goes_during_a_call_is_not_waited_for() -> None:
-    rows = parcels.Parcels()
+    all_waiting = waiting.Waiting()
+    rows = parcels.Parcels(all_waiting)
     left = opened(rows, 1, 1)
     rows.park(parcels.TableBuilder)(pa.array([{"a": 1}]), pa.array([left]))
-    with rows._lock:  # where the garbage collector may run
-        rows.drop_connection(1, 1)
+    with all_waiting._lock:  # where the garbage collector may run
+        all_waiting.drop_connection(1, 1)
     assert len(rows) == 1
     opened(rows, 2, 1)
     assert len(rows) == 0
@@ -273,12 +274,13 @@ def test_a_connection_that_goes_during_a_call_is_not_waited_for() -> None:
 
 def test_calls_of_empty_tables_do_not_pile_up() -> None:
     """Each is of a connection of its own, which never comes back to make its calls go."""
-    rows = parcels.Parcels()
+    all_waiting = waiting.Waiting()
+    rows = parcels.Parcels(all_waiting)
     with_rows = opened(rows, 0, 1)
     rows.park(parcels.TableBuilder)(pa.array([{"a": 1}]), pa.array([with_rows]))
-    for connection in range(1, 3 * parcels.MOST_CALLS):
+    for connection in range(1, 3 * waiting.MOST_CALLS):
         opened(rows, connection, 1)
-    assert len(rows._owners) <= parcels.MOST_CALLS
+    assert len(all_waiting._calls) <= waiting.MOST_CALLS
     assert rows.redeem([with_rows]).table().num_rows == 1
 
 
@@ -380,6 +382,7 @@ def test_an_error_names_the_function_once(con: duckdb.DuckDBPyConnection) -> Non
 
 def test_a_call_for_several_rows_is_refused() -> None:
     """DuckDB hands over several rows where an argument is a column of another table; there is one table to work on."""
-    called = calls.report_function(Report("x", "unused:unused", pa.schema([])), parcels.Parcels())
+    all_tasks = tasks.Tasks(waiting.Waiting())
+    called = calls.report_function(Report("x", "unused:unused", pa.schema([])), parcels.Parcels(), all_tasks)
     with pytest.raises(ValueError, match=r"^anon\.x: it works on whole tables and cannot be called for every row"):
-        called(pa.array([None, None], pa.list_(pa.int64())))
+        called(pa.array([[1, 1, 1]] * 2), pa.array([None, None], pa.list_(pa.int64())), pa.array([None, None]))

@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import macros
+from duckanon.bridge import macros, registry
 
 ROOT = Path(__file__).parent.parent.parent
 LISTED = "SELECT count(*) > 0 FROM anon.functions()"
@@ -52,9 +52,9 @@ def test_several_threads_register_at_once() -> None:
 
 def test_registering_that_failed_can_be_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     con = duckdb.connect()
-    script = macros.script(1)
+    script = macros.script(1, registry.run_macros())
     with monkeypatch.context() as patch:
-        patch.setattr(macros, "script", lambda _: script + "\nSELECT error('stopped');")
+        patch.setattr(macros, "script", lambda *_: script + "\nSELECT error('stopped');")
         with pytest.raises(duckdb.Error, match="stopped"):
             duckanon.register(con)
     duckanon.register(con)
@@ -166,7 +166,8 @@ def test_macro_files_say_what_they_are() -> None:
     python_backed = {file.name for file in macros.macro_files() if file.needs_python}
     for file in macros.macro_files():
         assert file.sql.startswith(f"-- anon.{file.name}: "), file.name
-        needs = "_anon_" in re.sub(r"--[^\n]*", "", file.sql) or file.calls & python_backed
+        code = re.sub(r"--[^\n]*", "", file.sql)
+        needs = "_anon_" in code or file.calls & (python_backed | {macro.name for macro in registry.run_macros()})
         assert file.needs_python or not needs, f"{file.name}: the header lacks `-- needs: python`"
         if file.is_public:
             assert f"-- test: tests/{file.stage}/{file.name}.test\n" in file.sql, file.name
@@ -245,7 +246,7 @@ def test_the_wheel_carries_the_macros(tmp_path: Path) -> None:
 import sys
 sys.path.insert(0, {str(tmp_path / "site")!r})
 import duckanon
-from duckanon.bridge import macros
+from duckanon.bridge import macros, registry
 print(macros.sql_folder())
 print(duckanon.connect().execute("FROM anon.functions()").fetchall()[0][0])
 """
@@ -306,7 +307,7 @@ held = threading.Event()
 done = threading.Event()
 
 def hold():  # as threads do that register, park rows and compute at the moment of the fork
-    with catalog._REGISTERING, registry.PARCELS._lock, threads._ONE._lock:
+    with catalog._REGISTERING, registry.WAITING._lock, threads._ONE._lock:
         held.set()
         done.wait()
 

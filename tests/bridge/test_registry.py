@@ -30,8 +30,8 @@ def test_the_algorithm_takes_what_its_macro_passes(name: str) -> None:
     declared = by_name(name)
     parameters = inspect.signature(imported(declared.algorithm)).parameters
     code = re.sub(r"--[^\n]*", "", "\n".join(file.sql for file in macros.macro_files()))
-    passed = re.search(rf"_anon_{name}\(.*?(?:\{{('.*?)\}}\)|;)", code, re.DOTALL)
-    assert passed, f"no macro calls _anon_{name}"
+    passed = re.search(rf"(?:_anon_|_run_){name}\(.*?(?:\{{('.*?)\}}\)|;)", code, re.DOTALL)
+    assert passed, f"no macro runs {name}"
     options = set(re.findall(r"'(\w+)':", passed[1] or "")) - {"caller"}
     tables = getattr(declared, "tables", ("column",) if isinstance(declared, ColumnReport) else ())
     assert set(tables) <= parameters.keys()

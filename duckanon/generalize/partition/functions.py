@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from duckanon.common import labels
+from duckanon.common import labels, progress
 from duckanon.common.arguments import OneOf, Whole, checked, refuse_unless
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.labels import Scale
@@ -95,6 +95,7 @@ class _Values:
 
     def cut(self, place: int) -> float:
         """Return where a bucket that begins with a value is cut off from the one before."""
+        progress.check()
         return self.scale.cut(float(self.numbers[place - 1]), float(self.numbers[place]), self.is_shared(place))
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from duckanon.common import progress
 from duckanon.common.arrays import Array, Ints
 from duckanon.generalize.partition.costs import Column, Cost, Parts, neighbourhood
 
@@ -101,6 +102,7 @@ class _Search:
     def run(self) -> None:
         """Fill in f and the best beginnings, batch by batch."""
         for first, stop in self._batches(0, len(self.starts)):
+            progress.check()
             left, right = int(self.widths[first:stop].max()), int(self.rows[first:stop].max())
             if left * right > DENSE:
                 for index in range(first, stop):

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from duckanon.common import progress
 from duckanon.common.arrays import Array, Floats, Ints
 from duckanon.common.runs import run_lengths, run_starts
 from duckanon.generalize.recoding.people import Moving
@@ -232,6 +233,7 @@ class Slice:
 
     def groups(self, group_of_atom: Ints, n_groups: int) -> tuple[Floats, Floats]:
         """Suppressed rows and their cost per group; the groups must be monotone in the atoms."""
+        progress.check()
         group = group_of_atom[self.atom]
         starts = run_starts(self.other * n_groups + group)
         if not len(starts):
@@ -248,6 +250,7 @@ class Slice:
 
     def prefixes(self, segment_of_atom: Ints) -> tuple[Floats, Floats, Floats, Floats]:
         """Suppressed rows and cost of the atoms up to each atom, and of those after it, within its segment."""
+        progress.check()
         segment = segment_of_atom[self.atom]
         starts = run_starts(self.other * self.n_atoms + segment)
         rows_up_to, rows_after = running(self.count, starts)

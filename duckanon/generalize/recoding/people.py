@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckanon.common import progress
 from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.common.runs import distinct
 
@@ -66,6 +67,7 @@ class People:
 
     def sizes(self, class_of_combination: Ints, classes: int) -> Floats:
         """Count the different people of each class."""
+        progress.check()
         settled = np.bincount(class_of_combination, self.settled, classes)
         pairs = distinct(self.person * classes + class_of_combination[self.combination])
         return np.asarray(settled + np.bincount(pairs % classes, minlength=classes), dtype=np.float64)
@@ -101,6 +103,7 @@ class Moving:
 
     def distinct(self, group_of_entry: Ints, groups: int) -> Ints:
         """Count the different people of each group of entries."""
+        progress.check()
         pairs = distinct(group_of_entry[self.entry] * self.people + self.person)
         return np.bincount(pairs // self.people, minlength=groups)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckanon.common import progress
 from duckanon.common.arguments import Whole, checked
 from duckanon.common.arrays import Floats, Ints
 from duckanon.generalize.recoding.axes import Axis
@@ -231,17 +232,23 @@ def _search(
     tables = _tables(entries, columns, leaves, weights, k)
     table = tables.pop()
     search = Search(table, limit)
-    search.descend(_FIRST_WORK)
-    search.refit()
+    with progress.part(0.0, 0.1):
+        search.descend(_FIRST_WORK)
+        search.refit()
     # Different ways to wander: with every column free, with each of them held in turn so that the others must make up
     # for it, with longer rests so that all columns get their turn, and without rests.
     steps = min(_STEPS, _FIRST_WORK // (table.view_work * len(columns)))
-    search.oscillate(steps // 2, 1)
+    with progress.part(0.1, 0.25):
+        search.oscillate(steps // 2, 1)
     for column in range(len(columns)):
-        search.oscillate(max(steps // 2 // len(columns), _LEAST_HELD_STEPS), 1, held=column)
-    search.oscillate(steps // 4, 2)
-    search.oscillate(steps // 4, 0)
+        with progress.part(0.25 + 0.15 * column / len(columns), 0.25 + 0.15 * (column + 1) / len(columns)):
+            search.oscillate(max(steps // 2 // len(columns), _LEAST_HELD_STEPS), 1, held=column)
+    with progress.part(0.4, 0.5):
+        search.oscillate(steps // 4, 2)
+    with progress.part(0.5, 0.6):
+        search.oscillate(steps // 4, 0)
     search.refit()
+    finer_tables = len(tables)
     # Open the merged values again; the last stage has all of them.
     while tables:
         finer = tables.pop()
@@ -256,7 +263,8 @@ def _search(
         search.price = price
         search.sweep(_STAGE_WORK)
         steps = (_STAGE_WORK - table.work) // (table.view_work * len(columns))
-        search.oscillate(min(max(steps, 0), _STEPS // 4), 1)
+        with progress.part(1 - 0.4 * (len(tables) + 1) / finer_tables, 1 - 0.4 * len(tables) / finer_tables):
+            search.oscillate(min(max(steps, 0), _STEPS // 4), 1)
     if start is not None:
         search.consider([axis.adopted(state) for axis, state in zip(table.axes, start, strict=True)])
     return table, search.best[1]

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from duckanon.common import progress
 from duckanon.common.arrays import Floats
 from duckanon.common.runs import run_starts
 from duckanon.generalize.recoding.axes import Axis, OrderedAxis
@@ -77,6 +78,7 @@ def _ordered(axis: OrderedAxis, view: Slice) -> Refit:
         value = cost + price * small
         total = np.zeros(axis.n_atoms + 1)
         start = np.zeros(axis.n_atoms + 1, np.int64)
+        progress.check()
         for end in range(1, axis.n_atoms + 1):
             ending_here = total[:end] + value[:end, end - 1]
             start[end] = np.argmin(ending_here)
@@ -96,6 +98,7 @@ def _runs(axis: OrderedAxis, view: Slice) -> tuple[Floats, Floats]:
     small, price = np.zeros((atoms, atoms)), np.zeros((atoms, atoms))
     before = None if view.moving is None else view.moving.entries_before(view.other)
     for first in range(atoms):
+        progress.check()
         is_inside = view.atom >= first
         inside = np.flatnonzero(is_inside)
         starts = run_starts(view.other[inside])

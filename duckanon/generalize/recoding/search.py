@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckanon.common import progress
 from duckanon.common.arrays import Floats, Ints
 from duckanon.generalize.recoding.columns import Moves, State
 from duckanon.generalize.recoding.refit import Refit, refit
@@ -167,6 +168,7 @@ class Search:
             column = turn % len(table.axes)
             table.set_states(self.best[1])
             before = self.best[0]
+            progress.check()
             best_at = refit(table.axes[column], table.view(column))
             if best_at is not None and table.states[column] is not None:
                 self._refit(column, best_at)
@@ -216,6 +218,7 @@ class Search:
             table.set_state(held, table.axes[held].top)
             resting[held] = steps // 2
         for step in range(steps):
+            progress.at(step / steps)
             chosen: tuple[float, Candidate] | None = None
             for column in range(len(table.axes)):
                 moves = self._moves(column)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckanon.common import progress
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.runs import run_lengths, run_starts
 from duckanon.generalize.recoding.axes import Axis
@@ -129,6 +130,7 @@ class Table:
 
     def view(self, column: int) -> Slice:
         """Return the table as seen from one column, which is the same as long as no other column changes."""
+        progress.check()
         self.work += self.view_work
         if self.view_work > _MOST_KEPT_VIEW:
             return self._view(column)

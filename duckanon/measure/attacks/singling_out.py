@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from duckanon.common import progress
 from duckanon.common.arguments import Whole, checked
 from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.common.reports import report_rows
@@ -122,6 +123,7 @@ class Sorted:
         ranked = np.argsort(stop - start, axis=1, kind="stable")
         result = np.zeros(len(predicates), np.int64)
         for number, first in enumerate(ranked[:, 0]):
+            progress.check()
             rows = self.order[predicates.columns[number, first]][start[number, first] : stop[number, first]]
             for other in ranked[number, 1:]:
                 if not len(rows):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
+from duckanon.common import progress
 from duckanon.common.arrays import Floats
 
 KERNELS = ("polynomial", "gaussian", "exponential")
@@ -235,6 +236,7 @@ def _largest(matrix: Floats, count: int, random: np.random.Generator) -> tuple[F
 def _batches(rows: Floats, width: int) -> Iterator[tuple[int, Floats]]:
     size = max(_BATCH_CELLS // max(width, 1), 1)
     for start in range(0, len(rows), size):
+        progress.check()
         yield start, rows[start : start + size]
 
 

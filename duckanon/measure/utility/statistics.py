@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 
+from duckanon.common import progress
 from duckanon.common.arrays import Array, Floats
 from duckanon.common.reports import report
 from duckanon.common.runs import run_starts
@@ -82,7 +83,7 @@ def _moments(names: Sequence[str], first: Sequence[Floats], second: Sequence[Flo
 
 def _distributions(pairs: Sequence[Pair]) -> list[Part]:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        distances = np.array(list(pool.map(_distance, pairs)), np.float64)
+        distances = np.array(list(pool.map(progress.shared(_distance), pairs)), np.float64)
     parts = []
     for statistic, kind in (("ks", NumberPair), ("total_variation", CategoryPair)):
         indices = [index for index, column in enumerate(pairs) if isinstance(column, kind)]
@@ -157,7 +158,7 @@ def _correlation(covariance: Floats) -> Floats:
 
 def _rank_covariance(columns: Sequence[Floats]) -> Floats:
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # sorting leaves Python's lock to others
-        ranks = list(pool.map(_ranks, columns))
+        ranks = list(pool.map(progress.shared(_ranks), columns))
     return _covariance(ranks, np.array([column[0] for column in ranks]))[1]
 
 

@@ -1,0 +1,253 @@
+"""It stops when asked to, it says how far it is, it runs once or says so, and nothing stays behind."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import duckanon
+from duckanon.bridge import parcels, registry, tasks, waiting
+from duckanon.common import progress
+
+PEOPLE = """
+    CREATE TABLE people AS
+    SELECT i, 20 + hash(i) % 60 AS age, hash(i + 1) % 100_000 AS income, (100 + hash(i + 2) % 900)::VARCHAR AS zip,
+           hash(i + 3) % 1_000_003 / 1_000_003 AS share, ['m', 'f'][1 + (hash(i + 4) % 2)::INTEGER] AS sex,
+           i // 2 AS person
+    FROM range({rows}) AS r(i)"""
+
+TAKES_MINUTES = {  # seconds on one core, uninterrupted: more than twenty for each
+    "generalize": "anon.generalize('people', ['age', 'zip', 'sex', 'income'], 10, person := 'person')",
+    "boxes": "anon.boxes('people', ['age', 'income', 'share'], 5, effort := 'thorough')",
+    "pica": "anon.pica('people', ['age', 'income', 'share', 'sex'], checks := 'off')",
+    "singling_out_risk": "anon.singling_out_risk('people', 'people', ['age', 'income', 'share', 'sex'])",
+    "prediction_risk": "anon.prediction_risk('people', 'people', ['age', 'income', 'share'])",
+}
+
+FAILS_WITH_ROWS = "SELECT error('stopped' || anon._pack('x', 'people', ['i'], NULL)::VARCHAR)"
+
+
+@pytest.fixture
+def many() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A plain connection, registered, with a table that takes long."""
+    con = duckanon.register(duckdb.connect())
+    con.execute(PEOPLE.format(rows=200_000)).fetchall()
+    yield con
+    con.close()
+
+
+def wait_until(holds: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.02)
+    return holds()
+
+
+@pytest.mark.parametrize("call", TAKES_MINUTES.values(), ids=TAKES_MINUTES)
+def test_an_interrupt_ends_the_query_and_then_the_work(many: duckdb.DuckDBPyConnection, call: str) -> None:
+    many.execute("CREATE TEMP TABLE mine AS SELECT 1 AS one").fetchall()
+    cursor = many.cursor()
+    interrupted: list[float] = []
+
+    def interrupt() -> None:
+        wait_until(lambda: bool(registry.TASKS.running()), 30)
+        time.sleep(0.5)
+        interrupted.append(time.monotonic())
+        cursor.interrupt()
+
+    other = threading.Thread(target=interrupt)
+    other.start()
+    with pytest.raises(duckdb.InterruptException):
+        cursor.execute(f"FROM {call}").fetchall()
+    assert time.monotonic() - interrupted[0] < 10
+    other.join()
+    threads = [task.thread for task in registry.TASKS.running()]
+    assert many.execute("FROM mine").fetchall() == [(1,)]
+    assert cursor.execute("SELECT 2").fetchall() == [(2,)]
+    cursor.close()
+    assert wait_until(lambda: not any(thread.is_alive() for thread in threads), 10)
+    assert len(registry.WAITING) == 0
+
+
+def test_work_pauses_while_its_query_is_not_heard_of_and_goes_on() -> None:
+    """A query may be slow to ask: the program was stopped, or a result is read in steps."""
+    query = waiting.Query(waiting.Owner(1, 1, 1))
+    steps: list[float] = []
+
+    def compute() -> pa.Array:
+        while len(steps) < 2 or steps[-1] - steps[-2] < 1:
+            progress.check()
+            steps.append(time.monotonic())
+            time.sleep(0.01)
+        return pa.array([True])
+
+    task = tasks.Task(query, "anon.x", compute)
+    time.sleep(2.5)
+    assert task.thread.is_alive()
+    assert task.wait(10)
+    assert task.result().to_pylist() == [True]
+
+
+def test_errors_of_the_work_hold_no_rows() -> None:
+    """The frames of a traceback keep their variables: people's rows."""
+    task = tasks.Task(waiting.Query(waiting.Owner(1, 1, 1)), "anon.x", failing)
+    assert task.wait(10)
+    with pytest.raises(ValueError, match="wrong") as raised:
+        task.result()
+    frame = raised.tb
+    while frame is not None:
+        assert frame.tb_frame is not None
+        assert "rows_of_people" not in frame.tb_frame.f_locals
+        frame = frame.tb_next
+
+
+def failing() -> pa.Array:
+    rows_of_people = [1, 2, 3]
+    raise ValueError(f"wrong {len(rows_of_people)}")
+
+
+@pytest.mark.parametrize(
+    "setting", ["SET threads = 1", "PRAGMA disable_optimizer", "SET scheduler_process_partial = true"]
+)
+def test_waiting_does_not_depend_on_settings(setting: str) -> None:
+    con = duckanon.connect()
+    con.execute(PEOPLE.format(rows=3000)).fetchall()
+    try:
+        con.execute(setting).fetchall()
+    except duckdb.CatalogException:
+        pytest.skip("this version of DuckDB does not have the setting")
+    for call in ("anon.swap('people', ['age'])", "anon.boxes('people', ['age'], 5)"):
+        assert con.execute(f"SELECT count(*) FROM {call}").fetchall() == [(3000,)]
+    con.close()
+
+
+CORRELATED = {
+    "subquery": "SELECT (SELECT count(*) FROM {call} WHERE o.i > 3) FROM outer_rows AS o",
+    "lateral": "SELECT n FROM outer_rows AS o, LATERAL (SELECT count(*) AS n FROM {call} WHERE o.i > 3)",
+    "exists": "SELECT count(*) FROM outer_rows AS o WHERE EXISTS (FROM {call} WHERE o.i > 3)",
+}
+
+
+@pytest.mark.parametrize("query", CORRELATED.values(), ids=CORRELATED)
+@pytest.mark.parametrize("rows", [1, 100])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "anon.generalize('people', ['age'], 5)",
+        "anon.plan('people', ['age'], 5)",
+        "anon.swap('people', ['age'])",
+        "anon.optimal_partition('people', 'age', 5)",
+    ],
+)
+def test_a_function_in_a_correlated_subquery_runs_once_or_is_refused(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, query: str, rows: int, call: str
+) -> None:
+    con.execute(PEOPLE.format(rows=300)).fetchall()
+    con.execute(f"CREATE TABLE outer_rows AS SELECT i FROM range({rows}) AS r(i)").fetchall()
+    begun = []
+    begin = tasks.Tasks.begin
+
+    def counted(self: tasks.Tasks, *arguments: object) -> pa.Array:
+        begun.append(1)
+        return begin(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(tasks.Tasks, "begin", counted)
+    try:
+        con.execute(query.format(call=call)).fetchall()
+    except duckdb.Error as error:
+        assert "it works on whole tables and cannot be called for every row of another one" in str(error)  # noqa: PT017
+    assert len(begun) <= 1
+
+
+def test_rows_of_a_failed_query_go_with_its_cursor(many: duckdb.DuckDBPyConnection) -> None:
+    for end in ("close", "collect"):
+        cursor = many.cursor()
+        with pytest.raises(duckdb.Error, match="stopped"):
+            cursor.execute(FAILS_WITH_ROWS).fetchall()
+        assert len(registry.PARCELS) == 1
+        if end == "close":
+            cursor.close()
+        else:
+            del cursor
+            gc.collect()
+        assert len(registry.PARCELS) == 0
+
+
+def test_rows_of_a_failed_query_go_with_a_plain_connection() -> None:
+    con = duckanon.register(duckdb.connect())
+    con.execute(PEOPLE.format(rows=3000)).fetchall()
+    with pytest.raises(duckdb.Error, match="stopped"):
+        con.execute(FAILS_WITH_ROWS).fetchall()
+    assert len(registry.PARCELS) == 1
+    con.close()
+    assert len(registry.PARCELS) == 0
+
+
+def test_registering_leaves_a_result_that_is_being_read_alone() -> None:
+    con = duckdb.connect()
+    con.execute("FROM range(10_000)")
+    assert con.fetchone() == (0,)
+    duckanon.register(con)
+    assert con.fetchone() == (1,)
+    con.close()
+
+
+def test_what_a_silent_query_left_behind_goes_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a connection that nobody told us of, and that never comes back."""
+    monkeypatch.setattr(waiting, "PATIENCE", 0.3)
+    monkeypatch.setattr(waiting, "_LOOK_EVERY", 0.1)
+    all_waiting = waiting.Waiting()
+    rows = parcels.Parcels(all_waiting)
+    (call,) = rows.open(pa.array([[1, 2, 3]])).to_pylist()
+    rows.park(parcels.TableBuilder)(pa.array([{"a": 1}]), pa.array([call]))
+    assert len(all_waiting) == 1
+    assert wait_until(lambda: len(all_waiting) == 0, 10)
+    assert wait_until(lambda: all_waiting._watcher is None, 10)  # it does not watch nothing
+    with pytest.raises(ValueError, match="the query ended before all its rows were read"):
+        rows.redeem([call])
+
+
+def test_a_query_that_is_heard_of_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    all_waiting = waiting.Waiting()
+    rows = parcels.Parcels(all_waiting)
+    first, second = (rows.open(pa.array([[1, 2, 3]]))[0].as_py() for _ in range(2))
+    park = rows.park(parcels.TableBuilder)
+    park(pa.array([{"a": 1}]), pa.array([first]))
+    time.sleep(0.2)
+    park(pa.array([{"a": 1}]), pa.array([second]))  # of the same query: the first table's rows are still wanted
+    all_waiting.drop_silent(0.15)
+    assert rows.redeem([first]).table().num_rows == 1
+
+
+@pytest.mark.parametrize(
+    "call", ["anon.generalize('people', ['age', 'zip'], 5)", "anon.boxes('people', ['age', 'income'], 5)"]
+)
+def test_functions_that_take_long_tell_how_far_they_are(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    con.execute(PEOPLE.format(rows=3000)).fetchall()
+    told: list[float] = []
+
+    class Display:
+        def __init__(self, caller: str) -> None:
+            assert caller == call.partition("(")[0]
+
+        def show(self, share: float) -> None:
+            told.append(share)
+
+        def close(self) -> None:
+            told.append(2)
+
+    monkeypatch.setattr(progress, "_display", Display)
+    monkeypatch.setattr(progress.shown.__wrapped__, "__defaults__", (0.0, 0.0))  # at once, and every time
+    con.execute(f"FROM {call}").fetchall()
+    assert len(told) > 2
+    assert told == sorted(told)
+    assert told[-1] == 2
+    assert 0 <= told[0] < told[-2] <= 1

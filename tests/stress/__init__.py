@@ -1,0 +1,1 @@
+"""Faults at random moments, for `make stress`: interrupts, closes, failures, and kill -9."""
