@@ -44,7 +44,8 @@ def _converted(array: pa.Array) -> pa.Array:
     if pa.types.is_struct(kind):
         parts = [plain(array.field(index)) for index in range(kind.num_fields)]
         mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(parts, fields=list(_plain_type(kind)), mask=mask)
+        fields = [pa.field(field.name, part.type) for field, part in zip(kind, parts, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
     if not isinstance(kind, pa.BaseExtensionType):
         return array.cast(_plain_type(kind))
     if kind.extension_name == "arrow.uuid":
