@@ -5,15 +5,16 @@
 --     seed       where one is given the rows are put into an order that depends on their values alone (by their hash),
 --                since a parallel scan delivers them in any order and a seed promises the same release each time
 --     is_wanted  false: no row is collected
+-- Arrow ends the program at a UNION in a NULL struct, and has no VARIANT: neither gets that far.
 -- needs: python
 CREATE OR REPLACE MACRO anon._tickets(tbl, chosen, seed, is_wanted) AS (
     WITH _duckanon_call AS MATERIALIZED (
         FROM anon._call()
     )
     SELECT list(ticket) FILTER (ticket IS NOT NULL)
-    FROM (SELECT CASE WHEN contains(typeof(record), 'UNION(')  -- Arrow ends the program where one is in a NULL struct
-                           THEN error('anon: a column of type UNION cannot be worked on; leave it out, or cast it to '
-                                      || 'VARCHAR first.')
+    FROM (SELECT CASE WHEN regexp_matches(typeof(record), ' UNION\(| VARIANT[,)\[]')
+                           THEN error('anon: a column of type UNION or VARIANT cannot be worked on; leave it out, or '
+                                      || 'cast it to VARCHAR first.')
                       WHEN seed IS NULL THEN _anon_park(record, call)
                       ELSE _anon_park(record, call, hash(record)) END AS ticket
           FROM (SELECT struct_pack(*COLUMNS(chosen)) AS record FROM query_table(tbl) WHERE is_wanted), _duckanon_call));

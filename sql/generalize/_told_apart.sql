@@ -5,4 +5,7 @@ CREATE OR REPLACE MACRO anon._told_apart(caller, column_name, value) AS
     CASE WHEN typeof(value) = 'UHUGEINT' AND TRY_CAST(value AS DOUBLE) >= pow(2, 53)
               THEN error(caller || ': column "' || column_name || '" holds whole numbers from 2^53 on, which a double '
                          || 'does not tell apart; divide it, or cast it to DOUBLE, or to VARCHAR where it is a code.')
+         WHEN typeof(value) = 'VARIANT'
+              THEN error(caller || ': column "' || column_name || '" is of type VARIANT, which cannot be worked on; '
+                         || 'cast it to VARCHAR or a number first.')
          ELSE value END;

@@ -39,7 +39,6 @@ ODD = {
     "ieee_floating_point_ops": "false",
     "preserve_insertion_order": "false",
     "TimeZone": "'Asia/Kathmandu'",
-    "default_collation": "'NOCASE'",
     "integer_division": "true",
     "old_implicit_casting": "true",
     "lock_configuration": "true",
@@ -73,3 +72,15 @@ def test_results_do_not_depend_on_settings(setting: str, path: Path, own_con: du
     own_con.execute(f"SET GLOBAL {setting} = {ODD[setting]}").fetchall()
     records = [replace(record, rowsort=record.kind == "query") for record in parse(path)[0]]
     check(path, records, PythonEngine(own_con).run(records))
+
+
+def test_a_collation_is_refused(own_con: duckdb.DuckDBPyConnection) -> None:
+    """F and f made a class of two for GROUP BY, and apply_plan called f as F."""
+    own_con.execute("CREATE TABLE people AS SELECT unnest(['F', 'f', 'M', 'm']) AS sex").fetchall()
+    assert own_con.execute("SELECT k FROM anon.k_anonymity('people', ['sex'])").fetchall() == [(1,)]
+    own_con.execute("SET default_collation = 'NOCASE'").fetchall()
+    for call in ("k_anonymity('people', ['sex'])", "generalize('people', ['sex'], 2)", "swap('people', ['sex'])"):
+        with pytest.raises(duckdb.Error, match=r"anon\.\w+: default_collation must be empty, since .*; got NOCASE"):
+            own_con.execute(f"FROM anon.{call}").fetchall()
+    own_con.execute("RESET default_collation").fetchall()
+    assert own_con.execute("SELECT k FROM anon.k_anonymity('people', ['sex'])").fetchall() == [(1,)]
