@@ -8,6 +8,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: test process
 
 import itertools
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ from tests import profiles
 from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, parse, registered
 
 profiles.register()
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells let background jobs begin
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 schema_numbers = itertools.count()
 

@@ -97,7 +97,8 @@ def column_report_function(declared: ColumnReport, tasks: Tasks) -> ArrowFunctio
     def begin(*arguments: pa.Array) -> pa.Array:
         _for_one_row(caller, arguments)
         owner, column, options = arguments
-        values, named = plain(column[0].values), _plain(options[0].as_py())
+        values = column[0].values  # None where the table is empty, for the algorithm to say so
+        values, named = None if values is None else plain(values), _plain(options[0].as_py())
         report = naming_errors(caller, lambda: _rows_as_list(imported(declared.algorithm)(values, **named)))
         return tasks.begin(Owner(*owner[0].as_py()), caller, report)
 

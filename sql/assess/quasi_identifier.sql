@@ -31,11 +31,12 @@ WITH _duckanon_classes AS MATERIALIZED (
     SELECT *, anon._checked_people('anon.quasi_identifier', population, row_count, people, person) AS universe
     FROM _duckanon_observed, _duckanon_product, anon._people_count(tbl, cols, nulls, person, '_duckanon_observed')
 )
+-- the universe is looked at whatever columns are asked for: refusals do not depend on them
 SELECT row_count AS "rows", distinct_observed, singletons, singletons / people AS unique_fraction,
        distinct_product, anon.max_unique_fraction(distinct_product, universe) AS unique_fraction_bound,
        greatest(universe / distinct_product, 1) AS population_anonymity, smallest_class,
        members / distinct_observed AS average_class, people
 FROM _duckanon_universe
-WHERE universe IS NOT NULL;     -- looked at whatever columns are asked for: refusals do not depend on them
+WHERE universe IS NOT NULL;
 COMMENT ON MACRO TABLE anon.quasi_identifier IS
     'Whether a column set picks people out: unique rows in the table, and their largest share in the population.';

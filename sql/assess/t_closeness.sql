@@ -17,7 +17,7 @@ WITH _duckanon_far AS MATERIALIZED (
 ), _duckanon_summary AS MATERIALIZED (
     SELECT any_value(distance_kind) AS distance_kind,
            max(farness) AS t,
-           sum(farness * class_size) / nullif(sum(class_size), 0) AS average_t, count(*) AS classes
+           fsum(farness * class_size) / nullif(sum(class_size), 0) AS average_t, count(*) AS classes
     FROM _duckanon_far
     HAVING anon._checked_rows('anon.t_closeness', count(*), true)
 ), _duckanon_tied AS MATERIALIZED (

@@ -58,8 +58,9 @@ def test_ctrl_c_leaves_the_shell_and_its_tables(tmp_path: Path) -> None:
     os.write(keyboard, PEOPLE.encode())
     read_until(process, "ready")
     for _ in range(3):
-        os.write(keyboard, TAKES_MINUTES.encode())
-        time.sleep(2)
+        os.write(keyboard, b"SELECT 'begun' AS sign; " + TAKES_MINUTES.encode())
+        read_until(process, "begun")
+        time.sleep(1)
         process.send_signal(signal.SIGINT)
         asked = time.monotonic()
         read_until(process, "Interrupted.")
