@@ -90,7 +90,9 @@ def column_report_function(declared: ColumnReport) -> ArrowFunction:
 
     def report(*arguments: pa.Array) -> pa.Array:
         column, options = arguments
-        return _rows_as_list(imported(declared.algorithm)(plain(column[0].values), **_plain(options[0].as_py())))
+        values = column[0].values  # None: the table has no rows
+        values = None if values is None else plain(values)
+        return _rows_as_list(imported(declared.algorithm)(values, **_plain(options[0].as_py())))
 
     return naming_errors(f"anon.{declared.name}", report)
 
