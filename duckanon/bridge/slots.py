@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from duckanon.common.kinds import is_text
 
@@ -138,6 +137,8 @@ def _as(column: pa.ChunkedArray, arrow_type: pa.DataType) -> pa.ChunkedArray:
 
 def _times_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Write times of day; 24:00:00 is one to DuckDB, and none to Arrow."""
+    import pyarrow.compute as pc  # which takes long, and registering needs none of it
+
     midnight = pa.scalar(_A_DAY[column.type.unit], pa.int64())
     numbers = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()).cast(pa.int64())
     is_midnight = pc.equal(numbers, midnight)
