@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from duckanon.common.imports import imported
 from duckanon.common.kinds import is_text
 
 SLOTS: dict[str, tuple[str, pa.DataType]] = {
@@ -137,13 +138,12 @@ def _as(column: pa.ChunkedArray, arrow_type: pa.DataType) -> pa.ChunkedArray:
 
 def _times_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Write times of day; 24:00:00 is one to DuckDB, and none to Arrow."""
-    import pyarrow.compute as pc  # which takes long, and registering needs none of it
-
+    equal, if_else = imported("pyarrow.compute:equal"), imported("pyarrow.compute:if_else")  # registering needs neither
     midnight = pa.scalar(_A_DAY[column.type.unit], pa.int64())
     numbers = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()).cast(pa.int64())
-    is_midnight = pc.equal(numbers, midnight)
-    others = pc.if_else(is_midnight, pa.scalar(None, column.type), column).cast(pa.string())
-    return pc.if_else(is_midnight, "24:00:00", others)
+    is_midnight = equal(numbers, midnight)
+    others = if_else(is_midnight, pa.scalar(None, column.type), column).cast(pa.string())
+    return if_else(is_midnight, "24:00:00", others)
 
 
 _A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
