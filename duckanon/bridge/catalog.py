@@ -149,6 +149,7 @@ def _create_functions(cursor: duckdb.DuckDBPyConnection) -> None:
 
 def _create_macros(cursor: duckdb.DuckDBPyConnection) -> None:
     """Create all macros, or none where one fails or the user interrupts."""
+    _divide_exactly(cursor)
     cursor.execute("BEGIN").fetchall()
     try:
         cursor.execute(macros.script(next(_DATABASES), run_macros())).fetchall()
@@ -156,6 +157,17 @@ def _create_macros(cursor: duckdb.DuckDBPyConnection) -> None:
     except BaseException:
         cursor.execute("ROLLBACK").fetchall()
         raise
+
+
+def _divide_exactly(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Let a slash mean division while the macros are parsed: with integer_division, every risk would be 0."""
+    if cursor.execute("SELECT current_setting('integer_division')").fetchall() == [(True,)]:
+        try:
+            cursor.execute("SET SESSION integer_division = false").fetchall()
+        except duckdb.InvalidInputException as error:
+            raise ValueError(
+                "duckanon.register: integer_division must be off, and the configuration is locked; register first."
+            ) from error
 
 
 def _is_registered(cursor: duckdb.DuckDBPyConnection) -> bool:

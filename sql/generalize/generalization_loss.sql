@@ -68,7 +68,8 @@ FROM (SELECT table_place, column_name, labels, ncp, rank_difference, error_ratio
       FROM _duckanon_penalties
       UNION ALL
       SELECT NULL, NULL, NULL, (SELECT avg(ncp) FROM _duckanon_penalties), NULL, NULL, classes, smallest_class,
-             squares + suppressed_rows::HUGEINT * original_rows, released_rows / classes / coalesce(k, smallest_class),
+             squares + suppressed_rows::HUGEINT * original_rows,
+             released_rows / nullif(classes, 0) / coalesce(k, smallest_class),
              suppressed_rows
       FROM _duckanon_sizes)
 -- Looked at whatever columns are asked for: refusals do not depend on them.

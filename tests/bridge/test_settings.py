@@ -8,7 +8,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.sqltest import ROOT, Outcome, PythonEngine, Record, check, parse
+import duckanon
+from tests.sqltest import ROOT, PythonEngine, check, parse
 
 SETTINGS = {"default_order": "DESC", "default_null_order": "NULLS_FIRST"}
 QUICK = {"t_closeness", "apply_partition", "apply_plan"}
@@ -48,7 +49,8 @@ ODD = {
 that have nothing to do with each other are set together.
 
 Of those that ``duckdb_settings()`` lists, the others are left out, untried: they say where files, extensions, secrets
-and logs are, how much memory and disk is used, when the optimizer prefers which join, or what is shown of a result."""
+and logs are, how much memory and disk is used, when the optimizer prefers which join, or what is shown of a result.
+The files' own queries divide, so that ``integer_division`` and ``default_collation`` have tests of their own."""
 
 RISKY = [("arrow", "boxes"), ("arrow", "swap"), ("large", "swap")]
 """What failed once; all other pairs are for the thorough run."""
@@ -73,22 +75,6 @@ def test_results_do_not_depend_on_settings(settings: str, path: Path, own_con: d
     check(path, records, PythonEngine(own_con).run(records))
 
 
-class DividingWhole(PythonEngine):
-    """Runs our functions where / divides whole numbers, and everything else where it does not."""
-
-    def _run(self, record: Record) -> Outcome:
-        is_ours = "anon." in record.sql and "/" not in record.sql
-        self._con.execute(f"SET GLOBAL integer_division = {is_ours}").fetchall()
-        return super()._run(record)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("path", sorted(ROOT.glob("tests/*/*.test")), ids=lambda path: path.stem)
-def test_results_do_not_depend_on_what_a_stroke_divides(path: Path, own_con: duckdb.DuckDBPyConnection) -> None:
-    records = [replace(record, rowsort=record.kind == "query") for record in parse(path)[0]]
-    check(path, records, DividingWhole(own_con).run(records))
-
-
 def test_a_collation_is_refused(own_con: duckdb.DuckDBPyConnection) -> None:
     """F and f made a class of two for GROUP BY, and apply_plan called f as F."""
     own_con.execute("CREATE TABLE people AS SELECT unnest(['F', 'f', 'M', 'm']) AS sex").fetchall()
@@ -99,3 +85,20 @@ def test_a_collation_is_refused(own_con: duckdb.DuckDBPyConnection) -> None:
             own_con.execute(f"FROM anon.{call}").fetchall()
     own_con.execute("RESET default_collation").fetchall()
     assert own_con.execute("SELECT k FROM anon.k_anonymity('people', ['sex'])").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("is_locked", [False, True])
+def test_a_slash_divides(is_locked: bool) -> None:
+    """A slash means what it meant when a macro was parsed: set before registering, every risk was 0."""
+    con = duckdb.connect()
+    con.execute("CREATE TABLE people AS SELECT i % 4 AS a FROM range(48) AS t(i)").fetchall()
+    con.execute("SET GLOBAL integer_division = true").fetchall()
+    if is_locked:
+        con.execute("SET GLOBAL lock_configuration = true").fetchall()
+        with pytest.raises(ValueError, match=r"^duckanon.register: integer_division must be off"):
+            duckanon.register(con)
+    else:
+        duckanon.register(con)
+        assert con.execute("SELECT average_risk FROM anon.reidentification_risk('people', ['a'])").fetchone()[0] > 0.08
+        assert con.execute("SELECT 7 / 2").fetchall() == [(3,)]
+    con.close()
