@@ -26,6 +26,11 @@ def _plain_type(kind: pa.DataType) -> pa.DataType | None:
         return None if all(_plain_type(field.type) is None for field in kind) else pa.struct(fields)
     if isinstance(kind, pa.BaseExtensionType):
         return _EXTENSIONS.get(kind.extension_name)
+    if str(kind).startswith(("decimal32", "decimal64")) and not hasattr(pa, "decimal32"):
+        raise ValueError(
+            f"anon: arrow_output_version asks for types that pyarrow {pa.__version__} does not know; "
+            f"RESET arrow_output_version, or install a newer pyarrow."
+        )
     if pa.types.is_large_string(kind) or str(kind) == "string_view":
         return pa.string()
     if pa.types.is_large_binary(kind) or str(kind) == "binary_view":

@@ -38,12 +38,12 @@ RELEASES = [
     "anon.boxes('people', ['n'], 3, keep := ['x'], narrowing := ['x'])",
     "anon.boxes('people', ['n'], 3, person := 'x')",
     "anon.generalize('people', ['x', 'n'], 3)",
-    "anon.generalize('people', ['n'], 3, keep := ['x'], narrowing := ['x'])",
-    "anon.generalize('people', ['n'], 3, person := 'x')",
     "anon.quantile_partition('people', 'x', k := 3)",
     "anon.sampled_partition('people', 'x', 2)",
 ]
 OTHERS = [
+    "anon.generalize('people', ['n'], 3, keep := ['x'], narrowing := ['x'])",
+    "anon.generalize('people', ['n'], 3, person := 'x')",
     "anon.svd_swap('people', ['x', 'n'])",
     "anon.pica('people', ['x', 'n'], cluster_size := 8)",
     "anon.spectral_rhs('people', ['x', 'n'], 3)",
