@@ -10,7 +10,8 @@ import pytest
 
 from tests.sqltest import ROOT, parse
 
-QUICK = {"generalization_loss", "sampled_partition", *(path.stem for path in (ROOT / "tests" / "assess").glob("*.test"))}
+ASSESS = sorted((ROOT / "tests" / "assess").glob("*.test"))
+QUICK = {"generalization_loss", "sampled_partition", *(path.stem for path in ASSESS)}
 FILES = [
     pytest.param(path, id=path.stem, marks=() if path.stem in QUICK else pytest.mark.thorough)
     for path in sorted((ROOT / "tests").glob("*/*.test"))
