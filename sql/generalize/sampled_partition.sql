@@ -58,12 +58,14 @@ WITH _duckanon_source AS (
     GROUP BY bucket_place
 ), _duckanon_cut AS (
     SELECT *, row_number() OVER (ORDER BY bucket_place ASC NULLS LAST) AS bucket,
-           CASE WHEN label <> 'interval' AND size < 10
-                     THEN error('anon.sampled_partition: label must be ''interval'' where a bucket has fewer than 10 '
-                                || 'rows of the sample; got ''' || label || ''' and a bucket of ' || size
-                                || ', so draw more rows or give fewer buckets.')
-                ELSE lag(largest) OVER (ORDER BY bucket_place ASC NULLS LAST) END AS before
+           lag(largest) OVER (ORDER BY bucket_place ASC NULLS LAST) AS before
     FROM _duckanon_buckets
+    -- In a filter, so that a refusal does not depend on the columns that are asked for.
+    WHERE CASE WHEN label <> 'interval' AND size < 10
+                    THEN error('anon.sampled_partition: label must be ''interval'' where a bucket has fewer than 10 '
+                               || 'rows of the sample; got ''' || label || ''' and a bucket of ' || size
+                               || ', so draw more rows or give fewer buckets.')
+               ELSE true END
 ), _duckanon_written AS (
     SELECT *, CASE WHEN before IS NOT NULL
                    THEN anon._bound_text(anon._round_cut(before, least, is_least_shared, anon._kind(column_type)),
