@@ -6,6 +6,8 @@ import re
 
 import duckdb
 
+from duckanon.bridge.macros import macro_files
+
 _FROM_PYTHON = r"Python exception occurred while executing the UDF: "
 """What DuckDB writes before the message of any exception in a Python function."""
 
@@ -14,6 +16,12 @@ _WRAPPED = (
     re.compile(r"Conversion Error: Could not convert string '(?P<sentence>anon[.:].*)' to DOUBLE.*", re.DOTALL),
 )
 """How a sentence comes out of Python, of SQL's error(), and of ``anon._refuse``."""
+
+_WITHIN_ITSELF = re.compile(
+    r'Binder Error: infinite recursion detected: attempting to recursively expand table macro "(?P<name>\w+)".*',
+    re.DOTALL,
+)
+"""How DuckDB 2.0 refuses a macro whose table is a view that calls the same macro."""
 
 _APPENDED = re.compile(r"\n\s*(?:LINE \d+:|At:).*", re.DOTALL)
 """What DuckDB adds after a message: the line of the query, or the lines of our code."""
@@ -29,6 +37,11 @@ def plain(message: str) -> str:
     >>> plain("Catalog Error: Table with name anon does not exist!")
     'Catalog Error: Table with name anon does not exist!'
     """
+    if (view := _WITHIN_ITSELF.fullmatch(message)) and view["name"] in {file.name for file in macro_files()}:
+        return (
+            f"anon.{view['name']}: a table that it reads is a view over anon.{view['name']} itself, which DuckDB "
+            f"cannot bind; make a table of the view first."
+        )
     wrapped = next(filter(None, (pattern.fullmatch(message) for pattern in _WRAPPED)), None)
     return _APPENDED.sub("", wrapped["sentence"]).strip() if wrapped else message
 
@@ -45,9 +58,9 @@ def speak_plainly() -> None:
     -----
     The exceptions are made by DuckDB, also on connections that are not ours, and keep their types. Connections cannot
     be wrapped instead: DuckDB looks for data frames among the variables of whoever calls it, which would be the
-    wrapper. So the two types in which our sentences arrive are told how to show them; other messages stay as they are.
+    wrapper. So the types in which our sentences arrive are told how to show them; other messages stay as they are.
     """
-    for exception in (duckdb.InvalidInputException, duckdb.ConversionException):
+    for exception in (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.BinderException):
         exception.__str__ = _shown  # type: ignore[method-assign]
 
 

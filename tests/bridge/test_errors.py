@@ -94,3 +94,20 @@ def test_a_users_own_function_keeps_its_error(people: duckdb.DuckDBPyConnection)
 )
 def test_every_wrapping_is_taken_off(wrapped: str) -> None:
     assert errors.plain(wrapped) == "anon.x: it's 'a' to DOUBLE."
+
+
+def test_a_view_over_a_release_is_answered_or_refused_in_one_sentence(con: duckdb.DuckDBPyConnection) -> None:
+    """DuckDB 2.0 expands no table macro within itself."""
+    con.execute("CREATE TABLE people AS SELECT i % 3 AS age FROM range(9) AS t(i)").fetchall()
+    con.execute("CREATE VIEW swapped AS FROM anon.swap('people', ['age'])").fetchall()
+    assert con.execute("SELECT k FROM anon.k_anonymity('swapped', ['age'])").fetchall() == [(3,)]
+    said = ""
+    try:
+        con.execute("FROM anon.swap('swapped', ['age'])").fetchall()
+    except duckdb.BinderException as error:
+        said = str(error)
+    sentence = (
+        "anon.swap: a table that it reads is a view over anon.swap itself, which DuckDB cannot bind; "
+        "make a table of the view first."
+    )
+    assert said in ("", sentence)
