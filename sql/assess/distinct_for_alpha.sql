@@ -9,6 +9,7 @@ CREATE OR REPLACE MACRO anon.distinct_for_alpha(alpha, population) AS
          WHEN population <= 0
               THEN anon._refuse(anon._must_be('anon.distinct_for_alpha', 'population', 'above 0', population))
          WHEN alpha <= exp(-1) THEN CAST(alpha AS DOUBLE) * exp(1) * population
-         ELSE CAST(population AS DOUBLE) / -ln(alpha) END;
+         -- constants are computed before anything is refused: no logarithm of 0, which may be an error
+         ELSE CAST(population AS DOUBLE) / -ln(CASE WHEN alpha > 0 AND alpha < 1 THEN alpha END) END;
 COMMENT ON MACRO anon.distinct_for_alpha IS
     'Distinct values that a column set needs before a fraction alpha of the population can be unique in it.';

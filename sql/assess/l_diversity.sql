@@ -29,7 +29,7 @@ WITH _duckanon_members AS MATERIALIZED (
     GROUP BY class
 ), _duckanon_scores AS MATERIALIZED (                           -- the smaller, the worse; level 0: distinct, 1: entropy
     SELECT class, total, largest, unnest([0, 1, 2]) AS level,
-           unnest([distinct_l, round(entropy_l, 12), -greatest(largest, 1) / (total - largest)]) AS score
+           unnest([distinct_l, round(entropy_l, 12), -anon._excess(largest, total)]) AS score
     FROM _duckanon_classes
     UNION ALL
     SELECT class, total, largest, level, -largest / (total - list_sum(counts[1:level - 1]))

@@ -23,7 +23,7 @@ WITH _duckanon_members AS MATERIALIZED (
     FROM anon._diversity('_duckanon_cells') WHERE l IS NULL OR distinct_l < l
 )
 SELECT unnest(named), total - coalesce(repeats, 0) AS class_size, distinct_l, entropy_l,
-       greatest(largest, 1) / (total - largest) AS recursive_c,
+       anon._excess(largest, total) AS recursive_c,
        CASE WHEN total = 0 THEN 1 ELSE largest / total END AS most_frequent_fraction
 FROM _duckanon_classes JOIN anon._class_names(tbl, cols, nulls, '_duckanon_classes') USING (class)
      LEFT JOIN anon._class_repeats('_duckanon_members') USING (class)
