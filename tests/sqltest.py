@@ -26,10 +26,10 @@ import functools
 import math
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import duckdb
 import pytest
@@ -111,6 +111,14 @@ def parse(path: Path) -> tuple[list[Record], set[str]]:
             case _:
                 raise MismatchError(f"{path.name}:{number}: not a record: {head}")
     return records, requirements
+
+
+def each_test_file(quick: Collection[str]) -> list[Any]:
+    """Return every `.test` file as a test's parameter; those that are not quick are for the thorough run."""
+    return [
+        pytest.param(path, id=path.stem, marks=() if path.stem in quick else pytest.mark.thorough)
+        for path in sorted(ROOT.glob("tests/*/*.test"))
+    ]
 
 
 def check(path: Path, records: Sequence[Record], outcomes: Sequence[Outcome]) -> None:

@@ -8,20 +8,16 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.sqltest import ROOT, parse
+from tests.sqltest import ROOT, each_test_file, parse
 
 QUICK = {path.stem for path in (ROOT / "tests" / "assess").glob("*.test")} - {"quasi_identifiers", "assess"}
 """Those that are quick; all others are for the thorough run."""
 
-FILES = [
-    pytest.param(path, id=path.stem, marks=() if path.stem in QUICK else pytest.mark.thorough)
-    for path in sorted((ROOT / "tests").glob("*/*.test"))
-]
 WHOLE_TABLE = re.compile(r"(?:WITH\b.*\)\s*)?FROM anon\.\w+\([^;]*;?", re.DOTALL)
 """A statement that asks a function for all its columns."""
 
 
-@pytest.mark.parametrize("path", FILES)
+@pytest.mark.parametrize("path", each_test_file(QUICK))
 def test_every_single_column_of_a_refused_call_is_refused(path: Path, con: duckdb.DuckDBPyConnection) -> None:
     """All failing calls of the `.test` files, with one of their columns at a time."""
     answered = []

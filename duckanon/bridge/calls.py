@@ -97,10 +97,13 @@ def column_report_function(declared: ColumnReport, tasks: Tasks) -> ArrowFunctio
     def begin(*arguments: pa.Array) -> pa.Array:
         _for_one_row(caller, arguments)
         owner, column, options = arguments
-        values = column[0].values  # None where the table is empty, for the algorithm to say so
-        values, named = None if values is None else plain(values), _plain(options[0].as_py())
-        report = naming_errors(caller, lambda: _rows_as_list(imported(declared.algorithm)(values, **named)))
-        return tasks.begin(Owner(*owner[0].as_py()), caller, report)
+        values, named = column[0].values, _plain(options[0].as_py())
+
+        def report() -> pa.Array:
+            # no values: the table is empty, and the algorithm says so
+            return _rows_as_list(imported(declared.algorithm)(None if values is None else plain(values), **named))
+
+        return tasks.begin(Owner(*owner[0].as_py()), caller, naming_errors(caller, report))
 
     return begin
 
@@ -126,14 +129,12 @@ def naming_errors(caller: str, function: ArrowFunction) -> ArrowFunction:
     def called(*arguments: pa.Array) -> pa.Array:  # one star: DuckDB reads the signature
         try:
             return function(*arguments)
-        except pa.ArrowInvalid as error:  # a ValueError, whose message may quote values
+        except MemoryError as error:
+            raise ValueError(f"{caller}: there is not enough memory; {error}.") from error
+        except pa.ArrowException as error:  # some are ValueErrors, and their messages may quote values
             raise ValueError(f"{caller}: {UNFIT_TYPE}") from error
         except ValueError as error:
             raise ValueError(f"{caller}: {error}") from error
-        except MemoryError as error:
-            raise ValueError(f"{caller}: there is not enough memory; {error}.") from error
-        except pa.ArrowException as error:  # its message may quote values
-            raise ValueError(f"{caller}: {UNFIT_TYPE}") from error
 
     return called
 

@@ -93,7 +93,7 @@ class TableBuilder:
         """Take in a block, and the keys to order its rows by where their order matters."""
         self._blocks += _chunks(rows)
         self._block_bytes += rows.nbytes
-        if len(self._blocks) >= 16 or self._block_bytes > column_builders.MOST_BYTES // 16:
+        if len(self._blocks) >= 16 or self._is_long():
             self._sort_into_columns()
         if self._keys is not None:
             for chunk in _chunks(others[0]):
@@ -118,15 +118,14 @@ class TableBuilder:
             return table
         return table.take(pa.array(np.argsort(self._keys.finish().to_numpy(), kind="stable")))
 
+    def _is_long(self) -> bool:
+        return self._block_bytes > column_builders.MOST_BYTES // 16
+
     def _sort_into_columns(self) -> None:
         """Hand several blocks at once to the columns: one by one, the calls would cost more than the copying."""
         if self._blocks:
-            if (
-                self._block_bytes > column_builders.MOST_BYTES // 16
-            ):  # one by one: together they may be too long for Arrow
-                blocks = self._blocks
-            else:
-                blocks = [pa.concat_arrays(self._blocks)]
+            # Long ones go one by one: together they may be too long for Arrow.
+            blocks = self._blocks if self._is_long() else [pa.concat_arrays(self._blocks)]
             self._blocks, self._block_bytes = [], 0
             for rows in blocks:
                 for index, column in enumerate(self._columns):

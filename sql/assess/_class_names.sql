@@ -1,5 +1,6 @@
 -- anon._class_names: the values of some classes, as one struct: structs compare NULL with NULL as equal. The columns
--- are read here and nowhere else, so that no step of a check can be taken for one of them.
+-- are read here and nowhere else, so that no step of a check can be taken for one of them. The table is read a second
+-- time, so a view that is drawn anew each time may have lost a class: whoever joins the names keeps what has none.
 --     wanted  name of a step with the hashes of the classes, as anon._sensitive_members has them
 CREATE OR REPLACE MACRO anon._class_names(tbl, cols, nulls, wanted) AS TABLE
 SELECT hash(*COLUMNS(cols)) AS class, any_value(struct_pack(*COLUMNS(cols))) AS named

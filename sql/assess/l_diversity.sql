@@ -57,7 +57,7 @@ SELECT CASE level WHEN 0 THEN 'distinct' WHEN 1 THEN 'entropy' ELSE 'recursive' 
             ELSE arg_min(named, row(class_size, named)) END AS worst_class,
        any_value(class_size) AS worst_class_size
 FROM _duckanon_worst JOIN _duckanon_shown USING (level)
-     JOIN anon._class_names(tbl, cols, nulls, '_duckanon_shown') USING (class), _duckanon_lowest
+     LEFT JOIN anon._class_names(tbl, cols, nulls, '_duckanon_shown') USING (class), _duckanon_lowest
 GROUP BY level
 ORDER BY level ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.l_diversity IS

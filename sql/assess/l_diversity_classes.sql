@@ -25,7 +25,7 @@ WITH _duckanon_members AS MATERIALIZED (
 SELECT unnest(named), total - coalesce(repeats, 0) AS class_size, distinct_l, entropy_l,
        anon._excess(largest, total) AS recursive_c,
        CASE WHEN total = 0 THEN 1 ELSE largest / total END AS most_frequent_fraction
-FROM _duckanon_classes JOIN anon._class_names(tbl, cols, nulls, '_duckanon_classes') USING (class)
+FROM _duckanon_classes LEFT JOIN anon._class_names(tbl, cols, nulls, '_duckanon_classes') USING (class)
      LEFT JOIN anon._class_repeats('_duckanon_members') USING (class)
 ORDER BY distinct_l ASC NULLS LAST, round(entropy_l, 12) ASC NULLS LAST, class_size DESC NULLS LAST,
          named ASC NULLS LAST;

@@ -29,6 +29,6 @@ SELECT any_value(distance_kind) AS distance, any_value(t) AS t, any_value(averag
        any_value(classes) AS classes, arg_max(named, row(class_size, named)) AS worst_class,
        any_value(class_size) AS worst_class_size
 FROM _duckanon_summary,
-     _duckanon_shown JOIN anon._class_names(tbl, cols, nulls, '_duckanon_shown') USING (class);
+     _duckanon_shown LEFT JOIN anon._class_names(tbl, cols, nulls, '_duckanon_shown') USING (class);
 COMMENT ON MACRO TABLE anon.t_closeness IS
     'Largest distance between the sensitive values of a class and those of the table, and the class where it is.';

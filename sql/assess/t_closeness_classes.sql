@@ -12,7 +12,7 @@ WITH _duckanon_far AS MATERIALIZED (
     WHERE t IS NULL OR farness > t
 )
 SELECT unnest(named), class_size, farness AS t
-FROM _duckanon_far JOIN anon._class_names(tbl, cols, nulls, '_duckanon_far') USING (class)
+FROM _duckanon_far LEFT JOIN anon._class_names(tbl, cols, nulls, '_duckanon_far') USING (class)
 ORDER BY round(farness, 12) DESC NULLS LAST, class_size DESC NULLS LAST, named ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.t_closeness_classes IS
     'The t-closeness distance of every class, or only of those farther than t, the farthest first.';

@@ -14,7 +14,8 @@
 -- `distinct_values` are those that are released, `allowed` is the column's share of the budget. No row of a plan has
 -- fewer than k people, and no end of an interval is a value that fewer have. What a plan loses is not among its
 -- columns: a share of a column's range would tell the largest value, even of someone who is left out.
--- `released` is empty: its type tells anon.apply_plan the columns before it reads the rows.
+-- `distinct_values` is for the data holder: whoever knows all others learns from it whether a person's value is
+-- another. `released` is empty: its type tells anon.apply_plan the columns before it reads the rows.
 --     (Probabilistic Anonymity, Sections 3 and 4)
 -- test: tests/generalize/plan.test
 -- needs: python

@@ -321,3 +321,18 @@ def test_a_set_of_classes_is_not_confused_with_one_that_lacks_the_class_whose_ha
     con.execute("CREATE TABLE visits AS FROM (VALUES (1, 0), (1, 1), (2, 1)) AS t(patient, place)")
     checked = "SELECT linked_k FROM anon.k_anonymity('visits', ['place'], person := 'patient')"
     assert con.execute(checked).fetchall() == [(1,)]
+
+
+def test_a_view_that_is_drawn_anew_loses_no_class(con: duckdb.DuckDBPyConnection) -> None:
+    """The classes are counted in one reading and named in another, where they may be gone."""
+    con.execute("CREATE TABLE t AS SELECT i AS a, i % 5 AS b FROM range(4000) AS r(i)").fetchall()
+    con.execute("CREATE VIEW v AS FROM t WHERE random() < 0.02").fetchall()
+    for _ in range(3):
+        assert con.execute("SELECT t > 0 FROM anon.t_closeness('v', ['a'], 'b')").fetchall() == [(True,)]
+        assert con.execute("SELECT count(*) FROM anon.l_diversity('v', ['a'], 'b')").fetchall() == [(3,)]
+        assert con.execute("SELECT count(*) > 30 FROM anon.l_diversity_classes('v', ['a'], 'b')").fetchall() == [
+            (True,)
+        ]
+        assert con.execute("SELECT count(*) > 30 FROM anon.t_closeness_classes('v', ['a'], 'b')").fetchall() == [
+            (True,)
+        ]

@@ -17,7 +17,7 @@ import pytest
 import duckanon
 from duckanon.bridge import macros
 from duckanon.bridge.qualified import qualified
-from tests.sqltest import ROOT, PythonEngine, check, parse
+from tests.sqltest import PythonEngine, check, each_test_file, parse
 
 QUICK = {"apply_plan", "boxes", "compare_releases", "direct_identifiers", "generalize", "l_diversity", "swap"}
 """The `.test` files that are run on every change; all others are for the thorough run."""
@@ -113,14 +113,7 @@ def hostile() -> Iterator[duckdb.DuckDBPyConnection]:
 numbers = itertools.count()
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=() if path.stem in QUICK else pytest.mark.thorough)
-        for path in sorted(ROOT.glob("tests/*/*.test"))
-    ],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", each_test_file(QUICK))
 def test_macros_of_a_user_do_not_take_the_place_of_builtins(path: Path, hostile: duckdb.DuckDBPyConnection) -> None:
     """The file's own queries name DuckDB's functions as we do."""
     cursor, schema = hostile.cursor(), f"schema_{next(numbers)}"

@@ -10,21 +10,14 @@ import pyarrow as pa
 import pytest
 
 import duckanon
-from tests.sqltest import ROOT, PythonEngine, check, parse
+from tests.sqltest import ROOT, PythonEngine, check, each_test_file, parse
 
 SETTINGS = {"default_order": "DESC", "default_null_order": "NULLS_FIRST"}
 QUICK = {"t_closeness", "apply_partition"}
 """Of the functions that once gave other results, those that are quick; all others are for the thorough run."""
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=() if path.stem in QUICK else pytest.mark.thorough)
-        for path in sorted(ROOT.glob("tests/*/*.test"))
-    ],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", each_test_file(QUICK))
 def test_orders_do_not_depend_on_defaults(path: Path, own_con: duckdb.DuckDBPyConnection) -> None:
     """The settings hold for a whole database. Only the queries' own ORDER BY may bring rows in another order."""
     for name, value in SETTINGS.items():
