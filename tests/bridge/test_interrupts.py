@@ -33,6 +33,12 @@ TAKES_MINUTES = {  # seconds on one core, uninterrupted: more than twenty for ea
 FAILS_WITH_ROWS = "SELECT error('stopped' || anon._pack('x', 'people', ['i'], NULL)::VARCHAR)"
 
 
+@pytest.fixture(autouse=True)
+def nothing_waits() -> None:
+    """What failed queries of other tests have left, on connections that stay open, is not looked for here."""
+    registry.WAITING.drop_silent(0)
+
+
 @pytest.fixture
 def many() -> Iterator[duckdb.DuckDBPyConnection]:
     """A plain connection, registered, with a table that takes long."""
