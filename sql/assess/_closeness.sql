@@ -6,19 +6,16 @@
 -- A class's own P only changes at its own values, so the sum is taken between them, with running sums of Q on both
 -- sides of the place where Q overtakes P (the ASOF join, once per share that occurs): the cost grows with the number of
 -- cells, not classes times values.
--- With `person` a cell counts the different people who have the value in the class, shares are shares of the sum of
--- these counts, and class_size is the number of different people. A class of which no row says whose it is has no
--- distribution: it is as far away as can be, 1. Classes are told by their hash (anon._sensitive_members).
+--     members      name of a step with the rows of anon._sensitive_members; classes are told by their hash
+--     class_total  the sum of the class's counts, of rows or, with `person`, of the different people who have each value
+-- Shares are shares of this sum. A class of which no row says whose it is has no distribution: it is as far away as can
+-- be, 1.
 -- Sums are of whole numbers, exact in any order up to some ten million people, so that they do not change from run to
 -- run.
 -- (Li, Li and Venkatasubramanian 2007)
-CREATE OR REPLACE MACRO anon._closeness(caller, tbl, cols, sensitive, distance, nulls, person) AS TABLE
-WITH _duckanon_members AS MATERIALIZED (
-    FROM anon._sensitive_members(
-             caller, anon._checked_choice(caller, 'distance', distance, ['auto', 'ordered', 'equal'], tbl),
-             cols, sensitive, nulls, person)
-), _duckanon_cells AS MATERIALIZED (
-    FROM anon._sensitive_cells('_duckanon_members', person)
+CREATE OR REPLACE MACRO anon._closeness(members, distance, person) AS TABLE
+WITH _duckanon_cells AS MATERIALIZED (
+    FROM anon._sensitive_cells(members, person)
 ), _duckanon_chosen AS MATERIALIZED (
     SELECT CASE WHEN distance <> 'auto' THEN distance
                 WHEN anon._kind(typeof(value)) IN ('numeric', 'date', 'boolean') THEN 'ordered'
@@ -75,7 +72,6 @@ WITH _duckanon_members AS MATERIALIZED (
     UNION ALL
     SELECT class, NULL FROM _duckanon_sizes WHERE class_total = 0
 )
-SELECT class, class_total - coalesce(repeats, 0) AS class_size, kind AS distance_kind,
+SELECT class, class_total, kind AS distance_kind,
        CASE WHEN class_total = 0 THEN 1 ELSE distance_in_people / (class_total * everybody) END AS farness
-FROM _duckanon_distances JOIN _duckanon_sizes USING (class)
-     LEFT JOIN anon._class_repeats('_duckanon_members') USING (class), _duckanon_whole, _duckanon_chosen;
+FROM _duckanon_distances JOIN _duckanon_sizes USING (class), _duckanon_whole, _duckanon_chosen;

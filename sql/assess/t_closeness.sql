@@ -4,26 +4,35 @@
 --               'auto': ordered for numbers, dates and booleans, equal for text
 --     nulls     for cols, 'value': NULL is a value; 'drop': rows with a NULL are left out. In `sensitive` it is a
 --               value, after all others
---     person    name of the column that says whose row it is: counts are then of different people, and shares of the
---               sum of these counts. A row whose person is NULL counts as nobody; a class without anybody has t = 1.
---               NULL: every row is a person
+--     person    name of the column that says whose row it is: a count is then of the different people who have a value,
+--               and shares are of the sum of these counts, in the average too. A row whose person is NULL counts as
+--               nobody; a class without anybody has t = 1. NULL: every row is a person
 -- The classes that are too far: anon.t_closeness_classes.
 -- test: tests/assess/t_closeness.test
 CREATE OR REPLACE MACRO anon.t_closeness(
     tbl, cols, sensitive, distance := 'auto', nulls := 'value', person := NULL
 ) AS TABLE
-WITH _duckanon_far AS MATERIALIZED (
-    FROM anon._closeness('anon.t_closeness', tbl, cols, sensitive, distance, nulls, person)
+WITH _duckanon_members AS MATERIALIZED (
+    FROM anon._sensitive_members('anon.t_closeness',
+                                 anon._checked_distance('anon.t_closeness', distance, tbl),
+                                 cols, sensitive, nulls, person)
+), _duckanon_far AS MATERIALIZED (
+    FROM anon._closeness('_duckanon_members', distance, person)
 ), _duckanon_summary AS MATERIALIZED (
     SELECT any_value(distance_kind) AS distance_kind,
            max(farness) AS t,
-           fsum(farness * class_size) / nullif(sum(class_size), 0) AS average_t, count(*) AS classes
+           fsum(farness * class_total) / nullif(sum(class_total), 0) AS average_t, count(*) AS classes
     FROM _duckanon_far
     HAVING anon._checked_rows('anon.t_closeness', count(*), true)
 ), _duckanon_tied AS MATERIALIZED (
-    SELECT class, class_size FROM _duckanon_far WHERE round(farness, 12) = (SELECT round(t, 12) FROM _duckanon_summary)
+    SELECT class, class_total FROM _duckanon_far
+    WHERE round(farness, 12) = (SELECT round(t, 12) FROM _duckanon_summary)
+), _duckanon_tied_members AS (                                  -- people are counted only where they are shown
+    FROM _duckanon_members WHERE class IN (SELECT class FROM _duckanon_tied)
 ), _duckanon_shown AS MATERIALIZED (
-    FROM _duckanon_tied WHERE class_size = (SELECT max(class_size) FROM _duckanon_tied)
+    SELECT class, class_total - coalesce(repeats, 0) AS class_size, max(class_size) OVER () AS largest_size
+    FROM _duckanon_tied LEFT JOIN anon._class_repeats('_duckanon_tied_members') USING (class)
+    QUALIFY class_size = largest_size
 )
 SELECT any_value(distance_kind) AS distance, any_value(t) AS t, any_value(average_t) AS average_t,
        any_value(classes) AS classes, arg_max(named, row(class_size, named)) AS worst_class,

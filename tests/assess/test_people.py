@@ -151,6 +151,8 @@ def test_diversity_and_closeness_count_people(
         ]
         [worst] = answer(shared, f"FROM anon.t_closeness{call[:-1]}, distance := '{distance}')")
         assert worst["t"] == pytest.approx(max(expected.values()), abs=1e-12)
+        average = sum(expected[key] * len(own) for key, own in cells.items()) / len(everyone) if everyone else None
+        assert worst["average_t"] == (None if average is None else pytest.approx(average, abs=1e-12))
 
 
 def text_order(key: tuple) -> tuple:
