@@ -18,13 +18,14 @@ demo: $(VENV)/ready            ## generate a population, assess, release and mea
 	@$(VENV)/bin/duckanon run examples/road.sql --echo --db build/demo/clinic.duckdb
 	@echo "The releases: build/demo/swapped.csv and build/demo/clustered.csv; all tables: build/demo/clinic.duckdb."
 
-test: $(VENV)/ready            ## all checks and tests; SQL and bridge on the oldest versions too: five minutes in all
+test: $(VENV)/ready            ## all checks and tests; those in SQL on the oldest versions too: five minutes in all
 	$(MAKE) --jobs 2 --output-sync check $(OLD)/ready
 	$(VENV)/bin/python $(PYTEST)
-	$(OLD)/bin/python $(PYTEST) -m "not thorough and not shell" tests/bridge $(wildcard tests/*/*.test)
+	$(OLD)/bin/python $(PYTEST) -m "not thorough and not shell" $(wildcard tests/*/*.test)
 
-test-thorough: $(VENV)/ready   ## properties with at least 200 examples each, and studies: forty minutes at most
+test-thorough: $(VENV)/ready $(OLD)/ready  ## properties with at least 200 examples each, studies, the bridge on the oldest versions: forty minutes
 	$(VENV)/bin/python $(PYTEST) -m "hypothesis or thorough" --hypothesis-profile=thorough
+	$(OLD)/bin/python $(PYTEST) -m "not thorough" tests/bridge
 
 stress: $(VENV)/ready          ## interrupts, closes, failures and kill -9 at random moments: ten minutes
 	$(VENV)/bin/python -m tests.stress

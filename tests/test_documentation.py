@@ -19,6 +19,8 @@ PUBLIC = [file for file in macros.macro_files() if file.is_public]
 SCRIPTS = [path for path in sorted((ROOT / "examples").glob("*.sql")) if path.stem != "population"]
 LONG_SCRIPTS = {"generalize", "measure", "road"}
 """For the thorough run: the pages of the reference call the same functions, and `make demo` runs the whole road."""
+LONG_PAGES = {ROOT / "sql" / "measure" / "README.md"}
+"""For the thorough run: half a minute."""
 MODULES_WITH_EXAMPLES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for path in sorted((ROOT / "duckanon").rglob("*.py"))
@@ -41,7 +43,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="the outputs are drawn by DuckDB 2.0")
-@pytest.mark.parametrize("page", documentation.PAGES_WITH_EXAMPLES, ids=_name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.thorough if page in LONG_PAGES else ())
+        for page in documentation.PAGES_WITH_EXAMPLES
+    ],
+    ids=_name,
+)
 def test_examples_print_what_is_shown(page: Path, files: Path, tmp_path: Path) -> None:
     with closing(Clinic(files, tmp_path)) as clinic:
         for example in EXAMPLE.finditer(page.read_text(encoding="utf-8")):

@@ -108,12 +108,17 @@ def allocate(budget: float, distinct_counts: Sequence[int], weights: Sequence[fl
     slope = int(((low <= corners[corner]) & (corners[corner] < high)).sum())
     level = corners[corner] + ((math.log(budget) - reached[corner]) / slope if slope else 0.0)
     # exp and log may leave a whole number a few bits short: 1e-12 is far more than that, and far less than a value.
-    kept = np.floor(np.clip(weight * np.exp(level), 1, counts) * (1 + 1e-12))
+    shares = np.clip(weight * np.exp(level), 1, counts)
+    kept = np.floor(shares * (1 + 1e-12))
+    if kept.prod() > budget:
+        kept = np.maximum(np.floor(shares * (1 - 1e-12)), 1)
     # What rounding down left over goes to the columns that gain most by one more value; then to whoever can use more.
     turns = np.lexsort((np.arange(len(kept)), -weight / (kept * (kept + 1))))
     for most in (1.0, np.inf):
         for turn in turns:
-            fits = math.floor(budget / (kept.prod() / kept[turn]) * (1 + 1e-15))
+            others = kept.prod() / kept[turn]
+            fits = math.floor(budget / others * (1 + 1e-15))
+            fits -= fits * others > budget
             kept[turn] = min(counts[turn], kept[turn] + most, max(kept[turn], fits))
     return [int(count) for count in kept]
 

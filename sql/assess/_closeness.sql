@@ -7,7 +7,7 @@
 -- sides of the place where Q overtakes P (the ASOF join, once per share that occurs): the cost grows with the number of
 -- cells, not classes times values.
 --     members      name of a step with the rows of anon._sensitive_members; classes are told by their hash
---     class_total  the sum of the class's counts, of rows or, with `person`, of the different people who have each value
+--     class_total  the sum of the class's counts, of rows or with `person` of the different people who have each value
 -- Shares are shares of this sum. A class of which no row says whose it is has no distribution: it is as far away as can
 -- be, 1.
 -- Sums are of whole numbers, exact in any order up to some ten million people, so that they do not change from run to

@@ -1,11 +1,15 @@
 -- anon._fill: shares of a budget as whole numbers: min(max(e^level w, 1), d) rounded down, d a column's distinct count
 -- and w its weight. Then each column in turn, where one more value lowers w / d' most first, gets one more if that
--- fits; at last each in turn gets all that still fits.
+-- fits; at last each in turn gets all that still fits. A share that only rounding errors keep below a whole number is
+-- rounded up, unless the product would then exceed the budget, be it by a rounding error.
 CREATE OR REPLACE MACRO anon._fill(budget, distinct_counts, weights, level) AS (
     WITH _duckanon_shares AS (
-        SELECT place, weight, floor(least(greatest(weight * exp(level), 1), distinct_count) * (1 + 1e-12)) AS kept
-        FROM (SELECT unnest(distinct_counts) AS distinct_count, unnest(weights) AS weight,
-                     unnest(range(1, 1 + len(distinct_counts))) AS place)
+        SELECT place, weight,
+               CASE WHEN product(floor(share * (1 + 1e-12))) OVER () <= budget THEN floor(share * (1 + 1e-12))
+                    ELSE greatest(floor(share * (1 - 1e-12)), 1) END AS kept
+        FROM (SELECT place, weight, least(greatest(weight * exp(level), 1), distinct_count) AS share
+              FROM (SELECT unnest(distinct_counts) AS distinct_count, unnest(weights) AS weight,
+                           unnest(range(1, 1 + len(distinct_counts))) AS place))
     ), _duckanon_turns AS (
         SELECT list(kept ORDER BY place ASC NULLS LAST) AS kept,
                list(CAST(place AS DOUBLE)
@@ -18,6 +22,6 @@ CREATE OR REPLACE MACRO anon._fill(budget, distinct_counts, weights, level) AS (
         lambda so_far, gift: list_transform(so_far, lambda share, place:
             CASE WHEN place <> gift[1] THEN share
                  ELSE least(counts[place], share + gift[2],
-                            greatest(share, floor(whole / (list_product(so_far) / share) * (1 + 1e-15)))) END))
+                            greatest(share, anon._multiples_within(list_product(so_far) / share, whole))) END))
     FROM (SELECT *, distinct_counts AS counts, budget AS whole     -- DuckDB 1.5: lambdas see no outer query
           FROM _duckanon_turns));

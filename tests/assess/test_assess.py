@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from scipy.stats import wasserstein_distance
 
-from tests.profiles import cheap
+from tests.profiles import cheap, dear
 
 QUASI = ["q", "R s", "flag"]
 TYPES = {"q": pa.string(), "R s": pa.int32(), "flag": pa.bool_(), "num": pa.int64(), "txt": pa.string()}
@@ -86,6 +86,7 @@ def test_class_counts(shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols
     }
 
 
+@dear
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS, k=st.integers(2, 6))
 def test_small_classes_and_their_rows(
     shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str, k: int
@@ -141,6 +142,7 @@ def ratio(counts: list[int], level: int) -> float:
     return max(counts) / rest if rest else math.inf
 
 
+@dear
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS, sensitive=st.sampled_from(["num", "txt"]))
 def test_l_diversity(
     shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str, sensitive: str
@@ -194,6 +196,7 @@ def closeness(own: list[Any], everyone: list[Any], distance: str) -> float:
     return sum(abs(shares[0][value] / len(own) - shares[1][value] / len(everyone)) for value in order) / 2
 
 
+@dear
 @given(
     rows=TABLES,
     cols=COLUMNS,

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 import duckanon
@@ -78,6 +79,7 @@ def test_roles_of_nhanes() -> None:
     assert {roles[name] for name in ("hiv", "drug_use", "income", "HBA1C", "GLU")} == {"sensitive"}
 
 
+@pytest.mark.thorough
 def test_wide_tables_are_not_a_matter_of_every_pair() -> None:
     """200 columns, of which one is a copy of another under another name."""
     con = duckanon.connect()

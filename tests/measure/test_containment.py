@@ -125,6 +125,7 @@ def test_recoding_is_the_class_size(shared: duckdb.DuckDBPyConnection, sizes: li
             assert got[1:5] == pytest.approx(row[1:5], nan_ok=True)
 
 
+@pytest.mark.thorough
 @dear
 @given(
     rows=st.integers(30, 400),
@@ -150,6 +151,7 @@ def test_boxes(shared: duckdb.DuckDBPyConnection, rows: int, k: int, box: str, t
     assert min(row[-1] for row in found) >= k
 
 
+@pytest.mark.thorough
 @dear
 @given(seed=st.floats(-1, 1), narrow=st.floats(0, 1), width=st.sampled_from([2, 10, 40]))
 def test_many_overlaps(shared: duckdb.DuckDBPyConnection, seed: float, narrow: float, width: int) -> None:

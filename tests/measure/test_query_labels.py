@@ -124,6 +124,7 @@ def test_generalized_against_counting_rows(
     assert 0 < report[0]["mean_relative_error"] == pytest.approx(np.mean(errors))
 
 
+@pytest.mark.thorough
 @dear
 @given(
     st.lists(st.tuples(st.integers(-5, 30), st.sampled_from(["aa", "ab", "b", None])), min_size=1, max_size=20),

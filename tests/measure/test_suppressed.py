@@ -7,6 +7,7 @@ from collections import Counter
 import duckdb
 import hypothesis.strategies as st
 import pyarrow as pa
+import pytest
 from hypothesis import given
 
 import duckanon
@@ -47,6 +48,7 @@ def test_decades(shared: duckdb.DuckDBPyConnection, rows: list[tuple], dropped: 
     assert [(row or 0, people or 0) for row, people in by_person] == [(total, len(lost_people))]
 
 
+@pytest.mark.thorough
 def test_what_generalize_left_out_of_adult() -> None:
     con = duckanon.connect()
     con.execute(f"CREATE TABLE adult AS FROM '{data_file('adult.csv')}'").fetchall()
