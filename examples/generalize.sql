@@ -14,7 +14,7 @@ FROM anon.apply_partition('patients', 'bmi', 'bmi_quarters', keep := ['glucose']
 
 -- all columns: a plan that can be read, stored and applied again
 CREATE OR REPLACE TABLE plan AS FROM anon.plan('patients', ['sex', 'dob', 'zip'], 10);
-FROM anon.explain_plan('plan');
+FROM anon.explain_plan('plan', tbl := 'patients');
 FROM anon.apply_plan('patients', 'plan', keep := ['glucose']) LIMIT 3;
 FROM anon.kept_column_risk('patients', ['sex', 'dob', 'zip'], ['age', 'glucose'], plan := 'plan');
 FROM anon.plan_coverage('patients', 'plan');

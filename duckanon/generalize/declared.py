@@ -14,7 +14,6 @@ PLAN = pa.schema(
         ("lower", pa.string()),
         ("upper", pa.string()),
         ("label", pa.string()),
-        ("distinct_values", pa.int64()),
         ("rows", pa.int64()),
         ("allowed", pa.int64()),
         ("suppressed_rows", pa.int64()),

@@ -49,7 +49,6 @@ class Bucket(NamedTuple):
     lower: str | None
     upper: str | None
     label: str | None
-    distinct_values: int = 0
     rows: int = 0
 
 
@@ -88,10 +87,9 @@ class Coarsening(ABC):
         Returns
         -------
         list of Bucket
-            A group's values and rows stand in the first of its buckets. There is always a bucket for the rest and one,
+            A group's rows stand in the first of its buckets. There is always a bucket for the rest and one,
             the last, for NULL.
         """
-        values = np.bincount(self._known_groups(groups), minlength=len(groups.losses))
         says_nothing = self.column.has_null and len(np.unique(groups.group_of_leaf)) == 1
         plan_rows: list[Bucket] = []
         counted = {NO_GROUP}
@@ -99,10 +97,7 @@ class Coarsening(ABC):
         def add(group: int, bucket: Bucket) -> None:
             if group not in counted:
                 counted.add(group)
-                bucket = bucket._replace(
-                    distinct_values=int(values[group]) + (bucket.covers == "null") if groups.rows[group] else 0,
-                    rows=int(groups.rows[group]),
-                )
+                bucket = bucket._replace(rows=int(groups.rows[group]))
             plan_rows.append(bucket)
 
         for group, bucket in self._known_buckets(groups):

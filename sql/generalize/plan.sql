@@ -10,12 +10,12 @@
 --     methods      MAP {'zip': 'prefix'}; where none is given: hierarchy where there is one, interval for numbers,
 --                  calendar for dates, prefix for codes of one length with digits, top (frequent values and "other")
 --                  for all others. Also round: steps of 1, 2, 5 times a power of ten
--- A row covers a number or time from `lower` on (NULL: an open end), a value, a prefix, null, or the rest; `rows` and
--- `distinct_values` are those that are released, `allowed` is the column's share of the budget. No row of a plan has
--- fewer than k people, and no end of an interval is a value that fewer have. What a plan loses is not among its
--- columns: a share of a column's range would tell the largest value, even of someone who is left out.
--- `distinct_values` is for the data holder: whoever knows all others learns from it whether a person's value is
--- another. `released` is empty: its type tells anon.apply_plan the columns before it reads the rows.
+-- A row covers a number or time from `lower` on (NULL: an open end), a value, a prefix, null, or the rest; `rows` are
+-- those that are released, `allowed` is the column's share of the budget. No row of a plan has fewer than k people, and
+-- no end of an interval is a value that fewer have. What a plan loses, and how many values a row of it covers, are not
+-- among its columns: a share of a column's range would tell the largest value, even of someone who is left out, and a
+-- number of values whether a person's is another than all others. `released` is empty: its type tells anon.apply_plan
+-- the columns before it reads the rows.
 --     (Probabilistic Anonymity, Sections 3 and 4)
 -- test: tests/generalize/plan.test
 -- needs: python

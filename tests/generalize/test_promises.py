@@ -297,3 +297,15 @@ def test_a_plan_does_not_tell_the_largest_value(con: Connection) -> None:
             SELECT 30_000 + i * 100 AS salary FROM range(300) AS r(i) UNION ALL SELECT {salary}""").fetchall()
         seen.append(rows(con, "FROM anon.plan('t', ['salary'], 10)"))
     assert seen[0] == seen[1]
+
+
+@pytest.mark.usefixtures("short_search")
+def test_a_plan_does_not_tell_whether_a_value_is_another(con: Connection) -> None:
+    """A number of values in a bucket would: whoever knows the others sees whether the last one's is among them."""
+    seen = []
+    for income in (1_010, 1_015):
+        con.execute(f"""
+            CREATE OR REPLACE TABLE t AS
+            SELECT 1_000 + i % 30 * 10 AS income FROM range(300) AS r(i) UNION ALL SELECT {income}""").fetchall()
+        seen.append(rows(con, "FROM anon.plan('t', ['income'], 100)"))
+    assert seen[0] == seen[1]
