@@ -288,24 +288,21 @@ def test_classes_have_k_people_of_a_population_that_is_at_hand(
 
 
 @pytest.mark.usefixtures("short_search")
-def test_a_plan_does_not_tell_the_largest_value(con: Connection) -> None:
-    """A share of the column's range would: whoever knows the other values solves it for the end of the range."""
+@pytest.mark.parametrize(
+    ("of_others", "k", "values"),
+    [
+        ("30_000 + i * 100", 10, (1_234_567, 7_654_321)),  # a share of the range tells the largest value
+        ("1_000 + i % 30 * 10", 100, (1_010, 1_015)),  # a number of values tells whether it is another
+    ],
+    ids=["largest", "another"],
+)
+def test_a_plan_does_not_tell_a_value_to_those_who_know_the_others(
+    con: Connection, of_others: str, k: int, values: tuple[int, int]
+) -> None:
     seen = []
-    for salary in (1_234_567, 7_654_321):
+    for value in values:
         con.execute(f"""
             CREATE OR REPLACE TABLE t AS
-            SELECT 30_000 + i * 100 AS salary FROM range(300) AS r(i) UNION ALL SELECT {salary}""").fetchall()
-        seen.append(rows(con, "FROM anon.plan('t', ['salary'], 10)"))
-    assert seen[0] == seen[1]
-
-
-@pytest.mark.usefixtures("short_search")
-def test_a_plan_does_not_tell_whether_a_value_is_another(con: Connection) -> None:
-    """A number of values in a bucket would: whoever knows the others sees whether the last one's is among them."""
-    seen = []
-    for income in (1_010, 1_015):
-        con.execute(f"""
-            CREATE OR REPLACE TABLE t AS
-            SELECT 1_000 + i % 30 * 10 AS income FROM range(300) AS r(i) UNION ALL SELECT {income}""").fetchall()
-        seen.append(rows(con, "FROM anon.plan('t', ['income'], 100)"))
+            SELECT {of_others} AS income FROM range(300) AS r(i) UNION ALL SELECT {value}""").fetchall()
+        seen.append(rows(con, f"FROM anon.plan('t', ['income'], {k})"))
     assert seen[0] == seen[1]
