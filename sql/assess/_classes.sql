@@ -11,7 +11,7 @@ CREATE OR REPLACE MACRO anon._classes(caller, tbl, cols, nulls, person := NULL) 
 WITH _duckanon_by_rows AS (
     SELECT COLUMNS(cols), count(*) AS _duckanon_size, count(*) AS _duckanon_rows, NULL::UBIGINT AS _duckanon_anyone
     FROM query_table(anon._checked_groups(caller, tbl, cols, nulls))
-    WHERE nulls = 'value' OR COLUMNS(cols) IS NOT NULL
+    WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
     GROUP BY ALL
 ), _duckanon_by_people AS (
     SELECT COLUMNS(cols), count(_duckanon_person) AS _duckanon_size, sum(_duckanon_rows)::BIGINT AS _duckanon_rows,

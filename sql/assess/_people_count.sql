@@ -4,7 +4,7 @@ CREATE OR REPLACE MACRO anon._people_count(tbl, cols, nulls, person, observed) A
 WITH _duckanon_every_row AS (
     SELECT row_count AS people FROM query_table(observed)
 ), _duckanon_everybody AS (
-    SELECT count(DISTINCT COLUMNS([person])) AS people
+    SELECT count(DISTINCT CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END) AS people
     FROM query_table(tbl) WHERE nulls = 'value' OR COLUMNS(cols) IS NOT NULL
 )
 FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_every_row' ELSE '_duckanon_everybody' END);

@@ -6,5 +6,5 @@ CREATE OR REPLACE MACRO anon._person_classes(caller, tbl, cols, nulls, person) A
 SELECT COLUMNS(cols), CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS _duckanon_person,
        count(*) AS _duckanon_rows
 FROM query_table(anon._checked_person(caller, person, cols, anon._checked_groups(caller, tbl, cols, nulls)))
-WHERE nulls = 'value' OR COLUMNS(cols) IS NOT NULL
+WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
 GROUP BY ALL;

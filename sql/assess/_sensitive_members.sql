@@ -7,19 +7,22 @@
 --     size    how many rows
 CREATE OR REPLACE MACRO anon._sensitive_members(caller, tbl, cols, sensitive, nulls, person) AS TABLE
 WITH _duckanon_of_rows AS (
-    SELECT hash(*COLUMNS(cols)) AS class, COLUMNS([sensitive]) AS value, NULL::UBIGINT AS member, count(*) AS size
+    SELECT hash(*COLUMNS(cols)) AS class,
+           CASE WHEN anon._uncollated(caller, COLUMNS([sensitive])) THEN COLUMNS([sensitive]) END AS value,
+           NULL::UBIGINT AS member, count(*) AS size
     FROM query_table(anon._checked_sensitive(caller, tbl, cols, sensitive, nulls))
-    WHERE nulls = 'value' OR COLUMNS(cols) IS NOT NULL
+    WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
     GROUP BY ALL
 ), _duckanon_of_people AS (
-    SELECT hash(*COLUMNS(cols)) AS class, COLUMNS([sensitive]) AS value,
+    SELECT hash(*COLUMNS(cols)) AS class,
+           CASE WHEN anon._uncollated(caller, COLUMNS([sensitive])) THEN COLUMNS([sensitive]) END AS value,
            CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS member, NULL::BIGINT AS size
     FROM query_table(anon._checked_person(caller, person, cols,
              CASE WHEN lower(CAST(person AS VARCHAR)) = lower(CAST(sensitive AS VARCHAR))
                        THEN error(caller || ': person must not be the sensitive column; got '
                                   || CAST(person AS VARCHAR) || '.')
                   ELSE anon._checked_sensitive(caller, tbl, cols, sensitive, nulls) END))
-    WHERE nulls = 'value' OR COLUMNS(cols) IS NOT NULL
+    WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
     GROUP BY ALL
 )
 FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_of_rows' ELSE '_duckanon_of_people' END);

@@ -11,7 +11,8 @@ WITH _duckanon_lookup AS MATERIALIZED (
                                                                         lower(alias(COLUMNS(_duckanon_source.*))))]),
            _duckanon_lists
     FROM (SELECT COLUMNS(lambda name: NOT anon._is_own_name(name))
-          FROM query_table(anon._checked(caller, tbl, ['*']))) AS _duckanon_source, _duckanon_lookup
+          FROM query_table(anon._checked(caller, tbl, ['*']))
+          WHERE anon._uncollated(caller, COLUMNS(*))) AS _duckanon_source, _duckanon_lookup
 ), _duckanon_started AS (
     SELECT anon._plan_start(COLUMNS(* EXCLUDE (_duckanon_lists))), _duckanon_lists FROM _duckanon_columns
 ), _duckanon_based AS (

@@ -22,9 +22,11 @@ WITH _duckanon_original AS MATERIALIZED (
     FROM query_table(anon._checked_table('anon.generalization_loss', 'original', original,
              anon._checked_whole('anon.generalization_loss', 'k', coalesce(k, 1), 1,
                  anon._checked('anon.generalization_loss', original, cols))))
+    WHERE anon._uncollated('anon.generalization_loss', COLUMNS(cols))
 ), _duckanon_released AS MATERIALIZED (
     SELECT COLUMNS(cols)
     FROM query_table(anon._checked_table('anon.generalization_loss', 'released', released, released))
+    WHERE anon._uncollated('anon.generalization_loss', COLUMNS(cols))
 ), _duckanon_names AS MATERIALIZED (
     SELECT place AS table_place, column_name,
            list_position(list_transform(cols, lambda named: lower(named)), lower(column_name)) AS place

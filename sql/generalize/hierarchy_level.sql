@@ -12,6 +12,7 @@ WITH _duckanon_values AS MATERIALIZED (
              anon._checked_table('anon.hierarchy_level', 'hierarchy', hierarchy,
                  anon._checked_whole('anon.hierarchy_level', 'max_distinct', max_distinct, 1,
                      anon._checked('anon.hierarchy_level', tbl, ['*'])))))
+    WHERE anon._uncollated('anon.hierarchy_level', COLUMNS([col]))
     GROUP BY ALL
 ), _duckanon_tree AS MATERIALIZED (
     SELECT labels[1] AS leaf, any_value(labels) AS labels, count(DISTINCT labels) AS places

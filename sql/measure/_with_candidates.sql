@@ -4,14 +4,14 @@
 -- where they overlap (boxes) values are cut into buckets, and the classes of a label in its buckets are bit strings.
 CREATE OR REPLACE MACRO anon._with_candidates(caller, original, released, cols, hierarchies) AS TABLE
 WITH _duckanon_shown_lists AS MATERIALIZED (
-    FROM anon._cell_lists(anon._checked_table(caller, 'released', released,
-                                              anon._checked(caller, released, cols)), cols)
+    FROM anon._cell_lists(caller, anon._checked_table(caller, 'released', released,
+                                                      anon._checked(caller, released, cols)), cols)
 ), _duckanon_shown AS MATERIALIZED (
     SELECT DISTINCT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label FROM _duckanon_shown_lists
 ), _duckanon_everyone AS (
     SELECT COLUMNS(cols) FROM query_table(original)
 ), _duckanon_original_lists AS MATERIALIZED (
-    FROM anon._cell_lists('_duckanon_everyone', cols)
+    FROM anon._cell_lists(caller, '_duckanon_everyone', cols)
 ), _duckanon_rules AS MATERIALIZED (
     FROM anon._label_rules(caller, '_duckanon_everyone', '_duckanon_shown', cols, hierarchies)
 ), _duckanon_parts AS MATERIALIZED (

@@ -16,8 +16,9 @@ CREATE OR REPLACE MACRO anon.containment_risk(
     original, released, cols, population := NULL, hierarchies := NULL, threshold := 0.2
 ) AS TABLE
 WITH _duckanon_shown_lists AS MATERIALIZED (
-    FROM anon._cell_lists(anon._checked_table('anon.containment_risk', 'released', released,
-                                              anon._checked('anon.containment_risk', released, cols)), cols)
+    FROM anon._cell_lists('anon.containment_risk',
+                          anon._checked_table('anon.containment_risk', 'released', released,
+                              anon._checked('anon.containment_risk', released, cols)), cols)
 ), _duckanon_shown AS MATERIALIZED (
     SELECT DISTINCT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label FROM _duckanon_shown_lists
 ), _duckanon_everyone AS MATERIALIZED (                -- a name that begins with a space is nobody's column
@@ -35,9 +36,10 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
     SELECT COLUMNS(cols) FROM _duckanon_everyone WHERE NOT " is original"
 ), _duckanon_lists AS MATERIALIZED (                   -- both together: each combination is looked for once
     SELECT cells, sum(inside)::BIGINT AS size, sum(outside)::BIGINT AS outside
-    FROM (SELECT cells, size AS inside, 0 AS outside FROM anon._cell_lists('_duckanon_original', cols)
+    FROM (SELECT cells, size AS inside, 0 AS outside
+          FROM anon._cell_lists('anon.containment_risk', '_duckanon_original', cols)
           UNION ALL
-          SELECT cells, 0, size FROM anon._cell_lists('_duckanon_population', cols))
+          SELECT cells, 0, size FROM anon._cell_lists('anon.containment_risk', '_duckanon_population', cols))
     GROUP BY cells
 ), _duckanon_rules AS MATERIALIZED (
     FROM anon._label_rules('anon.containment_risk', '_duckanon_everyone', '_duckanon_shown', cols, hierarchies)
