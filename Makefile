@@ -9,7 +9,7 @@ OLDEST := --constraint tests/oldest.txt --editable '.[test]'
 # uv installs in a tenth of pip's processor time; where it is not to be had, or finds no index, pip does it.
 install = $(VENV)/bin/uv pip install --quiet --python $(1) $(2) || $(PIP) --python $(1) install --quiet $(2)
 
-.PHONY: demo test test-thorough stress check bench clean
+.PHONY: demo test test-thorough test-oldest stress check bench clean
 
 demo: $(VENV)/ready            ## generate a population, assess, release and measure it, say where the result is
 	@mkdir -p build/demo
@@ -18,14 +18,16 @@ demo: $(VENV)/ready            ## generate a population, assess, release and mea
 	@$(VENV)/bin/duckanon run examples/road.sql --echo --db build/demo/clinic.duckdb
 	@echo "The releases: build/demo/swapped.csv and build/demo/clustered.csv; all tables: build/demo/clinic.duckdb."
 
-test: $(VENV)/ready            ## all checks and tests; those in SQL on the oldest versions too: five minutes in all
-	$(MAKE) --jobs 2 --output-sync check $(OLD)/ready
+test: $(VENV)/ready            ## all checks and tests, on the newest versions: five minutes
+	$(MAKE) check
 	$(VENV)/bin/python $(PYTEST)
-	$(OLD)/bin/python $(PYTEST) -m "not thorough and not shell" $(wildcard tests/*/*.test)
 
-test-thorough: $(VENV)/ready $(OLD)/ready  ## properties with at least 200 examples each, studies, the bridge on the oldest versions: forty minutes
+test-thorough: $(VENV)/ready   ## properties with at least 200 examples each, studies, the oldest versions: forty minutes
 	$(VENV)/bin/python $(PYTEST) -m "hypothesis or thorough" --hypothesis-profile=thorough
-	$(OLD)/bin/python $(PYTEST) -m "not thorough" tests/bridge
+	$(MAKE) test-oldest
+
+test-oldest: $(OLD)/ready      ## the SQL and the bridge on the oldest supported versions
+	$(OLD)/bin/python $(PYTEST) -m "not thorough and not shell" tests/bridge $(wildcard tests/*/*.test)
 
 stress: $(VENV)/ready          ## interrupts, closes, failures and kill -9 at random moments: ten minutes
 	$(VENV)/bin/python -m tests.stress
