@@ -47,7 +47,10 @@ def blocks(points: Points, rules: Rules, strata: Ints | None = None) -> Iterator
     Block
         Records that become boxes on their own.
     """
-    waiting = [_root(points, records) for records in reversed(_strata(points, strata))]
+    shaping = range(points.shaping)
+    lower = np.array([points.ends(j)[0].min() for j in shaping])
+    upper = np.array([points.ends(j)[1].max() for j in shaping])
+    waiting = [Block(records, lower, upper, False) for records in reversed(_strata(points, strata))]
     while waiting:
         block = waiting.pop()
         size = len(block.records)
@@ -72,11 +75,6 @@ def _strata(points: Points, strata: Ints | None) -> list[Ints]:
         return [np.arange(len(points.values[0]))]
     order = np.argsort(strata, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(strata[order])) + 1)
-
-
-def _root(points: Points, records: Ints) -> Block:
-    ends = [tuple(end.take(records) for end in points.ends(j)) for j in range(points.shaping)]
-    return Block(records, np.array([low.min() for low, _ in ends]), np.array([high.max() for _, high in ends]), False)
 
 
 def _cut(points: Points, block: Block, rules: Rules) -> tuple[int, Bools] | None:

@@ -10,16 +10,18 @@ import pyarrow as pa
 
 from duckanon.boxes import theory
 from duckanon.boxes.declared import OPTIMAL_UNCERTAINTY
+from duckanon.boxes.diversity import diverse
 from duckanon.boxes.make import make_boxes
 from duckanon.boxes.result import Boxes
 from duckanon.boxes.shaping import Statistic
+from duckanon.boxes.strata import Strata, pooled, without_labels
 from duckanon.boxes.typed import column_grid, column_numbers, published_ends
 from duckanon.common import progress, values
 from duckanon.common.arguments import generator
-from duckanon.common.arrays import Floats, Ints
+from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.common.kinds import is_time
 from duckanon.common.labels import MICROSECONDS_PER_DAY
-from duckanon.common.people import person_index, person_numbers
+from duckanon.common.people import people_in, person_index, person_numbers, refuse_too_few
 from duckanon.common.reports import report_rows
 from duckanon.privacy.narrowing import narrowed_pair
 
@@ -43,6 +45,7 @@ def boxes(
     person: str | None,
     keeps_person: bool,
     narrowing: Sequence[str] | None,
+    by: Sequence[str] | None,
     top_code: bool,
     refused: str | None,
 ) -> pa.Table:
@@ -59,7 +62,16 @@ def boxes(
     for name in table.column_names:
         if name.lower() == "box" or name.lower().startswith("_duckanon_"):
             raise ValueError(f'the table has a column "{name}", a name that is needed for the boxes; rename it first.')
-    made = _made(table, names, k, statistics, l, epsilon, effort, seconds, box, people)
+    distances = _distances(table, names, epsilon)
+    strata = None
+    if by:
+        labels = _label_names(table, by, names, person)
+        strata = _strata(table, names, labels, k, l, distances, people)
+        for place, name in enumerate(labels):
+            kept = without_labels(table.column(name), strata.lost[place])
+            table = table.set_column(table.column_names.index(name), name, kept)
+        allowed |= {name.lower() for name in labels}  # a box has the labels of one group, whose k people share it
+    made = _made(table, names, k, statistics, l, distances, effort, seconds, box, people, strata)
     _refuse_narrowing(table, names, made, box, allowed)
     order = generator(None).permutation(table.num_rows)
     shuffled = table.take(pa.array(order))
@@ -101,7 +113,7 @@ def optimal_uncertainty(
     least = theory.optimal_uncertainty(column_numbers(table, names), k, asked)
     row = {"optimum": least}
     for kind in ("parts", "bounds", "cell"):
-        made = _made(table, names, k, statistics, 1, None, "default", None, kind)
+        made = _made(table, names, k, statistics, 1, {}, "default", None, kind)
         width = made.uncertainty_of(*_published_numbers(table, names, made, kind))
         row |= {kind: width, f"{kind}_ratio": width / least if least else float("nan")}
     return report_rows([row], OPTIMAL_UNCERTAINTY)
@@ -138,26 +150,74 @@ def _made(
     k: int,
     statistics: Sequence[Mapping[str, Any]] | None,
     l: int,  # noqa: E741
-    epsilon: Any,
+    distances: Mapping[str, float],
     effort: str,
     seconds: float | None,
     box: str,
     people: Ints | None = None,
+    strata: Strata | None = None,
 ) -> Boxes:
+    if seconds is not None and not isinstance(seconds, int | float):
+        raise ValueError(f"seconds must be a number; got {seconds}.")
+    asked, numbers = _statistics(statistics, names), column_numbers(table, names)
+    grids = {name: column_grid(table.schema.field(name).type, numbers[name]) for name in names if box == "parts"}
+    of_record = None if strata is None else strata.number
+    return make_boxes(
+        numbers, k, asked, l, distances, effort, seconds, progress.at, people, kind=box, grids=grids, strata=of_record
+    )
+
+
+def _distances(table: pa.Table, names: Sequence[str], epsilon: Any) -> dict[str, float]:
+    """Read how far apart values must be to be different, for days and moments in microseconds."""
     spelling = {name.lower(): name for name in names}
     try:
         pairs = epsilon.items() if isinstance(epsilon, dict) else epsilon or []
         apart = {spelling.get(str(name).lower(), str(name)): float(value) for name, value in pairs}
     except (TypeError, ValueError):
         raise ValueError(f"epsilon must be a map such as MAP {{'age': 2}}; got {epsilon}.") from None
-    if seconds is not None and not isinstance(seconds, int | float):
-        raise ValueError(f"seconds must be a number; got {seconds}.")
     for name in apart:
         if name in spelling.values() and is_time(table.schema.field(name).type):
             apart[name] *= MICROSECONDS_PER_DAY
-    asked, numbers = _statistics(statistics, names), column_numbers(table, names)
-    grids = {name: column_grid(table.schema.field(name).type, numbers[name]) for name in names if box == "parts"}
-    return make_boxes(numbers, k, asked, l, apart or None, effort, seconds, progress.at, people, kind=box, grids=grids)
+    return apart
+
+
+def _label_names(table: pa.Table, by: Sequence[str], names: Sequence[str], person: str | None) -> list[str]:
+    """Return the columns of labels, in the order in which they matter, under the names that the table has for them."""
+    spelling = {name.lower(): name for name in table.column_names}
+    for name in by:
+        if name.lower() in (column.lower() for column in (*names, person or "")):
+            raise ValueError(f'by must name other columns than cols and person; got "{name}".')
+        if name.lower() not in spelling:
+            raise ValueError(f'by must name columns of the table; got "{name}".')
+        if pa.types.is_nested(table.schema.field(spelling[name.lower()]).type):
+            raise ValueError(f'by must name columns of labels, which are not nested; got "{name}".')
+    return list(dict.fromkeys(spelling[name.lower()] for name in by))
+
+
+def _strata(
+    table: pa.Table,
+    names: Sequence[str],
+    labels: Sequence[str],
+    k: int,
+    l: int,  # noqa: E741
+    distances: Mapping[str, float],
+    people: Ints | None,
+) -> Strata:
+    """Group the records by labels, such that each group can be a box: of k people, and diverse if that is asked for."""
+    numbers = column_numbers(table, names)
+    refuse_too_few(k, table.num_rows, people, "records")
+
+    def holds(group: Ints, count: int) -> tuple[Bools, Ints]:
+        sizes = people_in(group, people, count)
+        enough: Bools = sizes >= k
+        if l > 1:
+            orders = [np.lexsort((column, group)) for column in numbers.values()]
+            rows = np.bincount(group, minlength=count)
+            apart = [distances.get(name, 0.0) for name in numbers]
+            enough &= diverse(list(numbers.values()), orders, np.cumsum(rows) - rows, rows, l, apart)
+        return enough, sizes
+
+    return pooled([table.column(name) for name in labels], holds)
 
 
 def _own_names(table: pa.Table, cols: Sequence[str]) -> list[str]:

@@ -18,6 +18,7 @@ from duckanon.boxes.make import make_boxes
 from duckanon.boxes.parts import Parts, column_parts
 from duckanon.common.people import NOBODY, people_in
 from tests.profiles import cheap, dear
+from tests.sqltest import data_file
 
 Connection = duckdb.DuckDBPyConnection
 Columns = dict[str, np.ndarray]
@@ -201,8 +202,91 @@ def test_tiny_tables_are_less_certain_than_cells(n, k):
     boxes = make_boxes({"x": values}, k, kind="cell", strata=strata)
     low, high = (end[boxes.box, 0].reshape(len(tables), n) for end in boxes.cell)
     outer = rounded_outward(tables.min(axis=1), tables.max(axis=1))
-    low = np.ceil(np.where(low == tables.min(axis=1)[:, None], outer[0][:, None], low))
-    high = np.floor(np.where(high == tables.max(axis=1)[:, None], outer[1][:, None], high))
+    low = np.ceil(np.where(low == values.min(), outer[0][:, None], low))
+    high = np.floor(np.where(high == values.max(), outer[1][:, None], high))
     of_parts = certain(tables, [tuple(row) for row in ends])
     of_cells = certain(tables, [tuple(row) for row in np.concatenate([low, high], axis=1)])
+    assert of_parts < of_cells
+
+
+labelled = st.lists(
+    st.tuples(st.integers(0, 9), st.sampled_from("aab"), st.sampled_from(["x", "x", "y", None]), st.integers(0, 25)),
+    min_size=8,
+    max_size=60,
+)
+
+
+@dear
+@given(rows=labelled, k=st.integers(2, 5), box=st.sampled_from(["parts", "cell"]), of_people=st.booleans())
+def test_strata_hold_k(shared: Connection, rows, k, box, of_people):
+    """Boxes of k people of one group; labels are lost from the last on, and only where fewer than k had them."""
+    if len({row[3] for row in rows} if of_people else rows) < k:
+        return
+    names = ["x", "first", "second", "who"]
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    shared.register("drawn", pa.table({**columns, "id": range(len(rows))}))
+    person = ", person := 'who'" if of_people else ""
+    shared.execute(f"""
+        CREATE OR REPLACE TABLE boxed AS
+        FROM anon.boxes('drawn', ['x'], {k}, by := ['first', 'second'], keep := ['id'], narrowing := ['id'],
+                        box := '{box}'{person})""").fetchall()
+    found = shared.execute("SELECT id, box, first, second, x.lo, x.hi FROM boxed ORDER BY id").fetchall()
+    assert len(found) == len(rows)
+    people, groups = defaultdict(set), defaultdict(set)
+    originals = defaultdict(set)
+    for (x, first, second, who), (record, number, *labels, low, high) in zip(rows, found, strict=True):
+        assert low <= x <= high
+        assert labels in ([first, second], [first, None], [None, None])
+        person_or_record = who if of_people else record
+        people[number].add(person_or_record)
+        groups[number].add(tuple(labels))
+        originals[first, second].add(person_or_record)
+        originals[first].add(person_or_record)
+    assert min(map(len, people.values())) >= k
+    assert max(map(len, groups.values())) == 1
+    lost = [row for row, (_, _, first, second, *_) in zip(rows, found, strict=True) if (first, second) != row[1:3]]
+    has_pool = any(first is None for _, _, first, *_ in found)
+    assert has_pool or all(len(originals[first, second]) < k for _, first, second, _ in lost)
+
+
+def widths(columns: Columns, kind: str) -> float:
+    """The sum over columns of the mean half-width, in tenths of a standard deviation."""
+    boxes = make_boxes(columns, 10, kind=kind)
+    lower, upper = boxes.intervals(kind)
+    mean = boxes.counts @ (upper - lower) / 2 / boxes.counts.sum()
+    return float(sum(mean / [0.1 * values.std() for values in columns.values()]))
+
+
+def survey(file: str, *names: str, sample: int | None = None) -> Columns:
+    known = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    found = duckdb.sql(f"SELECT {', '.join(names)} FROM '{data_file(file)}' WHERE {known}").fetchnumpy()
+    rows = np.random.default_rng(1).permutation(len(found[names[0]]))[:sample]
+    return {name: np.asarray(values, float)[rows] for name, values in found.items()}
+
+
+def dependent(shape: str) -> Columns:
+    random = np.random.default_rng(0)
+    if shape == "x, 2x + 5":
+        x = np.round(random.lognormal(5, 0.5, 20_000), 2)
+        return {"x": x, "y": np.round(2 * x + 5, 2)}
+    x, y = random.normal(size=(2, 20_000))
+    return {"x": 10 + x, "y": 10 + 0.99 * x + np.sqrt(1 - 0.99**2) * y}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("columns", "most"),
+    [
+        (lambda: dependent("x, 2x + 5"), 1.28),
+        (lambda: dependent("normal"), 1.28),
+        (lambda: survey("nhanes.parquet", "TP", "ALB", "GLOB"), 1.06),
+        (lambda: survey("nhanes.parquet", "WEIGHT", "BMI", "HEIGHT"), 1.06),
+        (lambda: survey("nhanes.parquet", "age_years", "SBP", "BMI", "WEIGHT"), 1.06),
+        (lambda: survey("acs_pums_2024_workers.parquet", "AGEP", "WKHP", "PINCP", sample=100_000), 1.06),
+    ],
+)
+def test_parts_are_hardly_wider_than_bounds(columns, most):
+    data = columns()
+    of_parts, of_bounds, of_cells = (widths(data, kind) for kind in ("parts", "bounds", "cell"))
+    assert of_parts <= most * of_bounds
     assert of_parts < of_cells
