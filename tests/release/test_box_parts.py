@@ -258,8 +258,9 @@ def widths(columns: Columns, kind: str) -> float:
 
 
 def survey(file: str, *names: str, sample: int | None = None) -> Columns:
-    known = " AND ".join(f"{name} IS NOT NULL" for name in names)
-    found = duckdb.sql(f"SELECT {', '.join(names)} FROM '{data_file(file)}' WHERE {known}").fetchnumpy()
+    known = " AND ".join(f'"{name}" IS NOT NULL' for name in names)
+    chosen = ", ".join(f'"{name}"' for name in names)
+    found = duckdb.sql(f"SELECT {chosen} FROM '{data_file(file)}' WHERE {known}").fetchnumpy()
     rows = np.random.default_rng(1).permutation(len(found[names[0]]))[:sample]
     return {name: np.asarray(values, float)[rows] for name, values in found.items()}
 
