@@ -129,6 +129,10 @@ def _cuts(column: Floats, begins: Ints, changes: Ints, k: int, grid: Grid, peopl
         least, most = (np.where(within, place, nearest)[is_cut] for place in (above, changes[last]))
         cut = grid.roundest(column[least - 1], column[most])
         place = _first_at_least(column, cut, least, most)
+        if not grid.has_unit:
+            # Both parts end at the cut, which is therefore to be nobody's value.
+            meets = np.flatnonzero(column[place] == cut)
+            cut[meets] = grid.roundest(column[place[meets] - 1], column[place[meets]])
         places.append(place)
         cuts.append(cut)
         nodes = nodes.keep(is_cut)

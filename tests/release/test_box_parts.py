@@ -42,7 +42,6 @@ def check_parts(parts: Parts, values: np.ndarray, k: int, people: np.ndarray | N
     assert len({(value, part) for value, part in zip(values, parts.number, strict=True)}) == len(set(values))
 
 
-@cheap
 @given(st.lists(st.tuples(numbers, st.integers(NOBODY, 12)), min_size=4, max_size=80), st.integers(2, 5), st.booleans())
 def test_parts_hold_k(rows, k, with_people):
     values = np.array([value for value, _ in rows])
@@ -91,6 +90,46 @@ def test_units():
 def test_sizes_without_ties_are_nearly_k():
     parts = column_parts(np.random.default_rng(2).normal(size=1003), 10, Decimals(None))
     assert len(parts.lower) == 100
+
+
+def spread(values: np.ndarray, epsilon: float) -> int:
+    """The largest number of values that are pairwise at least epsilon apart."""
+    count, last = 0, -np.inf
+    for value in np.unique(values):
+        if value - last >= epsilon:
+            count, last = count + 1, value
+    return count
+
+
+@dear
+@given(
+    st.integers(1, 3).flatmap(lambda n: st.lists(st.tuples(*[numbers] * n), min_size=6, max_size=60)),
+    st.integers(2, 5),
+    st.sampled_from([(1, 0.0), (2, 0.0), (2, 1.5)]),
+    st.sampled_from(["default", "thorough"]),
+    st.randoms(use_true_random=False),
+)
+def test_boxes_of_parts(rows, k, diversity, effort, random):
+    """At least k records and l values; each record lies in its box only, whatever the order of the records."""
+    columns = {f"c{j}": np.array(column) for j, column in enumerate(zip(*rows, strict=True))}
+    l, epsilon = diversity  # noqa: E741
+    if any(spread(values, epsilon) < l for values in columns.values()):
+        return
+    more = {"l": l, "epsilon": dict.fromkeys(columns, epsilon), "effort": effort, "kind": "parts"}
+    more |= {"seconds": 0} if effort == "thorough" else {}
+    boxes = make_boxes(columns, k, **more)
+    assert np.bincount(boxes.box).min() >= k
+    assert all(spread(v[boxes.box == box], epsilon) >= l for v in columns.values() for box in range(len(boxes.counts)))
+    data = np.stack(list(columns.values()), axis=1)
+    lower, upper = boxes.intervals("parts")
+    held = ((lower[None] <= data[:, None]) & (data[:, None] <= upper[None])).all(axis=2)
+    assert held[np.arange(len(data)), boxes.box].all()
+    close = np.array([(np.nextafter(np.unique(v)[:-1], np.inf) == np.unique(v)[1:]).any() for v in columns.values()])
+    assert close.any() or (held.sum(axis=1) == 1).all()  # nothing parts two neighbouring doubles
+    shuffled = random.sample(range(len(rows)), len(rows))
+    again = make_boxes({name: values[shuffled] for name, values in columns.items()}, k, **more)
+    np.testing.assert_array_equal(again.box, boxes.box[shuffled])
+    np.testing.assert_array_equal(again.parts, boxes.parts)
 
 
 TYPES = {
