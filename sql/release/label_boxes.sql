@@ -40,7 +40,7 @@ WITH _duckanon_boxes AS MATERIALIZED (
                         ::BIGINT AS weight
     FROM (SELECT place, greatest(1, floor(avg(last - first)))::BIGINT AS step, max(last) AS most
           FROM _duckanon_spans GROUP BY place
-          ORDER BY most // step DESC NULLS LAST, place ASC NULLS LAST LIMIT 4)
+          QUALIFY row_number() OVER (ORDER BY most // step DESC NULLS LAST, place ASC NULLS LAST) <= 4)
 ), _duckanon_corners AS (
     SELECT _duckanon_box, sum(first // step * weight) AS corner,
            list(last // step - first // step + 1 ORDER BY place ASC NULLS LAST) AS spans,
