@@ -10,6 +10,13 @@ CREATE OR REPLACE TABLE boxed AS
 FROM anon.boxes('patients', ['age', 'bmi', 'glucose'], 10, statistics := [{'statistic': 'correlation', 'columns': ['age', 'glucose']}]);
 FROM boxed LIMIT 3;
 
+-- how wide are the intervals? No statistic uses bmi: everybody has the same interval there
+FROM anon.explain_boxes('boxed');
+
+-- ten people of the same sex and occupation share each box; too few of a kind lose the occupation, which becomes NULL
+CREATE OR REPLACE TABLE grouped AS FROM anon.boxes('patients', ['age', 'glucose'], 10, by := ['sex', 'occupation']);
+SELECT sex, count(*) AS people, count(DISTINCT box) AS boxes FROM grouped GROUP BY sex ORDER BY sex;
+
 -- what an analyst can say about it for certain, and what is true
 SELECT statistic, columns, estimate, lower, upper FROM anon.interval_statistics('boxed', ['age', 'glucose']);
 SELECT avg(age), avg(glucose), var_pop(age), covar_pop(age, glucose), corr(age, glucose) FROM patients;

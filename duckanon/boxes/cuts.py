@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from duckanon.boxes.nodes import Nodes, Points, segment_sums
+from duckanon.boxes.nodes import Nodes, Points, midway, segment_sums
 from duckanon.boxes.room import cut_room, feasible_cuts, node_people
 from duckanon.common.arrays import Bools, Floats, Ints
 
@@ -116,13 +116,17 @@ def candidates(
     gains, totals = np.empty((2, *shape)), np.empty(shape[:2])
     pairs = node_people(points, nodes)
     for j in range(points.shaping):
-        values, order = points.values[j], nodes.orders[j]
-        low, high = values[order[starts]], values[order[ends - 1]]
+        order, (lower_ends, upper_ends) = nodes.orders[j], points.ends(j)
+        low, high = lower_ends[order[starts]], upper_ends[order[ends - 1]]
         room = cut_room(nodes, order, pairs, k, which)
-        cuts[j], possible[j] = feasible_cuts(values, order, starts, room, wanted, pairs is not None)
+        cuts[j], possible[j] = feasible_cuts(lower_ends, order, starts, room, wanted, pairs is not None)
         left_sums, total = _left_sums(points.weights[j], order, starts, sizes, cuts[j], sampled)
-        gains[0, j] = left_sums * (values[order[cuts[j] - 1]] - low[:, None])
-        gains[1, j] = (total[:, None] - left_sums) * (high[:, None] - values[order[cuts[j]]])
+        left_high, right_low = upper_ends[order[cuts[j] - 1]], lower_ends[order[cuts[j]]]
+        if points.tiles:
+            low, high = (cell[:, j] if which is None else cell[which, j] for cell in (nodes.lower, nodes.upper))
+            left_high = right_low = midway(left_high, right_low)
+        gains[0, j] = left_sums * (left_high - low[:, None])
+        gains[1, j] = (total[:, None] - left_sums) * (high[:, None] - right_low)
         totals[j] = total * (high - low)
     scores = _scores(cuts - starts[:, None], sizes, gains, totals / sizes, scale / k)
     if uneven:
@@ -204,7 +208,7 @@ def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]
     starts, sizes = nodes.starts, nodes.sizes
     ends = starts + sizes
     n = points.shaping
-    sorted_values = [points.values[j].take(nodes.orders[j]) for j in range(n)]
+    sorted_ends = [tuple(end.take(nodes.orders[j]) for end in _both(points, j)) for j in range(n)]
     best_columns, best_cuts = np.zeros(len(sizes), dtype=np.int64), starts + k
     best = np.full(len(sizes), np.inf)
     right = np.zeros(len(points.values[0]), dtype=np.bool_)
@@ -212,7 +216,7 @@ def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]
     for j in range(n):
         order = nodes.orders[j]
         room = cut_room(nodes, order, pairs, k)
-        cuts, possible = feasible_cuts(points.values[j], order, starts, room, middle, pairs is not None)
+        cuts, possible = feasible_cuts(points.ends(j)[0], order, starts, room, middle, pairs is not None)
         cut = cuts[:, 0]
         left_sizes = cut - starts
         parts = np.stack([starts, cut], axis=1).ravel()
@@ -223,17 +227,33 @@ def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]
         widths = np.empty((len(sizes), 2))
         cost = np.zeros(len(sizes))
         for i in range(n):
-            values = sorted_values[i]
-            if i == j:
-                widths[:, 0] = values[cut - 1] - values[starts]
-                widths[:, 1] = values[ends - 1] - values[cut]
+            lows, highs = sorted_ends[i][0], sorted_ends[i][-1]
+            if points.tiles:
+                widths[:] = _tile_widths(nodes, i, midway(highs[cut - 1], lows[cut]) if i == j else None)
+            elif i == j:
+                widths[:, 0] = highs[cut - 1] - lows[starts]
+                widths[:, 1] = highs[ends - 1] - lows[cut]
             else:
                 goes_right = right.take(nodes.orders[i])
-                above, below = values.compress(goes_right), values.compress(~goes_right)
-                widths[:, 0] = below[left_starts + left_sizes - 1] - below[left_starts]
-                widths[:, 1] = above[right_starts + sizes - left_sizes - 1] - above[right_starts]
+                left_ends = [end.compress(~goes_right) for end in sorted_ends[i]]
+                right_ends = [end.compress(goes_right) for end in sorted_ends[i]]
+                widths[:, 0] = left_ends[-1][left_starts + left_sizes - 1] - left_ends[0][left_starts]
+                widths[:, 1] = right_ends[-1][right_starts + sizes - left_sizes - 1] - right_ends[0][right_starts]
             sums = segment_sums(points.weights[i], nodes.orders[j], parts, part_sizes)
             cost += (sums.reshape(-1, 2) * widths).sum(axis=1) / 2
         better = possible[:, 0] & (cost < best)
         best[better], best_columns[better], best_cuts[better] = cost[better], j, cut[better]
     return best_columns, best_cuts, best
+
+
+def _both(points: Points, column: int) -> tuple[Floats, ...]:
+    """Return the ends of a column's parts, which are one array where every value is a part of its own."""
+    return points.ends(column) if points.parts is not None else (points.values[column],)
+
+
+def _tile_widths(nodes: Nodes, column: int, middle: Floats | None) -> Floats:
+    """Return the widths of the two cells of each node in a column, which is cut at `middle` unless that is None."""
+    lower, upper = nodes.lower[:, column], nodes.upper[:, column]
+    if middle is None:
+        return np.repeat((upper - lower)[:, None], 2, axis=1)
+    return np.stack([middle - lower, upper - middle], axis=1)

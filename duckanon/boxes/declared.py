@@ -9,6 +9,8 @@ from duckanon.common.declare import Release, Report, Scalar
 OPTIMAL_UNCERTAINTY = pa.schema(
     [
         ("optimum", pa.float64()),
+        ("parts", pa.float64()),
+        ("parts_ratio", pa.float64()),
         ("bounds", pa.float64()),
         ("bounds_ratio", pa.float64()),
         ("cell", pa.float64()),

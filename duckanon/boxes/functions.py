@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from duckanon.boxes import theory
 from duckanon.boxes.declared import OPTIMAL_UNCERTAINTY
-from duckanon.boxes.ends import rounded_outward
-from duckanon.boxes.make import Boxes, make_boxes
+from duckanon.boxes.diversity import diverse
+from duckanon.boxes.make import make_boxes
+from duckanon.boxes.result import Boxes
 from duckanon.boxes.shaping import Statistic
-from duckanon.common import labels, progress, values
+from duckanon.boxes.strata import Strata, pooled, without_labels
+from duckanon.boxes.typed import column_grid, column_numbers, published_ends
+from duckanon.common import progress, values
 from duckanon.common.arguments import generator
-from duckanon.common.arrays import Floats, Ints
+from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.common.kinds import is_time
 from duckanon.common.labels import MICROSECONDS_PER_DAY
-from duckanon.common.people import person_index, person_numbers
+from duckanon.common.people import people_in, person_index, person_numbers, refuse_too_few
 from duckanon.common.reports import report_rows
 from duckanon.privacy.narrowing import narrowed_pair
 
@@ -45,6 +45,8 @@ def boxes(
     person: str | None,
     keeps_person: bool,
     narrowing: Sequence[str] | None,
+    by: Sequence[str] | None,
+    top_code: bool,
     refused: str | None,
 ) -> pa.Table:
     """Put the records of a table into boxes (`duckanon.boxes.make`) and return it with intervals, in a random order."""
@@ -60,34 +62,40 @@ def boxes(
     for name in table.column_names:
         if name.lower() == "box" or name.lower().startswith("_duckanon_"):
             raise ValueError(f'the table has a column "{name}", a name that is needed for the boxes; rename it first.')
-    made = _made(table, names, k, statistics, l, epsilon, effort, seconds, people)
-    lower, upper = made.intervals(box)
-    _refuse_narrowing(table, names, made.box, lower, upper, allowed)
+    distances = _distances(table, names, epsilon)
+    strata = None
+    if by:
+        labels = _label_names(table, by, names, person)
+        strata = _strata(table, names, labels, k, l, distances, people)
+        for place, name in enumerate(labels):
+            kept = without_labels(table.column(name), strata.lost[place])
+            table = table.set_column(table.column_names.index(name), name, kept)
+        allowed |= {name.lower() for name in labels}  # a box has the labels of one group, whose k people share it
+    made = _made(table, names, k, statistics, l, distances, effort, seconds, box, people, strata)
+    _refuse_narrowing(table, names, made, box, allowed)
     order = generator(None).permutation(table.num_rows)
     shuffled = table.take(pa.array(order))
     number = made.box[order]
     for index, name in enumerate(names):
-        low, high = _ends(table.column(name), made.box, lower[:, index], upper[:, index], box)
+        low, high = published_ends(table.column(name), made, index, box, top_code)
         shuffled = shuffled.set_column(shuffled.column_names.index(name), name, low.take(pa.array(number)))
         shuffled = shuffled.append_column(HIGH + name, high.take(pa.array(number)))
     return shuffled.append_column("_duckanon_box", pa.array(number + 1))
 
 
-def _refuse_narrowing(
-    table: pa.Table, names: Sequence[str], box: Ints, lower: Floats, upper: Floats, allowed: set[str]
-) -> None:
+def _refuse_narrowing(table: pa.Table, names: Sequence[str], made: Boxes, box: str, allowed: set[str]) -> None:
     """Refuse a kept column that narrows down what the intervals say, unless that is allowed."""
     kept = {
         name: table.column(name) for name in table.column_names if name not in names and name.lower() not in allowed
     }
     if not kept:
         return
-    ends = np.stack([lower, upper], axis=2)
+    ends = np.stack(made.intervals(box), axis=2)
     labels = {
-        name: np.unique(ends[:, index], axis=0, return_inverse=True)[1].reshape(-1)[box]
+        name: np.unique(ends[:, index], axis=0, return_inverse=True)[1].reshape(-1)[made.box]
         for index, name in enumerate(names)
     }
-    pair = narrowed_pair(_numbers(table, names), labels, kept, box, generator(None))
+    pair = narrowed_pair(column_numbers(table, names), labels, kept, made.box, generator(None))
     if pair is not None:
         raise ValueError(
             f'the column "{pair[0]}" in keep narrows down "{pair[1]}"; leave it out, or name it in narrowing.'
@@ -102,13 +110,23 @@ def optimal_uncertainty(
         raise ValueError("the table has no rows to look at.")
     names = _own_names(table, cols)
     asked = _statistics(statistics, names)
-    least = theory.optimal_uncertainty(_numbers(table, names), k, asked)
-    made = _made(table, names, k, statistics, 1, None, "default", None)
-    widths = {kind: made.uncertainty(kind) for kind in ("bounds", "cell")}
+    least = theory.optimal_uncertainty(column_numbers(table, names), k, asked)
     row = {"optimum": least}
-    for kind, width in widths.items():
+    for kind in ("parts", "bounds", "cell"):
+        made = _made(table, names, k, statistics, 1, {}, "default", None, kind)
+        width = made.uncertainty_of(*_published_numbers(table, names, made, kind))
         row |= {kind: width, f"{kind}_ratio": width / least if least else float("nan")}
     return report_rows([row], OPTIMAL_UNCERTAINTY)
+
+
+def _published_numbers(table: pa.Table, names: Sequence[str], made: Boxes, box: str) -> tuple[Floats, Floats]:
+    """Return the ends that are released, which may be rounded, as numbers again; boxes by columns."""
+    ends = [published_ends(table.column(name), made, index, box) for index, name in enumerate(names)]
+    lower, upper = (
+        np.stack([values.numbers(name, pair[side])[0] for name, pair in zip(names, ends, strict=True)], axis=1)
+        for side in (0, 1)
+    )
+    return lower, upper
 
 
 def box_halfwidths(
@@ -132,63 +150,80 @@ def _made(
     k: int,
     statistics: Sequence[Mapping[str, Any]] | None,
     l: int,  # noqa: E741
-    epsilon: Any,
+    distances: Mapping[str, float],
     effort: str,
     seconds: float | None,
+    box: str,
     people: Ints | None = None,
+    strata: Strata | None = None,
 ) -> Boxes:
+    if seconds is not None and not isinstance(seconds, int | float):
+        raise ValueError(f"seconds must be a number; got {seconds}.")
+    asked, numbers = _statistics(statistics, names), column_numbers(table, names)
+    grids = {name: column_grid(table.schema.field(name).type, numbers[name]) for name in names if box == "parts"}
+    of_record = None if strata is None else strata.number
+    return make_boxes(
+        numbers, k, asked, l, distances, effort, seconds, progress.at, people, kind=box, grids=grids, strata=of_record
+    )
+
+
+def _distances(table: pa.Table, names: Sequence[str], epsilon: Any) -> dict[str, float]:
+    """Read how far apart values must be to be different, for days and moments in microseconds."""
     spelling = {name.lower(): name for name in names}
     try:
         pairs = epsilon.items() if isinstance(epsilon, dict) else epsilon or []
         apart = {spelling.get(str(name).lower(), str(name)): float(value) for name, value in pairs}
     except (TypeError, ValueError):
         raise ValueError(f"epsilon must be a map such as MAP {{'age': 2}}; got {epsilon}.") from None
-    if seconds is not None and not isinstance(seconds, int | float):
-        raise ValueError(f"seconds must be a number; got {seconds}.")
     for name in apart:
         if name in spelling.values() and is_time(table.schema.field(name).type):
             apart[name] *= MICROSECONDS_PER_DAY
-    asked = _statistics(statistics, names)
-    return make_boxes(_numbers(table, names), k, asked, l, apart or None, effort, seconds, progress.at, people)
+    return apart
+
+
+def _label_names(table: pa.Table, by: Sequence[str], names: Sequence[str], person: str | None) -> list[str]:
+    """Return the columns of labels, in the order in which they matter, under the names that the table has for them."""
+    spelling = {name.lower(): name for name in table.column_names}
+    for name in by:
+        if name.lower() in (column.lower() for column in (*names, person or "")):
+            raise ValueError(f'by must name other columns than cols and person; got "{name}".')
+        if name.lower() not in spelling:
+            raise ValueError(f'by must name columns of the table; got "{name}".')
+        if pa.types.is_nested(table.schema.field(spelling[name.lower()]).type):
+            raise ValueError(f'by must name columns of labels, which are not nested; got "{name}".')
+    return list(dict.fromkeys(spelling[name.lower()] for name in by))
+
+
+def _strata(
+    table: pa.Table,
+    names: Sequence[str],
+    labels: Sequence[str],
+    k: int,
+    l: int,  # noqa: E741
+    distances: Mapping[str, float],
+    people: Ints | None,
+) -> Strata:
+    """Group the records by labels, such that each group can be a box: of k people, and diverse if that is asked for."""
+    numbers = column_numbers(table, names)
+    refuse_too_few(k, table.num_rows, people, "records")
+
+    def holds(group: Ints, count: int) -> tuple[Bools, Ints]:
+        sizes = people_in(group, people, count)
+        enough: Bools = sizes >= k
+        if l > 1:
+            orders = [np.lexsort((column, group)) for column in numbers.values()]
+            rows = np.bincount(group, minlength=count)
+            apart = [distances.get(name, 0.0) for name in numbers]
+            enough &= diverse(list(numbers.values()), orders, np.cumsum(rows) - rows, rows, l, apart)
+        return enough, sizes
+
+    return pooled([table.column(name) for name in labels], holds)
 
 
 def _own_names(table: pa.Table, cols: Sequence[str]) -> list[str]:
     """Return the columns under the names that the table has for them."""
     wanted = {name.lower() for name in cols}
     return [name for name in table.column_names if name.lower() in wanted]
-
-
-def _numbers(table: pa.Table, names: Sequence[str]) -> dict[str, Floats]:
-    numbers = {}
-    for name in names:
-        column = table.column(name)
-        if column.null_count:
-            raise ValueError(f'column "{name}" has {column.null_count} NULLs, which no interval holds; leave them out.')
-        numbers[name] = values.numbers(name, column)[0]
-        units = np.abs(numbers[name]) / _unit(column.type)
-        is_far = len(units) and units.max() > _LARGEST_EXACT[_is_day(column.type)]
-        if is_far and not pa.types.is_floating(column.type):
-            raise ValueError(f'column "{name}" has values too far away to be computed with exactly; leave them out.')
-    return numbers
-
-
-_LARGEST_EXACT = {False: 2.0**53, True: 3_700_000}
-"""How many units a value may be away from 0: what a double tells apart, and for days the year 12,000 or so."""
-
-
-def _is_day(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_date(kind))
-
-
-def _unit(kind: pa.DataType) -> float:
-    """Return the least distance of two values of a type, in the numbers that are computed with."""
-    if _is_day(kind):
-        return MICROSECONDS_PER_DAY
-    if pa.types.is_timestamp(kind):
-        return {"s": 1e6, "ms": 1e3}.get(kind.unit, 1.0)
-    if pa.types.is_decimal(kind):
-        return float(10.0**-kind.scale)
-    return 1.0
 
 
 def _statistics(given: Sequence[Mapping[str, Any]] | None, names: Sequence[str]) -> list[Statistic] | None:
@@ -211,71 +246,3 @@ def _statistics(given: Sequence[Mapping[str, Any]] | None, names: Sequence[str])
         more = {key: float(request[key]) for key in ("probability", "accuracy") if request.get(key) is not None}
         statistics.append(Statistic(kind, columns, **more))
     return statistics
-
-
-def _ends(
-    column: pa.ChunkedArray, box_of: npt.NDArray[np.int64], lower: Floats, upper: Floats, box: str
-) -> tuple[pa.Array, pa.Array]:
-    """Return the ends of each box in a column, in its own type, and never inside its records.
-
-    The outermost cells would end at the smallest and the largest value of all, which are real people's: they are grown
-    outward to round numbers.
-    """
-    kind = column.type
-    if box == "bounds":
-        return _extremes(column, box_of)
-    if box == "cell":
-        first, last = lower.min(), upper.max()
-        ends = rounded_outward(np.array([[first]]), np.array([[last]]))
-        if _is_day(kind):
-            ends = _month(np.array([first]), False), _month(np.array([last]), True)
-        lower = np.where(lower == first, float(ends[0].ravel()[0]), lower)
-        upper = np.where(upper == last, float(ends[1].ravel()[0]), upper)
-    elif _is_day(kind):
-        lower, upper = _month(lower, False), _month(upper, True)
-    low, high = _typed(kind, lower, upper)
-    if pa.types.is_float64(kind):  # what was computed with is what the column holds: nothing to make good
-        return low, high
-    least, largest = _extremes(column, box_of)
-    if pa.types.is_timestamp(kind):  # Arrow has no smaller of two moments with a time zone
-        return pc.if_else(pc.less(low, least), low, least), pc.if_else(pc.greater(high, largest), high, largest)
-    return pc.min_element_wise(low, least), pc.max_element_wise(high, largest)
-
-
-def _extremes(column: pa.ChunkedArray, box_of: npt.NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
-    """Return the smallest and the largest value of each box, as the column holds them."""
-    grouped = pa.table({"box": pa.array(box_of), "x": column}).group_by("box").aggregate([("x", "min"), ("x", "max")])
-    grouped = grouped.sort_by("box")
-    least, largest = grouped.column("x_min").combine_chunks(), grouped.column("x_max").combine_chunks()
-    return least, largest
-
-
-def _typed(kind: pa.DataType, lower: Floats, upper: Floats) -> tuple[pa.Array, pa.Array]:
-    """Write ends in a column's own type.
-
-    A cell ends midway between values. Where a type has only whole numbers, days or so many decimals, no other value
-    lies between that and the next value inside: ends are rounded inward, and lose nothing.
-    """
-    unit = _unit(kind)
-    if pa.types.is_floating(kind):
-        return pa.array(lower).cast(kind, safe=False), pa.array(upper).cast(kind, safe=False)
-    low, high = np.ceil(lower / unit - 1e-6), np.floor(upper / unit + 1e-6)
-    if _is_day(kind):
-        return tuple(pa.array(end.astype(np.int32)).cast(pa.date32()) for end in (low, high))
-    if pa.types.is_timestamp(kind):
-        moments = (pa.array((end * unit).astype(np.int64)).cast(pa.timestamp("us", kind.tz)) for end in (low, high))
-        return tuple(moment.cast(kind) for moment in moments)
-    if pa.types.is_decimal(kind):
-        most = float(10.0**kind.precision - 1)
-        whole = (np.clip(end, -most, most).astype(np.int64).tolist() for end in (low, high))
-        return tuple(pa.array([decimal.Decimal(n).scaleb(-kind.scale) for n in end], kind) for end in whole)
-    dtype = np.dtype(f"{'u' if pa.types.is_unsigned_integer(kind) else ''}int{kind.bit_width}")
-    bounds = np.iinfo(dtype)
-    return tuple(pa.array(np.clip(end, bounds.min, bounds.max).astype(dtype)) for end in (low, high))
-
-
-def _month(moments: Floats, is_end: bool) -> Floats:
-    """Return the first day of each moment's month, or the last, both in microseconds since 1970."""
-    starts = labels.period_starts(np.floor(moments / MICROSECONDS_PER_DAY).astype(np.int64), "month")
-    days = [labels.period(int(start), "month")[1] - 1 for start in starts] if is_end else starts
-    return np.array(days, np.float64) * MICROSECONDS_PER_DAY

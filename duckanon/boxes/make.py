@@ -10,77 +10,27 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from duckanon.boxes.diversity import diverse
-from duckanon.boxes.ends import rounded_outward
+from duckanon.boxes.checks import checked_columns, checked_distances, promise, promise_parts, refuse_uniform_columns
+from duckanon.boxes.grids import Decimals, Grid
 from duckanon.boxes.nodes import Leaves, Points, value_order
+from duckanon.boxes.parts import Parts, column_parts
 from duckanon.boxes.portfolio import leaves_of
+from duckanon.boxes.result import KINDS, Boxes
 from duckanon.boxes.search import Rules
 from duckanon.boxes.shaping import Sensitivities, Statistic, sensitivities
 from duckanon.common.arguments import Number, OneOf, Whole, checked, refuse_unless
 from duckanon.common.arrays import Floats, Ints
-from duckanon.common.people import people_in, refuse_too_few
+from duckanon.common.people import refuse_too_few
 
 EFFORTS = ("default", "thorough")
-_LARGEST = 1e100  # sums of squares of such numbers are still far from the largest double
-KINDS = ("cell", "bounds", "rounded")
 
 
-@dataclass(frozen=True)
-class Boxes:
-    """Records in boxes.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The columns.
-    box : int64, one per record
-        The number of the record's box, from 0.
-    counts : int64, one per box
-        The number of records.
-    bounds : pair of float64, boxes by columns
-        The smallest and the largest value of the records.
-    cell : pair of float64, boxes by columns
-        The cells, which tile the space between the data's extremes: cuts lie midway between neighbours.
-    sensitivities : Sensitivities
-        What shaped the boxes.
-    """
-
-    names: tuple[str, ...]
-    box: Ints
-    counts: Ints
-    bounds: tuple[Floats, Floats]
-    cell: tuple[Floats, Floats]
-    sensitivities: Sensitivities
-
-    @property
-    def rounded(self) -> tuple[Floats, Floats]:
-        """The bounds, grown outward to readable numbers."""
-        return rounded_outward(*self.bounds)
-
-    def intervals(self, kind: str = "cell") -> tuple[Floats, Floats]:
-        """Return lower and upper ends, boxes by columns; `kind` is 'cell', 'bounds' or 'rounded'."""
-        refuse_unless(OneOf(*KINDS), "kind", kind)
-        ends: tuple[Floats, Floats] = getattr(self, kind)
-        return ends
-
-    def uncertainty(self, kind: str = "bounds") -> float:
-        """Return the linear half-width Delta of Fuzzy Boxes, Section II, with the derivatives at the boxes' midpoints.
-
-        For one statistic it is its half-width over the desired accuracy; for several the mean of that (equation 4).
-        """
-        lower, upper = self.intervals(kind)
-        middle = lower / 2 + upper / 2
-        weights = self.sensitivities.at(list(middle.T))
-        half = upper / 2 - lower / 2
-        return float(sum((self.counts * w * half[:, j]).sum() for j, w in enumerate(weights)) / self.counts.sum())
-
-
-@checked(k=Whole(2), l=Whole(1), effort=OneOf(*EFFORTS), seconds=Number(0, null=True))
+@checked(k=Whole(2), l=Whole(1), effort=OneOf(*EFFORTS), seconds=Number(0, null=True), kind=OneOf(*KINDS))
 def make_boxes(
     columns: Mapping[str, ArrayLike],
     k: int,
@@ -91,6 +41,9 @@ def make_boxes(
     seconds: float | None = None,
     progress: Callable[[float], None] | None = None,
     people: Ints | None = None,
+    kind: str = "bounds",
+    grids: Mapping[str, Grid] | None = None,
+    strata: Ints | None = None,
 ) -> Boxes:
     """Put records into boxes of at least k records that make the requested statistics as accurate as possible.
 
@@ -115,11 +68,17 @@ def make_boxes(
         Called with the share of the work that is done.
     people : int64, one per record, optional
         Whose each record is (`common.people.person_numbers`); None where every record is another person.
+    kind : {'parts', 'cell', 'bounds', 'rounded'}
+        Which ends will be published: their widths are made small.
+    grids : mapping of str to Grid, optional
+        What the values of columns are multiples of, for `parts`; found from the values where it is not given.
+    strata : int64, one per record, optional
+        The stratum of each record, from 0: no box holds records of two.  Each stratum must hold enough for a box.
 
     Returns
     -------
     Boxes
-        They do not depend on the order of the records.  Equal records are in the same box.
+        They do not depend on the order of the records.  Equal records are in the same box, if strata are.
 
     Raises
     ------
@@ -128,36 +87,56 @@ def make_boxes(
 
     Examples
     --------
-    >>> boxes = make_boxes({"age": [21, 25, 33, 38, 61, 70]}, k=3)
+    >>> boxes = make_boxes({"age": [21, 25, 33, 38, 61, 70]}, k=3, kind="parts")
     >>> boxes.box.tolist()
     [0, 0, 0, 1, 1, 1]
-    >>> lower, upper = boxes.intervals("rounded")
+    >>> lower, upper = boxes.intervals("parts")
     >>> lower.ravel().tolist(), upper.ravel().tolist()
-    ([21.0, 38.0], [33.0, 70.0])
+    ([20.0, 35.0], [34.0, 79.0])
     """
-    data = _checked_columns(columns)
+    data = checked_columns(columns)
     records = len(next(iter(data.values())))
     refuse_too_few(k, records, people, "records")
     refuse_unless(Whole(1, k), "l", l)
-    distances = _checked_distances(data, epsilon)
+    distances = checked_distances(data, epsilon)
     if l > 1:
-        _refuse_uniform_columns(data, l, distances)
+        refuse_uniform_columns(data, l, distances)
     # Sorted by value, sums and samples are the same for every order of the records.
-    order = value_order(list(data.values()))
+    order = value_order([*data.values()] if strata is None else [*data.values(), strata.astype(np.float64)])
     ordered = {name: values.take(order) for name, values in data.items()}
+    people_in_order, strata_in_order = (None if given is None else given.take(order) for given in (people, strata))
     sensitivity = sensitivities(ordered, statistics)
     points, shaping, point_distances = _points(ordered, sensitivity, l, distances)
-    points = points._replace(people=None if people is None else people.take(order))
-    if shaping:
-        deadline = math.inf if seconds is None else time.monotonic() + seconds
-        report = progress or (lambda share: None)
-        rules = Rules(k, l, point_distances)
-        batches = list(leaves_of(points, rules, effort == "thorough", deadline, report))
-    else:
-        batches = [_one_box(records)]
-    boxes = _numbered(ordered, order, shaping, batches, sensitivity)
-    _promise(boxes, data, k, l, distances, people)
+    points = points._replace(people=people_in_order)
+    parts = None
+    if kind == "parts":
+        found = {name: (grids or {}).get(name) or Decimals.of(values) for name, values in ordered.items()}
+        parts = [column_parts(v, k, found[name], people_in_order, strata_in_order) for name, v in ordered.items()]
+        for of_column in parts:
+            promise_parts(of_column, k, people_in_order)
+        points = points._replace(parts=[_ends_by_record(parts[column]) for column in shaping])
+    ways = [points, points._replace(tiles=True)] if kind == "cell" else [points]
+    rules, is_thorough, report = Rules(k, l, point_distances), effort == "thorough", progress or (lambda share: None)
+    tried: list[Boxes] = []
+    for way, way_points in enumerate(ways):
+        deadline = math.inf if seconds is None else time.monotonic() + seconds / len(ways)
+        share = _shared(report, way, len(ways))
+        if shaping:
+            batches = list(leaves_of(way_points, rules, is_thorough, deadline, share, strata_in_order))
+        else:
+            batches = _one_box_each(records, strata_in_order)
+        tried.append(_numbered(ordered, order, shaping, batches, sensitivity, parts))
+    boxes = min(tried, key=lambda made: made.uncertainty(kind)) if len(tried) > 1 else tried[0]
+    promise(boxes, data, k, l, distances, people, strata)
     return boxes
+
+
+def _shared(report: Callable[[float], None], way: int, ways: int) -> Callable[[float], None]:
+    return lambda share: report((way + share) / ways)
+
+
+def _ends_by_record(parts: Parts) -> tuple[Floats, Floats]:
+    return parts.lower.take(parts.number), parts.upper.take(parts.number)
 
 
 def _points(
@@ -179,14 +158,21 @@ def _points(
     return points, shaping, [distances[names[column]] for column in shaping + passive]
 
 
-def _one_box(records: int) -> Leaves:
-    """Put all records into one box, as no column shapes any."""
-    no_ends = np.zeros((1, 0))
-    return Leaves(np.arange(records), np.array([records]), np.array([0]), no_ends, no_ends)
+def _one_box_each(records: int, strata: Ints | None) -> list[Leaves]:
+    """Put all records of a stratum into one box, as no column shapes any."""
+    rows = np.arange(records) if strata is None else np.argsort(strata, kind="stable")
+    sizes = np.array([records]) if strata is None else np.bincount(strata)
+    no_ends = np.zeros((len(sizes), 0))
+    return [Leaves(rows, sizes, np.arange(len(sizes)), no_ends, no_ends)]
 
 
 def _numbered(
-    ordered: Mapping[str, Floats], order: Ints, shaping: list[int], batches: list[Leaves], sensitivity: Sensitivities
+    ordered: Mapping[str, Floats],
+    order: Ints,
+    shaping: list[int],
+    batches: list[Leaves],
+    sensitivity: Sensitivities,
+    parts: list[Parts] | None,
 ) -> Boxes:
     """Give boxes numbers, by their first record in the order of values, and find their ends.
 
@@ -202,6 +188,8 @@ def _numbered(
         The boxes, with rows of `ordered`.
     sensitivity : Sensitivities
         What shaped the boxes.
+    parts : list of Parts, optional
+        The parts of each column, where boxes are made of them.
     """
     counts = np.concatenate([leaves.sizes for leaves in batches])
     rows = np.concatenate([leaves.records for leaves in batches])
@@ -221,58 +209,21 @@ def _numbered(
     for position, column in enumerate(shaping):
         cell[0, :, column] = np.concatenate([leaves.lower[:, position] for leaves in batches])[rank]
         cell[1, :, column] = np.concatenate([leaves.upper[:, position] for leaves in batches])[rank]
-    return Boxes(tuple(ordered), box, counts[rank], (bounds[0], bounds[1]), (cell[0], cell[1]), sensitivity)
+    boxes = Boxes(tuple(ordered), box, counts[rank], (bounds[0], bounds[1]), (cell[0], cell[1]), sensitivity)
+    return boxes if parts is None else _made_of_parts(boxes, parts, shaping, rows, starts, rank)
 
 
-def _promise(
-    boxes: Boxes,
-    data: Mapping[str, Floats],
-    k: int,
-    l: int,  # noqa: E741
-    epsilon: Mapping[str, float],
-    people: Ints | None,
-) -> None:
-    """Count again, from the result alone, what was promised."""
-    counts = np.bincount(boxes.box)
-    if not np.array_equal(counts, boxes.counts) or people_in(boxes.box, people, len(counts)).min() < k:
-        raise AssertionError(f"a box has fewer than {k} {'records' if people is None else 'people'}.")
-    if l > 1:
-        orders = [np.lexsort((values, boxes.box)) for values in data.values()]
-        starts = np.cumsum(counts) - counts
-        if not diverse(list(data.values()), orders, starts, counts, l, list(epsilon.values())).all():
-            raise AssertionError(f"a box has fewer than {l} different values in a column.")
-
-
-def _checked_columns(columns: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-    """Return the columns as arrays, or say what is wrong with them."""
-    data = {name: np.ascontiguousarray(values, dtype=np.float64) for name, values in columns.items()}
-    if not data:
-        raise ValueError("columns must have at least one column; got none.")
-    shapes = {values.shape for values in data.values()}
-    if len(shapes) > 1 or len(shapes.pop()) != 1:
-        raise ValueError("columns must be lists of the same length; got others.")
-    for name, values in data.items():
-        if not np.isfinite(values).all():
-            raise ValueError(f"column '{name}' must hold finite numbers; got NaN or infinity.")
-        if values.size and max(-values.min(), values.max()) > _LARGEST:
-            raise ValueError(f"column '{name}' must hold numbers up to {_LARGEST:g}, to be squared; got larger ones.")
-    return data
-
-
-def _checked_distances(data: Mapping[str, Floats], epsilon: Mapping[str, float] | None) -> dict[str, float]:
-    """Return how far apart values of each column must be to count as different, or say what is wrong with epsilon."""
-    distances = dict.fromkeys(data, 0.0)
-    for name, distance in (epsilon or {}).items():
-        if name not in data:
-            raise ValueError(f"epsilon must name columns among {', '.join(data)}; got '{name}'.")
-        refuse_unless(Number(0), f"epsilon of column '{name}'", distance)
-        distances[name] = float(distance)
-    return distances
-
-
-def _refuse_uniform_columns(data: Mapping[str, Floats], l: int, distances: Mapping[str, float]) -> None:  # noqa: E741
-    """Say which column of the whole table has not enough values that are far enough apart."""
-    for name, values in data.items():
-        everything = np.array([0]), np.array([len(values)])
-        if not diverse([values], [np.argsort(values)], *everything, l, [distances[name]])[0]:
-            raise ValueError(f"column '{name}' must have at least {l} values that are far enough apart; it has fewer.")
+def _made_of_parts(boxes: Boxes, parts: list[Parts], shaping: list[int], rows: Ints, starts: Ints, rank: Ints) -> Boxes:
+    """Let each box end where its first and its last part end; in columns that do not shape, all of them end alike."""
+    ends = np.empty((2, len(starts), len(parts)))
+    is_open = np.zeros(ends.shape, np.bool_)
+    for column, of_column in enumerate(parts):
+        by_box = of_column.number.take(rows)
+        if column in shaping:
+            first, last = np.minimum.reduceat(by_box, starts)[rank], np.maximum.reduceat(by_box, starts)[rank]
+        else:
+            one = np.ones(len(starts), np.int64)
+            first, last = one * of_column.lower.argmin(), one * of_column.upper.argmax()
+        ends[0, :, column], ends[1, :, column] = of_column.lower[first], of_column.upper[last]
+        is_open[0, :, column], is_open[1, :, column] = of_column.far_below[first], of_column.far_above[last]
+    return replace(boxes, parts=(ends[0], ends[1]), open_ends=(is_open[0], is_open[1]))

@@ -26,21 +26,34 @@ class Points(NamedTuple):
         The sensitivities a_i(x) of the records (Fuzzy Boxes, Section II); one number where it is the same for all.
     people : int64, one per record, optional
         Whose each record is (`common.people.person_numbers`); None where every record is another person.
+    parts : sequence of pairs of float64, one per shaping column, optional
+        The lower and the upper end of the part that each record lies in (`boxes.parts`): boxes are made of whole parts,
+        and as wide as these.  None where every value is a part of its own.
+    tiles : bool
+        Whether the widths of cells count, which reach to their neighbours, and not those of the records within.
     """
 
     values: Sequence[Floats]
     weights: Sequence[Floats | float]
     people: Ints | None = None
+    parts: Sequence[tuple[Floats, Floats]] | None = None
+    tiles: bool = False
 
     @property
     def shaping(self) -> int:
         """The number of columns that shape the boxes."""
         return len(self.weights)
 
+    def ends(self, column: int) -> tuple[Floats, Floats]:
+        """Return the lower and the upper end of what each record is told apart by: its part, or its value."""
+        return (self.values[column], self.values[column]) if self.parts is None else self.parts[column]
+
     def take(self, rows: Ints | slice) -> Points:
         """Return the records with these indices."""
         weights = [w if isinstance(w, float) else w[rows] for w in self.weights]
-        return Points([v[rows] for v in self.values], weights, None if self.people is None else self.people[rows])
+        people = None if self.people is None else self.people[rows]
+        parts = None if self.parts is None else [(low[rows], high[rows]) for low, high in self.parts]
+        return Points([v[rows] for v in self.values], weights, people, parts, self.tiles)
 
 
 class Nodes(NamedTuple):
@@ -207,8 +220,8 @@ def split(points: Points, nodes: Nodes, column: Ints, cuts: Ints, final: bool = 
     for j in range(points.shaping):
         of_column = np.flatnonzero(cut & (column == j))
         at = cuts[of_column]
-        below, above = points.values[j][nodes.orders[j][at - 1]], points.values[j][nodes.orders[j][at]]
-        middle = midway(below, above)
+        lower_ends, upper_ends = points.ends(j)
+        middle = midway(upper_ends[nodes.orders[j][at - 1]], lower_ends[nodes.orders[j][at]])
         upper[of_column, j] = middle
         lower[right_number[of_column], j] = middle
     sizes = np.concatenate([left_sizes, (nodes.sizes - left_sizes)[cut]])
@@ -253,7 +266,13 @@ def node_costs(points: Points, nodes: Nodes) -> Floats:
     starts = nodes.starts
     last = starts + nodes.sizes - 1
     costs = np.zeros(len(starts))
-    for values, weight, order in zip(points.values, points.weights, nodes.orders, strict=False):
+    for j, (weight, order) in enumerate(zip(points.weights, nodes.orders, strict=False)):
         sums = segment_sums(weight, order, starts, nodes.sizes)
-        costs += sums * (values[order[last]] / 2 - values[order[starts]] / 2)
+        lower_ends, upper_ends = points.ends(j)
+        low, high = (
+            (nodes.lower[:, j], nodes.upper[:, j])
+            if points.tiles
+            else (lower_ends[order[starts]], upper_ends[order[last]])
+        )
+        costs += sums * (high / 2 - low / 2)
     return costs

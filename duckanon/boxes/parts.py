@@ -1,134 +1,187 @@
-"""Cutting a large table into parts that fit the processor's cache, each of which becomes boxes on its own."""
+"""Parts of a column: round ends, and at least k records, or people, within each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from duckanon.boxes.cuts import candidates
-from duckanon.boxes.diversity import diverse
-from duckanon.boxes.nodes import Points, midway, root_nodes
-from duckanon.boxes.search import Rules
+from duckanon.boxes.grids import Grid
 from duckanon.common.arrays import Bools, Floats, Ints
-from duckanon.common.people import people_in
+from duckanon.common.people import cut_places, numbered_pairs, occurrences
 
-PART = 1 << 17
-"""Records of a part at most: its columns and orders stay in the cache."""
-_SAMPLE = 1 << 13  # records that decide how a larger part is cut: its quantiles are right to within a percent
+_FAR = 3  # interquartile ranges beyond the quartiles: Tukey's "far out"
 
 
-class Part(NamedTuple):
-    """Records, ascending, and the cell they lie in; `whole` if nothing separates them."""
+class Parts(NamedTuple):
+    """A column's parts, ascending, those of one stratum after those of another.
 
-    records: Ints
+    Attributes
+    ----------
+    number : int64, one per record
+        The part that the record lies in.
+    lower, upper : float64, one per part
+        Its ends, which belong to it.
+    far_below, far_above : bool, one per part
+        Whether it is the first or the last of its stratum and reaches far beyond the rest.
+    """
+
+    number: Ints
     lower: Floats
     upper: Floats
-    whole: bool
+    far_below: Bools
+    far_above: Bools
 
 
-def parts(points: Points, rules: Rules) -> Iterator[Part]:
-    """Cut the records, one large node at a time, until no part has more than `PART` records.
+class _Nodes(NamedTuple):
+    """Runs of sorted records that may be cut: where they begin and end, and how many leaves they have."""
 
-    The column and the share of leaves on each side are chosen on an even sample, the cut is then made on all records.
+    starts: Ints
+    ends: Ints
+    leaves: Ints
+
+    def keep(self, chosen: Bools) -> _Nodes:
+        return _Nodes(self.starts[chosen], self.ends[chosen], self.leaves[chosen])
+
+
+def column_parts(values: Floats, k: int, grid: Grid, people: Ints | None = None, strata: Ints | None = None) -> Parts:
+    """Cut a column into parts of at least k records or people, at round numbers.
 
     Parameters
     ----------
-    points : Points
-        All records.
-    rules : Rules
-        What a box must hold.
+    values : float64
+        The column.
+    k : int
+        The smallest number of records in a part, or of people where they are told apart.
+    grid : Grid
+        What the values are multiples of.
+    people : int64, one per record, optional
+        Whose each record is (`common.people.person_numbers`).
+    strata : int64, one per record, optional
+        The stratum of each record, from 0; each holds at least k and is cut on its own.
 
-    Yields
-    ------
-    Part
-        Records that become boxes on their own.
+    Notes
+    -----
+    All nodes of a level are cut at once.  A node of m >= 2k records has floor(m / k) leaves, and half of them go left:
+    within a window of m mod k ranks no leaf is lost, so the cut is the roundest number there.  Where all values of the
+    window are the same, the nearest change that leaves k on both sides is taken.  So an end says that k records lie on
+    either side of a round number, and not whose value is next to it.
+
+    Examples
+    --------
+    >>> from duckanon.boxes.grids import Decimals
+    >>> ages = np.array([21.0, 25.0, 33.0, 38.0, 61.0, 70.0])
+    >>> parts = column_parts(ages, 3, Decimals.of(ages))
+    >>> parts.lower.tolist(), parts.upper.tolist()
+    ([20.0, 35.0], [34.0, 79.0])
     """
-    shaping = range(points.shaping)
-    lower = np.array([points.values[j].min() for j in shaping])
-    upper = np.array([points.values[j].max() for j in shaping])
-    waiting = [Part(np.arange(len(points.values[0])), lower, upper, False)]
-    while waiting:
-        part = waiting.pop()
-        size = len(part.records)
-        if size <= PART or size < 2 * rules.k:
-            yield part
-            continue
-        cut = _cut(points, part, rules)
-        if cut is None:
-            yield part._replace(whole=True)
-            continue
-        column, left = cut
-        values = points.values[column].take(part.records)
-        upper, lower = part.upper.copy(), part.lower.copy()
-        upper[column] = lower[column] = midway(values.compress(left).max(), values.compress(~left).min())
-        waiting.append(Part(part.records.compress(~left), lower, part.upper, False))
-        waiting.append(Part(part.records.compress(left), part.lower, upper, False))
+    whole = grid.whole(values)
+    order = np.argsort(whole) if strata is None else np.lexsort((whole, strata))
+    column, begins = whole.take(order), np.zeros(1, np.int64)
+    if strata is not None:
+        begins = np.flatnonzero(np.diff(strata.take(order), prepend=-1))
+    changes = np.ones(len(column) + 1, np.bool_)
+    np.not_equal(column[1:], column[:-1], out=changes[1:-1])
+    changes[begins] = True
+    places, cuts = _cuts(column, begins, np.flatnonzero(changes), k, grid, None if people is None else people[order])
+    starts = np.concatenate([begins, places])
+    by_place = np.argsort(starts)
+    starts = starts[by_place]
+    ends = np.append(starts[1:], len(column))
+    is_first = np.isin(starts, begins)
+    is_last = np.append(is_first[1:], True)
+    step = 1.0 if grid.has_unit else 0.0
+    least, largest = column[starts], column[ends - 1]
+    lower = np.concatenate([column[begins], cuts])[by_place]
+    upper = np.append(lower[1:] - step, 0.0)
+    upper[is_last] = largest[is_last]
+    # The outermost parts spread from their inner end, which is published, to their outermost value.
+    outer = np.where(is_first, least, largest), np.where(is_last, largest, least)
+    spreads = np.where(is_first, upper - least, 0.0), np.where(is_last, largest - lower, 0.0)
+    low, high = grid.outward(*outer, spreads)
+    lower, upper = np.where(is_first, low, lower), np.where(is_last, high, upper)
+    is_one = least == largest
+    lower, upper = np.where(is_one, least, lower), np.where(is_one, least, upper)
+    far_below, far_above = _far(column, begins, starts, least, largest)
+    number = np.empty(len(column), np.int64)
+    number[order] = np.repeat(np.arange(len(starts)), ends - starts)
+    ends_of_part = grid.values(lower), grid.values(upper)
+    return Parts(number, *ends_of_part, is_first & far_below & ~is_one, is_last & far_above & ~is_one)
 
 
-def _cut(points: Points, part: Part, rules: Rules) -> tuple[int, Bools] | None:
-    """Find a column and the records of the left side; None if nothing separates the records."""
-    size = len(part.records)
-    step = -(-size // _SAMPLE)
-    sample = points._replace(people=None).take(part.records[::step])
-    count = len(sample.values[0])
-    nodes = root_nodes(sample, np.array([count]), part.lower[None], part.upper[None])
-    # Only shares of the sample are of interest, so k plays no part in it unless the node has few leaves.
-    k = max(1, min(rules.k // step, count // 64))
-    options = candidates(sample, nodes, k, scale=step * k / rules.k, uneven=rules.uneven, shares=rules.shares)
-    for choice in np.argsort(options.scores[0], kind="stable"):
-        column, cut = int(options.columns[choice]), int(options.cuts[0, choice])
-        values = points.values[column].take(part.records)
-        order = nodes.orders[column]
-        below, above = sample.values[column][order[cut - 1]], sample.values[column][order[cut]]
-        # The sample's cut is good enough, as a part has thousands of leaves; where it falls on ties it is not.
-        left = values <= below if below < above else _left(values, round(cut / count * size), rules.k)
-        if left is not None and _both_hold(points, part, rules, left):
-            return column, left
-    return None if points.people is None else _exact_cut(points, part, rules)
+def _cuts(column: Floats, begins: Ints, changes: Ints, k: int, grid: Grid, people: Ints | None) -> tuple[Ints, Floats]:
+    """Cut sorted runs as often as they can be; return where right parts begin, and the numbers that they begin at."""
+    ends = np.append(begins[1:], len(column))
+    nodes = _Nodes(begins, ends, np.zeros(len(begins), np.int64))
+    places: list[Ints] = []
+    cuts: list[Floats] = []
+    while len(nodes.starts):
+        nodes, window, room = _windows(nodes, k, people)
+        if not len(nodes.starts):
+            break
+        first = np.searchsorted(changes, window[0])
+        last = np.searchsorted(changes, window[1], side="right") - 1
+        above, below = changes[first], changes[first - 1]
+        fits_above, fits_below = above <= room[1], below >= room[0]
+        nearest = np.where(fits_above & (~fits_below | (above - window[0] <= window[0] - below)), above, below)
+        within = first <= last
+        is_cut = within | fits_above | fits_below
+        least, most = (np.where(within, place, nearest)[is_cut] for place in (above, changes[last]))
+        cut = grid.roundest(column[least - 1], column[most])
+        place = _first_at_least(column, cut, least, most)
+        if not grid.has_unit:
+            # Both parts end at the cut, which is therefore to be nobody's value.
+            meets = np.flatnonzero(column[place] == cut)
+            cut[meets] = grid.roundest(column[place[meets] - 1], column[place[meets]])
+        places.append(place)
+        cuts.append(cut)
+        nodes = nodes.keep(is_cut)
+        nodes = _Nodes(
+            np.concatenate([nodes.starts, place]), np.concatenate([place, nodes.ends]), np.tile(nodes.leaves, 2)
+        )
+    return np.concatenate([*places, np.zeros(0, np.int64)]), np.concatenate([*cuts, np.zeros(0)])
 
 
-def _exact_cut(points: Points, part: Part, rules: Rules) -> tuple[int, Bools] | None:
-    """Find a cut that leaves enough people on both sides where none of the sample's does: few people, or few places."""
-    everything = points.take(part.records)
-    nodes = root_nodes(everything, np.array([len(part.records)]), part.lower[None], part.upper[None])
-    options = candidates(everything, nodes, rules.k, sampled=True, uneven=rules.uneven, shares=rules.shares)
-    for choice in np.argsort(options.scores[0], kind="stable"):
-        column = int(options.columns[choice])
-        left = np.ones(len(part.records), dtype=np.bool_)
-        left[nodes.orders[column][options.cuts[0, choice] :]] = False
-        if np.isfinite(options.scores[0, choice]) and _both_hold(points, part, rules, left):
-            return column, left
-    return None
+def _windows(nodes: _Nodes, k: int, people: Ints | None) -> tuple[_Nodes, tuple[Ints, Ints], tuple[Ints, Ints]]:
+    """Return the nodes of at least two leaves, the places that cost no leaf, and those that leave k on both sides."""
+    if people is None:
+        nodes = nodes._replace(leaves=(nodes.ends - nodes.starts) // k)
+        nodes = nodes.keep(nodes.leaves >= 2)
+        left = nodes.leaves // 2 * k
+        right = nodes.leaves * k - left
+        return nodes, (nodes.starts + left, nodes.ends - right), (nodes.starts + k, nodes.ends - k)
+    # Nodes that are done stay in the array as gaps between the others: nobody's records.
+    node_of = np.full(len(people), -1)
+    for_each = np.argsort(nodes.starts)
+    nodes = nodes._replace(starts=nodes.starts[for_each], ends=nodes.ends[for_each])
+    sizes = nodes.ends - nodes.starts
+    inside = np.repeat(nodes.starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
+    node_of[inside] = np.repeat(np.arange(len(sizes)), sizes)
+    pairs = np.full(len(people), -1)
+    pairs[inside] = numbered_pairs(node_of[inside], people[inside])
+    seen = occurrences(pairs)
+    found = np.searchsorted(seen[0], nodes.ends) - np.searchsorted(seen[0], nodes.starts)
+    nodes = nodes._replace(leaves=found // k)
+    nodes = nodes.keep(nodes.leaves >= 2)
+    left = nodes.leaves // 2 * k
+    window = cut_places(seen, nodes.starts, nodes.ends, left, nodes.leaves * k - left)
+    return nodes, window, cut_places(seen, nodes.starts, nodes.ends, k, k)
 
 
-def _both_hold(points: Points, part: Part, rules: Rules, left: Bools) -> bool:
-    """Tell whether both sides of a cut have enough records, or people, and different values."""
-    people = None if points.people is None else points.people.take(part.records)
-    if people_in(left.astype(np.int64), people, 2).min() < rules.k:
-        return False
-    return rules.l == 1 or _both_diverse(points, part, rules, left)
+def _first_at_least(column: Floats, cuts: Floats, least: Ints, most: Ints) -> Ints:
+    """Find by bisection the first place from `least` to `most` whose value is not below the cut."""
+    low, high = least.copy(), most.copy()
+    while (low < high).any():
+        middle = (low + high) // 2
+        is_below = (column[middle] < cuts) & (low < high)
+        low, high = np.where(is_below, middle + 1, low), np.where(is_below, high, middle)
+    return low
 
 
-def _left(values: Floats, wanted: int, k: int) -> Bools | None:
-    """Cut where neighbours differ, as near as can be to the wanted size, with at least k records on both sides."""
-    size = len(values)
-    value = float(np.partition(values, wanted)[wanted])
-    lesser: Bools = values < value
-    up_to: Bools = values <= value
-    left, right = np.count_nonzero(lesser), np.count_nonzero(up_to)
-    fits_left, fits_right = k <= left <= size - k, k <= right <= size - k
-    if fits_left and (not fits_right or wanted - left <= right - wanted):
-        return lesser
-    return up_to if fits_right else None
-
-
-def _both_diverse(points: Points, part: Part, rules: Rules, left: Bools) -> bool:
-    for chosen in (left, ~left):
-        side = points.take(part.records.compress(chosen))
-        count = len(side.values[0])
-        orders = [np.argsort(values) for values in side.values]
-        if not diverse(side.values, orders, np.array([0]), np.array([count]), rules.l, rules.epsilon).all():
-            return False
-    return True
+def _far(column: Floats, begins: Ints, starts: Ints, least: Floats, largest: Floats) -> tuple[Bools, Bools]:
+    """Tell which parts reach far beyond the quartiles of their stratum."""
+    sizes = np.diff(begins, append=len(column))
+    lower, upper = column[begins + sizes // 4], column[begins + np.minimum(3 * sizes // 4, sizes - 1)]
+    stratum = np.searchsorted(begins, starts, side="right") - 1
+    reach = (_FAR * (upper - lower))[stratum]
+    return least < lower[stratum] - reach, largest > upper[stratum] + reach

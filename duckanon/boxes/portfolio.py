@@ -1,4 +1,4 @@
-"""Boxes of a whole table: part after part, and for each part the best of several ways to grow them."""
+"""Boxes of a whole table: block after block, and for each block the best of several ways to grow them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from duckanon.boxes import parts as box_parts
+from duckanon.boxes import blocks as table_blocks
+from duckanon.boxes.blocks import Block, blocks
 from duckanon.boxes.cuts import MORE_SHARES, SHARES
 from duckanon.boxes.nodes import Leaves, Nodes, Points, root_nodes
-from duckanon.boxes.parts import Part, parts
 from duckanon.boxes.search import Rules, grow, joined
 from duckanon.boxes.thorough import search
+from duckanon.common.arrays import Ints
 
 _LARGE = 200_000  # a table of more records is grown in one way only, with an eye on the time
 _UNEVEN = 0.02  # how much better an uneven cut of a large table must be: even trees are shallow, so quick to build
@@ -24,9 +25,14 @@ _PORTFOLIO = (SHARES, MORE_SHARES, SHARES[:1])
 
 
 def leaves_of(
-    points: Points, rules: Rules, thorough: bool, limit: float, progress: Callable[[float], None]
+    points: Points,
+    rules: Rules,
+    thorough: bool,
+    limit: float,
+    progress: Callable[[float], None],
+    strata: Ints | None = None,
 ) -> Iterator[Leaves]:
-    """Make the boxes of one batch of parts after the other.
+    """Make the boxes of one batch of blocks after the other.
 
     Parameters
     ----------
@@ -40,6 +46,8 @@ def leaves_of(
         The time (of `time.monotonic`) at which the search should end.
     progress : callable
         Called with the share of the work that is done.
+    strata : int64, one per record, optional
+        The stratum of each record, from 0: no box holds records of two.
 
     Yields
     ------
@@ -59,14 +67,14 @@ def leaves_of(
         uneven=uneven if large else 0.0,
     )
     begun, done = time.monotonic(), 0
-    for batch in _batches(parts(points, rules)):
-        records = np.concatenate([part.records for part in batch])
-        lower, upper = np.array([part.lower for part in batch]), np.array([part.upper for part in batch])
+    for batch in _batches(blocks(points, rules, strata)):
+        records = np.concatenate([block.records for block in batch])
+        lower, upper = np.array([block.lower for block in batch]), np.array([block.upper for block in batch])
         if batch[0].whole:
             yield Leaves(records, np.array([len(records)]), np.array([0]), lower, upper)
         else:
             batch_points = points.take(records)
-            nodes = root_nodes(batch_points, np.array([len(part.records) for part in batch]), lower, upper)
+            nodes = root_nodes(batch_points, np.array([len(block.records) for block in batch]), lower, upper)
             # Every batch has its share of the time.
             before, after = done / size, (done + len(records)) / size
             deadline = begun + (limit - begun) * after if thorough else begun
@@ -111,16 +119,18 @@ def _best(
     return joined(grown, nodes)
 
 
-def _batches(table_parts: Iterator[Part]) -> Iterator[list[Part]]:
-    """Put small parts together, up to `PART` records; a part that cannot be cut comes alone."""
-    batch: list[Part] = []
-    for part in table_parts:
-        if part.whole:
-            yield [part]
+def _batches(of_table: Iterator[Block]) -> Iterator[list[Block]]:
+    """Put small blocks together, up to `BLOCK` records; a block that cannot be cut comes alone."""
+    batch: list[Block] = []
+    records = 0
+    for block in of_table:
+        if block.whole:
+            yield [block]
             continue
-        if batch and sum(len(p.records) for p in batch) + len(part.records) > box_parts.PART:
+        if batch and records + len(block.records) > table_blocks.BLOCK:
             yield batch
-            batch = []
-        batch.append(part)
+            batch, records = [], 0
+        batch.append(block)
+        records += len(block.records)
     if batch:
         yield batch

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from duckanon.boxes.blocks import blocks
 from duckanon.boxes.nodes import Points, root_nodes
-from duckanon.boxes.parts import parts
 from duckanon.boxes.search import Rules, grow
 from duckanon.boxes.shaping import Statistic, sensitivities
 from duckanon.common.arguments import Number, Whole, checked
@@ -206,17 +206,17 @@ def _cell_density(columns: Sequence[Floats], neighbours: int = 64) -> Floats:
     scales = [float(np.ptp(values)) or 1.0 for values in columns]
     points = Points([values / scale for values, scale in zip(columns, scales, strict=True)], [1.0] * len(columns))
     density = np.empty(size)
-    for part in parts(points, rules := Rules(count, tries=1)):
-        part_points = points.take(part.records)
-        nodes = root_nodes(part_points, np.array([len(part.records)]), part.lower[None], part.upper[None])
-        leaves, _, _ = grow(part_points, nodes, rules)
+    for block in blocks(points, rules := Rules(count, tries=1)):
+        block_points = points.take(block.records)
+        nodes = root_nodes(block_points, np.array([len(block.records)]), block.lower[None], block.upper[None])
+        leaves, _, _ = grow(block_points, nodes, rules)
         starts = np.cumsum(leaves.sizes) - leaves.sizes
         logs = np.log(leaves.sizes.astype(np.float64))
-        for values, scale in zip(part_points.values, scales, strict=True):
+        for values, scale in zip(block_points.values, scales, strict=True):
             by_leaf = values.take(leaves.records)
             width = np.maximum.reduceat(by_leaf, starts) - np.minimum.reduceat(by_leaf, starts)
             width *= (leaves.sizes + 1) / (leaves.sizes - 1)
             usual = float(width.mean()) or 1.0
             logs -= np.log(np.where(width > 0, width, usual) * scale)
-        density[part.records.take(leaves.records)] = np.repeat(np.exp(logs), leaves.sizes)
+        density[block.records.take(leaves.records)] = np.repeat(np.exp(logs), leaves.sizes)
     return density

@@ -110,18 +110,45 @@ def cut_range(pairs: Ints, starts: Ints, ends: Ints, k: int) -> tuple[Ints, Ints
     The rows at which a person comes up for the first time count the people left of a place, those of the last time the
     people right of it. Both are found without sorting: of several rows that write to one cell, the last one stays.
     """
+    return cut_places(occurrences(pairs), starts, ends, k, k)
+
+
+def occurrences(pairs: Ints) -> tuple[Ints, Ints]:
+    """Return the rows at which pairs (`numbered_pairs`) come up for the first time, and those of the last time."""
     known = np.flatnonzero(pairs != NOBODY)
     written = pairs[known]
     occurrence = np.empty(int(written.max(initial=-1)) + 1, dtype=np.int64)
     occurrence[written[::-1]] = known[::-1]
     firsts = np.flatnonzero(_marked(occurrence, len(pairs)))
     occurrence[written] = known
-    lasts = np.flatnonzero(_marked(occurrence, len(pairs)))
+    return firsts, np.flatnonzero(_marked(occurrence, len(pairs)))
+
+
+def cut_places(
+    seen: tuple[Ints, Ints], starts: Ints, ends: Ints, left: Ints | int, right: Ints | int
+) -> tuple[Ints, Ints]:
+    """Return the first place of each segment with so many people on its left, and the last with so many on its right.
+
+    Parameters
+    ----------
+    seen
+        The first and the last row of each pair of segment and person (`occurrences`).
+    starts, ends
+        The segments.
+    left, right
+        How many people each side needs; one number, or one for each segment.
+
+    Returns
+    -------
+    first, last
+        As from `cut_range`.
+    """
+    firsts, lasts = seen
     before, after = np.searchsorted(firsts, starts), np.searchsorted(lasts, ends)
-    enough = np.searchsorted(firsts, ends) - before >= k
+    enough = np.searchsorted(firsts, ends) - before >= np.maximum(left, right)
     first, last = ends.copy(), starts.copy()
-    first[enough] = firsts[before[enough] + k - 1] + 1
-    last[enough] = lasts[after[enough] - k]
+    first[enough] = firsts[(before + left - 1)[enough]] + 1
+    last[enough] = lasts[(after - right)[enough]]
     return first, last
 
 

@@ -1,6 +1,9 @@
 -- anon._cell_text: a cell of a release as the label that it is: an interval STRUCT(lo, hi), as anon.boxes makes them,
--- is '[lo, hi]'; everything else is its text.
+-- is '[lo, hi]', or '>=lo', '<=hi' and '*' where ends are missing; everything else is its text.
 CREATE OR REPLACE MACRO anon._cell_text(cell) AS
     CASE WHEN starts_with(typeof(cell), 'STRUCT(lo ')
-              THEN regexp_replace(CAST(cell AS VARCHAR), '^\{''lo'': ''?(.*?)''?, ''hi'': ''?(.*?)''?\}$', '[\1, \2]')
+              THEN regexp_replace(regexp_replace(regexp_replace(
+                       regexp_replace(CAST(cell AS VARCHAR), '^\{''lo'': ''?(.*?)''?, ''hi'': ''?(.*?)''?\}$',
+                                      '[\1, \2]'),
+                       '^\[NULL, NULL\]$', '*'), '^\[NULL, (.*)\]$', '<=\1'), '^\[(.*), NULL\]$', '>=\1')
          ELSE CAST(cell AS VARCHAR) END;

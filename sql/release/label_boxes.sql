@@ -3,35 +3,68 @@
 -- smaller number.
 --     cols  the columns of intervals of the box table, which the table has as numbers or dates
 -- A table that has a column `box` already is refused.
--- Boxes are found by a range join on the first two columns, in alphabetical order: the time grows with the rows times
--- the boxes that overlap in these two columns.
+-- An interval without an end reaches as far as one likes. Boxes of strata (`by`) overlap: label each stratum alone.
+-- Boxes are found by a join on equal numbers, so that the time grows with the rows. Each column is cut into buckets at
+-- places where intervals begin, about as wide as an interval is. A box lies in a few of the cells that the buckets of
+-- up to four columns make, a row in one; the boxes of its cell are then compared with it.
 -- test: tests/release/label_boxes.test
 CREATE OR REPLACE MACRO anon.label_boxes(tbl, box_table, cols) AS TABLE
 WITH _duckanon_boxes AS MATERIALIZED (
-    SELECT box AS _duckanon_box, _duckanon_ends[1].lo AS lo, _duckanon_ends[1].hi AS hi,
-           coalesce(_duckanon_ends[2].lo, 0) AS next_lo, coalesce(_duckanon_ends[2].hi, 0) AS next_hi,
-           _duckanon_ends[3:len(_duckanon_ends)] AS others
-    FROM (SELECT box, list_sort([UNPACK(anon._ends(COLUMNS(cols), alias(COLUMNS(cols))))],
-                                'ASC', 'NULLS LAST') AS _duckanon_ends
-          FROM query_table(anon._checked_apart('anon.label_boxes', cols, ['box', 'records'],
-                               anon._checked('anon.label_boxes', box_table, cols))))
+    SELECT box AS _duckanon_box, list_sort([UNPACK(anon._open_ends(COLUMNS(cols), alias(COLUMNS(cols))))],
+                                           'ASC', 'NULLS LAST') AS _duckanon_ends
+    FROM query_table(anon._checked_apart('anon.label_boxes', cols, ['box', 'records'],
+                         anon._checked('anon.label_boxes', box_table, cols)))
 ), _duckanon_rows AS MATERIALIZED (
     SELECT *, row_number() OVER () AS _duckanon_row,
-           list_sort([UNPACK(anon._named_number(COLUMNS(cols), alias(COLUMNS(cols))))],
-                     'ASC', 'NULLS LAST') AS _duckanon_numbers
+           list_transform(list_sort([UNPACK(anon._named_number(COLUMNS(cols), alias(COLUMNS(cols))))],
+                                    'ASC', 'NULLS LAST'), lambda coordinate: coordinate.number) AS _duckanon_numbers
     FROM query_table(anon._checked('anon.label_boxes', tbl, cols))
+), _duckanon_sides AS (
+    SELECT _duckanon_box, unnest(range(1, 1 + len(_duckanon_ends))) AS place, unnest(_duckanon_ends, max_depth := 2)
+    FROM _duckanon_boxes
+), _duckanon_edges AS MATERIALIZED (
+    SELECT place, edge, row_number() OVER (PARTITION BY place ORDER BY edge ASC NULLS LAST) AS bucket
+    FROM (SELECT DISTINCT place, min(lo) AS edge
+          FROM (SELECT place, lo, (row_number() OVER (PARTITION BY place ORDER BY lo ASC NULLS LAST) - 1)
+                                  * ceil(4 * pow(count(*) OVER (PARTITION BY place), 1 / len(cols)))::BIGINT
+                                  // count(*) OVER (PARTITION BY place) AS tile
+                FROM _duckanon_sides)
+          GROUP BY place, tile)
+), _duckanon_spans AS (
+    SELECT _duckanon_box, side.place, low.bucket AS first, high.bucket AS last
+    FROM _duckanon_sides AS side
+         ASOF JOIN _duckanon_edges AS low ON side.place = low.place AND side.lo >= low.edge
+         ASOF JOIN _duckanon_edges AS high ON side.place = high.place AND side.hi >= high.edge
+), _duckanon_steps AS (             -- the four columns with the most buckets, each as wide as intervals are on average
+    SELECT place, step, (pow(1 + max(most // step) OVER (), row_number() OVER (ORDER BY place ASC NULLS LAST) - 1))
+                        ::BIGINT AS weight
+    FROM (SELECT place, greatest(1, floor(avg(last - first)))::BIGINT AS step, max(last) AS most
+          FROM _duckanon_spans GROUP BY place
+          QUALIFY row_number() OVER (ORDER BY most // step DESC NULLS LAST, place ASC NULLS LAST) <= 4)
+), _duckanon_corners AS (
+    SELECT _duckanon_box, sum(first // step * weight) AS corner,
+           list(last // step - first // step + 1 ORDER BY place ASC NULLS LAST) AS spans,
+           list(weight ORDER BY place ASC NULLS LAST) AS weights
+    FROM _duckanon_spans JOIN _duckanon_steps USING (place) GROUP BY _duckanon_box
+), _duckanon_cells AS (             -- a box of 2 by 3 cells is numbered from 0 to 5
+    SELECT _duckanon_box, corner + list_sum(list_transform(spans, lambda span, place:
+               (number // list_reduce(list_concat([1], spans[1:place - 1]), lambda a, b: a * b)) % span
+               * weights[place])) AS cell
+    FROM (SELECT *, unnest(range(list_reduce(spans, lambda a, b: a * b))) AS number FROM _duckanon_corners)
 ), _duckanon_points AS (
-    SELECT _duckanon_row, _duckanon_numbers[1].number AS number, _duckanon_numbers[3:len(_duckanon_numbers)] AS others,
-           CASE WHEN len(_duckanon_numbers) > 1 THEN _duckanon_numbers[2].number ELSE 0 END AS next_number
-    FROM _duckanon_rows
+    SELECT _duckanon_row, sum(bucket // step * weight) AS cell
+    FROM (SELECT _duckanon_row, unnest(range(1, 1 + len(_duckanon_numbers))) AS place,
+                 unnest(_duckanon_numbers) AS number
+          FROM _duckanon_rows) AS point
+         ASOF JOIN _duckanon_edges AS edge ON point.place = edge.place AND point.number >= edge.edge
+         JOIN _duckanon_steps AS step ON step.place = point.place
+    GROUP BY _duckanon_row
 ), _duckanon_box_of_row AS (
     SELECT _duckanon_row, min(_duckanon_box) AS _duckanon_box
-    FROM _duckanon_points AS point
-         JOIN _duckanon_boxes AS box ON point.number >= box.lo AND point.number <= box.hi
-                                    AND point.next_number >= box.next_lo AND point.next_number <= box.next_hi
-    WHERE len(point.others) = 0
-       OR len(list_filter(point.others, lambda coordinate, place:
-                          coordinate.number BETWEEN box.others[place].lo AND box.others[place].hi)) = len(point.others)
+    FROM _duckanon_points JOIN _duckanon_cells USING (cell)
+         JOIN _duckanon_boxes USING (_duckanon_box) JOIN _duckanon_rows USING (_duckanon_row)
+    WHERE len(list_filter(_duckanon_numbers, lambda number, place:
+                  number BETWEEN _duckanon_ends[place].lo AND _duckanon_ends[place].hi)) = len(_duckanon_numbers)
     GROUP BY _duckanon_row
 )
 SELECT _duckanon_box_of_row._duckanon_box AS box, _duckanon_rows.* EXCLUDE (_duckanon_row, _duckanon_numbers)

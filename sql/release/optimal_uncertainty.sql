@@ -2,9 +2,10 @@
 -- uncertain they become through the boxes that anon.boxes makes: the mean of half-width over desired accuracy.
 --     optimum       asymptotically, (n / N) sum of c(x) over the N records in n columns, with c as in
 --                   anon.box_halfwidths and the density estimated from the data
---     bounds, cell  of the boxes that are made with box := 'bounds' and 'cell'
---     bounds_ratio, cell_ratio   the same over the optimum. Bounds may be smaller than the optimum, since a box need
---                   not reach to its neighbour
+--     parts, bounds, cell  of the boxes that are made with box := 'parts', 'bounds' and 'cell', with their ends as they
+--                   are released, rounded to the column's type
+--     parts_ratio, bounds_ratio, cell_ratio   the same over the optimum. Parts and bounds may be smaller than the
+--                   optimum, since their boxes need not reach to their neighbours
 --     statistics    as in anon.boxes
 --     (Accurate Boxes, Sections II and III)
 -- test: tests/release/optimal_uncertainty.test

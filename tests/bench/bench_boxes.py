@@ -52,21 +52,63 @@ MIDPOINTS = (
     "SELECT " + ", ".join(f"avg(({a}.lo + {a}.hi) / 2), var_pop(({a}.lo + {a}.hi) / 2)" for a in COLS) + " FROM boxed"
 )
 
+LABELLED = f"SELECT count(box) FROM anon.label_boxes('t', 'known', {COLS})"
+
+
+def known(rows: int) -> Connection:
+    con = boxed(rows)
+    con.execute(f"CREATE TABLE known AS FROM anon.box_table('boxed', {COLS})").fetchall()
+    return con
+
+
+def grouped(rows: int) -> Connection:
+    con = table(rows)
+    con.execute("CREATE TABLE g AS SELECT *, hash(a) % 2 AS sex, hash(b) % 80 AS region FROM t").fetchall()
+    return con
+
+
 TASKS = [
     Task(
-        "make_boxes in Python, 4 columns, k = 10",
+        "make_boxes of parts in Python, 4 columns, k = 10",
         [10**5, 10**6, 10**7],
         arrays,
-        lambda columns: make_boxes(columns, 10),
+        lambda columns: make_boxes(columns, 10, kind="parts"),
         argsorts,
         "an argsort a column",
         2,
     ),
     Task(
-        "boxes, 4 columns, k = 10",
+        "boxes of parts, 4 columns, k = 10",
         [10**5, 10**6],
         table,
         ask(f"CREATE OR REPLACE TABLE o AS FROM anon.boxes('t', {COLS}, 10)"),
+        sort_every_column,
+        "fetch, argsort a column",
+        2,
+    ),
+    Task(
+        "boxes of cells, 4 columns, k = 10",
+        [10**5, 10**6],
+        table,
+        ask(f"CREATE OR REPLACE TABLE o AS FROM anon.boxes('t', {COLS}, 10, box := 'cell')"),
+        sort_every_column,
+        "fetch, argsort a column",
+        2,
+    ),
+    Task(
+        "boxes within 160 strata, 4 columns, k = 10",
+        [10**5, 10**6],
+        grouped,
+        ask(f"CREATE OR REPLACE TABLE o AS FROM anon.boxes('g', {COLS}, 10, by := ['sex', 'region'])"),
+        sort_every_column,
+        "fetch, argsort a column",
+        2,
+    ),
+    Task(
+        "label_boxes, 4 columns, k = 10",
+        [10**5, 10**6],
+        known,
+        ask(LABELLED),
         sort_every_column,
         "fetch, argsort a column",
         2,

@@ -130,7 +130,7 @@ def test_recoding_is_the_class_size(shared: duckdb.DuckDBPyConnection, sizes: li
 @given(
     rows=st.integers(30, 400),
     k=st.integers(2, 12),
-    box=st.sampled_from(["cell", "bounds", "rounded"]),
+    box=st.sampled_from(["parts", "cell", "rounded"]),
     ties=st.sampled_from([3, 50, 100_000]),
     seed=st.floats(-1, 1),
 )

@@ -33,7 +33,7 @@ PAIRS = """
 @given(
     values=st.lists(st.tuples(st.integers(-50, 50), st.floats(-1e3, 1e3)), min_size=10, max_size=80),
     k=st.integers(2, 10),
-    box=st.sampled_from(["cell", "bounds", "rounded"]),
+    box=st.sampled_from(["parts", "cell", "bounds", "rounded"]),
 )
 def test_boxes_hold_k_records_and_statistics_hold_the_truth(
     con: Connection, values: list[tuple[int, float]], k: int, box: str
@@ -42,7 +42,8 @@ def test_boxes_hold_k_records_and_statistics_hold_the_truth(
     con.register("source", table)
     con.execute("CREATE OR REPLACE TABLE t AS FROM source").fetchall()
     con.execute(
-        f"CREATE OR REPLACE TABLE boxed AS FROM anon.boxes('t', ['a', 'b'], {k}, box := '{box}', keep := ['id'])"
+        f"CREATE OR REPLACE TABLE boxed AS "
+        f"FROM anon.boxes('t', ['a', 'b'], {k}, box := '{box}', keep := ['id'], bounds_are_public := true)"
     ).fetchall()
     assert min(n for (n,) in rows(con, "SELECT count(*) FROM boxed GROUP BY box")) >= k
     outside = """
@@ -93,7 +94,7 @@ def test_asking_for_one_covariance_of_four_columns_makes_it_four_times_sharper(c
     for statistics in ("NULL", "[{'statistic': 'covariance', 'columns': ['a', 'b']}]"):
         con.execute(f"""
             CREATE OR REPLACE TABLE boxed AS
-            FROM anon.boxes('t', ['a', 'b', 'c', 'd'], 10, statistics := {statistics}, box := 'bounds')""").fetchall()
+            FROM anon.boxes('t', ['a', 'b', 'c', 'd'], 10, statistics := {statistics})""").fetchall()
         ((width,),) = rows(
             con,
             "SELECT upper - lower FROM anon.interval_statistics('boxed', ['a', 'b']) WHERE statistic = 'covariance'",

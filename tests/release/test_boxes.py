@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import duckanon.boxes.parts
+import duckanon.boxes.blocks
 from duckanon.boxes.diversity import spread_counts
 from duckanon.boxes.ends import rounded_outward
-from duckanon.boxes.make import Boxes, make_boxes
+from duckanon.boxes.make import make_boxes
+from duckanon.boxes.result import Boxes
 from duckanon.boxes.shaping import Statistic
 from duckanon.boxes.theory import uncertainty_at
 from tests.profiles import cheap
@@ -119,8 +120,8 @@ def test_large_table_in_parts(monkeypatch, rows, l):  # noqa: E741
         axis=1,
     )
     columns = table(values)
-    monkeypatch.setattr(duckanon.boxes.parts, "PART", 500)
-    monkeypatch.setattr(duckanon.boxes.parts, "_SAMPLE", 100)
+    monkeypatch.setattr(duckanon.boxes.blocks, "BLOCK", 500)
+    monkeypatch.setattr(duckanon.boxes.blocks, "_SAMPLE", 100)
     boxes = make_boxes(
         columns, 8, [Statistic("mean", ("c0",)), Statistic("variance", ("c1",)), Statistic("mean", ("c2",))], l
     )

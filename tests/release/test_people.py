@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import duckanon.boxes.parts
+import duckanon.boxes.blocks
 from duckanon import spectral
 from duckanon.boxes.make import Boxes, make_boxes
 from duckanon.boxes.shaping import Statistic
@@ -129,8 +129,8 @@ def test_diverse_boxes_hold_k_people(case: tuple[np.ndarray, np.ndarray, int]) -
 @pytest.mark.parametrize("several", [1, 3, 40])
 def test_people_of_large_tables(monkeypatch: pytest.MonkeyPatch, several: int) -> None:
     """Parts that are cut on a sample, by records first and by people where that does not do."""
-    monkeypatch.setattr(duckanon.boxes.parts, "PART", 300)
-    monkeypatch.setattr(duckanon.boxes.parts, "_SAMPLE", 60)
+    monkeypatch.setattr(duckanon.boxes.blocks, "BLOCK", 300)
+    monkeypatch.setattr(duckanon.boxes.blocks, "_SAMPLE", 60)
     random = np.random.default_rng(several)
     people = np.sort(random.integers(0, 1200 // several, 1200))
     rows = np.column_stack((people // 3 + random.integers(0, 2, 1200), random.integers(0, 9, 1200)))
@@ -141,8 +141,8 @@ def test_people_of_large_tables(monkeypatch: pytest.MonkeyPatch, several: int) -
 
 def test_one_person_with_most_rows_of_a_large_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """No quantile of the rows can be cut at, but the few places that leave enough people on both sides."""
-    monkeypatch.setattr(duckanon.boxes.parts, "PART", 300)
-    monkeypatch.setattr(duckanon.boxes.parts, "_SAMPLE", 60)
+    monkeypatch.setattr(duckanon.boxes.blocks, "BLOCK", 300)
+    monkeypatch.setattr(duckanon.boxes.blocks, "_SAMPLE", 60)
     people = np.concatenate([np.zeros(2000, np.int64), np.arange(1, 20)])
     values = np.concatenate([np.arange(2000.0), 3000 + np.arange(19.0)])
     boxes = make_boxes({"x": values}, 10, people=people)
@@ -203,7 +203,7 @@ def test_no_box_is_that_of_a_few_visitors(con: Connection) -> None:
 
 
 @dear
-@given(visits(), st.sampled_from(["cell", "bounds", "rounded"]))
+@given(visits(), st.sampled_from(["parts", "cell", "rounded"]))
 def test_boxes_in_sql_hold_k_people(shared: Connection, case: tuple[np.ndarray, np.ndarray, int], box: str) -> None:
     rows, people, k = case
     source = pa.table({**table(rows), "id": range(len(rows)), "who": pa.array(people, mask=people == NOBODY)})

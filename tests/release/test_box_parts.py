@@ -1,0 +1,332 @@
+"""Boxes of parts: what their ends tell about people, for all types; and how wide they are."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duckanon.boxes.ends import rounded_outward
+from duckanon.boxes.grids import Calendar, Decimals
+from duckanon.boxes.make import make_boxes
+from duckanon.boxes.parts import Parts, column_parts
+from duckanon.common.people import NOBODY, people_in
+from tests.profiles import cheap, dear
+from tests.sqltest import data_file
+
+Connection = duckdb.DuckDBPyConnection
+Columns = dict[str, np.ndarray]
+
+numbers = st.one_of(
+    st.integers(-9, 9).map(float),
+    st.integers(-999, 999).map(lambda n: n / 100),
+    st.integers(0, 20).map(lambda n: n * 500.0),
+    st.floats(-5, 5),
+    st.floats(-1e-300, 1e90),
+)
+
+
+def check_parts(parts: Parts, values: np.ndarray, k: int, people: np.ndarray | None) -> None:
+    """Every promise about the parts of a column."""
+    assert people_in(parts.number, people, len(parts.lower)).min() >= k
+    assert (parts.lower[parts.number] <= values).all()
+    assert (values <= parts.upper[parts.number]).all()
+    assert (parts.lower <= parts.upper).all()
+    assert (parts.upper[:-1] <= parts.lower[1:]).all()
+    assert len({(value, part) for value, part in zip(values, parts.number, strict=True)}) == len(set(values))
+
+
+@given(st.lists(st.tuples(numbers, st.integers(NOBODY, 12)), min_size=4, max_size=80), st.integers(2, 5), st.booleans())
+def test_parts_hold_k(rows, k, with_people):
+    values = np.array([value for value, _ in rows])
+    people = np.array([person for _, person in rows]) if with_people else None
+    if people_in(np.zeros(len(rows), np.int64), people, 1)[0] < k:
+        return
+    check_parts(column_parts(values, k, Decimals.of(values), people), values, k, people)
+    moments = np.floor(np.clip(values, -1e4, 1e4) * 86_400_000_000)
+    check_parts(column_parts(moments, k, Calendar.of(moments), people), moments, k, people)
+
+
+@cheap
+@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=20))
+def test_roundest_lies_in_the_gap(pairs):
+    low, high = np.array([min(pair) for pair in pairs]), np.array([max(pair) for pair in pairs])
+    differs = np.nextafter(low, np.inf) < high
+    low, high = low[differs], high[differs]
+    cut = Decimals(None).roundest(low, high)
+    assert ((low < cut) & (cut < high)).all()
+    low, high = np.rint(np.clip(low, -1e9, 1e9)), np.rint(np.clip(high, -1e9, 1e9))
+    low, high = low[low < high], high[low < high]
+    cut = Decimals(0).roundest(low, high)
+    assert ((low < cut) & (cut <= high) & (cut == np.rint(cut))).all()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "roundest"),
+    [(37, 43, 40), (-3, 8, 0), (-3, 0, 0), (120, 470, 200), (120, 680, 500), (61, 64, 62), (62, 63, 63), (1, 3, 2)],
+)
+def test_roundest_number(low, high, roundest):
+    assert Decimals(0).roundest(np.array([float(low)]), np.array([float(high)])).tolist() == [roundest]
+
+
+def test_units():
+    digits = [(np.array([1000.0, 25000.0]), -3), (np.array([0.0, 0.0]), 0), (np.array([0.25, 3.0]), 2)]
+    digits += [
+        (np.array([0.1 + 0.2]), None),
+        (np.array([2.0**60]), None),
+        (np.random.default_rng(0).normal(size=9), None),
+    ]
+    for values, expected in digits:
+        assert Decimals.of(values)._digits == expected
+        np.testing.assert_array_equal(Decimals.of(values).values(Decimals.of(values).whole(values)), values)
+
+
+def test_sizes_without_ties_are_nearly_k():
+    parts = column_parts(np.random.default_rng(2).normal(size=1003), 10, Decimals(None))
+    assert len(parts.lower) == 100
+
+
+def spread(values: np.ndarray, epsilon: float) -> int:
+    """The largest number of values that are pairwise at least epsilon apart."""
+    count, last = 0, -np.inf
+    for value in np.unique(values):
+        if value - last >= epsilon:
+            count, last = count + 1, value
+    return count
+
+
+@dear
+@given(
+    st.integers(1, 3).flatmap(lambda n: st.lists(st.tuples(*[numbers] * n), min_size=6, max_size=60)),
+    st.integers(2, 5),
+    st.sampled_from([(1, 0.0), (2, 0.0), (2, 1.5)]),
+    st.sampled_from(["default", "thorough"]),
+    st.randoms(use_true_random=False),
+)
+def test_boxes_of_parts(rows, k, diversity, effort, random):
+    """At least k records and l values; each record lies in its box only, whatever the order of the records."""
+    columns = {f"c{j}": np.array(column) for j, column in enumerate(zip(*rows, strict=True))}
+    l, epsilon = diversity  # noqa: E741
+    if any(spread(values, epsilon) < l for values in columns.values()):
+        return
+    more = {"l": l, "epsilon": dict.fromkeys(columns, epsilon), "effort": effort, "kind": "parts"}
+    more |= {"seconds": 0} if effort == "thorough" else {}
+    boxes = make_boxes(columns, k, **more)
+    assert np.bincount(boxes.box).min() >= k
+    assert all(spread(v[boxes.box == box], epsilon) >= l for v in columns.values() for box in range(len(boxes.counts)))
+    data = np.stack(list(columns.values()), axis=1)
+    lower, upper = boxes.intervals("parts")
+    held = ((lower[None] <= data[:, None]) & (data[:, None] <= upper[None])).all(axis=2)
+    assert held[np.arange(len(data)), boxes.box].all()
+    close = np.array([(np.nextafter(np.unique(v)[:-1], np.inf) == np.unique(v)[1:]).any() for v in columns.values()])
+    assert close.any() or (held.sum(axis=1) == 1).all()  # nothing parts two neighbouring doubles
+    shuffled = random.sample(range(len(rows)), len(rows))
+    again = make_boxes({name: values[shuffled] for name, values in columns.items()}, k, **more)
+    np.testing.assert_array_equal(again.box, boxes.box[shuffled])
+    np.testing.assert_array_equal(again.parts, boxes.parts)
+
+
+TYPES = {
+    "TINYINT": "(i % 100 - 50)::TINYINT",
+    "UINTEGER": "(i * 1000)::UINTEGER",
+    "BIGINT": "i * 10**12::BIGINT + hash(i) % 1000000",
+    "DOUBLE": "i / 7",
+    "tenths": "i / 10",
+    "FLOAT": "(i / 7)::FLOAT",
+    "DECIMAL(9,2)": "(i / 8)::DECIMAL(9,2)",
+    "DECIMAL(18,4)": "(i * 99999999.0001)::DECIMAL(18,4)",
+    "DATE": "DATE '1900-02-27' + i::INTEGER",
+    "TIMESTAMP": "TIMESTAMP '2020-02-28 23:59:59.999999' + to_microseconds(i * i * 12345)",
+    "TIMESTAMP_S": "(TIMESTAMP '1969-12-31 12:00:00' + to_seconds(i * 60))::TIMESTAMP_S",
+    "TIMESTAMPTZ": "TIMESTAMPTZ '2020-01-01 00:00:00+02' + to_hours(i::INTEGER)",
+}
+
+
+@dear
+@given(
+    kinds=st.lists(st.sampled_from(list(TYPES)), min_size=1, max_size=3),
+    values=st.lists(
+        st.lists(st.integers(0, 1000) | st.integers(0, 5), min_size=3, max_size=3), min_size=6, max_size=70
+    ),
+    k=st.integers(2, 6),
+    people=st.none() | st.integers(6, 40),
+)
+def test_every_type(shared: Connection, kinds, values, k, people):
+    """At least k people a box; each record lies in its box and in no other; equal records are in one box."""
+    names = [f"c{place}" for place in range(len(kinds))]
+    columns = {f"i{place}": [row[place] for row in values] for place in range(len(kinds))}
+    shared.register("drawn", pa.table({**columns, "id": range(len(values))}))
+    typed = ", ".join(
+        f"{TYPES[kind].replace('i ', f'i{n} ').replace('i:', f'i{n}:').replace('(i)', f'(i{n})')} AS {name}"
+        for n, (kind, name) in enumerate(zip(kinds, names, strict=True))
+    )
+    shared.execute(f"CREATE OR REPLACE TABLE t AS SELECT {typed}, id, id % {people or 1} AS who FROM drawn").fetchall()
+    if len(values) < k or (people and min(people, len(values)) < k):
+        return
+    person = ", person := 'who'" if people else ""
+    shared.execute(
+        f"CREATE OR REPLACE TABLE boxed AS "
+        f"FROM anon.boxes('t', {names}, {k}, keep := ['id'], narrowing := ['id']{person})"
+    ).fetchall()
+    counted = "who" if people else "id"
+    least = f"SELECT min(n) FROM (SELECT count(DISTINCT {counted}) AS n FROM boxed JOIN t USING (id) GROUP BY box)"
+    assert shared.execute(least).fetchall()[0][0] >= k
+    held = " AND ".join(f"t.{name} BETWEEN b.{name}.lo AND b.{name}.hi" for name in names)
+    found = shared.execute(f"""
+        SELECT t.id, list(b.box), any_value(o.box)
+        FROM t JOIN (SELECT DISTINCT ON (box) * FROM boxed) AS b ON {held} JOIN boxed AS o ON t.id = o.id
+        GROUP BY t.id""").fetchall()
+    assert len(found) == len(values)
+    assert all(boxes == [own] for _, boxes, own in found)
+    same = shared.execute(
+        "SELECT max(n) FROM (SELECT count(DISTINCT box) AS n FROM boxed JOIN t USING (id) GROUP BY "
+        + ", ".join(f"t.{name}" for name in names)
+        + ")"
+    )
+    assert same.fetchall() == [(1,)]
+
+
+def reflected(values: np.ndarray, ends: np.ndarray, unit: float) -> float:
+    """How often a member's value, reflected at an end, is somebody else's: the attack 2 * end - own value."""
+    column, own = np.unique(np.rint(values / unit)), np.rint(values / unit)
+    guesses = np.rint((2 * ends - values) / unit)
+    found = column[np.clip(np.searchsorted(column, guesses), 0, len(column) - 1)] == guesses
+    return float(np.mean(found[guesses != own]))
+
+
+@pytest.mark.parametrize("digits", [2, 0])
+def test_reflected_ends_meet_nobody(digits):
+    """Ends of parts are as far from one value as from any other: ends that are moved at random do as well."""
+    values, unit = np.round(np.random.default_rng(3).lognormal(5, 0.5, 20_000), digits), 10.0**-digits
+    parts = column_parts(values, 10, Decimals.of(values))
+    for ends in (parts.lower[parts.number], parts.upper[parts.number]):
+        chance = np.mean([reflected(values, ends + shift * unit, unit) for shift in (-3, -2, -1, 1, 2, 3)])
+        assert reflected(values, ends, unit) <= chance + 0.01
+
+
+def test_the_neighbour_beyond_a_cut_cannot_be_computed():
+    """Who is next to a cut of a cell knows whose value is as far beyond it; cuts of parts are where nobody is."""
+    values = np.sort(np.random.default_rng(4).lognormal(5, 0.5, 2000))
+    found = {}
+    for kind in ("cell", "parts"):
+        cuts = np.unique(make_boxes({"x": values}, 10, kind=kind).intervals(kind)[0])[1:]
+        above = np.searchsorted(values, cuts)
+        found[kind] = np.mean(np.abs(2 * cuts - values[above - 1] - values[above]) < 1e-9)
+    assert found == {"cell": 1, "parts": 0}
+
+
+def certain(tables: np.ndarray, released: list[tuple]) -> float:
+    """The share of tables whose release tells of some value that somebody has it: all tables with that release do."""
+    values: dict[tuple, set[float]] = {}
+    counts: dict[tuple, int] = defaultdict(int)
+    for table, release in zip(tables, released, strict=True):
+        values[release] = values.get(release, set(table)) & set(table)
+        counts[release] += 1
+    return sum(count for release, count in counts.items() if values[release]) / len(tables)
+
+
+@pytest.mark.parametrize(("n", "k"), [(6, 3), pytest.param(8, 4, marks=pytest.mark.thorough)])
+def test_tiny_tables_are_less_certain_than_cells(n, k):
+    """All tables of n of the ages 20 to 29, and all that their releases leave open."""
+    tables = np.array(list(itertools.combinations_with_replacement(range(20, 30), n)), float)
+    strata, values = np.repeat(np.arange(len(tables)), n), tables.ravel()
+    parts = column_parts(values, k, Decimals(0), None, strata)
+    ends = np.stack([parts.lower, parts.upper], axis=1)[parts.number].reshape(len(tables), -1)
+    boxes = make_boxes({"x": values}, k, kind="cell", strata=strata)
+    low, high = (end[boxes.box, 0].reshape(len(tables), n) for end in boxes.cell)
+    outer = rounded_outward(tables.min(axis=1), tables.max(axis=1))
+    low = np.ceil(np.where(low == values.min(), outer[0][:, None], low))
+    high = np.floor(np.where(high == values.max(), outer[1][:, None], high))
+    of_parts = certain(tables, [tuple(row) for row in ends])
+    of_cells = certain(tables, [tuple(row) for row in np.concatenate([low, high], axis=1)])
+    assert of_parts < of_cells
+
+
+labelled = st.lists(
+    st.tuples(st.integers(0, 9), st.sampled_from("aab"), st.sampled_from(["x", "x", "y", None]), st.integers(0, 25)),
+    min_size=8,
+    max_size=60,
+)
+
+
+@dear
+@given(rows=labelled, k=st.integers(2, 5), box=st.sampled_from(["parts", "cell"]), of_people=st.booleans())
+def test_strata_hold_k(shared: Connection, rows, k, box, of_people):
+    """Boxes of k people of one group; labels are lost from the last on, and only where fewer than k had them."""
+    if len({row[3] for row in rows} if of_people else rows) < k:
+        return
+    names = ["x", "first", "second", "who"]
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    shared.register("drawn", pa.table({**columns, "id": range(len(rows))}))
+    person = ", person := 'who'" if of_people else ""
+    shared.execute(f"""
+        CREATE OR REPLACE TABLE boxed AS
+        FROM anon.boxes('drawn', ['x'], {k}, by := ['first', 'second'], keep := ['id'], narrowing := ['id'],
+                        box := '{box}'{person})""").fetchall()
+    found = shared.execute("SELECT id, box, first, second, x.lo, x.hi FROM boxed ORDER BY id").fetchall()
+    assert len(found) == len(rows)
+    people, groups = defaultdict(set), defaultdict(set)
+    originals = defaultdict(set)
+    for (x, first, second, who), (record, number, *labels, low, high) in zip(rows, found, strict=True):
+        assert low <= x <= high
+        assert labels in ([first, second], [first, None], [None, None])
+        person_or_record = who if of_people else record
+        people[number].add(person_or_record)
+        groups[number].add(tuple(labels))
+        originals[first, second].add(person_or_record)
+        originals[first].add(person_or_record)
+    assert min(map(len, people.values())) >= k
+    assert max(map(len, groups.values())) == 1
+    lost = [row for row, (_, _, first, second, *_) in zip(rows, found, strict=True) if (first, second) != row[1:3]]
+    has_pool = any(first is None for _, _, first, *_ in found)
+    assert has_pool or all(len(originals[first, second]) < k for _, first, second, _ in lost)
+
+
+def widths(columns: Columns, kind: str) -> float:
+    """The sum over columns of the mean half-width, in tenths of a standard deviation."""
+    boxes = make_boxes(columns, 10, kind=kind)
+    lower, upper = boxes.intervals(kind)
+    mean = boxes.counts @ (upper - lower) / 2 / boxes.counts.sum()
+    return float(sum(mean / [0.1 * values.std() for values in columns.values()]))
+
+
+def survey(file: str, *names: str, sample: int | None = None) -> Columns:
+    known = " AND ".join(f'"{name}" IS NOT NULL' for name in names)
+    chosen = ", ".join(f'"{name}"' for name in names)
+    found = duckdb.sql(f"SELECT {chosen} FROM '{data_file(file)}' WHERE {known}").fetchnumpy()
+    rows = np.random.default_rng(1).permutation(len(found[names[0]]))[:sample]
+    return {name: np.asarray(values, float)[rows] for name, values in found.items()}
+
+
+def dependent(shape: str) -> Columns:
+    random = np.random.default_rng(0)
+    if shape == "x, 2x + 5":
+        x = np.round(random.lognormal(5, 0.5, 20_000), 2)
+        return {"x": x, "y": np.round(2 * x + 5, 2)}
+    x, y = random.normal(size=(2, 20_000))
+    return {"x": 10 + x, "y": 10 + 0.99 * x + np.sqrt(1 - 0.99**2) * y}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("columns", "most"),
+    [
+        (lambda: dependent("x, 2x + 5"), 1.28),
+        (lambda: dependent("normal"), 1.28),
+        (lambda: survey("nhanes.parquet", "TP", "ALB", "GLOB"), 1.06),
+        (lambda: survey("nhanes.parquet", "WEIGHT", "BMI", "HEIGHT"), 1.06),
+        (lambda: survey("nhanes.parquet", "age_years", "SBP", "BMI", "WEIGHT"), 1.06),
+        (lambda: survey("acs_pums_2024_workers.parquet", "AGEP", "WKHP", "PINCP", sample=100_000), 1.06),
+    ],
+)
+def test_parts_are_hardly_wider_than_bounds(columns, most):
+    data = columns()
+    of_parts, of_bounds, of_cells = (widths(data, kind) for kind in ("parts", "bounds", "cell"))
+    assert of_parts <= most * of_bounds
+    assert of_parts < of_cells
