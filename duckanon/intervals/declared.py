@@ -16,8 +16,9 @@ _ENCLOSED = [
     ("standard_error", pa.float64()),
     ("records", pa.int64()),
 ]
-INTERVAL_STATISTICS = pa.schema([("statistic", pa.string()), ("columns", pa.list_(pa.string())), *_ENCLOSED])
-INTERVAL_REGRESSION = pa.schema([("predictor", pa.string()), *_ENCLOSED])
+_GROUP = ("_duckanon_group", pa.int64())
+INTERVAL_STATISTICS = pa.schema([_GROUP, ("statistic", pa.string()), ("columns", pa.list_(pa.string())), *_ENCLOSED])
+INTERVAL_REGRESSION = pa.schema([_GROUP, ("predictor", pa.string()), *_ENCLOSED])
 
 _CHOICE = [
     ("version", pa.string()),

@@ -7,14 +7,21 @@
 -- the boxes that overlap in these two columns.
 -- test: tests/release/label_boxes.test
 CREATE OR REPLACE MACRO anon.label_boxes(tbl, box_table, cols) AS TABLE
-WITH _duckanon_boxes AS MATERIALIZED (
+WITH _duckanon_boxed AS (
+    FROM anon._boxed('anon.label_boxes', anon._checked_apart('anon.label_boxes', cols, ['box', 'records'],
+                         anon._checked('anon.label_boxes', box_table, cols)), box_table)
+), _duckanon_shaped AS (
+    SELECT box, struct_extract({'interval': COLUMNS(cols), 'exact': {'lo': COLUMNS(cols), 'hi': COLUMNS(cols)}},
+                               anon._interval_or_exact(COLUMNS(cols)))
+    FROM _duckanon_boxed
+), _duckanon_boxes AS MATERIALIZED (
     SELECT box AS _duckanon_box, _duckanon_ends[1].lo AS lo, _duckanon_ends[1].hi AS hi,
            coalesce(_duckanon_ends[2].lo, 0) AS next_lo, coalesce(_duckanon_ends[2].hi, 0) AS next_hi,
            _duckanon_ends[3:len(_duckanon_ends)] AS others
     FROM (SELECT box, list_sort([UNPACK(anon._ends(COLUMNS(cols), alias(COLUMNS(cols))))],
                                 'ASC', 'NULLS LAST') AS _duckanon_ends
-          FROM query_table(anon._checked_apart('anon.label_boxes', cols, ['box', 'records'],
-                               anon._checked('anon.label_boxes', box_table, cols))))
+          FROM _duckanon_shaped
+          WHERE anon._unless((SELECT sentence FROM anon._refused_ends('anon.label_boxes', '"_duckanon_boxed"', cols))))
 ), _duckanon_rows AS MATERIALIZED (
     SELECT *, row_number() OVER () AS _duckanon_row,
            list_sort([UNPACK(anon._named_number(COLUMNS(cols), alias(COLUMNS(cols))))],

@@ -1,0 +1,4 @@
+-- anon._days: a value as a number: times in days since 1970 (UTC), numbers as doubles.
+CREATE OR REPLACE MACRO anon._days(value) AS
+    CASE WHEN anon._kind(typeof(value)) = 'date' THEN anon._plan_number(value) / 86400000000
+         ELSE anon._plan_number(value) END;
