@@ -15,6 +15,7 @@ SELECT statistic, columns, estimate, lower, upper FROM anon.interval_statistics(
 SELECT avg(age), avg(glucose), var_pop(age), covar_pop(age, glucose), corr(age, glucose) FROM patients;
 FROM anon.interval_regression('boxed', 'glucose', ['age']);
 FROM anon.interval_quantiles('boxed', ['glucose'], quantiles := [0.1, 0.5, 0.9]);
+FROM anon.interval_counts('boxed', 'glucose >= 126 AND age BETWEEN 40 AND 59');
 
 -- the same for women and men, whose sex is released as it is
 CREATE OR REPLACE TABLE boxed_by_sex AS FROM anon.boxes('patients', ['age', 'glucose'], 50, keep := ['sex']);

@@ -23,9 +23,8 @@ WITH _duckanon_shaped AS (
                               anon._interval_or_exact(COLUMNS(cols))), COLUMNS(cols) IS NULL)
     FROM _duckanon_shaped
     WHERE anon._unless((SELECT sentence FROM anon._refused_groups('anon.interval_quantiles', boxed, "by")))
-      AND anon._unless((SELECT sentence
-                        FROM anon._refused_ends('anon.interval_quantiles', '"_duckanon_shaped"', cols)))
-), _duckanon_found AS (
+      AND anon._unless(anon._endless('anon.interval_quantiles', alias(COLUMNS(cols)), typeof(COLUMNS(cols))))
+), _duckanon_found AS MATERIALIZED (
     SELECT struct_pack(*COLUMNS(anon._group_columns("by"))) AS _duckanon_key,
            [UNPACK(anon._quantile_ends(alias(COLUMNS(cols)), COLUMNS(cols), quantiles))] AS _duckanon_columns
     FROM _duckanon_known GROUP BY ALL

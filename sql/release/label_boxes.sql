@@ -14,14 +14,14 @@ WITH _duckanon_boxed AS (
     SELECT box, struct_extract({'interval': COLUMNS(cols), 'exact': {'lo': COLUMNS(cols), 'hi': COLUMNS(cols)}},
                                anon._interval_or_exact(COLUMNS(cols)))
     FROM _duckanon_boxed
+    WHERE anon._unless(anon._endless('anon.label_boxes', alias(COLUMNS(cols)), typeof(COLUMNS(cols))))
 ), _duckanon_boxes AS MATERIALIZED (
     SELECT box AS _duckanon_box, _duckanon_ends[1].lo AS lo, _duckanon_ends[1].hi AS hi,
            coalesce(_duckanon_ends[2].lo, 0) AS next_lo, coalesce(_duckanon_ends[2].hi, 0) AS next_hi,
            _duckanon_ends[3:len(_duckanon_ends)] AS others
     FROM (SELECT box, list_sort([UNPACK(anon._ends(COLUMNS(cols), alias(COLUMNS(cols))))],
                                 'ASC', 'NULLS LAST') AS _duckanon_ends
-          FROM _duckanon_shaped
-          WHERE anon._unless((SELECT sentence FROM anon._refused_ends('anon.label_boxes', '"_duckanon_boxed"', cols))))
+          FROM _duckanon_shaped)
 ), _duckanon_rows AS MATERIALIZED (
     SELECT *, row_number() OVER () AS _duckanon_row,
            list_sort([UNPACK(anon._named_number(COLUMNS(cols), alias(COLUMNS(cols))))],
