@@ -21,7 +21,7 @@ from duckanon.common.reports import report_rows
 from duckanon.intervals import regions
 from duckanon.intervals.conditions import Test, Value, parse
 from duckanon.intervals.declared import INTERVAL_COUNTS
-from duckanon.intervals.groups import Rows, in_groups
+from duckanon.intervals.groups import GROUP
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -30,32 +30,32 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 def interval_counts(table: pa.Table | None, *, condition: object) -> pa.Table:
     """Report how many records meet a condition, in each group of a table of boxes."""
     parsed = parse(condition)
+    if table is None:
+        raise ValueError("the table has no rows to look at.")
+    columns = _Columns(table)
+    sets: dict[Test, regions.ValueSet] = {}
 
-    def answer(boxes: pa.Table) -> Rows:
-        columns = _Columns(boxes)
-        sets: dict[Test, regions.ValueSet] = {}
+    def set_of(test: Test) -> regions.ValueSet:
+        if test not in sets:
+            sets[test] = _set_of(test, columns.scale(test.column))
+        return sets[test]
 
-        def set_of(test: Test) -> regions.ValueSet:
-            if test not in sets:
-                sets[test] = _set_of(test, columns.scale(test.column))
-            return sets[test]
-
-        where = regions.regions(parsed, set_of, True)
-        elsewhere = regions.regions(parsed, set_of, False)
-        records = boxes.column("_duckanon_size").to_numpy().astype(np.int64)
-        is_possible, is_certain = columns.meets(where), ~columns.meets(elsewhere)
-        # Rounding must not make an estimate of what is known.
-        share = np.clip(columns.share(regions.apart(where)), is_certain.astype(np.float64), is_possible)
-        total = int(records.sum())
-        counts: dict[str, Any] = {
-            "certain": int(records[is_certain].sum()),
-            "estimate": float((records * share).sum()),
-            "possible": int(records[is_possible].sum()),
-        }
-        fractions = {f"{name}_fraction": count / total for name, count in counts.items()}
-        return [{**counts, "records": total, **fractions}]
-
-    return report_rows(in_groups(table, answer), INTERVAL_COUNTS)
+    where = regions.regions(parsed, set_of, True)
+    is_possible = columns.meets(where)
+    is_certain = ~columns.meets(regions.regions(parsed, set_of, False))
+    # Rounding must not make an estimate of what is known.
+    share = np.clip(columns.share(regions.apart(where)), is_certain.astype(np.float64), is_possible)
+    group, records = (table.column(name).to_numpy() for name in (GROUP, "_duckanon_size"))
+    sums = {"certain": is_certain, "estimate": share, "possible": is_possible, "records": np.ones(len(share))}
+    counts = {name: np.bincount(group, records * counted) for name, counted in sums.items()}
+    found = np.flatnonzero(counts["records"])
+    rows = []
+    for number in found.tolist():
+        count = {name: float(count[number]) for name, count in counts.items()}
+        fractions = {f"{name}_fraction": count[name] / count["records"] for name in ("certain", "estimate", "possible")}
+        whole = {name: int(count[name]) for name in ("certain", "possible", "records")}
+        rows.append({GROUP: number, **count, **whole, **fractions})
+    return report_rows(rows, INTERVAL_COUNTS)
 
 
 class _Scale(Protocol):
