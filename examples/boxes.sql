@@ -21,6 +21,17 @@ SELECT sex, count(*) AS people, count(DISTINCT box) AS boxes FROM grouped GROUP 
 SELECT statistic, columns, estimate, lower, upper FROM anon.interval_statistics('boxed', ['age', 'glucose']);
 SELECT avg(age), avg(glucose), var_pop(age), covar_pop(age, glucose), corr(age, glucose) FROM patients;
 FROM anon.interval_regression('boxed', 'glucose', ['age']);
+FROM anon.interval_quantiles('boxed', ['glucose'], quantiles := [0.1, 0.5, 0.9]);
+FROM anon.interval_counts('boxed', 'glucose >= 126 AND age BETWEEN 40 AND 59');
+
+-- the same for women and men, whose sex is released as it is
+CREATE OR REPLACE TABLE boxed_by_sex AS FROM anon.boxes('patients', ['age', 'glucose'], 50, keep := ['sex']);
+SELECT sex, estimate, lower, upper FROM anon.interval_statistics('boxed_by_sex', ['glucose'], by := ['sex']) WHERE statistic = 'mean';
+
+-- for a CSV file, and back; midpoints for tools that know no intervals
+CREATE OR REPLACE TABLE flat AS FROM anon.flatten_boxes('boxed');
+FROM anon.unflatten_boxes('flat') LIMIT 3;
+SELECT avg(age), corr(age, glucose) FROM anon.midpoints('flat');
 
 -- should wide boxes be left out, or count less? See the shift before you do
 SELECT * EXCLUDE (dismissed) FROM anon.dismissal('boxed', 'variance', ['glucose']);

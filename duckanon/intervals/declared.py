@@ -16,8 +16,21 @@ _ENCLOSED = [
     ("standard_error", pa.float64()),
     ("records", pa.int64()),
 ]
-INTERVAL_STATISTICS = pa.schema([("statistic", pa.string()), ("columns", pa.list_(pa.string())), *_ENCLOSED])
-INTERVAL_REGRESSION = pa.schema([("predictor", pa.string()), *_ENCLOSED])
+_GROUP = ("_duckanon_group", pa.int64())
+INTERVAL_STATISTICS = pa.schema([_GROUP, ("statistic", pa.string()), ("columns", pa.list_(pa.string())), *_ENCLOSED])
+INTERVAL_REGRESSION = pa.schema([_GROUP, ("predictor", pa.string()), *_ENCLOSED])
+INTERVAL_COUNTS = pa.schema(
+    [
+        _GROUP,
+        ("certain", pa.int64()),
+        ("estimate", pa.float64()),
+        ("possible", pa.int64()),
+        ("records", pa.int64()),
+        ("certain_fraction", pa.float64()),
+        ("estimate_fraction", pa.float64()),
+        ("possible_fraction", pa.float64()),
+    ]
+)
 
 _CHOICE = [
     ("version", pa.string()),
@@ -38,6 +51,7 @@ BOX_WEIGHTS = pa.schema([*_CHOICE, ("weights", pa.list_(_WEIGHT))])
 FUNCTIONS = (
     Report("interval_statistics", "duckanon.intervals.functions:interval_statistics", INTERVAL_STATISTICS),
     Report("interval_regression", "duckanon.intervals.functions:interval_regression", INTERVAL_REGRESSION),
+    Report("interval_counts", "duckanon.intervals.counts:interval_counts", INTERVAL_COUNTS),
     Report("dismissal", "duckanon.intervals.functions:dismissal", DISMISSAL),
     Report("box_weights", "duckanon.intervals.functions:box_weights", BOX_WEIGHTS),
 )

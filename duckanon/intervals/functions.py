@@ -11,38 +11,45 @@ import pyarrow as pa
 
 from duckanon.common import values
 from duckanon.common.arrays import Floats
-from duckanon.common.kinds import is_time
+from duckanon.common.kinds import is_number, is_time
 from duckanon.common.labels import MICROSECONDS_PER_DAY
 from duckanon.common.reports import report_rows
 from duckanon.intervals import choices, regression, statistics
 from duckanon.intervals import dismissal as dismissals
 from duckanon.intervals import weights as weightings
 from duckanon.intervals.declared import BOX_WEIGHTS, DISMISSAL, INTERVAL_REGRESSION, INTERVAL_STATISTICS
+from duckanon.intervals.groups import Rows, in_groups
 
 
 def interval_statistics(table: pa.Table | None, *, weights: str | None, unbiased: bool) -> pa.Table:
     """Report means, variances, standard deviations, covariances and correlations with guaranteed ranges."""
-    names, lower, upper, counts, weight = _boxes(table, weights)
-    intervals = statistics.interval_statistics(lower, upper, counts, weight, unbiased=unbiased)
-    rows = [{**vars(interval), "columns": [names[index] for index in interval.columns]} for interval in intervals]
-    return report_rows(rows, INTERVAL_STATISTICS)
+
+    def answer(boxes: pa.Table) -> Rows:
+        names, lower, upper, counts, weight = _boxes(boxes, weights)
+        intervals = statistics.interval_statistics(lower, upper, counts, weight, unbiased=unbiased)
+        return [{**vars(interval), "columns": [names[index] for index in interval.columns]} for interval in intervals]
+
+    return report_rows(in_groups(table, answer), INTERVAL_STATISTICS)
 
 
 def interval_regression(
     table: pa.Table | None, *, target: str, predictors: Sequence[str], weights: str | None
 ) -> pa.Table:
     """Report the coefficients of a linear regression with guaranteed ranges; the intercept has no predictor."""
-    names, lower, upper, counts, weight = _boxes(table, weights)
-    index_of = {name.lower(): index for index, name in enumerate(names)}
-    wanted = tuple(index_of[name.lower()] for name in predictors)
-    coefficients = regression.interval_regression(
-        lower, upper, counts, weight, target=index_of[target.lower()], predictors=wanted
-    )
-    rows = [
-        {**vars(coefficient), "predictor": None if coefficient.predictor is None else names[coefficient.predictor]}
-        for coefficient in coefficients
-    ]
-    return report_rows(rows, INTERVAL_REGRESSION)
+
+    def answer(boxes: pa.Table) -> Rows:
+        names, lower, upper, counts, weight = _boxes(boxes, weights)
+        index_of = {name.lower(): index for index, name in enumerate(names)}
+        wanted = tuple(index_of[name.lower()] for name in predictors)
+        coefficients = regression.interval_regression(
+            lower, upper, counts, weight, target=index_of[target.lower()], predictors=wanted
+        )
+        return [
+            {**vars(coefficient), "predictor": None if coefficient.predictor is None else names[coefficient.predictor]}
+            for coefficient in coefficients
+        ]
+
+    return report_rows(in_groups(table, answer), INTERVAL_REGRESSION)
 
 
 def dismissal(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) -> pa.Table:
@@ -79,11 +86,9 @@ def _choice(version: str, choice: choices.Choice) -> dict[str, Any]:
 
 
 def _boxes(
-    table: pa.Table | None, weights: str | None
+    table: pa.Table, weights: str | None
 ) -> tuple[list[str], Floats, Floats, npt.NDArray[np.int64], Floats | None]:
     """Return the names, lower and upper ends (boxes by columns), records and weights of distinct boxes."""
-    if table is None:
-        raise ValueError("the table has no rows to look at.")
     counts = table.column(table.num_columns - 1).to_numpy().astype(np.int64)
     names = table.column_names[:-1]
     weight = None
@@ -114,17 +119,28 @@ def _numbered(
 
 
 def _ends(name: str, column: pa.ChunkedArray) -> tuple[Floats, Floats]:
-    """Return the ends of a column of intervals; dates and timestamps in days since 1970."""
-    kind = column.type
-    if not pa.types.is_struct(kind) or {field.name for field in kind} != {"lo", "hi"}:
-        raise ValueError(f'column "{name}" must hold intervals STRUCT(lo, hi), as anon.boxes makes them; got {kind}.')
+    """Return the ends of a column of intervals, or its exact values as both; times in days since 1970."""
     whole = column.combine_chunks()
+    kind = whole.type
     if whole.null_count:
         raise ValueError(f'column "{name}" has {whole.null_count} NULLs, which no interval holds; leave them out.')
-    ends = []
-    for side in ("lo", "hi"):
-        numbers, valid, _ = values.numbers(name, whole.field(side))
-        if not valid.all():
-            raise ValueError(f'column "{name}" has intervals without an end; leave them out.')
-        ends.append(numbers / MICROSECONDS_PER_DAY if is_time(whole.field(side).type) else numbers)
-    return ends[0], ends[1]
+    if is_number(kind) or is_time(kind):
+        points = _days(name, whole)
+        return points, points
+    if not pa.types.is_struct(kind) or {field.name for field in kind} != {"lo", "hi"}:
+        raise ValueError(
+            f'column "{name}" must hold intervals STRUCT(lo, hi), as anon.boxes makes them, or numbers or times; '
+            f"got {kind}."
+        )
+    if open_ends := sum(whole.field(side).null_count for side in ("lo", "hi")):
+        raise ValueError(
+            f'column "{name}" has {open_ends} open ends, beyond which nothing is guaranteed; '
+            "leave these records out, or ask anon.interval_quantiles and anon.interval_counts."
+        )
+    return _days(name, whole.field("lo")), _days(name, whole.field("hi"))
+
+
+def _days(name: str, column: pa.Array) -> Floats:
+    """Return numbers as they are, and times in days since 1970."""
+    numbers = values.numbers(name, column)[0]
+    return numbers / MICROSECONDS_PER_DAY if is_time(column.type) else numbers

@@ -5,5 +5,5 @@ SELECT CASE WHEN bool_or(COLUMNS(cols) IS NULL) OR count(DISTINCT COLUMNS(cols))
                  THEN error(caller || ': a box must have one interval in each column; number ' || any_value(box)
                                    || ' has none or several.')
             ELSE any_value(COLUMNS(cols)) END, box AS _duckanon_box, count(*) AS _duckanon_size
-FROM query_table(anon._checked(caller, boxed, cols))
+FROM anon._boxed(caller, anon._checked(caller, boxed, cols), boxed)
 GROUP BY box;

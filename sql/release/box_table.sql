@@ -4,8 +4,9 @@
 -- test: tests/release/box_table.test
 CREATE OR REPLACE MACRO anon.box_table(boxed, cols := NULL) AS TABLE
 WITH _duckanon_asked AS (
-    SELECT box AS _duckanon_box, COLUMNS(lambda column_name: anon._is_interval(column_name, cols))
-    FROM query_table(anon._checked('anon.box_table', boxed, coalesce(cols, ['*'])))
+    SELECT box AS _duckanon_box, COLUMNS(coalesce(TRY_CAST(cols AS VARCHAR[]),
+                                                  list_filter(*, lambda name: name NOT IN ('box', '_duckanon_none'))))
+    FROM anon._boxed('anon.box_table', anon._checked('anon.box_table', boxed, coalesce(cols, ['*'])), boxed)
 ), _duckanon_boxes AS (
     SELECT _duckanon_box, count(*) AS _duckanon_records, any_value(COLUMNS(* EXCLUDE (_duckanon_box)))
     FROM _duckanon_asked GROUP BY _duckanon_box

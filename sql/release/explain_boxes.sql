@@ -1,4 +1,5 @@
--- anon.explain_boxes: a boxed table (anon.boxes) in one row per column: how wide its intervals are.
+-- anon.explain_boxes: a boxed table (anon.boxes), of either shape, in one row per column: how wide its
+-- intervals are.
 --     parts           different places at which intervals begin; of a column of labels, different labels
 --     mean_width      over the records whose interval has both ends; dates and timestamps in days
 --     share_of_range  the same over the distance from the lowest to the highest end
@@ -11,7 +12,7 @@
 CREATE OR REPLACE MACRO anon.explain_boxes(boxed) AS TABLE
 WITH _duckanon_asked AS (
     SELECT COLUMNS(lambda column_name: lower(column_name) <> 'box')
-    FROM query_table(anon._checked('anon.explain_boxes', boxed, ['*']))
+    FROM anon._intervals('anon.explain_boxes', anon._checked('anon.explain_boxes', boxed, ['*']), boxed)
 ), _duckanon_intervals AS (       -- a label becomes an interval from its hash to its hash
     SELECT struct_extract({'interval': COLUMNS(*),
                            'label': struct_pack(lo := CASE WHEN COLUMNS(*) IS NOT NULL THEN hash(COLUMNS(*)) END,
@@ -22,7 +23,9 @@ WITH _duckanon_asked AS (
     SELECT unnest(range(1, 1 + len(cells))) AS place, unnest(cells, max_depth := 2)
     FROM (SELECT [UNPACK(anon._ends(COLUMNS(*), ''))] AS cells FROM _duckanon_intervals)
 ), _duckanon_widths AS (
-    SELECT place, lo, hi, count(*) AS records, hi - lo AS width FROM _duckanon_cells GROUP BY place, lo, hi
+    SELECT place, lo, hi, count(*) AS records, hi - lo AS width
+    FROM (SELECT place, nullif(lo, '-infinity'::DOUBLE) AS lo, nullif(hi, 'infinity'::DOUBLE) AS hi FROM _duckanon_cells)
+    GROUP BY place, lo, hi
 ), _duckanon_summary AS (
     SELECT place, count(DISTINCT lo) AS labels, count(DISTINCT coalesce(lo, '-infinity'::DOUBLE)) AS places,
            count(*) AS intervals, sum(width * records) / sum(records) FILTER (width IS NOT NULL) AS mean_width,
@@ -33,7 +36,7 @@ WITH _duckanon_asked AS (
     SELECT row_number() OVER (ORDER BY place ASC NULLS LAST) AS place, column_name,
            starts_with(column_type, 'STRUCT(lo ') AS is_interval,
            CASE WHEN regexp_matches(column_type, '^STRUCT\(lo (DATE|TIMESTAMP)') THEN 86_400_000_000 ELSE 1 END AS unit
-    FROM anon._columns(anon._checked('anon.explain_boxes', boxed, ['*'])) WHERE lower(column_name) <> 'box'
+    FROM anon._columns('_duckanon_asked')
 )
 SELECT column_name, coalesce(CASE WHEN is_interval THEN places ELSE labels END, 0) AS parts,
        CASE WHEN is_interval THEN mean_width / unit END AS mean_width,

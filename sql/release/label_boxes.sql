@@ -9,11 +9,18 @@
 -- up to four columns make, a row in one; the boxes of its cell are then compared with it.
 -- test: tests/release/label_boxes.test
 CREATE OR REPLACE MACRO anon.label_boxes(tbl, box_table, cols) AS TABLE
-WITH _duckanon_boxes AS MATERIALIZED (
-    SELECT box AS _duckanon_box, list_sort([UNPACK(anon._open_ends(COLUMNS(cols), alias(COLUMNS(cols))))],
+WITH _duckanon_boxed AS (
+    FROM anon._boxed('anon.label_boxes', anon._checked_apart('anon.label_boxes', cols, ['box', 'records'],
+                         anon._checked('anon.label_boxes', box_table, cols)), box_table)
+), _duckanon_shaped AS (
+    SELECT box, struct_extract({'interval': COLUMNS(cols), 'exact': {'lo': COLUMNS(cols), 'hi': COLUMNS(cols)}},
+                               anon._interval_or_exact(COLUMNS(cols)))
+    FROM _duckanon_boxed
+    WHERE anon._unless(anon._endless('anon.label_boxes', alias(COLUMNS(cols)), typeof(COLUMNS(cols))))
+), _duckanon_boxes AS MATERIALIZED (
+    SELECT box AS _duckanon_box, list_sort([UNPACK(anon._ends(COLUMNS(cols), alias(COLUMNS(cols))))],
                                            'ASC', 'NULLS LAST') AS _duckanon_ends
-    FROM query_table(anon._checked_apart('anon.label_boxes', cols, ['box', 'records'],
-                         anon._checked('anon.label_boxes', box_table, cols)))
+    FROM _duckanon_shaped
 ), _duckanon_rows AS MATERIALIZED (
     SELECT *, row_number() OVER () AS _duckanon_row,
            list_transform(list_sort([UNPACK(anon._named_number(COLUMNS(cols), alias(COLUMNS(cols))))],

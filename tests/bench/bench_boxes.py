@@ -52,6 +52,13 @@ MIDPOINTS = (
     "SELECT " + ", ".join(f"avg(({a}.lo + {a}.hi) / 2), var_pop(({a}.lo + {a}.hi) / 2)" for a in COLS) + " FROM boxed"
 )
 
+QUARTILES = (
+    "SELECT "
+    + ", ".join(f"quantile_disc({a}.{end}, [0.25, 0.5, 0.75])" for a in COLS for end in ("lo", "hi"))
+    + " FROM boxed"
+)
+CERTAIN_AND_POSSIBLE = """SELECT count(*) FILTER (a.lo >= 0 AND b.lo >= -1 AND b.hi <= 1),
+                                 count(*) FILTER (a.hi >= 0 AND b.lo <= 1 AND b.hi >= -1) FROM boxed"""
 LABELLED = f"SELECT count(box) FROM anon.label_boxes('t', 'known', {COLS})"
 
 
@@ -129,6 +136,24 @@ TASKS = [
         ask(f"FROM anon.interval_statistics('boxed', {COLS})"),
         ask(MIDPOINTS),
         "of midpoints",
+        2,
+    ),
+    Task(
+        "interval_quantiles, 4 columns",
+        [10**5, 10**6],
+        boxed,
+        ask(f"FROM anon.interval_quantiles('boxed', {COLS})"),
+        ask(QUARTILES),
+        "quantile_disc of all ends",
+        2,
+    ),
+    Task(
+        "interval_counts, 2 of 4 columns",
+        [10**5, 10**6],
+        boxed,
+        ask("FROM anon.interval_counts('boxed', 'a >= 0 AND b BETWEEN -1 AND 1')"),
+        ask(CERTAIN_AND_POSSIBLE),
+        "two counts",
         2,
     ),
 ]

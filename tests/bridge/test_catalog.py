@@ -195,6 +195,7 @@ ARGUMENTS = {  # of the functions that take more than a table and columns
     "generalize": ", ['a', 'b'], 2",
     "boxes": ", ['a', 'b'], 5",
     "label_boxes": ", 'boxes', ['a', 'b']",
+    "unflatten_boxes": "",
     "optimal_uncertainty": ", ['a', 'b'], 5",
     "swap": ", ['a', 'b'], seed := 1",
     "svd_swap": ", ['a', 'b'], checks := 'off', seed := 1",

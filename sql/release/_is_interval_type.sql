@@ -1,0 +1,4 @@
+-- anon._is_interval_type: whether a type is that of intervals: STRUCT(lo, hi) of numbers or of times. An end that is
+-- open in all of them may have no type.
+CREATE OR REPLACE MACRO anon._is_interval_type(type_name) AS
+    regexp_full_match(type_name, 'STRUCT\(lo (' || anon._end_types() || '), hi (' || anon._end_types() || ')\)');

@@ -1,0 +1,49 @@
+-- anon.interval_quantiles: quantiles of columns of intervals. Each comes with a range that holds the quantile of every
+-- table within the boxes, the original among them, and both ends are some table's.
+--     quantiles     numbers from 0 to 1; the quantile q of n values is the r-th smallest, r = q n rounded up, at least
+--                   1: DuckDB's quantile_disc
+--     estimate      with every record at the midpoint of its interval; of an open one, at the end that it has
+--     lower, upper  the r-th smallest of all lower and of all upper ends; infinite where that is open (NULL)
+--     records       how many there are
+--     by            as in anon.interval_statistics
+-- Dates and timestamps count in days since 1970.
+-- test: tests/release/interval_quantiles.test
+CREATE OR REPLACE MACRO anon.interval_quantiles(boxed, cols, quantiles := [0.25, 0.5, 0.75], by := NULL) AS TABLE
+WITH _duckanon_shaped AS (
+    SELECT *, NULL AS _duckanon_none
+    FROM anon._intervals('anon.interval_quantiles',
+                         anon._checked_quantiles('anon.interval_quantiles', quantiles,
+                             anon._checked_by('anon.interval_quantiles', "by", cols,
+                                 ['column_name', 'quantile', 'estimate', 'lower', 'upper', 'records'],
+                                 anon._checked('anon.interval_quantiles', boxed, cols))), boxed)
+), _duckanon_known AS (
+    SELECT COLUMNS(anon._group_columns("by")),
+           anon._number_ends(
+               struct_extract({'interval': COLUMNS(cols), 'exact': {'lo': COLUMNS(cols), 'hi': COLUMNS(cols)}},
+                              anon._interval_or_exact(COLUMNS(cols))), COLUMNS(cols) IS NULL)
+    FROM _duckanon_shaped
+    WHERE anon._unless((SELECT sentence FROM anon._refused_groups('anon.interval_quantiles', boxed, "by")))
+      AND anon._unless(anon._endless('anon.interval_quantiles', alias(COLUMNS(cols)), typeof(COLUMNS(cols))))
+), _duckanon_found AS MATERIALIZED (
+    SELECT struct_pack(*COLUMNS(anon._group_columns("by"))) AS _duckanon_key,
+           [UNPACK(anon._quantile_ends(alias(COLUMNS(cols)), COLUMNS(cols), quantiles))] AS _duckanon_columns
+    FROM _duckanon_known GROUP BY ALL
+), _duckanon_checked AS (
+    SELECT anon._checked_rows('anon.interval_quantiles', count(*), true) AS _duckanon_has_rows,
+           'anon.interval_quantiles: ' || min(_duckanon_column.refused) AS _duckanon_refused
+    FROM (SELECT unnest(_duckanon_columns) AS _duckanon_column FROM _duckanon_found)
+), _duckanon_by_column AS (
+    SELECT _duckanon_key, unnest(_duckanon_columns) AS _duckanon_column, unnest(range(len(cols))) AS _duckanon_place
+    FROM _duckanon_found, _duckanon_checked
+    WHERE _duckanon_has_rows AND anon._unless(_duckanon_refused)
+), _duckanon_rows AS (
+    SELECT unnest(_duckanon_key), _duckanon_key, _duckanon_place, unnest(range(len(quantiles))) AS _duckanon_next_place,
+           _duckanon_column.name AS column_name, unnest(CAST(quantiles AS DOUBLE[])) AS quantile,
+           unnest(_duckanon_column.estimate) AS estimate, unnest(_duckanon_column.lower) AS lower,
+           unnest(_duckanon_column.upper) AS upper, _duckanon_column.records AS records
+    FROM _duckanon_by_column
+)
+SELECT COLUMNS(lambda name: NOT starts_with(name, '_duckanon_')) FROM _duckanon_rows
+ORDER BY _duckanon_key ASC NULLS LAST, _duckanon_place ASC NULLS LAST, _duckanon_next_place ASC NULLS LAST;
+COMMENT ON MACRO TABLE anon.interval_quantiles IS
+    'Quantiles of columns of intervals, each with the exact range that they can lie in.';
