@@ -17,7 +17,8 @@ _ENCLOSED = [
     ("records", pa.int64()),
 ]
 INTERVAL_STATISTICS = pa.schema([("statistic", pa.string()), ("columns", pa.list_(pa.string())), *_ENCLOSED])
-INTERVAL_REGRESSION = pa.schema([("predictor", pa.string()), *_ENCLOSED])
+_ATTAINED = [("inner_lower", pa.float64()), ("inner_upper", pa.float64())]
+INTERVAL_REGRESSION = pa.schema([("predictor", pa.string()), *_ENCLOSED, *_ATTAINED])
 
 _CHOICE = [
     ("version", pa.string()),

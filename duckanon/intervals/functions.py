@@ -19,6 +19,8 @@ from duckanon.intervals import dismissal as dismissals
 from duckanon.intervals import weights as weightings
 from duckanon.intervals.declared import BOX_WEIGHTS, DISMISSAL, INTERVAL_REGRESSION, INTERVAL_STATISTICS
 
+_FIRST_INEXACT = 2.0**53  # from here on doubles skip whole numbers
+
 
 def interval_statistics(table: pa.Table | None, *, weights: str | None, unbiased: bool) -> pa.Table:
     """Report means, variances, standard deviations, covariances and correlations with guaranteed ranges."""
@@ -29,14 +31,14 @@ def interval_statistics(table: pa.Table | None, *, weights: str | None, unbiased
 
 
 def interval_regression(
-    table: pa.Table | None, *, target: str, predictors: Sequence[str], weights: str | None
+    table: pa.Table | None, *, target: str, predictors: Sequence[str], weights: str | None, seconds: float | None
 ) -> pa.Table:
     """Report the coefficients of a linear regression with guaranteed ranges; the intercept has no predictor."""
     names, lower, upper, counts, weight = _boxes(table, weights)
     index_of = {name.lower(): index for index, name in enumerate(names)}
     wanted = tuple(index_of[name.lower()] for name in predictors)
     coefficients = regression.interval_regression(
-        lower, upper, counts, weight, target=index_of[target.lower()], predictors=wanted
+        lower, upper, counts, weight, target=index_of[target.lower()], predictors=wanted, seconds=seconds
     )
     rows = [
         {**vars(coefficient), "predictor": None if coefficient.predictor is None else names[coefficient.predictor]}
@@ -126,5 +128,20 @@ def _ends(name: str, column: pa.ChunkedArray) -> tuple[Floats, Floats]:
         numbers, valid, _ = values.numbers(name, whole.field(side))
         if not valid.all():
             raise ValueError(f'column "{name}" has intervals without an end; leave them out.')
-        ends.append(numbers / MICROSECONDS_PER_DAY if is_time(whole.field(side).type) else numbers)
+        ends.append(_outward(numbers, whole.field(side).type, -np.inf if side == "lo" else np.inf))
     return ends[0], ends[1]
+
+
+def _outward(numbers: Floats, kind: pa.DataType, away: float) -> Floats:
+    """Move ends that no double is equal to by one step outward: the nearest one may be inside; moments become days."""
+    is_exact = np.abs(numbers) < _FIRST_INEXACT
+    if is_time(kind):
+        is_exact &= np.fmod(numbers, MICROSECONDS_PER_DAY) == 0
+        # Both the microseconds and their division may be rounded.
+        days = numbers / MICROSECONDS_PER_DAY
+        return np.where(is_exact, days, np.nextafter(np.nextafter(days, away), away))
+    if pa.types.is_decimal(kind):
+        is_exact &= numbers == np.rint(numbers)
+    elif not pa.types.is_integer(kind):
+        return numbers
+    return np.where(is_exact, numbers, np.nextafter(numbers, away))
