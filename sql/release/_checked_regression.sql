@@ -5,7 +5,8 @@ CREATE OR REPLACE MACRO anon._checked_regression(caller, tbl, target, predictors
          WHEN ends_with(typeof(predictors), ']') AND len(TRY_CAST(predictors AS VARCHAR[])) = 0
               THEN error(caller || ': predictors must name at least one column; got an empty list.')
          WHEN NOT regexp_full_match(typeof(predictors), 'VARCHAR\[\d*\]')
-              THEN error(anon._must_be(caller, 'predictors', 'a list of column names such as [''age'', ''bmi'']', predictors))
+              THEN error(anon._must_be(caller, 'predictors', 'a list of column names such as [''age'', ''bmi'']',
+                                       predictors))
          WHEN len(list_filter(TRY_CAST(predictors AS VARCHAR[]), lambda named: named IS NULL)) > 0
               THEN error(caller || ': predictors must be a list of column names; got a NULL among them.')
          WHEN len(list_distinct(list_transform(TRY_CAST(predictors AS VARCHAR[]), lambda named: lower(named))))
