@@ -31,7 +31,7 @@ from duckanon.common.arrays import Floats
 from duckanon.intervals.equations import Equations
 
 _RADIUS = 2.0  # of the bounded cells at first, in standard deviations of the residuals
-_CELLS = {1: 100, 2: 400, 3: 1600}  # cells of a hyperplane at most, by the number of free coefficients
+_CELLS = {0: 16, 1: 100, 2: 400, 3: 1600}  # cells of a hyperplane at most, by the number of free coefficients
 _EFFORT = 2  # times as many cells are looked at for one end
 _SMALLEST = 2.0**-10  # an edge that is not halved any more
 _FARTHEST = 2.0**10  # a cone that is not cut any more
@@ -251,6 +251,8 @@ def _shortest(vectors: Floats) -> Floats:
 
 def _cover(size: int) -> list[_Cell]:
     """Cover the space with the simplices of a cross-polytope around 0, and the cones behind them."""
+    if size == 0:
+        return [_Cell(np.zeros((1, 0)), rays=False)]  # the only point
     cells = []
     for signs in product((-_RADIUS, _RADIUS), repeat=size):
         corner = np.diag(signs)
@@ -261,6 +263,8 @@ def _cover(size: int) -> list[_Cell]:
 def _parts(cell: _Cell, wide: bool) -> list[_Cell] | None:
     """Halve a cell at its longest edge, or cut a cone in a near part and a far one; None where it is small already."""
     vertices = cell.vertices
+    if not vertices.size:
+        return None
     lengths = {
         pair: float(np.linalg.norm(vertices[pair[0]] - vertices[pair[1]]))
         for pair in combinations(range(len(vertices)), 2)

@@ -153,7 +153,6 @@ class _Ranges:
         if not self._defined:
             return np.tile([-np.inf, np.inf], (size, 1)), np.full((size, 2), np.nan)
         if size == 1:
-            self._done = 2
             return self._slope()
         inner, ends = np.empty((size, 2)), np.empty((size, 2))
         for q in range(size):
@@ -193,7 +192,14 @@ class _Ranges:
         top, high = slope_upper(self._boxes, 1, 0, variance, 1.0, self._relative)
         bottom, low = slope_upper(self._boxes, 1, 0, variance, -1.0, self._relative)
         estimate = self._estimate[0]
-        return np.array([[-bottom, top]]), np.array([[min(-low, estimate), max(high, estimate)]])
+        ends, inner = np.array([-bottom, top]), np.array([min(-low, estimate), max(high, estimate)])
+        if self._excludes and np.abs(ends - inner).max() > 0.5 * _FINE * np.ptp(ends):
+            # Few and wide boxes: the least variance and the largest covariance belong to different tables.
+            attained, excluded = self._range(0, SlopeEquations(self._boxes, 0))
+            inner = np.array([min(inner[0], attained[0]), max(inner[1], attained[1])])
+            ends = np.array([max(ends[0], excluded[0]), min(ends[1], excluded[1])])
+        self._done = 2
+        return ends[None], inner[None]
 
 
 def _coefficient(
