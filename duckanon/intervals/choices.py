@@ -33,7 +33,7 @@ class Choice:
         Share of each record of the box in the statistic; the shares of all records sum to 1, and 0 means left out.
     threshold : float
         The largest d that is kept (crisp), or lambda, from which d on the weight is 0 (weights).  For weights that
-        count the shift the limit is on d + multiplier * psi.
+        count the shift the limit is on d + multiplier * psi of the last step, nearly.
     multiplier : float
         Of psi, within [-1, 1]; 0 where the shift does not count.
     privacy, statistical, shift, total : float

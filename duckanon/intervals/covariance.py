@@ -92,7 +92,12 @@ class _Search:
 
 
 def largest_covariance(
-    forms: Forms, relative: float, scale: float = 0.0, start: tuple[float, float] | None = None
+    forms: Forms,
+    relative: float,
+    scale: float = 0.0,
+    start: tuple[float, float] | None = None,
+    *,
+    only_sign: bool = False,
 ) -> Largest:
     """Bound the largest covariance of two forms over all tables within the boxes.
 
@@ -106,6 +111,8 @@ def largest_covariance(
         A size that counts as not small.
     start : pair of float, optional
         A guess of the means of the two forms in the best table.
+    only_sign : bool
+        Whether to stop as soon as it is known on which side of 0 the result is.
 
     Returns
     -------
@@ -122,6 +129,8 @@ def largest_covariance(
         doubt = 8 * forms.slack * (np.sqrt(forms.size_a * forms.size_r))
         return Largest(float(value + doubt), float(search.best))
     search.climb(relative, scale)
+    if only_sign and search.best > 0:
+        return Largest(np.inf, float(search.best))
     tolerance = relative * max(abs(search.best), scale)
     s_best, t_best = search.at
     middle = forms.center_a - forms.center_r
@@ -134,6 +143,8 @@ def largest_covariance(
         worst = int(np.argmax([b[0] for b in bounds]))
         bound, at = bounds[worst]
         width = known[worst + 1][0] - known[worst][0]
+        if only_sign and (bound < -tolerance or search.best > 0):
+            break
         if bound <= search.best + tolerance or width * width / 16 <= tolerance / 16 or width <= 1e-9 * reach:
             break
         edge = 0.1 * width

@@ -18,7 +18,8 @@ _ENCLOSED = [
 ]
 _GROUP = ("_duckanon_group", pa.int64())
 INTERVAL_STATISTICS = pa.schema([_GROUP, ("statistic", pa.string()), ("columns", pa.list_(pa.string())), *_ENCLOSED])
-INTERVAL_REGRESSION = pa.schema([_GROUP, ("predictor", pa.string()), *_ENCLOSED])
+_ATTAINED = [("inner_lower", pa.float64()), ("inner_upper", pa.float64())]
+INTERVAL_REGRESSION = pa.schema([_GROUP, ("predictor", pa.string()), *_ENCLOSED, *_ATTAINED])
 INTERVAL_COUNTS = pa.schema(
     [
         _GROUP,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from duckanon.common import values
+from duckanon.common.arguments import Number, checked
 from duckanon.common.arrays import Floats
 from duckanon.common.kinds import is_number, is_time
 from duckanon.common.labels import MICROSECONDS_PER_DAY
@@ -19,6 +21,8 @@ from duckanon.intervals import dismissal as dismissals
 from duckanon.intervals import weights as weightings
 from duckanon.intervals.declared import BOX_WEIGHTS, DISMISSAL, INTERVAL_REGRESSION, INTERVAL_STATISTICS
 from duckanon.intervals.groups import Rows, in_groups
+
+_FIRST_INEXACT = 2.0**53  # from here on doubles skip whole numbers
 
 
 def interval_statistics(table: pa.Table | None, *, weights: str | None, unbiased: bool) -> pa.Table:
@@ -32,17 +36,20 @@ def interval_statistics(table: pa.Table | None, *, weights: str | None, unbiased
     return report_rows(in_groups(table, answer), INTERVAL_STATISTICS)
 
 
+@checked(seconds=Number(0, null=True))
 def interval_regression(
-    table: pa.Table | None, *, target: str, predictors: Sequence[str], weights: str | None
+    table: pa.Table | None, *, target: str, predictors: Sequence[str], weights: str | None, seconds: float | None
 ) -> pa.Table:
     """Report the coefficients of a linear regression with guaranteed ranges; the intercept has no predictor."""
+    started = time.monotonic()
 
     def answer(boxes: pa.Table) -> Rows:
         names, lower, upper, counts, weight = _boxes(boxes, weights)
         index_of = {name.lower(): index for index, name in enumerate(names)}
         wanted = tuple(index_of[name.lower()] for name in predictors)
+        left = None if seconds is None else max(seconds - (time.monotonic() - started), 0)  # for this group and others
         coefficients = regression.interval_regression(
-            lower, upper, counts, weight, target=index_of[target.lower()], predictors=wanted
+            lower, upper, counts, weight, target=index_of[target.lower()], predictors=wanted, seconds=left
         )
         return [
             {**vars(coefficient), "predictor": None if coefficient.predictor is None else names[coefficient.predictor]}
@@ -125,8 +132,7 @@ def _ends(name: str, column: pa.ChunkedArray) -> tuple[Floats, Floats]:
     if whole.null_count:
         raise ValueError(f'column "{name}" has {whole.null_count} NULLs, which no interval holds; leave them out.')
     if is_number(kind) or is_time(kind):
-        points = _days(name, whole)
-        return points, points
+        return _outward(name, whole, -np.inf), _outward(name, whole, np.inf)
     if not pa.types.is_struct(kind) or {field.name for field in kind} != {"lo", "hi"}:
         raise ValueError(
             f'column "{name}" must hold intervals STRUCT(lo, hi), as anon.boxes makes them, or numbers or times; '
@@ -137,10 +143,20 @@ def _ends(name: str, column: pa.ChunkedArray) -> tuple[Floats, Floats]:
             f'column "{name}" has {open_ends} open ends, beyond which nothing is guaranteed; '
             "leave these records out, or ask anon.interval_quantiles and anon.interval_counts."
         )
-    return _days(name, whole.field("lo")), _days(name, whole.field("hi"))
+    return _outward(name, whole.field("lo"), -np.inf), _outward(name, whole.field("hi"), np.inf)
 
 
-def _days(name: str, column: pa.Array) -> Floats:
-    """Return numbers as they are, and times in days since 1970."""
-    numbers = values.numbers(name, column)[0]
-    return numbers / MICROSECONDS_PER_DAY if is_time(column.type) else numbers
+def _outward(name: str, column: pa.Array, away: float) -> Floats:
+    """Return ends as doubles, times in days since 1970; those that no double is equal to are moved one step outward."""
+    numbers, _, _ = values.numbers(name, column)
+    is_exact = np.abs(numbers) < _FIRST_INEXACT
+    if is_time(column.type):
+        is_exact &= np.fmod(numbers, MICROSECONDS_PER_DAY) == 0
+        # Both the microseconds and their division may be rounded.
+        days = numbers / MICROSECONDS_PER_DAY
+        return np.where(is_exact, days, np.nextafter(np.nextafter(days, away), away))
+    if pa.types.is_decimal(column.type):
+        is_exact &= numbers == np.rint(numbers)
+    elif not pa.types.is_integer(column.type):
+        return numbers
+    return np.where(is_exact, numbers, np.nextafter(numbers, away))

@@ -1,46 +1,42 @@
 """Regression coefficients over boxes, with guaranteed ranges.
 
-With one predictor the range of the slope is exact to the wanted accuracy (see `correlation.slope_upper`).
-With several, let b be any coefficients and l any linear form of the predictors.  Every table's own coefficients beta
-satisfy
-
-    sum_i (beta_i - b_i) cov(l, x_i) = cov(l, y - b x),
-
-and the range of each covariance is found exactly, box by box.  With l a row of the inverse covariance matrix of the
-midpoints, cov(l, x_i) is nearly 1 for i = q and nearly 0 otherwise: a preconditioned interval linear system (Krawczyk,
-Gauss-Seidel).  A second round takes b at the end of the range and lets the other coefficients take the corners of
-theirs, so that one table must explain all covariances at once.
+With one predictor the range of the slope is exact to the wanted accuracy (see `correlation.slope_upper`).  With two or
+three, and for the intercept of up to three, a coefficient that some table attains is moved outward until its hyperplane
+is excluded (`attained`, `hyperplanes`).  With more, and where that fails, an interval linear system encloses the
+coefficients (`enclosure`).
 
 References
 ----------
-REFERENCES.md, Boxes, point 2 and "Exact ranges over boxes"; A. Neumaier, "Interval Methods for Systems of Equations"
-(1990), Chapter 4.
+REFERENCES.md, Boxes, point 2 and "Regression with several predictors".
 """
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, replace
-from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from duckanon.common.arguments import checked
+from duckanon.common import progress
+from duckanon.common.arguments import Number, checked
 from duckanon.common.arrays import Floats
+from duckanon.intervals.attained import Attained
 from duckanon.intervals.correlation import slope_upper
-from duckanon.intervals.covariance import largest_covariance
+from duckanon.intervals.enclosure import enclosed_slopes
+from duckanon.intervals.equations import Equations, InterceptEquations, SlopeEquations
+from duckanon.intervals.hyperplanes import Hyperplanes
 from duckanon.intervals.influence import Influence, influence
 from duckanon.intervals.moments import mean_range, variance_range
-from duckanon.intervals.scaled import EPS, ScaledBoxes, scaled_boxes
+from duckanon.intervals.scaled import EPS, ScaledBoxes, outward, scaled_boxes
 from duckanon.intervals.statistics import ACCURACY, RELATIVE, Enclosed
-from duckanon.intervals.systems import least_deviation, narrowed, start_bound
-from duckanon.intervals.zonotopes import Forms
+from duckanon.intervals.systems import is_dependent
 
-_CORNERS = 5  # predictors up to which the other coefficients take all corners
-_COARSE = 1e-3  # accuracy of covariances with several predictors, where the system's own width is larger
-_CLIMB = 12  # steps at most of the search for a table that reaches an end; it stops when a step gains nothing
-_ROUNDS = 2  # over all ends at most: each round takes a search for every corner
-_GAIN = 0.02  # share of the narrowest range that a round must gain to be followed by another
+_EXCLUDED = 3  # predictors up to which hyperplanes are excluded: cells multiply with every one
+_LOSS = {2: 0.08, 3: 0.12}  # share of a half-width that may be lost with three predictors, by the free coefficients
+_FINE = 0.02  # the same with one or two, where all are soon found
+_LEAST = 1e-11  # a step that is worth taking, relative to the size of a coefficient
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,12 +50,16 @@ class IntervalCoefficient(Enclosed):
     ----------
     predictor : int or None
         Index of the predictor's column; None is the intercept.
+    inner_lower, inner_upper : float
+        Some tables within the boxes have these coefficients, and others all between; NaN where the estimate is.
     """
 
     predictor: int | None
+    inner_lower: float
+    inner_upper: float
 
 
-@checked(relative_accuracy=ACCURACY)
+@checked(relative_accuracy=ACCURACY, seconds=Number(0, null=True))
 def interval_regression(
     lo: ArrayLike,
     hi: ArrayLike,
@@ -69,6 +69,7 @@ def interval_regression(
     target: int = 0,
     predictors: tuple[int, ...] | None = None,
     relative_accuracy: float = RELATIVE,
+    seconds: float | None = None,
 ) -> list[IntervalCoefficient]:
     """Regress one column on others (least squares, with an intercept), with guaranteed ranges.
 
@@ -81,7 +82,9 @@ def interval_regression(
     predictors : tuple of int, optional
         Columns that explain; all others when it is None.
     relative_accuracy : float
-        Of the covariances behind the ranges.
+        Of the slope of one predictor, and of the covariances behind the ranges of more than three.
+    seconds : float, optional
+        When to be content with the ranges that are proven by then; they are wider.
 
     Returns
     -------
@@ -115,30 +118,97 @@ def interval_regression(
         boxes, lo=boxes.lo[order], hi=boxes.hi[order], center=boxes.center[order], exponent=boxes.exponent[order]
     )
     effects = [influence("regression", used.middle, used.share, q) for q in range(len(chosen))]
-    ends, reached = _coefficient_ends(used, np.array([effect.estimate for effect in effects]), relative_accuracy)
-    unit = np.ldexp(1.0, np.clip(used.exponent[0] - used.exponent[1:], -1000, 1000))
-    coefficients = [
-        _coefficient(used, chosen[q], effect, ends[q], reached[q], float(unit[q])) for q, effect in enumerate(effects)
-    ]
-    return [_intercept(used, coefficients), *coefficients]
+    ranges = _Ranges(used, np.array([effect.estimate for effect in effects]), relative_accuracy, seconds)
+    ends, inner = ranges.of_slopes()
+    coefficients = [_coefficient(used, q, chosen[q], effects[q], ends[q], inner[q]) for q in range(len(chosen))]
+    enclosed = _enclosed_intercept(used, coefficients)
+    return [_intercept(used, enclosed, *ranges.of_intercept()), *coefficients]
 
 
-def _coefficient_ends(boxes: ScaledBoxes, estimates: Floats, relative: float) -> tuple[Floats, Floats]:
-    """Find the ends of all coefficients, and what is reached; both are predictors x 2."""
-    if not np.isfinite(estimates).all():
-        size = (len(estimates), 1)
-        return np.tile([-np.inf, np.inf], size), np.tile([np.inf, -np.inf], size)
-    if len(estimates) == 1:
-        return _slope(boxes, relative)
-    return _System(boxes, estimates, relative).solve()
+class _Ranges:
+    """Finds the ranges of all coefficients, in scaled units: what no table leaves, and what some tables attain.
+
+    Parameters
+    ----------
+    boxes : ScaledBoxes
+        The target's column first, then the predictors.
+    estimate : float64, one per predictor
+        The coefficients of the midpoints; NaN where they are undefined.
+    relative : float
+        Wanted accuracy.
+    seconds : float or None
+        The time that this may take; every end has its share of it.
+    """
+
+    def __init__(self, boxes: ScaledBoxes, estimate: Floats, relative: float, seconds: float | None) -> None:
+        self._boxes, self._estimate, self._relative = boxes, estimate, relative
+        self._begin, self._seconds = time.monotonic(), math.inf if seconds is None else seconds
+        self._ends, self._done = 2 * (len(estimate) + 1), 0
+        self._defined = bool(np.isfinite(estimate).all())
+        self._excludes = self._defined and len(estimate) <= _EXCLUDED and not is_dependent(boxes)
+
+    def of_slopes(self) -> tuple[Floats, Floats]:
+        """Find the ranges of the predictors' coefficients, and what is attained; both are predictors x 2."""
+        size = len(self._estimate)
+        if not self._defined:
+            return np.tile([-np.inf, np.inf], (size, 1)), np.full((size, 2), np.nan)
+        if size == 1:
+            return self._slope()
+        inner, ends = np.empty((size, 2)), np.empty((size, 2))
+        for q in range(size):
+            equations = SlopeEquations(self._boxes, q) if self._excludes else None
+            inner[q], ends[q] = self._range(q, equations)
+        if not np.isfinite(ends).all():
+            enclosed = enclosed_slopes(self._boxes, self._estimate, inner, self._relative)
+            ends = np.stack([np.maximum(ends[:, 0], enclosed[:, 0]), np.minimum(ends[:, 1], enclosed[:, 1])], axis=1)
+        return ends, inner
+
+    def of_intercept(self) -> tuple[Floats, Floats]:
+        """Find the range of the intercept less the target's center, and what is attained."""
+        if not self._defined:
+            return np.array([-np.inf, np.inf]), np.full(2, np.nan)
+        inner, ends = self._range(None, InterceptEquations(self._boxes) if self._excludes else None)
+        return ends, inner
+
+    def _range(self, coefficient: int | None, equations: Equations | None) -> tuple[Floats, Floats]:
+        """Find what is attained of one coefficient, and its range; infinite without equations."""
+        inner, ends = np.empty(2), np.array([-np.inf, np.inf])
+        for side, sign in enumerate((-1.0, 1.0)):
+            self._done += 1
+            deadline = self._begin + self._seconds * self._done / self._ends
+            inner[side] = Attained(self._boxes, deadline).end(coefficient, sign)
+            if equations is not None:
+                search = Hyperplanes(equations, deadline)
+                loss = _FINE if len(self._estimate) <= 2 else _LOSS[equations.free]
+                ends[side] = search.end(float(inner[side]), sign, _LEAST * equations.size, loss)
+            progress.at(self._done / self._ends)
+        if not np.isfinite(ends).any():
+            self._excludes = False  # it would take as long for every coefficient, and hardly succeed for one
+        return inner, ends
+
+    def _slope(self) -> tuple[Floats, Floats]:
+        """Find the ends of the slope with one predictor, and what is reached."""
+        variance = variance_range(self._boxes, 1)
+        top, high = slope_upper(self._boxes, 1, 0, variance, 1.0, self._relative)
+        bottom, low = slope_upper(self._boxes, 1, 0, variance, -1.0, self._relative)
+        estimate = self._estimate[0]
+        ends, inner = np.array([-bottom, top]), np.array([min(-low, estimate), max(high, estimate)])
+        if self._excludes and np.abs(ends - inner).max() > 0.5 * _FINE * np.ptp(ends):
+            # Few and wide boxes: the least variance and the largest covariance belong to different tables.
+            attained, excluded = self._range(0, SlopeEquations(self._boxes, 0))
+            inner = np.array([min(inner[0], attained[0]), max(inner[1], attained[1])])
+            ends = np.array([max(ends[0], excluded[0]), min(ends[1], excluded[1])])
+        self._done = 2
+        return ends[None], inner[None]
 
 
 def _coefficient(
-    boxes: ScaledBoxes, predictor: int, effect: Influence, ends: Floats, reached: Floats, unit: float
+    boxes: ScaledBoxes, q: int, predictor: int, effect: Influence, ends: Floats, inner: Floats
 ) -> IntervalCoefficient:
     """Bring the ends of one coefficient back to the units of the data, with the estimate and its errors."""
+    unit = float(np.ldexp(1.0, int(np.clip(boxes.exponent[0] - boxes.exponent[1 + q], -1000, 1000))))
     low, high = (ends * unit).tolist()
-    looseness = np.where(np.isfinite(ends), np.abs(ends - reached), np.inf) * unit + 4 * EPS * np.abs([low, high])
+    looseness = np.where(np.isfinite(ends), np.abs(ends - inner), np.inf) * unit + 4 * EPS * np.abs([low, high])
     return IntervalCoefficient(
         predictor=predictor,
         estimate=effect.estimate * unit,
@@ -149,115 +219,18 @@ def _coefficient(
         linear_halfwidth=effect.linear_halfwidth(boxes.share, boxes.half) * unit,
         standard_error=effect.standard_error(boxes.share, boxes.records) * unit,
         records=boxes.total,
+        **_inner(inner[0] * unit, inner[1] * unit, low, high),
     )
 
 
-def _slope(boxes: ScaledBoxes, relative: float) -> tuple[Floats, Floats]:
-    """Find the ends of the slope with one predictor, and what is reached."""
-    variance = variance_range(boxes, 1)
-    top, high = slope_upper(boxes, 1, 0, variance, 1.0, relative)
-    bottom, low = slope_upper(boxes, 1, 0, variance, -1.0, relative)
-    return np.array([[-bottom, top]]), np.array([[-low, high]])
+def _inner(inner_low: float, inner_high: float, low: float, high: float) -> dict[str, float]:
+    """Return what is attained, where rounding has put the ends of a point past each other or past the range."""
+    least, most = sorted((float(inner_low), float(inner_high)))
+    return {"inner_lower": min(max(least, low), high), "inner_upper": min(max(most, low), high)}
 
 
-class _System:
-    """The normal equations of all tables within the boxes at once."""
-
-    def __init__(self, boxes: ScaledBoxes, estimate: Floats, relative: float) -> None:
-        self.boxes, self.estimate, self.relative = boxes, estimate, max(relative, _COARSE)
-        self.size = len(estimate)
-        middle = boxes.middle[1:]
-        gaps = middle - (middle @ boxes.share)[:, None]
-        self.covariance = (gaps * boxes.share) @ gaps.T  # of the predictors' midpoints
-
-    def solve(self) -> tuple[Floats, Floats]:
-        """Find the ends of all coefficients, predictors x 2, and what is reached."""
-        reached = np.array([[self._climb(q, -1.0), self._climb(q, 1.0)] for q in range(self.size)])
-        inverse = np.asarray(np.linalg.inv(self.covariance), np.float64)
-        right = np.array([self._range(row, self._residual(self.estimate)) for row in inverse])
-        matrix = np.array([[self._range(row, unit) for unit in np.eye(self.size + 1)[1:]] for row in inverse])
-        bound = start_bound(matrix, right)
-        if bound is None:
-            bound = self._radius()
-        if bound is None:
-            return np.tile([-np.inf, np.inf], (self.size, 1)), reached
-        ends = self.estimate[:, None] + narrowed(matrix, right, bound)
-        ends += np.array([-4, 4]) * EPS * np.abs(ends).max()
-        if self.size <= _CORNERS:
-            self._narrow_by_corners(ends, reached, inverse, matrix)
-        return ends, reached
-
-    def _narrow_by_corners(self, ends: Floats, reached: Floats, inverse: Floats, matrix: Floats) -> None:
-        """Narrow the ends in place, each by what the others allow."""
-        for _ in range(_ROUNDS):
-            before = ends.copy()
-            for q in range(self.size):
-                for side, sign in enumerate((-1.0, 1.0)):
-                    bound = self._corner_bound(q, sign, inverse[q], matrix[q, q], ends, reached[q, side])
-                    ends[q, side] = sign * min(sign * ends[q, side], bound)
-            if np.abs(ends - before).max() <= _GAIN * np.ptp(ends, axis=1).min():
-                break
-
-    def _radius(self) -> Floats | None:
-        """Bound all coefficients' distance from the estimate by the least eigenvalue of any table's covariances.
-
-        In coordinates z in which the midpoints have the identity as covariance matrix, the length of beta - b is at
-        most that of cov(z, y - b x) over the least variance of any unit direction.
-        """
-        eigenvalues, eigenvectors = np.linalg.eigh(self.covariance)
-        rows = (eigenvectors / np.sqrt(eigenvalues)).T
-        least = least_deviation(self.boxes, np.column_stack([np.zeros(self.size), rows]))
-        if least <= 0:
-            return None
-        right = np.array([self._range(row, self._residual(self.estimate)) for row in rows])
-        length = float(np.linalg.norm(np.abs(right).max(axis=1))) / least**2 * (1 + 1e-12)
-        return np.asarray(length * np.linalg.norm(rows, axis=0) * (1 + 1e-12))
-
-    def _range(self, row: Floats, other: Floats) -> Floats:
-        """Find the ends of the covariance of a form of the predictors and a form of all columns."""
-        first = np.concatenate([[0.0], row])
-        low = largest_covariance(Forms(self.boxes, first, -other), self.relative, 0.1)
-        high = largest_covariance(Forms(self.boxes, first, other), self.relative, 0.1)
-        return np.array([-low.upper, high.upper])
-
-    @staticmethod
-    def _residual(b: Floats) -> Floats:
-        return np.concatenate([[1.0], -b])
-
-    def _corner_bound(self, q: int, sign: float, row: Floats, lead: Floats, ends: Floats, reached: float) -> float:
-        """Bound sign * beta_q, with b_q at what is reached and the others at every corner of their ranges.
-
-        The largest cov(l, y - b x) over all tables is convex in b, so it is largest at a corner.  `row` has the
-        coefficients of l, and `lead` the ends of cov(l, x_q).
-        """
-        if lead[0] <= 0 or not np.isfinite(reached):
-            return np.inf
-        others = [ends[i] for i in range(self.size) if i != q]
-        first = np.concatenate([[0.0], row])
-        most = -np.inf
-        for corner in product(*others):
-            b = np.insert(np.array(corner), q, reached)
-            scale = float(np.ptp(ends[q])) * float(lead[0])
-            forms = Forms(self.boxes, first, sign * self._residual(b))
-            most = max(most, largest_covariance(forms, self.relative, scale).upper)
-        bound = sign * reached + most / (lead[0] if most > 0 else lead[1])
-        return float(bound + 16 * EPS * (abs(bound) + abs(reached)))
-
-    def _climb(self, q: int, sign: float) -> float:
-        """Look for a table with a large sign * beta_q: move every record by the sign of the derivative."""
-        middle, half = self.boxes.middle, self.boxes.half * (1 - 16 * EPS)
-        points, best = middle, -sign * np.inf
-        for _ in range(_CLIMB):
-            effect = influence("regression", points, self.boxes.share, q)
-            if not np.isfinite(effect.estimate) or sign * effect.estimate <= sign * best:
-                break
-            best = effect.estimate
-            points = middle + sign * np.sign(effect.slopes) * half
-        return float(best)
-
-
-def _intercept(boxes: ScaledBoxes, coefficients: list[IntervalCoefficient]) -> IntervalCoefficient:
-    """Bound the intercept: mean(y - b x) for the midpoints' b, less (beta - b) times the means."""
+def _enclosed_intercept(boxes: ScaledBoxes, coefficients: list[IntervalCoefficient]) -> tuple[float, Floats]:
+    """Return the midpoints' intercept and bounds: mean(y - b x) for their b, less (beta - b) times the means."""
     means = [mean_range(boxes, i) for i in range(len(boxes.lo))]
     unit = np.ldexp(1.0, boxes.exponent)
     low = np.array([mean.lower for mean in means]) * unit + boxes.center
@@ -275,16 +248,31 @@ def _intercept(boxes: ScaledBoxes, coefficients: list[IntervalCoefficient]) -> I
         ends += np.array([step.min() + shift.min(), step.max() + shift.max()])
         size += np.abs(step).max() + np.abs(shift).max()
     ends += np.array([-1, 1]) * (8 + len(coefficients)) * EPS * size
-    # The width cannot be proven to be needed; what the midpoints give is reached.
-    looseness = np.where(np.isfinite(ends), np.abs(ends - estimate), np.inf).tolist()
+    return estimate, ends
+
+
+def _intercept(
+    boxes: ScaledBoxes,
+    enclosed: tuple[float, Floats],
+    ends: Floats,
+    inner: Floats,
+) -> IntervalCoefficient:
+    """Bring the ends of the intercept back to the units of the data, or take those of the coefficients' ranges."""
+    exponent, center = int(boxes.exponent[0]), float(boxes.center[0])
+    estimate, bounds = enclosed
+    low, high = (outward(float(end), exponent, bool(up), center) for up, end in enumerate(ends))
+    low, high = max(low, float(bounds[0])), min(high, float(bounds[1]))
+    inner_low, inner_high = (outward(float(end), exponent, not up, center) for up, end in enumerate(inner))
+    rounding = 4 * EPS * max(abs(low), abs(high))
     return IntervalCoefficient(
         predictor=None,
         estimate=estimate,
-        lower=float(ends[0]),
-        upper=float(ends[1]),
-        lower_looseness=looseness[0],
-        upper_looseness=looseness[1],
+        lower=low,
+        upper=high,
+        lower_looseness=max(inner_low - low, 0.0) + rounding if np.isfinite(low) else np.inf,
+        upper_looseness=max(high - inner_high, 0.0) + rounding if np.isfinite(high) else np.inf,
         linear_halfwidth=np.nan,
         standard_error=np.nan,
         records=boxes.total,
+        **_inner(inner_low, inner_high, low, high),
     )

@@ -18,12 +18,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from duckanon.common import progress
 from duckanon.common.arrays import Floats
 from duckanon.intervals.moments import Range, variance_range
 from duckanon.intervals.scaled import EPS, ScaledBoxes
 
 _SWEEPS = 50  # of Gauss-Seidel over all equations; what a sweep gains shrinks geometrically
 _SETTLED = 1e-9  # relative change of the bounds at which the sweeps end
+_ALIGNED = 8  # steps towards a table of dependent predictors, from each start
 _DIRECTIONS = 600  # at most so many directions are looked at
 _ENOUGH = 0.7  # share of the smallest value seen at which a bound is good enough
 
@@ -99,6 +101,33 @@ def _form_variance(boxes: ScaledBoxes, form: Floats) -> Range:
     variance = variance_range(replace(boxes, lo=lo[None], hi=hi[None]), 0)
     slack = 1 + 16 * EPS
     return Range(variance.lower * size**2 / slack, variance.upper * size**2 * slack, np.nan, np.nan)
+
+
+def is_dependent(boxes: ScaledBoxes) -> bool:
+    """Tell whether some table within the boxes was found whose predictors are linearly dependent; False says nothing.
+
+    In turn a form's records come together as near as their boxes let them, and the form becomes the one of least
+    variance in that table.
+
+    Parameters
+    ----------
+    boxes : ScaledBoxes
+        The target's column first, then the predictors.
+    """
+    middle, half, share = boxes.middle[1:], boxes.half[1:], boxes.share
+    for start in np.linalg.eigh(np.cov(middle, aweights=share, bias=True).reshape(len(middle), -1))[1].T:
+        form = start
+        for _ in range(_ALIGNED):
+            progress.check()
+            if _form_variance(boxes, np.concatenate([[0.0], form])).lower <= 0:
+                return True
+            # Every record goes as near to the form's mean as its box lets it.
+            at, reach = form @ middle, np.abs(form) @ half
+            moved = np.clip((at @ share - at) / np.where(reach > 0, reach, 1.0), -1.0, 1.0)
+            points = middle + moved * np.sign(form)[:, None] * half
+            gaps = points - (points @ share)[:, None]
+            form = np.linalg.eigh((gaps * share) @ gaps.T)[1][:, 0]
+    return False
 
 
 def least_deviation(boxes: ScaledBoxes, rows: Floats) -> float:

@@ -9,14 +9,22 @@ Fuzzy Boxes, Section III; REFERENCES.md, Boxes, points 5, 8 and 10.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from duckanon.common.arrays import Floats, Ints
-from duckanon.intervals.choices import Choice, Comparison, Contributions, Pricing, checked_contributions
+from duckanon.common import progress
+from duckanon.common.arrays import Floats
+from duckanon.intervals.choices import Choice, Comparison, Pricing, checked_contributions
+from duckanon.intervals.dismissal import dismissal
+from duckanon.intervals.influence import influence
 
 _STEPS = 100  # of the search for the multiplier of the shift, which needs about ten
+_ROUNDS = 60  # of convex steps from one start; most need about ten
+_SHORTEST = 1e-6  # share of a step that is not halved any more
+_SETTLED = 1e-9  # share of the total that a step must gain to be followed by another
 
 
 def optimal_weights(d: ArrayLike, multiplicity: ArrayLike, A: float) -> tuple[float, Floats, float]:  # noqa: N803
@@ -91,10 +99,11 @@ def box_weights(statistic: str, lo: ArrayLike, hi: ArrayLike, multiplicity: Arra
 
     Notes
     -----
-    With the shift |sum w psi| (exact for the mean, linear in the weights for the others) the objective is convex, and
-    equals the largest over -1 <= mu <= 1 of the papers' smallest objective for d + mu psi, a concave function of mu
-    whose slope is the shift.  Its root is mu (Brent's method).  What is shown, and compared with equal
-    weights and the papers' weights, is the statistic's real shift; the best of the three is the corrected choice.
+    The total is convex but for the shift |C(w) - C|, as C is not linear in the weights.  So C is replaced by its
+    tangent at the weights at hand; the best weights for that are the papers' for d + mu psi, with the mu of [-1, 1] at
+    which the shift vanishes, or an end.  Towards them the weights move as long as the true total falls.  It begins at
+    equal weights, the papers' weights, and both choices of `dismissal.dismissal`, and the best that is met is the
+    corrected choice: never above any of those.
 
     Examples
     --------
@@ -102,28 +111,65 @@ def box_weights(statistic: str, lo: ArrayLike, hi: ArrayLike, multiplicity: Arra
     [0.037, 0.037, 0.037, 0.0]
     """
     pricing = Pricing(statistic, lo, hi, multiplicity)
-    _, d, psi, deviation = effects = pricing.contributions
-
-    def with_multiplier(mu: float, shifts: bool = True) -> Choice:
-        limit, weight, _ = optimal_weights(d + mu * psi, pricing.counts, deviation)
-        return pricing.choice(weight, limit, multiplier=mu, shifts=shifts)
-
+    _, d, _, deviation = pricing.contributions
+    limit, weight, _ = optimal_weights(d, pricing.counts, deviation)
+    paper = pricing.choice(weight, limit)
     everything = pricing.choice(np.full(len(d), 1.0 / float(pricing.counts.sum())), np.inf)
-    shiftless = with_multiplier(_multiplier(effects, pricing.counts))
-    corrected = min((shiftless, with_multiplier(0.0), everything), key=lambda choice: choice.total)
-    return Comparison(everything, with_multiplier(0.0, shifts=False), corrected)
+    crisp = dismissal(statistic, lo, hi, multiplicity)
+    starts = [everything, paper, crisp.corrected, crisp.paper]
+    corrected = min((_descended(pricing, start) for start in starts), key=lambda choice: choice.total)
+    return Comparison(everything, pricing.choice(weight, limit, shifts=False), corrected)
 
 
-def _multiplier(effects: Contributions, counts: Ints) -> float:
-    """Return the multiplier at which the shift vanishes, or the end of [-1, 1] towards which it shrinks."""
-    _, d, psi, deviation = effects
+def _descended(pricing: Pricing, start: Choice) -> Choice:
+    """Lower the total of weights by convex steps until that gains nothing."""
+    best = start
+    for _ in range(_ROUNDS):
+        progress.check()
+        target = _best_for_tangent(pricing, best)
+        if target is None:
+            break
+        share, moved = 1.0, None
+        while share > _SHORTEST and moved is None:
+            weight = best.weight + share * (target.weight - best.weight)
+            tried = pricing.choice(weight, target.threshold, multiplier=target.multiplier)
+            moved = tried if tried.total < best.total else None
+            share /= 2
+        if moved is None:
+            break
+        gained, best = best.total - moved.total, moved
+        if gained <= _SETTLED * best.total:
+            break
+    return best
+
+
+class _Target(NamedTuple):
+    """The best weights where the statistic is replaced by its tangent, and the limit and multiplier they come from."""
+
+    weight: Floats
+    threshold: float
+    multiplier: float
+
+
+def _best_for_tangent(pricing: Pricing, at: Choice) -> _Target | None:
+    """Find the best weights for the statistic's tangent at some; None where it has none."""
+    estimate, d, _, deviation = pricing.contributions
+    counts = pricing.counts
+    effect = influence(pricing.statistic, pricing.points.T, counts * at.weight)
+    if not (np.isfinite(effect.estimate) and np.isfinite(effect.psi).all()):
+        return None
+    psi, offset = effect.psi, effect.estimate - estimate
+
+    def weights(mu: float) -> _Target:
+        limit, weight, _ = optimal_weights(d + mu * psi, counts, deviation)
+        return _Target(weight, limit, mu)
 
     def shift(mu: float) -> float:
-        return float(np.sum(counts * optimal_weights(d + mu * psi, counts, deviation)[1] * psi))
+        return offset + float(np.sum(counts * weights(mu).weight * psi))
 
-    low, high = -1.0, 1.0
-    if shift(low) <= 0:
-        return low
-    if shift(high) >= 0:
-        return high
-    return float(brentq(shift, low, high, xtol=1e-13, rtol=1e-13, maxiter=_STEPS, disp=False))
+    # The shift falls with mu.  Where it does not vanish within [-1, 1], an end is best.
+    if shift(-1.0) <= 0:
+        return weights(-1.0)
+    if shift(1.0) >= 0:
+        return weights(1.0)
+    return weights(float(brentq(shift, -1.0, 1.0, xtol=1e-12, rtol=1e-12, maxiter=_STEPS, disp=False)))

@@ -168,3 +168,54 @@ class Forms:
             (np.sum(weighted_a * a), np.sum(weighted_a * r), np.sum(share * r * r)) if moments else (0.0, 0.0, 0.0)
         )
         return np.array([np.sum(share * best), np.sum(weighted_a), np.sum(share * r), *squares])
+
+
+def best_points(
+    boxes: ScaledBoxes, a: Floats, r: Floats, mean: Floats | None, u: float = 0.0, v: float = 0.0
+) -> Floats:
+    """Find where in every box the product (a - u)(r - v) of two forms is largest.
+
+    Parameters
+    ----------
+    boxes : ScaledBoxes
+        The boxes.
+    a, r : float64, one per column
+        The forms.
+    mean : float64, one per column, or None
+        The point whose forms are u and v, in place of those.
+    u, v : float
+        What is taken from the forms.
+
+    Returns
+    -------
+    float64, columns x boxes
+        The points.
+    """
+    middle, half = boxes.middle, boxes.half
+    if mean is not None:
+        u, v = float(a @ mean), float(r @ mean)
+    at_a, at_r = a @ middle - u, r @ middle - v
+    # A box's corners, in the plane of a and r, by the angle of its edges; opposite ones have opposite signs.
+    flip = np.where((r < 0) | ((r == 0) & (a < 0)), -1.0, 1.0)
+    order = np.argsort(np.arctan2(r * flip, a * flip), kind="stable")
+    turned = np.where(np.arange(len(a))[:, None] > np.argsort(order)[None, :], -1.0, 1.0)
+    corners = np.vstack([-flip * turned, flip * turned])
+    falling = np.flatnonzero((a * r)[order] < 0)
+    edges = np.concatenate([falling, falling + len(a)])
+    free = np.tile(order, 2)[edges]  # the column that moves along the edge
+    ends = np.concatenate([corners, corners[edges]])
+    ends[np.arange(len(corners), len(ends)), free] = 0.0
+    to_a, to_r = at_a + (ends * a) @ half, at_r + (ends * r) @ half
+    along = np.zeros((len(edges), len(at_a)))
+    if len(edges):
+        step_a, step_r = a[free][:, None], r[free][:, None]
+        part_a, part_r = to_a[len(corners) :], to_r[len(corners) :]
+        along = np.clip(-(part_a * step_r + part_r * step_a) / (2 * step_a * step_r), -half[free], half[free])
+        part_a += step_a * along
+        part_r += step_r * along
+    best = np.argmax(to_a * to_r, axis=0)
+    points = middle + ends[best].T * half
+    inside = np.flatnonzero(best >= len(corners))
+    edge = best[inside] - len(corners)
+    points[free[edge], inside] += along[edge, inside]
+    return np.asarray(points)

@@ -5,7 +5,8 @@
 --             'median'   distances to the bucket's median
 --             'radius'   half the bucket's range, times its rows
 --             'center'   half the bucket's range: not the sum, but the largest of all buckets
---             (exact figures of few people: leave the column out of what you pass on)
+--             (exact figures of few people: leave the column out of what you pass on); of dates and timestamps in days,
+--             squares in squared days
 --     lower, upper   where a bucket begins, and where the next one does: the roundest number between the values on both
 --             sides, or a value that at least k rows (and at least two) have. NULL at the ends of the column, which are
 --             somebody's values. DOUBLE for numbers, TIMESTAMP for dates, since a cut between two days is no day

@@ -8,6 +8,12 @@
 -- test: tests/release/box_halfwidths.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.box_halfwidths(sensitivities, density, k, l := 1, epsilon := NULL) AS
-    _anon_box_halfwidths({'sensitivities': sensitivities, 'density': density, 'k': k, 'l': l, 'epsilon': epsilon});
+    CASE WHEN len(TRY_CAST(sensitivities AS DOUBLE[])) = 0
+              THEN error('anon.box_halfwidths: sensitivities must hold one number for each column; got an empty list.')
+         WHEN len(TRY_CAST(epsilon AS DOUBLE[])) <> len(TRY_CAST(sensitivities AS DOUBLE[]))
+              THEN error(anon._must_be('anon.box_halfwidths', 'epsilon',
+                                       'a list of as many numbers as there are sensitivities', epsilon))
+         ELSE _anon_box_halfwidths({'sensitivities': sensitivities, 'density': density, 'k': k, 'l': l,
+                                    'epsilon': epsilon}) END;
 COMMENT ON MACRO anon.box_halfwidths IS
     'Best half-widths of a box around a point, from sensitivities, density, k and diversity.';

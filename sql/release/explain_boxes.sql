@@ -24,7 +24,8 @@ WITH _duckanon_asked AS (
     FROM (SELECT [UNPACK(anon._ends(COLUMNS(*), ''))] AS cells FROM _duckanon_intervals)
 ), _duckanon_widths AS (
     SELECT place, lo, hi, count(*) AS records, hi - lo AS width
-    FROM (SELECT place, nullif(lo, '-infinity'::DOUBLE) AS lo, nullif(hi, 'infinity'::DOUBLE) AS hi FROM _duckanon_cells)
+    FROM (SELECT place, nullif(lo, '-infinity'::DOUBLE) AS lo, nullif(hi, 'infinity'::DOUBLE) AS hi
+          FROM _duckanon_cells)
     GROUP BY place, lo, hi
 ), _duckanon_summary AS (
     SELECT place, count(DISTINCT lo) AS labels, count(DISTINCT coalesce(lo, '-infinity'::DOUBLE)) AS places,

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from duckanon.boxes.make import make_boxes
 from duckanon.intervals.choices import contributions
 from duckanon.intervals.dismissal import crisp_threshold, dismissal
 from duckanon.intervals.influence import STATISTICS, influence
@@ -198,6 +199,47 @@ def test_corrected_weights_against_a_convex_solver():
     assert found.total <= solved.fun + 1e-8
     assert found.total == pytest.approx(solved.fun, rel=1e-5)
     assert abs(found.estimate - estimate) == pytest.approx(found.shift)
+
+
+def skewed_boxes(statistic, seed):
+    """Boxes of 300 records of which most are small and some large: where weights and crisp choices differ most."""
+    rng = np.random.default_rng(seed)
+    x = np.exp(rng.normal(size=300)) if seed % 2 else rng.normal(size=300)
+    columns = {"x": x} | {f"y{i}": x + rng.normal(size=300) for i in range(1, COLUMNS[statistic])}
+    boxes = make_boxes(columns, 5)
+    return *boxes.intervals("cell"), boxes.counts
+
+
+def polished(statistic, lo, hi, m, start):
+    """The total after a search over all weights, w = u^2 / sum, from a start: an independent minimiser."""
+    points = (lo + hi) / 2
+    estimate, d, _, spread = contributions(statistic, points, m, (hi - lo) / 2)
+
+    def total(u):
+        w = u * u / (m @ (u * u))
+        effect = influence(statistic, points.T, m * w)
+        if not np.isfinite(effect.psi).all():
+            return 1e9, np.zeros_like(u)
+        shift, norm = np.hypot(effect.estimate - estimate, 1e-9), np.sqrt(m @ (w * w))
+        slope = m * (d + spread * w / norm + (effect.estimate - estimate) / shift * effect.psi)
+        through = 2 * u / (m @ (u * u)) * (slope - (slope @ w) * m)
+        return m @ (w * d) + spread * norm + shift, through
+
+    begin = np.sqrt(np.maximum(start, 1e-9 * start.max()))
+    return minimize(total, begin / begin.max(), jac=True, method="L-BFGS-B", options={"maxiter": 300}).fun
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("seed", seeds(1, 10))
+def test_corrected_weights_are_the_least(statistic, seed):
+    lo, hi, m = skewed_boxes(statistic, seed)
+    found = box_weights(statistic, lo, hi, m)
+    crisp = dismissal(statistic, lo, hi, m)
+    # Leaving boxes out is a way of weighing them, and so are the papers' weights.
+    least = min(crisp.corrected.total, crisp.paper.total, found.paper.total, found.everything.total)
+    assert found.corrected.total <= least
+    starts = [found.corrected.weight, found.everything.weight, crisp.corrected.weight]
+    assert found.corrected.total <= min(polished(statistic, lo, hi, m, start) for start in starts) * 1.002
 
 
 def test_the_papers_weights_shift_the_variance():

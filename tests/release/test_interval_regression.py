@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
+from duckanon.boxes.make import Statistic, make_boxes
+from duckanon.common import progress
 from duckanon.intervals.regression import interval_regression
 from duckanon.intervals.scaled import scaled_boxes
 from duckanon.intervals.systems import least_deviation
@@ -36,7 +40,8 @@ def problem(seed, boxes=60, columns=3, width=0.05):
 def test_encloses_random_tables(seed, columns, weighted):
     lo, hi, m, rng = problem(seed, columns=columns, width=rng_width(seed))
     weights = rng.choice([0.0, 0.5, 2.0], len(m)) if weighted else None
-    rows = interval_regression(lo, hi, m, weights)
+    # With three predictors that takes seconds; what is proven by then must hold whenever it stops.
+    rows = interval_regression(lo, hi, m, weights, seconds=0.5 if columns == 4 else None)
     assert [r.predictor for r in rows] == [None, *range(1, columns)]
     low, high, w = (
         np.repeat(lo, m, 0),
@@ -46,6 +51,7 @@ def test_encloses_random_tables(seed, columns, weighted):
     middle = coefficients((low + high) / 2, w)
     assert [r.estimate for r in rows] == pytest.approx(middle, rel=1e-7, abs=1e-9 * np.abs(middle).max())
     lower, upper = np.array([r.lower for r in rows]), np.array([r.upper for r in rows])
+    assert all(r.lower <= r.inner_lower <= r.inner_upper <= r.upper for r in rows)
     # Tables at random, and tables that pull one coefficient as far as corners can.
     directions = [rng.random(low.shape) for _ in range(10)] + [rng.integers(0, 2, low.shape) for _ in range(10)]
     gap = (low + high) / 2 - w @ (low + high) / 2 / w.sum()
@@ -112,7 +118,7 @@ def test_dependent_predictors_have_infinite_ends():
 
 def test_coarse_boxes_have_finite_ends_where_no_table_is_singular():
     lo, hi, m, rng = problem(3, boxes=200, columns=4, width=0.25)
-    rows = interval_regression(lo, hi, m)
+    rows = interval_regression(lo, hi, m, seconds=2)
     assert np.isfinite([(r.lower, r.upper) for r in rows]).all()
     low, high = np.repeat(lo, m, 0), np.repeat(hi, m, 0)
     for _ in range(50):
@@ -141,6 +147,155 @@ def test_exact_data_gives_points():
     for row, value in zip(interval_regression(x, x, np.ones(40)), truth, strict=True):
         assert row.lower <= value * (1 + 1e-12 * np.sign(value))
         assert row.upper - row.lower <= 1e-9
+
+
+def small_problem(seed):
+    """Some boxes, half of them with columns that are known, and one or two records in each."""
+    rng = np.random.default_rng(seed)
+    predictors = (1, 2, 1, 2, 3)[seed % 5]
+    boxes = predictors + 2 + int(rng.integers(0, 2))
+    c = rng.normal(size=(boxes, predictors + 1))
+    c[:, 0] += c[:, 1:] @ rng.normal(size=predictors)
+    half = rng.random(c.shape) * rng.choice([0.02, 0.1, 0.3]) * (rng.random(c.shape) < rng.choice([0.5, 1]))
+    return c - half, c + half, rng.integers(1, 3, boxes), rng
+
+
+def optimised(low, high, q, sign, start):
+    """The coefficients of a table that has been moved towards a large sign * coefficient."""
+
+    def cost(values):
+        x = values.reshape(low.shape)
+        design = np.column_stack([np.ones(len(x)), x[:, 1:]])
+        inverse = np.linalg.inv(design.T @ design)
+        beta = inverse @ design.T @ x[:, 0]
+        rest, lever = x[:, 0] - design @ beta, design @ inverse[q]
+        slope = np.column_stack([lever, np.outer(rest, inverse[q, 1:]) - np.outer(lever, beta[1:])])
+        return -sign * beta[q], -sign * slope.ravel()
+
+    bounds = list(zip(low.ravel(), high.ravel(), strict=True))
+    found = minimize(cost, start.ravel(), jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": 100}).x
+    return coefficients(np.clip(found.reshape(low.shape), low, high), np.ones(len(low)))
+
+
+@pytest.mark.parametrize("seed", seeds(4, 200))
+def test_no_small_table_leaves_the_range(seed):
+    """All corners, up to a thousand, and a climb from each of the best: none is outside, and some are near the ends."""
+    lo, hi, m, rng = small_problem(seed)
+    rows = interval_regression(lo, hi, m)
+    low, high = np.repeat(lo, m, 0), np.repeat(hi, m, 0)
+    free = int((high > low).sum())
+    corners = product((0, 1), repeat=free) if free <= 10 else rng.integers(0, 2, (1000, free))
+    tables = []
+    for corner in corners:
+        x = low.copy()
+        x[high > low] = np.where(np.array(corner, bool), high[high > low], low[high > low])
+        tables.append(x)
+    found = np.array([coefficients(x, np.ones(len(x))) for x in tables])
+    ends = np.array([(r.lower, r.upper) for r in rows])
+    noise = 1e-11 * (1 + np.abs(found).max())
+    for q, row in enumerate(rows):
+        for side, sign in enumerate((-1.0, 1.0)):
+            corners_first = [tables[i] for i in np.argsort(-sign * found[:, q])[:3]]
+            starts = [*corners_first, *(low + rng.random(low.shape) * (high - low) for _ in range(9))]
+            climbed = np.array([optimised(low, high, q, sign, start) for start in starts])
+            assert (climbed >= ends[:, 0] - noise).all()
+            assert (climbed <= ends[:, 1] + noise).all()
+            most = sign * max((sign * climbed[:, q]).max(), (sign * found[:, q]).max())
+            inner = (row.inner_lower, row.inner_upper)[side]
+            # What is called attained is not beyond what the records can attain.
+            assert sign * inner <= sign * most + 1e-6 * (1 + abs(most))
+    assert (found >= ends[:, 0] - noise).all()
+    assert (found <= ends[:, 1] + noise).all()
+    if np.isfinite(ends).all():
+        widths = np.array([r.inner_upper - r.inner_lower for r in rows])
+        assert (np.ptp(ends, axis=1) <= 1.15 * widths + 1e-9).all()
+
+
+def exact_coefficients(x):
+    """Least squares in fractions."""
+    rows = [[Fraction(1), *map(Fraction, record[1:].tolist())] for record in x]
+    target = [Fraction(value) for value in x[:, 0].tolist()]
+    size = len(rows[0])
+    system = [
+        [sum(r[i] * r[j] for r in rows) for j in range(size)]
+        + [sum(r[i] * t for r, t in zip(rows, target, strict=True))]
+        for i in range(size)
+    ]
+    for i in range(size):
+        system[i] = [value / system[i][i] for value in system[i]]
+        for j in range(size):
+            if j != i:
+                system[j] = [a - system[j][i] * b for a, b in zip(system[j], system[i], strict=True)]
+    return [row[-1] for row in system]
+
+
+@pytest.mark.parametrize("predictors", [1, 2, 3])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("seed", seeds(1, 20))
+def test_rounding_does_not_push_out_the_coefficient_of_exact_data(seed, offset, predictors):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-30, 30, (12, predictors + 1)) / 8 + offset
+    if predictors > 1:
+        x[:, 2] = x[:, 1] + rng.integers(-3, 4, 12) / 64  # nearly dependent
+    for row, exact in zip(interval_regression(x, x, np.ones(12)), exact_coefficients(x), strict=True):
+        assert Fraction(row.lower) <= exact <= Fraction(row.upper)
+        assert row.upper - row.lower <= 1e-5 * max(offset, 1)
+
+
+def gaussian_boxes(predictors, records=2000):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(records, predictors))
+    columns = {"y": x @ np.arange(1, predictors + 1) + rng.normal(size=records)}
+    columns |= {f"x{i}": x[:, i] for i in range(predictors)}
+    boxes = make_boxes(columns, 5, [Statistic("regression", tuple(columns))])
+    return *boxes.intervals("rounded"), boxes.counts
+
+
+@pytest.mark.parametrize(
+    ("predictors", "records", "most"),
+    [
+        (2, 500, 1.03),
+        pytest.param(2, 2000, 1.03, marks=pytest.mark.thorough),
+        pytest.param(3, 2000, 1.09, marks=pytest.mark.thorough),
+    ],
+)
+def test_ranges_are_hardly_wider_than_what_is_attained(predictors, records, most):
+    for row in interval_regression(*gaussian_boxes(predictors, records)):
+        assert row.upper - row.lower <= most * (row.inner_upper - row.inner_lower)
+        assert row.lower < row.inner_lower < row.estimate < row.inner_upper < row.upper
+
+
+def test_four_predictors_have_an_inner_range_beside_the_enclosure():
+    lo, hi, m, _ = problem(5, boxes=80, columns=5, width=0.02)
+    for row in interval_regression(lo, hi, m):
+        assert row.lower < row.inner_lower < row.estimate < row.inner_upper < row.upper
+
+
+def test_no_time_leaves_guaranteed_ranges():
+    boxes = gaussian_boxes(2, 400)
+    for hurried, row in zip(interval_regression(*boxes, seconds=0), interval_regression(*boxes), strict=True):
+        assert hurried.lower <= row.lower * (1 - 0.01 * np.sign(row.lower))
+        assert hurried.lower <= row.inner_lower
+        assert hurried.upper >= row.inner_upper
+        assert hurried.upper - hurried.lower > row.upper - row.lower
+
+
+def test_it_tells_how_far_it_is_and_stops():
+    told = []
+    with progress.watched_by(lambda: None, told.append):
+        interval_regression(*problem(0, boxes=12)[:3])
+    assert told == sorted(told)
+    assert told[-1] == 1
+    asked = 0
+
+    def stop():
+        nonlocal asked
+        asked += 1
+        if asked > 50:
+            raise progress.StoppedError
+
+    with progress.watched_by(stop), pytest.raises(progress.StoppedError):
+        interval_regression(*problem(0, boxes=12, columns=4)[:3])
 
 
 @pytest.mark.parametrize(

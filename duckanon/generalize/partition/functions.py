@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +11,8 @@ import pyarrow as pa
 from duckanon.common import labels, progress
 from duckanon.common.arguments import OneOf, Whole, checked, refuse_unless
 from duckanon.common.arrays import Floats, Ints
-from duckanon.common.labels import Scale
-from duckanon.common.values import exact_numbers
+from duckanon.common.labels import MICROSECONDS_PER_DAY, Scale
+from duckanon.common.values import exact_numbers, is_time_scale
 from duckanon.generalize.declared import PARTITION
 from duckanon.generalize.partition.fit import (
     Partition,
@@ -50,7 +50,12 @@ def optimal(column: pa.Array | None, *, name: str, k: int, cost: str, label: str
     """Report the partition of a column into buckets of at least k rows whose cost is the least."""
     values = _distinct(column, name, nulls, k)
     counts = np.ones(values.rows, np.int64) if values.part_counts is None else values.part_counts
-    return _report(values, optimal_partition(values.numbers[values.parts], counts, k, cost), label)
+    partition = optimal_partition(values.numbers[values.parts], counts, k, cost)
+    if is_time_scale(values.scale):
+        # Moments are microseconds here; the square of one says nothing to anybody.
+        day = float(MICROSECONDS_PER_DAY)
+        partition = replace(partition, costs=partition.costs / (day**2 if cost == "squares" else day))
+    return _report(values, partition, label)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,287 @@
+"""Ends of a coefficient's range by excluding hyperplanes.
+
+No table has the coefficient t if the hyperplane of all coefficients with that one at t can be covered with cells, each
+of which is excluded: by one linear form l with l g(b) < 0 for every table at all vertices of the cell, and falling
+along its rays (`equations`).  As the largest l g(b) is convex in b, it is then below 0 in the whole cell.
+
+If one hyperplane is excluded, then all tables within the boxes have independent predictors: else some table would solve
+its equations along a line, which either meets the hyperplane or is parallel to it and ends in a cell with rays, where
+l g(b) falls.  So the coefficient is a continuous function of the table, tables are connected, and none has a
+coefficient beyond t, as the midpoints' is before it.
+
+Cells are simplices and cones over simplices around u = 0, halved where they are not excluded.  Their vertices are short
+binary fractions, so that halving is exact and the cover has no gaps; only the image of a vertex is rounded, and by how
+much is counted (`Equations.is_below`).
+
+References
+----------
+REFERENCES.md, Boxes, "Regression with several predictors".
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+
+from duckanon.common import progress
+from duckanon.common.arrays import Floats
+from duckanon.intervals.equations import Equations
+
+_RADIUS = 2.0  # of the bounded cells at first, in standard deviations of the residuals
+_CELLS = {0: 16, 1: 100, 2: 400, 3: 1600}  # cells of a hyperplane at most, by the number of free coefficients
+_EFFORT = 2  # times as many cells are looked at for one end
+_SMALLEST = 2.0**-10  # an edge that is not halved any more
+_FARTHEST = 2.0**10  # a cone that is not cut any more
+_NARROWEST = 2.0**-6  # the widest angle of a cone that is not halved any more
+_LOOKS = 12  # at tables, for one form
+_PLANES = 40  # at most for one end
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The simplex of some vertices; with rays everything behind it, seen from 0, as well.
+
+    Attributes
+    ----------
+    vertices : float64, vertices x free coefficients
+        As many as there are free coefficients, and one more without rays.
+    rays : bool
+        Whether the cell goes on behind.
+    """
+
+    vertices: Floats
+    rays: bool
+
+
+@dataclass(frozen=True)
+class _Hint:
+    """A form that has excluded a cell, and may exclude its neighbours, which share vertices with it.
+
+    Attributes
+    ----------
+    form : float64
+        The form.
+    is_below : dict
+        Whether l g(b) is below 0 for every table, by vertex of the hyperplane at hand.
+    """
+
+    form: Floats
+    is_below: dict[bytes, bool]
+
+
+class Hyperplanes:
+    """Excludes values of one coefficient.
+
+    Parameters
+    ----------
+    equations : Equations
+        Of the coefficient.
+    deadline : float
+        The time, by `time.monotonic`, at which to stop.
+    """
+
+    def __init__(self, equations: Equations, deadline: float) -> None:
+        self._equations = equations
+        self._deadline = deadline
+        self._hint: _Hint | None = None
+        self._looked = 0  # cells so far
+
+    def end(self, inner: float, sign: float, width: float, accuracy: float) -> float:
+        """Find the value nearest to an attained one that no table reaches.
+
+        Parameters
+        ----------
+        inner : float
+            What some table attains.
+        sign : float
+            1 for values above it, -1 for values below.
+        width : float
+            A step that is worth taking, above 0.
+        accuracy : float
+            The largest share of the distance from the estimate that may be lost.
+
+        Returns
+        -------
+        float
+            Infinite where nothing could be excluded.
+        """
+        estimate = self._equations.estimate
+        reach = abs(inner - estimate)
+        step = max(0.7 * accuracy * reach, width)
+        limit = 64 * max(reach, width)
+        open_to, excluded = inner, sign * np.inf
+        for _ in range(_PLANES):
+            if not np.isfinite(excluded):
+                t = open_to + sign * step
+                step *= 2.5
+            elif abs(excluded - open_to) > max(accuracy * abs(excluded - estimate), 2 * width):
+                t = 0.5 * (open_to + excluded)
+            else:
+                break
+            if abs(t - inner) > limit or self._is_over():
+                break
+            if self._is_excluded(t):
+                excluded = t
+            else:
+                open_to = t
+        return float(excluded)
+
+    def _is_over(self) -> bool:
+        """Tell whether the end has had its time."""
+        return self._looked >= _EFFORT * _CELLS[self._equations.free] or time.monotonic() >= self._deadline
+
+    def _is_excluded(self, t: float) -> bool:
+        """Tell whether no table has the coefficient t, proven; False says nothing."""
+        size = self._equations.free
+        work, first = _cover(size), self._looked
+        self._hint = None if self._hint is None else _Hint(self._hint.form, {})
+        while work:
+            if self._looked - first >= _CELLS[size] or self._is_over():
+                return False
+            self._looked += 1
+            cell = work.pop()
+            progress.check()
+            verdict = self._judged(t, cell)
+            if verdict == "excluded":
+                continue
+            if verdict == "attained":
+                return False
+            parts = _parts(cell, verdict == "rising")
+            if parts is None:
+                return False
+            work += parts
+        return True
+
+    def _judged(self, t: float, cell: _Cell) -> str:
+        """Say whether a cell is excluded, has to be parted, or has points that tables attain.
+
+        'rising' means that the cell's angle is too wide for one form.
+        """
+        equations = self._equations
+        rays = [equations.direction(u) for u in cell.vertices] if cell.rays else []
+
+        def is_falling(form: Floats) -> bool:
+            return all(equations.is_falling(form, ray) for ray in rays)
+
+        hint = self._hint
+        if hint is not None and self._is_below(t, cell, hint) and is_falling(hint.form):
+            return "excluded"
+        form = self._separating(equations.point(t, cell.vertices.mean(axis=0))[0])
+        if form is None:
+            return "attained"
+        if not is_falling(form):
+            return "rising"
+        found = _Hint(form, {})
+        if self._is_below(t, cell, found):
+            self._hint = found
+            return "excluded"
+        return "open"
+
+    def _is_below(self, t: float, cell: _Cell, hint: _Hint) -> bool:
+        """Tell whether l g(b) is below 0 for every table at all vertices of a cell."""
+        equations = self._equations
+        known = hint.is_below
+        unknown = []
+        for u in cell.vertices:
+            if (below := known.get(u.tobytes())) is None:
+                unknown.append((u.tobytes(), equations.point(t, u)))
+            elif not below:
+                return False
+        # The vertex that the midpoints' table is nearest to is the likeliest to fail.
+        for name, point in sorted(unknown, key=lambda item: -equations.of_middle(hint.form, item[1][0])):
+            known[name] = equations.is_below(hint.form, point)
+            if not known[name]:
+                return False
+        return True
+
+    def _separating(self, point: Floats) -> Floats | None:
+        """Look for a form with l g(b) < 0 for all tables: the shortest vector of the hull of their g(b), turned around.
+
+        None where some mixture of tables solves the equations.
+        """
+        equations = self._equations
+        white = equations.white
+        turned = equations.guess(point)
+        turned = turned / (np.linalg.norm(turned) or 1.0)
+        seen: list[Floats] = []
+        for look in range(_LOOKS):
+            seen.append(white.T @ equations.support(white @ turned, point))
+            shortest = _shortest(np.array(seen))
+            length = float(np.linalg.norm(shortest))
+            if length < 1e-7 * equations.deviation:
+                return None
+            after = -shortest / length
+            most = max(float(g @ turned) for g in seen)
+            if most < 0 and (float(after @ turned) > 1 - 1e-4 or (look >= 2 and most < -0.7 * length)):
+                break
+            turned = after
+        return white @ turned if max(float(g @ turned) for g in seen) < 0 else None
+
+
+def _shortest(vectors: Floats) -> Floats:
+    """Return the shortest vector of the convex hull of a few, nearly (Wolfe's algorithm)."""
+    squares = (vectors**2).sum(axis=1)
+    used, shares = [int(np.argmin(squares))], np.ones(1)
+    for _ in range(_LOOKS):
+        shortest = shares @ vectors[used]
+        ahead = vectors @ shortest
+        nearest = int(np.argmin(ahead))
+        if ahead[nearest] >= float(shortest @ shortest) - 1e-12 * squares.max() or nearest in used:
+            break
+        used, shares = [*used, nearest], np.append(shares, 0.0)
+        while True:
+            # The shortest vector of the flat through the used ones; the first that leaves the hull goes.
+            system = np.block([[vectors[used] @ vectors[used].T, np.ones((len(used), 1))], [np.ones(len(used)), 0.0]])
+            wanted = np.linalg.lstsq(system, np.append(np.zeros(len(used)), 1.0), rcond=None)[0][:-1]
+            outside = wanted <= 0
+            if not outside.any():
+                shares = wanted / wanted.sum()
+                break
+            step = float((shares / np.maximum(shares - wanted, 1e-300))[outside].min())
+            shares = shares + min(step, 1.0) * (wanted - shares)
+            kept = np.flatnonzero(shares > 1e-12)
+            if len(kept) in (0, len(used)):
+                return np.asarray(shortest)
+            used, shares = [used[i] for i in kept], shares[kept] / shares[kept].sum()
+    return np.asarray(shares @ vectors[used])
+
+
+def _cover(size: int) -> list[_Cell]:
+    """Cover the space with the simplices of a cross-polytope around 0, and the cones behind them."""
+    if size == 0:
+        return [_Cell(np.zeros((1, 0)), rays=False)]  # the only point
+    cells = []
+    for signs in product((-_RADIUS, _RADIUS), repeat=size):
+        corner = np.diag(signs)
+        cells += [_Cell(corner, rays=True), _Cell(np.vstack([np.zeros(size), corner]), rays=False)]
+    return cells
+
+
+def _parts(cell: _Cell, wide: bool) -> list[_Cell] | None:
+    """Halve a cell at its longest edge, or cut a cone in a near part and a far one; None where it is small already."""
+    vertices = cell.vertices
+    if not vertices.size:
+        return None
+    lengths = {
+        pair: float(np.linalg.norm(vertices[pair[0]] - vertices[pair[1]]))
+        for pair in combinations(range(len(vertices)), 2)
+    }
+    far = float(np.linalg.norm(vertices, axis=1).max())
+    if cell.rays and not (wide and lengths and far >= 4 * _RADIUS and max(lengths.values()) > _NARROWEST * far):
+        if far > _FARTHEST:
+            return None
+        beyond = 2 * vertices
+        near = [np.vstack([vertices[: i + 1], beyond[i:]]) for i in range(len(vertices))]
+        return [_Cell(beyond, rays=True), *(_Cell(part, rays=False) for part in near)]
+    longest = max(lengths, key=lengths.__getitem__)
+    if lengths[longest] < _SMALLEST:
+        return None
+    halves = []
+    for kept in longest:
+        part = vertices.copy()
+        part[kept] = 0.5 * (vertices[longest[0]] + vertices[longest[1]])
+        halves.append(_Cell(part, cell.rays))
+    return halves
