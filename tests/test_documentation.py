@@ -19,8 +19,8 @@ PUBLIC = [file for file in macros.macro_files() if file.is_public]
 SCRIPTS = [path for path in sorted((ROOT / "examples").glob("*.sql")) if path.stem != "population"]
 LONG_SCRIPTS = {"generalize", "measure", "road"}
 """For the thorough run: the pages of the reference call the same functions, and `make demo` runs the whole road."""
-LONG_PAGES = {ROOT / "sql" / "measure" / "README.md"}
-"""For the thorough run: half a minute."""
+LONG_PAGES = {ROOT / "sql" / stage / "README.md" for stage in ("generalize", "measure", "release")}
+"""For the thorough run: they take a minute."""
 MODULES_WITH_EXAMPLES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for path in sorted((ROOT / "duckanon").rglob("*.py"))

@@ -38,7 +38,7 @@ def read_until(process: subprocess.Popen[str], sign: str) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("how", ["run", "-c"])
+@pytest.mark.parametrize("how", ["run", pytest.param("-c", marks=pytest.mark.thorough)])
 def test_ctrl_c_ends_a_script_at_once(how: str, tmp_path: Path) -> None:
     script = PEOPLE + TAKES_MINUTES
     (tmp_path / "long.sql").write_text(script, encoding="utf-8")

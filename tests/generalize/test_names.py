@@ -61,6 +61,7 @@ def test_names_change_nothing(con, function):
         ("apply_partition('t', '{n}', 'parts')", "cols"),
     ],
 )
+@pytest.mark.thorough
 def test_names_of_our_own_steps_are_refused(con, name, call, parameter):
     """Some were taken for a step of ours: the label of ``_duckanon_none`` was NULL in every row."""
     con.execute("CREATE TABLE t AS SELECT i % 5 AS x FROM range(50) AS r(i)")
@@ -76,6 +77,7 @@ def test_names_of_our_own_steps_are_refused(con, name, call, parameter):
     ) in str(raised.value)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["_duckanon_x", "_duckanon_none", "_duckanon_lists", "_duckanon_person"])
 def test_columns_that_nobody_names_do_no_harm(con, name):
     con.execute(f'CREATE TABLE t AS SELECT i % 5 AS x, i AS "{name}" FROM range(50) AS r(i)')

@@ -84,6 +84,7 @@ def test_no_bound_is_the_value_of_fewer_than_k(name, values):
         "i * i % 37",
     ],
 )
+@pytest.mark.thorough
 def test_stored_partitions_hold_nobodys_value_and_are_applied_as_counted(con, name, column):
     least, call = SQL[name]
     con.execute("SET TimeZone = 'America/New_York'")

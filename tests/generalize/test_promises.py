@@ -267,6 +267,7 @@ def test_classes_of_a_sample_have_as_many_people_as_the_population_asks_for(
     assert min(Counter(released).values(), default=least) >= least
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("short_search")
 @dear
 @given(drawn=tables(), k=st.integers(2, 8), data=st.data())

@@ -103,6 +103,7 @@ def check(found: Any, counts: list[int]) -> None:
     assert found[2:] == (at_risk, at_risk / len(risks), counts.count(0))
 
 
+@pytest.mark.thorough
 @dear
 @given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=8))
 def test_recoding_is_the_class_size(shared: duckdb.DuckDBPyConnection, sizes: list[int]) -> None:

@@ -55,6 +55,7 @@ def names(shared: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnecti
         shared.execute(f"DROP SCHEMA {schema} CASCADE").fetchall()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["coarse", pytest.param("o", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(
     "call",

@@ -75,6 +75,7 @@ def expected_counts(original: pa.Table, released: pa.Table, asked: dict[str, Any
     return counts
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("short_search")
 @pytest.mark.parametrize(
     ("columns", "release"),

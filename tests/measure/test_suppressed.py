@@ -17,6 +17,7 @@ from tests.sqltest import data_file
 ROWS = st.lists(st.tuples(st.integers(0, 39), st.sampled_from(["p", "q", "r", "s", None])), min_size=1, max_size=40)
 
 
+@pytest.mark.thorough
 @dear
 @given(rows=ROWS, dropped=st.sets(st.integers(0, 3)), lost=st.integers(0, 3))
 def test_decades(shared: duckdb.DuckDBPyConnection, rows: list[tuple], dropped: set[int], lost: int) -> None:

@@ -55,6 +55,7 @@ def test_quantiles_are_the_extremes_of_all_tables(shared: duckdb.DuckDBPyConnect
         assert lower <= estimate <= upper
 
 
+@pytest.mark.thorough
 @dear
 @given(many(OPEN))
 def test_open_ends_are_infinite_where_they_decide(shared: duckdb.DuckDBPyConnection, cases: list[list]) -> None:
@@ -68,6 +69,7 @@ def test_open_ends_are_infinite_where_they_decide(shared: duckdb.DuckDBPyConnect
         assert (lower, upper) == (lows[rank(quantile, len(lows))], highs[rank(quantile, len(lows))])
 
 
+@pytest.mark.thorough
 @dear
 @given(st.lists(st.integers(-5, 5), min_size=1, max_size=30), st.lists(st.integers(0, 100), min_size=1, max_size=9))
 def test_quantiles_of_exact_columns_are_duckdbs(shared, values: list[int], percent: list[int]) -> None:
@@ -143,6 +145,7 @@ def test_counts_are_those_of_all_tables(shared: duckdb.DuckDBPyConnection, boxes
     check_counts(shared, "INTEGER", [(*x, *y, s) for x, y, s in boxes], 1, condition)
 
 
+@pytest.mark.thorough
 @dear
 @given(st.lists(st.tuples(WHOLE, WHOLE, KIND), min_size=1, max_size=12), CONDITIONS)
 def test_counts_of_doubles_are_those_of_all_points(shared, boxes: list, condition: str) -> None:

@@ -116,6 +116,7 @@ def test_dependent_predictors_have_infinite_ends():
     assert all((r.lower, r.upper) == (-np.inf, np.inf) for r in rows)
 
 
+@pytest.mark.thorough
 def test_coarse_boxes_have_finite_ends_where_no_table_is_singular():
     lo, hi, m, rng = problem(3, boxes=200, columns=4, width=0.25)
     rows = interval_regression(lo, hi, m, seconds=2)
