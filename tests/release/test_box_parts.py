@@ -210,6 +210,26 @@ def test_reflected_ends_meet_nobody(digits):
         assert reflected(values, ends, unit) <= chance + 0.01
 
 
+@pytest.mark.parametrize("digits", [2, 1, 0])
+def test_a_cut_is_no_better_a_mirror_than_any_other_of_its_gap(digits):
+    """Who is next to a cut reflects his own value at the ends beside it, or between them, and looks for the neighbour."""
+    better = {"lower": [], "upper": [], "between": []}
+    for seed in range(10):
+        generator = np.random.default_rng(seed)
+        values = np.round(generator.lognormal(5, 0.5, 20_000), digits)
+        parts = column_parts(values, 10, Decimals.of(values))
+        column = np.unique(np.rint(values * 10**digits))
+        cuts = np.unique(np.rint(parts.lower * 10**digits))[1:]
+        above = np.searchsorted(column, cuts)
+        own, neighbour = column[above - 1], column[above]
+        others = own + 1 + np.floor(generator.random((20, len(cuts))) * (neighbour - own))  # cuts of the same gaps
+        for name, doubled in (("lower", 0), ("upper", -2), ("between", -1)):
+            mirrored, by_chance = 2 * cuts + doubled - own, 2 * others + doubled - own
+            hits, luck = (np.isin(guess, column) & (guess != own) for guess in (mirrored, by_chance))
+            better[name].append(hits.mean() - luck.mean())
+    assert {name: np.mean(points) < 0.01 for name, points in better.items()} == dict.fromkeys(better, True)
+
+
 def test_the_neighbour_beyond_a_cut_cannot_be_computed():
     """Who is next to a cut of a cell knows whose value is as far beyond it; cuts of parts are where nobody is."""
     values = np.sort(np.random.default_rng(4).lognormal(5, 0.5, 2000))
