@@ -212,7 +212,7 @@ def test_reflected_ends_meet_nobody(digits):
 
 @pytest.mark.parametrize("digits", [2, 1, 0])
 def test_a_cut_is_no_better_a_mirror_than_any_other_of_its_gap(digits):
-    """Who is next to a cut reflects his own value at the ends beside it, or between them, and looks for the neighbour."""
+    """Who is next to a cut reflects his own value at the ends beside it, or between them, to find the neighbour."""
     better = {"lower": [], "upper": [], "between": []}
     for seed in range(10):
         generator = np.random.default_rng(seed)

@@ -207,7 +207,7 @@ def test_no_small_table_leaves_the_range(seed):
             assert sign * inner <= sign * most + 1e-6 * (1 + abs(most))
     assert (found >= ends[:, 0] - noise).all()
     assert (found <= ends[:, 1] + noise).all()
-    # With three predictors the cells may run out before a hyperplane is excluded: the range is then that of `enclosure`.
+    # With three predictors the cells may run out before a hyperplane is excluded: then the range is `enclosure`'s.
     if np.isfinite(ends).all() and len(rows) <= 3:
         widths = np.array([r.inner_upper - r.inner_lower for r in rows])
         assert (np.ptp(ends, axis=1) <= 1.15 * widths + 1e-9).all()
