@@ -18,7 +18,7 @@ WITH _duckanon_boxed AS (
     FROM _duckanon_boxed
     WHERE anon._unless(anon._endless('anon.label_boxes', alias(COLUMNS(cols)), typeof(COLUMNS(cols))))
 ), _duckanon_boxes AS MATERIALIZED (
-    SELECT box AS _duckanon_box, list_sort([UNPACK(anon._ends(COLUMNS(cols), alias(COLUMNS(cols))))],
+    SELECT DISTINCT box AS _duckanon_box, list_sort([UNPACK(anon._ends(COLUMNS(cols), alias(COLUMNS(cols))))],
                                            'ASC', 'NULLS LAST') AS _duckanon_ends
     FROM _duckanon_shaped
 ), _duckanon_rows AS MATERIALIZED (
