@@ -4,7 +4,7 @@
 --     entropy    l: the smallest exp(entropy) of a class's values
 --     recursive  for l = 2, 3, ... the c that must be exceeded: the largest r1 / (rl + ... + rm) of a class, where
 --                r1 >= r2 >= ... are the counts of its values; infinity where a class has fewer than l values
---     worst_class, worst_class_size   where that happens
+--     worst_class, worst_class_size   where that happens; of several, where the counts have the largest sum
 --     nulls      of cols, 'value': NULL is a value; 'drop': rows with a NULL are left out. In `sensitive` NULL is a
 --                value in any case
 --     person     name of the column that says whose row it is: counts are then of different people, and shares of the
@@ -28,36 +28,31 @@ WITH _duckanon_members AS MATERIALIZED (
     WHERE (SELECT l FROM _duckanon_lowest) > 2
     GROUP BY class
 ), _duckanon_scores AS MATERIALIZED (                           -- the smaller, the worse; level 0: distinct, 1: entropy
-    SELECT class, total, largest, unnest([0, 1, 2]) AS level,
+    SELECT class, total, unnest([0, 1, 2]) AS level,
            unnest([distinct_l, round(entropy_l, 12), -anon._excess(largest, total)]) AS score
     FROM _duckanon_classes
     UNION ALL
-    SELECT class, total, largest, level, -largest / (total - list_sum(counts[1:level - 1]))
+    SELECT class, total, level, -largest / (total - list_sum(counts[1:level - 1]))
     FROM _duckanon_classes JOIN _duckanon_counts USING (class),
          (SELECT unnest(range(3, 1 + least(l, 10))) AS level FROM _duckanon_lowest)
 ), _duckanon_worst AS MATERIALIZED (
     SELECT level, min(score) AS score FROM _duckanon_scores GROUP BY level
-), _duckanon_tied AS MATERIALIZED (                             -- a class has at least as many people as its top value
-    SELECT level, class, total, max(CASE WHEN person IS NULL THEN total ELSE largest END) OVER (PARTITION BY level)
-               AS most
-    FROM _duckanon_scores JOIN _duckanon_worst USING (level, score)
-    QUALIFY total >= most
-), _duckanon_tied_members AS (
-    FROM _duckanon_members WHERE class IN (SELECT class FROM _duckanon_tied)
-), _duckanon_shown AS MATERIALIZED (                            -- ... and of these the one with the most is shown
-    SELECT level, class, total - coalesce(repeats, 0) AS class_size,
-           max(class_size) OVER (PARTITION BY level) AS largest_size
-    FROM _duckanon_tied LEFT JOIN anon._class_repeats('_duckanon_tied_members') USING (class)
-    QUALIFY class_size = largest_size
+), _duckanon_shown AS MATERIALIZED (                            -- of those equally bad the one with the most is shown
+    SELECT level, class, total FROM _duckanon_scores JOIN _duckanon_worst USING (level, score)
+    QUALIFY total = max(total) OVER (PARTITION BY level)
+), _duckanon_shown_members AS (                                 -- people are counted only where they are shown
+    FROM _duckanon_members WHERE class IN (SELECT class FROM _duckanon_shown)
+), _duckanon_sized AS (
+    SELECT level, named, total - coalesce(repeats, 0) AS class_size
+    FROM _duckanon_shown LEFT JOIN anon._class_repeats('_duckanon_shown_members') USING (class)
+         LEFT JOIN anon._class_names(tbl, cols, nulls, '_duckanon_shown') USING (class)
 )
 SELECT CASE level WHEN 0 THEN 'distinct' WHEN 1 THEN 'entropy' ELSE 'recursive' END AS measure,
        CASE level WHEN 0 THEN any_value(l) WHEN 1 THEN any_value(entropy_l) ELSE level END::DOUBLE AS l,
        CASE WHEN level > 1 THEN -any_value(score) END AS c,
-       CASE WHEN level > 1 THEN arg_max(named, row(class_size, named))
-            ELSE arg_min(named, row(class_size, named)) END AS worst_class,
-       any_value(class_size) AS worst_class_size
-FROM _duckanon_worst JOIN _duckanon_shown USING (level)
-     LEFT JOIN anon._class_names(tbl, cols, nulls, '_duckanon_shown') USING (class), _duckanon_lowest
+       CASE WHEN level > 1 THEN max(named) ELSE min(named) END AS worst_class,
+       CASE WHEN level > 1 THEN arg_max(class_size, named) ELSE arg_min(class_size, named) END AS worst_class_size
+FROM _duckanon_worst JOIN _duckanon_sized USING (level), _duckanon_lowest
 GROUP BY level
 ORDER BY level ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.l_diversity IS

@@ -24,20 +24,19 @@ WITH _duckanon_members AS MATERIALIZED (
            fsum(farness * class_total) / nullif(sum(class_total), 0) AS average_t, count(*) AS classes
     FROM _duckanon_far
     HAVING anon._checked_rows('anon.t_closeness', count(*), true)
-), _duckanon_tied AS MATERIALIZED (
+), _duckanon_shown AS MATERIALIZED (                            -- of those equally far the one with the most is shown
     SELECT class, class_total FROM _duckanon_far
     WHERE round(farness, 12) = (SELECT round(t, 12) FROM _duckanon_summary)
-), _duckanon_tied_members AS (                                  -- people are counted only where they are shown
-    FROM _duckanon_members WHERE class IN (SELECT class FROM _duckanon_tied)
-), _duckanon_shown AS MATERIALIZED (
-    SELECT class, class_total - coalesce(repeats, 0) AS class_size, max(class_size) OVER () AS largest_size
-    FROM _duckanon_tied LEFT JOIN anon._class_repeats('_duckanon_tied_members') USING (class)
-    QUALIFY class_size = largest_size
+    QUALIFY class_total = max(class_total) OVER ()
+), _duckanon_shown_members AS (                                 -- people are counted only where they are shown
+    FROM _duckanon_members WHERE class IN (SELECT class FROM _duckanon_shown)
+), _duckanon_sized AS (
+    SELECT named, class_total - coalesce(repeats, 0) AS class_size
+    FROM _duckanon_shown LEFT JOIN anon._class_repeats('_duckanon_shown_members') USING (class)
+         LEFT JOIN anon._class_names(tbl, cols, nulls, '_duckanon_shown') USING (class)
 )
 SELECT any_value(distance_kind) AS distance, any_value(t) AS t, any_value(average_t) AS average_t,
-       any_value(classes) AS classes, arg_max(named, row(class_size, named)) AS worst_class,
-       any_value(class_size) AS worst_class_size
-FROM _duckanon_summary,
-     _duckanon_shown LEFT JOIN anon._class_names(tbl, cols, nulls, '_duckanon_shown') USING (class);
+       any_value(classes) AS classes, max(named) AS worst_class, arg_max(class_size, named) AS worst_class_size
+FROM _duckanon_summary, _duckanon_sized;
 COMMENT ON MACRO TABLE anon.t_closeness IS
     'Largest distance between the sensitive values of a class and those of the table, and the class where it is.';
