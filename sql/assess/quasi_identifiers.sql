@@ -29,11 +29,12 @@ WITH _duckanon_call AS MATERIALIZED (
 ), _duckanon_asked AS NOT MATERIALIZED (
     SELECT COLUMNS(lambda column_name: anon._is_asked(column_name, cols, person))
     FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_of_rows' ELSE '_duckanon_of_people' END)
-), _duckanon_found AS (
+), _duckanon_found AS (                     -- the rows go one way also where nothing prunes the other: without optimizer
     SELECT anon._run_quasi_identifiers(
                (SELECT list(ticket) FILTER (ticket IS NOT NULL)
                 FROM (SELECT _anon_park(record, call) AS ticket
-                      FROM (SELECT struct_pack(*COLUMNS(*)) AS record FROM _duckanon_asked), _duckanon_call)),
+                      FROM (SELECT struct_pack(*COLUMNS(*)) AS record FROM _duckanon_asked WHERE NOT approximate),
+                           _duckanon_call)),
                {'cols': cols::VARCHAR[], 'max_size': max_size, 'minimal': minimal, 'alpha': alpha::DOUBLE,
                 'product_fraction': anon.distinct_for_alpha(alpha, 1), 'population': population::DOUBLE,
                 'person': person::VARCHAR}) AS sets
@@ -45,7 +46,7 @@ WITH _duckanon_call AS MATERIALIZED (
                       FROM (SELECT struct_pack(*COLUMNS(*)) AS record
                             FROM (SELECT CASE WHEN alias(COLUMNS(*)) <> '_duckanon_person' OR COLUMNS(*) IS NOT NULL
                                               THEN hash(COLUMNS(*)) END
-                                  FROM _duckanon_asked)),
+                                  FROM _duckanon_asked WHERE approximate)),
                            _duckanon_call)),
                {'cols': cols::VARCHAR[], 'max_size': max_size, 'minimal': minimal, 'alpha': alpha::DOUBLE,
                 'product_fraction': anon.distinct_for_alpha(alpha, 1), 'population': population::DOUBLE,

@@ -11,8 +11,8 @@ CREATE OR REPLACE MACRO anon.safe_harbor_date(day, as_of := NULL) AS
          WHEN day IS NULL THEN NULL
          WHEN year(TRY_CAST(day AS TIMESTAMP)) IS NULL
               THEN anon._refused_cell('anon.safe_harbor_date', 'day', 'a finite date or timestamp', day)
-         WHEN year(TRY_CAST(day AS TIMESTAMP)) <= year(coalesce(TRY_CAST(as_of AS DATE), current_date)) - 90
-              THEN printf('<=%04d', year(coalesce(TRY_CAST(as_of AS DATE), current_date)) - 90)
+         WHEN year(TRY_CAST(day AS TIMESTAMP)) <= anon._year_as_of(as_of) - 90
+              THEN printf('<=%04d', anon._year_as_of(as_of) - 90)
          ELSE printf('%04d', year(TRY_CAST(day AS TIMESTAMP))) END;
 COMMENT ON MACRO anon.safe_harbor_date IS
     'The year of a date, years that tell an age over 89 as one category (HIPAA safe harbor).';

@@ -32,20 +32,99 @@ ODD = {
         "ieee_floating_point_ops": "false",
         "TimeZone": "'Asia/Kathmandu'",
         "old_implicit_casting": "true",
+        "legacy_disable_null_type": "true",
+        "error_on_division_by_zero": "false",
+        "regex_match_operator_semantics": "'full'",
         "preserve_identifier_case": "false",
         "scalar_subquery_error_on_multiple_rows": "false",
         "order_by_non_integer_literal": "true",
+        "dialect_compatibility_mode": "'spark'",
     },
     "arrow": {"arrow_output_version": "'1.5'", "arrow_lossless_conversion": "true", "threads": "1"},
-    "large": {"arrow_large_buffer_size": "true", "preserve_insertion_order": "false", "lock_configuration": "true"},
-    "views": {"produce_arrow_string_view": "true"},
+    "large": {
+        "arrow_large_buffer_size": "true",
+        "arrow_output_list_view": "true",
+        "produce_arrow_string_view": "true",
+        "preserve_insertion_order": "false",
+        "immediate_transaction_mode": "true",
+        "python_enable_replacements": "false",
+        "enable_macro_dependencies": "true",
+        "enable_view_dependencies": "true",
+        "lock_configuration": "true",
+    },
+    "planning": {
+        "enable_optimizer": "false",
+        "asof_loop_join_threshold": "0",
+        "delim_join_as_cte": "false",
+        "dynamic_or_filter_threshold": "0",
+        "enable_fsst_vectors": "true",
+        "late_materialization_max_rows": "0",
+        "merge_join_threshold": "0",
+        "nested_loop_join_threshold": "0",
+        "ordered_aggregate_threshold": "1",
+        "perfect_ht_threshold": "0",
+        "pivot_filter_threshold": "0",
+        "prefer_range_joins": "true",
+        "scheduler_process_partial": "true",
+    },
 }
-"""Settings that change how queries are read, computed or handed over, each with another value than its default; those
-that have nothing to do with each other are set together.
+"""Settings that change how queries are read, planned, computed or handed over, each with another value than its
+default; those that have nothing to do with each other are set together."""
 
-Of those that ``duckdb_settings()`` lists, the others are left out, untried: they say where files, extensions, secrets
-and logs are, how much memory and disk is used, when the optimizer prefers which join, or what is shown of a result.
-The files' own queries divide, so that ``integer_division`` and ``default_collation`` have tests of their own."""
+OWN_TESTS = {"default_order", "default_null_order", "null_order", "default_collation", "integer_division"}
+OWN_TESTS |= {"schema", "search_path", "worker_threads", "memory_limit"}
+"""Those that have tests of their own, here or in test_names.py, and other names of some that are tried."""
+
+LEFT_OUT = {
+    "where files, extensions, secrets and logs are, and who may reach them": """
+        access_mode allow_.* allowed_.* auto(install|load)_.* custom_extension_repository custom_user_agent
+        default_secret_storage disabled_filesystems disabled_log_types duckdb_api enable_external_access enable_logging
+        enable_http_logging enabled_log_types extension_.* file_search_path home_directory http_.* log_query_path
+        logging_.* password redact_http_logs secret_directory temp_directory temp_file_encryption user username
+        warnings_as_errors""",
+    "how much memory, disk and how many threads are used, and when a file is written": """
+        allocator_.* async_threads auto_checkpoint_skip_wal_threshold block_allocator_memory checkpoint_.*
+        default_block_size disable_database_invalidation disabled_compression_methods enable_optimistic_write
+        experimental_metadata_reuse external_threads force_.* fsync_mode initial_column_segment_size max_execution_time
+        max_memory max_streaming_buffer_size max_temp_directory_size max_vacuum_tasks operator_memory_limit pin_threads
+        standard_vector_size storage_.* streaming_buffer_size wal_.* write_buffer_.* zstd_min_string_length""",
+    "how Parquet and other files are read and written": """
+        binary_as_string cache_local_files disable_parquet_prefetching enable_external_file_cache
+        enable_geoparquet_conversion enable_http_metadata_cache enable_object_cache external_file_cache_.*
+        geometry_minimum_shredding_size ignore_unknown_crs json_geometry_format pandas_analyze_sample parquet_.*
+        partitioned_write_.* prefetch_all_parquet_files read_ahead_depth validate_external_file_cache
+        variant_minimum_shredding_size""",
+    "what is shown of a query, its plan, its progress and its errors": """
+        catalog_error_max_schemas custom_profiling_settings enable_profiling enable_progress_.* errors_as_json
+        explain_output profil.* progress_bar_time show_behavior tracked_metrics""",
+    "parsers that extensions bring, old syntax, and how long a query may be": """
+        active_grammar_extensions current_dialect deprecated_using_key_syntax lambda_syntax max_expression_depth
+        table_function_identifier_conversion""",
+    "makes DuckDB itself convert timestamps with a zone to years of another calendar, or before Christ": "Calendar",
+    "refuses the casts between timestamps with and without a zone by an error of DuckDB's own": """
+        disable_timestamptz_casts""",
+    "one more way to plan the same joins, scans and pivots": """
+        approximate_join_order_threshold disabled_optimizers index_scan_.* pivot_limit""",
+    "when a transaction is over after an error": """
+        current_transaction_invalidation_policy default_transaction_invalidation_policy""",
+    "for those who debug DuckDB": "debug_.*",
+    "whose variables are taken for tables: the caller's, which macros do not see": "python_scan_all_frames",
+}
+"""Those that are not tried: what they say, and their names."""
+
+
+def test_every_setting_is_tried_or_left_out_for_a_reason() -> None:
+    con = duckdb.connect()
+    known = {name for (name,) in con.execute("SELECT name FROM duckdb_settings()").fetchall()}
+    con.close()
+    if not duckdb.__version__.startswith(("1.5.", "2.0.")):
+        pytest.skip("newer versions may have settings that nobody here has met")
+    tried = OWN_TESTS.union(*ODD.values())
+    left_out = [pattern for names in LEFT_OUT.values() for pattern in names.split()]
+    unmatched = {name for name in known - tried if not any(re.fullmatch(pattern, name) for pattern in left_out)}
+    assert unmatched == set()
+    assert not [name for name in tried if any(re.fullmatch(pattern, name) for pattern in left_out)]
+
 
 RISKY = [("arrow", "swap"), ("large", "swap")]
 """Of what failed once, what is quick; all other pairs are for the thorough run."""
@@ -129,6 +208,12 @@ def test_a_collation_of_a_column_is_refused_or_changes_nothing(con: duckdb.DuckD
     con.execute("CREATE VIEW cured AS SELECT * REPLACE (decode(encode(sex)) AS sex) FROM collated").fetchall()
     counted = "SELECT k, classes FROM anon.k_anonymity('{}', ['sex', 'n'])"
     assert con.execute(counted.format("cured")).fetchall() == con.execute(counted.format("plain")).fetchall()
+
+
+def test_another_calendar_does_not_show_who_is_over_89(own_con: duckdb.DuckDBPyConnection) -> None:
+    """current_date was a day of the year 2569 before Christ: nobody was old enough."""
+    own_con.execute("SET Calendar = 'buddhist'").fetchall()
+    assert own_con.execute("SELECT anon.safe_harbor_date(DATE '1900-01-01')").fetchone()[0].startswith("<=")
 
 
 @pytest.mark.parametrize("is_locked", [False, True])
