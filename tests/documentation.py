@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 STAGES = macros.STAGES
 PAGES = (
     *sorted(ROOT.glob("*.md")),
+    ROOT / "sql" / "README.md",
     *(ROOT / "sql" / stage / "README.md" for stage in STAGES),
     ROOT / "examples" / "README.md",
     ROOT / "tests" / "bench" / "README.md",
@@ -36,11 +37,14 @@ EXAMPLE = re.compile(
 
 PAGES_WITH_EXAMPLES = tuple(page for page in PAGES if EXAMPLE.search(page.read_text(encoding="utf-8")))
 
+PAGES_DRAWN = (ROOT / "sql" / "README.md", *PAGES_WITH_EXAMPLES)
+"""Pages of which something is drawn."""
+
 LIST = re.compile(
     r"(?<=<!-- functions: drawn by python -m tests.update_documentation -->\n).*?(?=<!-- end of functions -->)",
     re.DOTALL,
 )
-"""README's list of all functions."""
+"""Where the functions are listed, in README and in ``sql/README.md``."""
 
 QUESTIONS = {
     "catalog": "what is there?",
@@ -148,14 +152,28 @@ def entries(stage: str) -> dict[str, str]:
     }
 
 
+def function_names() -> str:
+    """Draw README's list: for every stage the names of its functions, linked with their entries."""
+    lines = []
+    for stage in STAGES:
+        linked = [f"[`{name}`](sql/{stage}/README.md#{anchor})" for name, anchor in _entry_anchors(stage).items()]
+        lines += ["", f"**[{stage.capitalize()}](sql/{stage}/README.md)**: {QUESTIONS[stage]}", ", ".join(linked)]
+    return "\n".join([*lines, "", ""])
+
+
 def function_list(connection: duckdb.DuckDBPyConnection) -> str:
-    """Draw README's list: for every function its name, linked with its entry, and its comment."""
+    """Draw the list of ``sql/README.md``: for every function its name, linked with its entry, and its comment."""
     comments = dict(connection.execute("SELECT name, description FROM anon.functions()").fetchall())
     lines = []
     for stage in STAGES:
-        text = (ROOT / "sql" / stage / "README.md").read_text(encoding="utf-8")
-        lines += ["", f"**[{stage.capitalize()}](sql/{stage}/README.md)**: {QUESTIONS[stage]}", ""]
-        for heading, anchor in zip(headings(text), anchors(text), strict=True):
-            if signature := re.match(r"`(anon\.\w+)\(", heading):
-                lines.append(f"- [`{signature[1]}`](sql/{stage}/README.md#{anchor}): {comments[signature[1]]}")
+        lines += ["", f"**[{stage.capitalize()}]({stage}/README.md)**: {QUESTIONS[stage]}", ""]
+        for name, anchor in _entry_anchors(stage).items():
+            lines.append(f"- [`anon.{name}`]({stage}/README.md#{anchor}): {comments[f'anon.{name}']}")
     return "\n".join([*lines, "", ""])
+
+
+def _entry_anchors(stage: str) -> dict[str, str]:
+    """Return the anchors of a stage's entries by the names of the functions, in the order of the page."""
+    text = (ROOT / "sql" / stage / "README.md").read_text(encoding="utf-8")
+    signatures = [re.match(r"`anon\.(\w+)\(", heading) for heading in headings(text)]
+    return {found[1]: anchor for found, anchor in zip(signatures, anchors(text), strict=True) if found}

@@ -104,12 +104,16 @@ def test_every_function_is_complete(con: duckdb.DuckDBPyConnection) -> None:
         assert f"anon.{file.name}(" in examples, f"anon.{file.name} is in no file of examples/"
 
 
-def test_readme_lists_every_function(con: duckdb.DuckDBPyConnection) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = documentation.LIST.search(text)
-    assert shown
-    assert shown[0] == documentation.function_list(con), "python -m tests.update_documentation draws the list anew"
-    assert len(re.findall(r"^- \[`anon\.", shown[0], re.MULTILINE)) == len(PUBLIC)
+def test_the_lists_have_every_function(con: duckdb.DuckDBPyConnection) -> None:
+    drawn = {
+        ROOT / "README.md": documentation.function_names(),
+        ROOT / "sql" / "README.md": documentation.function_list(con),
+    }
+    for page, expected in drawn.items():
+        shown = documentation.LIST.search(page.read_text(encoding="utf-8"))
+        assert shown
+        assert shown[0] == expected, "python -m tests.update_documentation draws the list anew"
+    assert expected.count("\n- [`anon.") == len(PUBLIC)
 
 
 def test_readme_is_short() -> None:

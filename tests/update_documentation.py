@@ -1,4 +1,4 @@
-"""Draws the outputs of all examples and README's list of functions anew: `python -m tests.update_documentation`.
+"""Draws the outputs of all examples and the lists of functions anew: `python -m tests.update_documentation`.
 
 Look at what changed, and why, before you commit it. `python -m tests.update_documentation sql/assess/README.md` does
 only the pages that are named. The outputs are drawn as DuckDB 2.0 draws them.
@@ -28,8 +28,9 @@ def draw(page: Path, files: Path) -> None:
     with tempfile.TemporaryDirectory() as folder, closing(documentation.Clinic(files, Path(folder))) as opened:
         text = documentation.EXAMPLE.sub(with_output, page.read_text(encoding="utf-8"))
         if page == documentation.ROOT / "README.md":
-            functions = documentation.function_list(opened.connection)
-            text = documentation.LIST.sub(lambda _: functions, text)
+            text = documentation.LIST.sub(lambda _: documentation.function_names(), text)
+        if page == documentation.ROOT / "sql" / "README.md":
+            text = documentation.LIST.sub(lambda _: documentation.function_list(opened.connection), text)
     page.write_text(text, encoding="utf-8")
 
 
@@ -38,7 +39,7 @@ def main() -> None:
         sys.exit("tests.update_documentation: the outputs are drawn by DuckDB 2.0; this is an older one.")
     with tempfile.TemporaryDirectory() as files:
         documentation.make_files(Path(files))
-        for page in [Path(name).resolve() for name in sys.argv[1:]] or documentation.PAGES_WITH_EXAMPLES:
+        for page in [Path(name).resolve() for name in sys.argv[1:]] or documentation.PAGES_DRAWN:
             print(page.relative_to(documentation.ROOT))
             draw(page, Path(files))
 
