@@ -49,6 +49,7 @@ LIST = re.compile(
 QUESTIONS = {
     "catalog": "what is there?",
     "assess": "who can be picked out of this table?",
+    "risk": "how risky is each record, by the measures of statistical offices?",
     "generalize": "which coarser values make it k-anonymous?",
     "release": "which new table can be given away?",
     "measure": "what would an attacker learn, and what did the analyst lose?",

@@ -1,10 +1,14 @@
 -- anon._expected_risk: the expected 1/F for a class of `size` rows, F the number of people in the population who share
 -- its values, when every person is in the table with probability p, whoever they are: F is then negative binomial
--- (Benedetti and Franconi 1998, the estimator of mu-Argus). With f = size and q = 1 - p it is p / f times the sum, over
--- the number j of such people who are not in the table, of q^j / C(f + j, j). The sum is cut where it has five digits:
--- the larger the class, the sooner. One and two rows have closed forms.
+-- (Benedetti and Franconi 1998, the estimator of mu-Argus). With f = size and c = (1 - p) / p it is the integral of
+-- v^(f - 1) / (1 + c v) from 0 to 1, I_f:
+--     small classes, small p   from that of 1 <= f < 2 by I_f = (1 / (f - 1) - I_(f - 1)) / c, written as a sum
+--     others                   p / f times the sum over j of (1 - p)^j / C(f + j, j), cut where it has thirteen digits
 CREATE OR REPLACE MACRO anon._expected_risk(size, p) AS
-    CASE WHEN size = 1 AND p < 0.5 THEN p / (1 - p) * -ln(p)
-         WHEN size = 2 AND p < 0.5 THEN (p * p * ln(p) + p * (1 - p)) / ((1 - p) * (1 - p))
-         ELSE p / size * list_sum(list_transform(range(greatest(16, 1500 // size)), lambda unseen:
+    CASE WHEN p < 0.5 AND size < 6
+              THEN pow(p / (p - 1), floor(size) - 1) * anon._expected_risk_of_one(1 + size - floor(size), p)
+                   - coalesce(list_sum(list_transform(range(1, CAST(floor(size) AS BIGINT)), lambda step:
+                         pow(p / (p - 1), floor(size) - step) / (step + size - floor(size)))), 0)
+         ELSE p / size * list_sum(list_transform(range(least(400, greatest(24, CAST(2400 / size AS BIGINT)))),
+                  lambda unseen:
                   pow(1 - p, unseen) * exp(lgamma(unseen + 1) + lgamma(size + 1) - lgamma(size + unseen + 1)))) END;

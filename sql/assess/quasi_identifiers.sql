@@ -29,7 +29,7 @@ WITH _duckanon_call AS MATERIALIZED (
 ), _duckanon_asked AS NOT MATERIALIZED (
     SELECT COLUMNS(lambda column_name: anon._is_asked(column_name, cols, person))
     FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_of_rows' ELSE '_duckanon_of_people' END)
-), _duckanon_found AS (                     -- the rows go one way also where nothing prunes the other: without optimizer
+), _duckanon_found AS (  -- the rows go one way where nothing prunes the other, too: without the optimizer
     SELECT anon._run_quasi_identifiers(
                (SELECT list(ticket) FILTER (ticket IS NOT NULL)
                 FROM (SELECT _anon_park(record, call) AS ticket

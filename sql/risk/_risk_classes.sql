@@ -1,0 +1,30 @@
+-- anon._risk_classes: for each class how many rows or people of the table are in it, for how many of the population
+-- they stand, and its risk.
+--     records   name of a step with rows of anon._risk_records
+--     everyone  name of the step in which everybody is once: `records` may have them several times, with other classes
+CREATE OR REPLACE MACRO anon._risk_classes(
+    caller, records, everyone, population, person, method, nulls, alpha
+) AS TABLE
+WITH _risk_of_rows AS NOT MATERIALIZED (
+    SELECT class, sum(row_count)::BIGINT AS frequency, sum(stands_for) AS stands_for
+    FROM query_table(records) GROUP BY class
+), _risk_of_people AS NOT MATERIALIZED (                        -- a person has one weight, the largest of the rows'
+    SELECT class, count(member) AS frequency, sum(stands_for) FILTER (member IS NOT NULL) AS stands_for
+    FROM (SELECT class, member, max(stands_for) AS stands_for FROM query_table(records) GROUP BY class, member)
+    GROUP BY class
+), _risk_of_matches AS NOT MATERIALIZED (
+    FROM anon._matching_classes(records, alpha)
+), _risk_counted AS MATERIALIZED (
+    FROM query_table(CASE WHEN nulls = 'any' THEN '_risk_of_matches' WHEN person IS NULL THEN '_risk_of_rows'
+                          ELSE '_risk_of_people' END)
+), _risk_universe AS (
+    SELECT anon._checked_people(caller, population, row_count, people, person) / people AS people_per_record
+    FROM (SELECT coalesce(sum(row_count), 0)::BIGINT AS row_count,
+                 CASE WHEN person IS NULL THEN coalesce(sum(row_count), 0)::BIGINT ELSE count(DISTINCT member) END
+                     AS people
+          FROM query_table(everyone))
+)
+SELECT class, frequency::DOUBLE AS sample_frequency,
+       coalesce(stands_for, frequency * people_per_record)::DOUBLE AS population_frequency,
+       anon._class_risk(sample_frequency, population_frequency, method) AS risk
+FROM _risk_counted, _risk_universe;

@@ -1,0 +1,28 @@
+-- anon._risk_records: what the measures of risk know of a row: its class, whose it is, its weight and its household.
+--     class      the 64-bit hash of the columns, which is faster to join by than their values
+--     codes      the hash of each column's value, NULL for NULL
+--     member     the hash of the person's value, NULL where it is NULL and without `person`
+--     home       the hash of the household's value, NULL where it is NULL and without `household`
+--     stands_for  the row's weight, NULL without `weight`
+--     row_count  1: rows that are alike may be put together, and their weights added
+-- A column that was not named is taken from the step below, where it is NULL.
+CREATE OR REPLACE MACRO anon._risk_records(
+    caller, tbl, cols, weight, population, household, person, method, nulls, alpha
+) AS TABLE
+WITH _duckanon_with_none AS NOT MATERIALIZED (
+    SELECT *, NULL::UBIGINT AS _duckanon_none
+    FROM query_table(anon._checked_risk(caller, tbl, cols, weight, population, household, person, method, nulls, alpha))
+), _duckanon_coded AS NOT MATERIALIZED (
+    SELECT CASE WHEN COLUMNS(cols) IS NOT NULL THEN hash(COLUMNS(cols)) END,
+           hash(*COLUMNS(cols)) AS _duckanon_class,
+           CASE WHEN COLUMNS([anon._or_none(person)]) IS NOT NULL
+                     THEN hash(COLUMNS([anon._or_none(person)])) END AS _duckanon_member,
+           CASE WHEN COLUMNS([anon._or_none(household)]) IS NOT NULL
+                     THEN hash(COLUMNS([anon._or_none(household)])) END AS _duckanon_household,
+           anon._checked_weight(caller, weight, COLUMNS([anon._or_none(weight)])) AS _duckanon_weight
+    FROM _duckanon_with_none
+    WHERE (nulls <> 'drop' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
+)
+SELECT _duckanon_class AS class, [UNPACK(COLUMNS(lambda named: NOT starts_with(named, '_duckanon_')))] AS codes,
+       _duckanon_member AS member, _duckanon_household AS home, _duckanon_weight AS stands_for, 1 AS row_count
+FROM _duckanon_coded;

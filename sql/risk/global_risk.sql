@@ -1,0 +1,71 @@
+-- anon.global_risk: how many people of a table would be found again, all in all, and what each column contributes: one
+-- row for all columns, where `left_out` is NULL, and one for each column that is left out.
+--     expected            expected re-identifications: the sum of the risks of anon.individual_risk, over the people
+--     risk                their share of the people
+--     household_expected, household_risk   the same for the risk of a person's household; NULL without `household`
+--     threshold           the largest individual risk that may stay so that risk falls below `target`, if the rows
+--                         above it were brought down to it; NULL where it is below already, and without `target`
+--     target      the share that is wished: 0.03
+-- The other options are those of anon.individual_risk. A person with several rows has the largest of their risks.
+-- (Franconi and Polettini 2004; the threshold is that of mu-Argus)
+-- test: tests/risk/global_risk.test
+CREATE OR REPLACE MACRO anon.global_risk(
+    tbl, cols, weight := NULL, population := NULL, household := NULL, person := NULL, method := 'exact',
+    nulls := 'value', alpha := 1, target := NULL
+) AS TABLE
+WITH _duckanon_cells AS MATERIALIZED (                          -- rows that are alike to an attacker
+    SELECT any_value(codes) AS codes, member, home,
+           CASE WHEN person IS NULL THEN sum(stands_for) ELSE max(stands_for) END AS stands_for,
+           sum(row_count)::BIGINT AS row_count
+    FROM anon._risk_records('anon.global_risk', CASE WHEN target IS NULL THEN tbl
+                                ELSE anon._checked_open_fraction('anon.global_risk', 'target', target, tbl) END,
+                            cols, weight, population, household, person, method, nulls, alpha)
+    GROUP BY class, member, home
+), _duckanon_spread AS NOT MATERIALIZED (                       -- once with all columns, once without each
+    SELECT left_out, [hash(left_out)] || list_transform(codes, lambda code, place:
+                         CASE WHEN place = left_out THEN 0::UBIGINT ELSE code END) AS codes,
+           member, home, stands_for, row_count
+    FROM _duckanon_cells, (SELECT unnest(CASE WHEN len(cols) > 1 THEN range(len(cols) + 1) ELSE [0] END) AS left_out)
+), _duckanon_moved AS MATERIALIZED (
+    SELECT left_out, codes, hash(codes) AS class, member, home, stands_for, row_count FROM _duckanon_spread
+), _duckanon_risks AS MATERIALIZED (
+    FROM anon._risk_classes('anon.global_risk', '_duckanon_moved', '_duckanon_cells', population, person, method, nulls,
+                            alpha)
+), _duckanon_known AS MATERIALIZED (                            -- people, or rows that are alike
+    SELECT left_out, member, home, max(risk) AS risk, CASE WHEN person IS NULL THEN sum(row_count) ELSE 1 END AS people
+    FROM _duckanon_moved JOIN _duckanon_risks USING (class)
+    WHERE person IS NULL OR member IS NOT NULL
+    GROUP BY left_out, member, home, CASE WHEN person IS NULL THEN class END
+), _duckanon_households AS (
+    SELECT left_out, home, 1 - product(pow(1 - risk, people)) AS household_risk
+    FROM _duckanon_known WHERE home IS NOT NULL GROUP BY left_out, home
+), _duckanon_levels AS (
+    SELECT left_out, risk, sum(people) AS people, sum(risk * people) AS expected FROM _duckanon_known
+    GROUP BY left_out, risk
+), _duckanon_running AS (                                       -- if all above it were brought down to this risk
+    SELECT left_out, risk,
+           sum(expected) OVER upwards + risk * (sum(people) OVER whole - sum(people) OVER upwards) AS capped,
+           sum(expected) OVER whole AS expected, sum(people) OVER whole AS people
+    FROM _duckanon_levels
+    WINDOW whole AS (PARTITION BY left_out),
+           upwards AS (PARTITION BY left_out ORDER BY risk ASC NULLS LAST)
+), _duckanon_thresholds AS (
+    SELECT left_out, max(expected) AS expected, max(people) AS people,
+           CASE WHEN max(expected) >= target * max(people)
+                     THEN max(risk) FILTER (capped < target * people) END AS threshold
+    FROM _duckanon_running GROUP BY left_out
+), _duckanon_together AS (
+    SELECT left_out, sum(people * coalesce(household_risk, risk)) AS household_expected
+    FROM _duckanon_known LEFT JOIN _duckanon_households USING (left_out, home)
+    GROUP BY left_out
+), _duckanon_names AS (
+    SELECT list(column_name ORDER BY place ASC NULLS LAST) AS names
+    FROM anon._columns(tbl) WHERE anon._is_among(column_name, cols)
+)
+SELECT names[left_out] AS left_out, expected, expected / people AS risk,
+       CASE WHEN household IS NOT NULL THEN household_expected END AS household_expected,
+       CASE WHEN household IS NOT NULL THEN household_expected / people END AS household_risk, threshold
+FROM _duckanon_thresholds JOIN _duckanon_together USING (left_out), _duckanon_names
+ORDER BY _duckanon_thresholds.left_out ASC NULLS LAST;
+COMMENT ON MACRO TABLE anon.global_risk IS
+    'Expected re-identifications, by all columns and without each of them, and the threshold for a wished risk.';

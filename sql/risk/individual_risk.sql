@@ -1,0 +1,59 @@
+-- anon.individual_risk: every row, with the probability that somebody who knows its columns, and that the person is in
+-- the population, finds the right person: the expected 1/F, F the people of the population who share its values.
+--     sample_frequency      rows of the table, or people, who share them
+--     population_frequency  for how many people of the population these stand: the sum of their weights
+--     risk                  of the row; of a person with several rows, see anon.global_risk
+--     household_risk        that at least one person of the row's household is found; NULL without `household`. A row
+--                           whose household is NULL is a household of its own
+--     weight      name of a column that says how many people of the population a row stands for
+--     population  number of people that the table is a simple random sample of, where there are no weights; without
+--                 either the table is its own population and the risk is 1/f
+--     household   name of a column that says which people belong together
+--     person      name of the column that says whose row it is: frequencies then count different people, of whom each
+--                 has one weight (the largest of the rows'). A row whose person is NULL counts as nobody
+--     method      'exact': the expectation itself; 'approximate': p / (f - 1 + p) for f > 2 rows and p = f / weights,
+--                 which sdcMicro takes by default
+--     nulls       'value': NULL is a value; 'drop': rows with a NULL in cols are left out; 'any': NULL matches anything
+--     alpha       with 'any', how much a match counts that another row's NULL allows, from 0 to 1
+-- A table that has a column called like one of these results is refused: nobody could tell the two apart.
+-- (Benedetti and Franconi 1998; Franconi and Polettini 2004)
+-- test: tests/risk/individual_risk.test
+CREATE OR REPLACE MACRO anon.individual_risk(
+    tbl, cols, weight := NULL, population := NULL, household := NULL, person := NULL, method := 'exact',
+    nulls := 'value', alpha := 1
+) AS TABLE
+WITH _duckanon_names AS (
+    SELECT bool_and(CASE WHEN lower(column_name) IN ('sample_frequency', 'population_frequency', 'risk',
+                                                     'household_risk') OR starts_with(lower(column_name), '_duckanon_')
+                              THEN error('anon.individual_risk: the table must not have a column that is called like '
+                                         || 'one of the measure''s own; got ' || column_name
+                                         || ', which must be renamed first.')
+                         ELSE true END) AS are_apart
+    FROM anon._columns(tbl)
+), _duckanon_records AS NOT MATERIALIZED (
+    FROM anon._risk_records('anon.individual_risk', tbl, cols, weight, population, household, person, method, nulls,
+                            alpha)
+), _duckanon_risks AS MATERIALIZED (
+    FROM anon._risk_classes('anon.individual_risk', '_duckanon_records', '_duckanon_records', population, person,
+                            method, nulls, alpha)
+    WHERE (SELECT are_apart FROM _duckanon_names)
+), _duckanon_households AS (
+    FROM anon._household_risks('_duckanon_records', '_duckanon_risks', person)
+    WHERE household IS NOT NULL
+), _duckanon_keyed AS NOT MATERIALIZED (
+    SELECT * EXCLUDE (_duckanon_none), hash(*COLUMNS(cols)) AS _duckanon_class,
+           CASE WHEN COLUMNS([anon._or_none(household)]) IS NOT NULL
+                     THEN hash(COLUMNS([anon._or_none(household)])) END AS _duckanon_household
+    FROM (SELECT *, NULL::UBIGINT AS _duckanon_none
+          FROM query_table(anon._checked_risk('anon.individual_risk', tbl, cols, weight, population, household, person,
+                                              method, nulls, alpha)))
+    WHERE nulls <> 'drop' OR COLUMNS(cols) IS NOT NULL
+)
+SELECT _duckanon_keyed.* EXCLUDE (_duckanon_class, _duckanon_household), _duckanon_risks.sample_frequency,
+       _duckanon_risks.population_frequency, _duckanon_risks.risk,
+       CASE WHEN household IS NOT NULL
+                 THEN coalesce(_duckanon_households.household_risk, _duckanon_risks.risk) END AS household_risk
+FROM _duckanon_keyed JOIN _duckanon_risks ON _duckanon_keyed._duckanon_class = _duckanon_risks.class
+     LEFT JOIN _duckanon_households ON _duckanon_keyed._duckanon_household = _duckanon_households.home;
+COMMENT ON MACRO TABLE anon.individual_risk IS
+    'Every row with its risk of re-identification, by weights, a population or the table itself, and its household''s.';
