@@ -46,9 +46,11 @@ class People:
         """
         known = person != NOBODY
         pairs = distinct(person[known] * combinations + combination[known])
+        progress.check()
         person, combination = pairs // combinations, pairs % combinations
         is_settled = np.bincount(person, minlength=1)[person] == 1
         settled = np.bincount(combination[is_settled], minlength=combinations).astype(np.float64)
+        progress.check()
         return cls(settled, combination[~is_settled], np.unique(person[~is_settled], return_inverse=True)[1])
 
     def merged(self, of_combination: Ints, combinations: int) -> People:
@@ -61,6 +63,7 @@ class People:
         combinations
             How many merged ones there are.
         """
+        progress.check()
         moved = People.of_entries(of_combination[self.combination], self.person, combinations)
         settled = np.bincount(of_combination, self.settled, combinations)
         return People(settled + moved.settled, moved.combination, moved.person)

@@ -73,8 +73,10 @@ class Table:
         atoms = [axis.atom_of_leaf[codes] for axis, codes in zip(axes, entries.leaves, strict=True)]
         key, _ = combine(atoms, [axis.n_atoms + 1 for axis in axes])
         # Which of several equal keys comes first does not matter: only their sum and their atoms are kept.
+        progress.check()
         order = np.argsort(key)
         starts = run_starts(key[order])
+        progress.check()
         self.counts = np.add.reduceat(entries.counts[order], starts)
         self.sizes: Ints | Floats = (
             self.counts if entries.sizes is None else np.add.reduceat(entries.sizes[order], starts)
