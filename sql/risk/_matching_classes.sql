@@ -7,7 +7,7 @@
 -- that have one.
 CREATE OR REPLACE MACRO anon._matching_classes(records, alpha) AS TABLE
 WITH _match_classes AS (
-    SELECT class, any_value(codes) AS codes, sum(row_count)::BIGINT AS row_count, sum(stands_for) AS stands_for
+    SELECT class, any_value(codes) AS codes, sum(row_count)::BIGINT AS row_count, fsum(stands_for) AS stands_for
     FROM query_table(records) GROUP BY class
 ), _match_shaped AS MATERIALIZED (                             -- hashed twice: hash(a, b) itself is a xor of hashes
     SELECT class, row_count, stands_for,
@@ -29,12 +29,12 @@ WITH _match_classes AS (
     WHERE len(own.missing) > 0 OR len(other.missing) > 0
 ), _match_others AS MATERIALIZED (
     SELECT compared, xor(whole, anon._codes_together(places, other_extra)) AS shared,
-           sum(row_count) AS row_count, sum(stands_for) AS stands_for
+           sum(row_count) AS row_count, fsum(stands_for) AS stands_for
     FROM _match_shaped
          JOIN (SELECT DISTINCT other_pattern, other_extra, compared FROM _match_pairs) ON pattern = other_pattern
     GROUP BY ALL
 ), _match_found AS (
-    SELECT class, sum(counts * others.row_count) AS found, sum(counts * others.stands_for) AS found_weight
+    SELECT class, sum(counts * others.row_count) AS found, fsum(counts * others.stands_for) AS found_weight
     FROM (SELECT class, counts, compared, xor(whole, anon._codes_together(places, own_extra)) AS shared
           FROM _match_shaped JOIN _match_pairs ON pattern = own_pattern)
          JOIN _match_others AS others USING (compared, shared)

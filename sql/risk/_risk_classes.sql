@@ -6,10 +6,10 @@ CREATE OR REPLACE MACRO anon._risk_classes(
     caller, records, everyone, population, person, method, nulls, alpha
 ) AS TABLE
 WITH _risk_of_rows AS NOT MATERIALIZED (
-    SELECT class, sum(row_count)::BIGINT AS frequency, sum(stands_for) AS stands_for
+    SELECT class, sum(row_count)::BIGINT AS frequency, fsum(stands_for) AS stands_for
     FROM query_table(records) GROUP BY class
 ), _risk_of_people AS NOT MATERIALIZED (                        -- a person has one weight, the largest of the rows'
-    SELECT class, count(member) AS frequency, sum(stands_for) FILTER (member IS NOT NULL) AS stands_for
+    SELECT class, count(member) AS frequency, fsum(stands_for) FILTER (member IS NOT NULL) AS stands_for
     FROM (SELECT class, member, max(stands_for) AS stands_for FROM query_table(records) GROUP BY class, member)
     GROUP BY class
 ), _risk_of_matches AS NOT MATERIALIZED (

@@ -15,7 +15,7 @@ CREATE OR REPLACE MACRO anon.global_risk(
 ) AS TABLE
 WITH _duckanon_cells AS MATERIALIZED (                          -- rows that are alike to an attacker
     SELECT any_value(codes) AS codes, member, home,
-           CASE WHEN person IS NULL THEN sum(stands_for) ELSE max(stands_for) END AS stands_for,
+           CASE WHEN person IS NULL THEN fsum(stands_for) ELSE max(stands_for) END AS stands_for,
            sum(row_count)::BIGINT AS row_count
     FROM anon._risk_records('anon.global_risk', CASE WHEN target IS NULL THEN tbl
                                 ELSE anon._checked_open_fraction('anon.global_risk', 'target', target, tbl) END,
@@ -40,12 +40,12 @@ WITH _duckanon_cells AS MATERIALIZED (                          -- rows that are
     SELECT left_out, home, 1 - product(pow(1 - risk, people)) AS household_risk
     FROM _duckanon_known WHERE home IS NOT NULL GROUP BY left_out, home
 ), _duckanon_levels AS (
-    SELECT left_out, risk, sum(people) AS people, sum(risk * people) AS expected FROM _duckanon_known
+    SELECT left_out, risk, sum(people) AS people, fsum(risk * people) AS expected FROM _duckanon_known
     GROUP BY left_out, risk
 ), _duckanon_running AS (                                       -- if all above it were brought down to this risk
     SELECT left_out, risk,
-           sum(expected) OVER upwards + risk * (sum(people) OVER whole - sum(people) OVER upwards) AS capped,
-           sum(expected) OVER whole AS expected, sum(people) OVER whole AS people
+           fsum(expected) OVER upwards + risk * (sum(people) OVER whole - sum(people) OVER upwards) AS capped,
+           fsum(expected) OVER whole AS expected, sum(people) OVER whole AS people
     FROM _duckanon_levels
     WINDOW whole AS (PARTITION BY left_out),
            upwards AS (PARTITION BY left_out ORDER BY risk ASC NULLS LAST)
@@ -55,12 +55,13 @@ WITH _duckanon_cells AS MATERIALIZED (                          -- rows that are
                      THEN max(risk) FILTER (capped < target * people) END AS threshold
     FROM _duckanon_running GROUP BY left_out
 ), _duckanon_together AS (
-    SELECT left_out, sum(people * coalesce(household_risk, risk)) AS household_expected
+    SELECT left_out, fsum(people * coalesce(household_risk, risk)) AS household_expected
     FROM _duckanon_known LEFT JOIN _duckanon_households USING (left_out, home)
     GROUP BY left_out
 ), _duckanon_names AS (
     SELECT list(column_name ORDER BY place ASC NULLS LAST) AS names
-    FROM anon._columns(tbl) WHERE anon._is_among(column_name, cols)
+    FROM anon._columns(tbl), anon._names_apart('anon.global_risk', tbl, [])
+    WHERE anon._is_among(column_name, cols) AND are_apart
 )
 SELECT names[left_out] AS left_out, expected, expected / people AS risk,
        CASE WHEN household IS NOT NULL THEN household_expected END AS household_expected,

@@ -23,13 +23,8 @@ CREATE OR REPLACE MACRO anon.individual_risk(
     nulls := 'value', alpha := 1
 ) AS TABLE
 WITH _duckanon_names AS (
-    SELECT bool_and(CASE WHEN lower(column_name) IN ('sample_frequency', 'population_frequency', 'risk',
-                                                     'household_risk') OR starts_with(lower(column_name), '_duckanon_')
-                              THEN error('anon.individual_risk: the table must not have a column that is called like '
-                                         || 'one of the measure''s own; got ' || column_name
-                                         || ', which must be renamed first.')
-                         ELSE true END) AS are_apart
-    FROM anon._columns(tbl)
+    FROM anon._names_apart('anon.individual_risk', tbl, ['sample_frequency', 'population_frequency', 'risk',
+                                                         'household_risk'])
 ), _duckanon_records AS NOT MATERIALIZED (
     FROM anon._risk_records('anon.individual_risk', tbl, cols, weight, population, household, person, method, nulls,
                             alpha)
