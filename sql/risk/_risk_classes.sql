@@ -23,8 +23,12 @@ WITH _risk_of_rows AS NOT MATERIALIZED (
                  CASE WHEN person IS NULL THEN coalesce(sum(row_count), 0)::BIGINT ELSE count(DISTINCT member) END
                      AS people
           FROM query_table(everyone))
+), _risk_sized AS MATERIALIZED (
+    SELECT class, frequency::DOUBLE AS sample_frequency,
+           coalesce(stands_for, frequency * people_per_record)::DOUBLE AS population_frequency
+    FROM _risk_counted, _risk_universe
 )
-SELECT class, frequency::DOUBLE AS sample_frequency,
-       coalesce(stands_for, frequency * people_per_record)::DOUBLE AS population_frequency,
-       anon._class_risk(sample_frequency, population_frequency, method) AS risk
-FROM _risk_counted, _risk_universe;
+SELECT class, sample_frequency, population_frequency, risk
+FROM _risk_sized JOIN (SELECT *, anon._class_risk(sample_frequency, population_frequency, method) AS risk
+                       FROM (SELECT DISTINCT sample_frequency, population_frequency FROM _risk_sized))
+     USING (sample_frequency, population_frequency);
