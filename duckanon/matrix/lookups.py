@@ -1,0 +1,146 @@
+"""Choices that one other column decides: age group by age, "does not apply" by "does not smoke", NULL by NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from duckanon.common import progress
+from duckanon.common.arrays import Floats, Ints
+from duckanon.matrix.parts import ColumnParts
+
+VIOLATIONS = 0.002
+"""The share of the rows in which a choice may differ from what the other column says."""
+_OF_MINORITY = 0.05  # of the rows without the commonest choice: one that nearly everybody makes is no function
+_RECURRING, _HOLDERS = 0.95, 5  # the share of rows in values that so many rows hold: others say nothing
+_LOOKED_AT = 20_000  # rows in which functions are looked for, before they are confirmed in all
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A choice that another column decides.
+
+    Attributes
+    ----------
+    column
+        Whose choice.
+    source
+        By which column.
+    keys
+        The numbers of the source, ascending, of which the nearest decides; None where its choices do.
+    codes
+        The choice at each number, and at last that at NULL; or at each choice of the source.
+    """
+
+    column: int
+    source: int
+    keys: Floats | None
+    codes: Ints
+
+    def computed(self, choices: Ints, numbers: Floats) -> Ints:
+        """Return the choices, from those of the source or from its numbers, NaN for NULL."""
+        if self.keys is None:
+            return self.codes[choices]
+        is_known = ~np.isnan(numbers)
+        middles = (self.keys[1:] + self.keys[:-1]) / 2
+        index = np.searchsorted(middles, np.where(is_known, numbers, self.keys[0]))
+        return self.codes[np.where(is_known, index, len(self.keys))]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What may decide others: a column's choices, or its numbers, whose last code is NULL's."""
+
+    column: int
+    codes: Ints
+    count: int
+    numbers: Floats | None
+
+    @property
+    def recurs(self) -> bool:
+        """Tell whether most rows have a value that others have, too."""
+        held = np.bincount(self.codes, minlength=self.count)
+        return bool(held[held >= _HOLDERS].sum() >= _RECURRING * len(self.codes))
+
+
+def found_lookups(
+    columns: Sequence[ColumnParts], left_out: Sequence[int], random: np.random.Generator
+) -> list[Lookup]:
+    """Find choices that one other column decides.
+
+    Parameters
+    ----------
+    columns
+        Those of the table.
+    left_out
+        Columns that are computed otherwise.
+    random
+        Draws the rows that are looked at first.
+
+    Notes
+    -----
+    A column decides the choice of one that has fewer values; of special values and NULL also where they are as many.
+    Numbers decide by intervals, since released numbers are new ones: there are no more changes along the numbers than
+    choices less one. A column that decides others is not decided itself, so that one round computes everything.
+    """
+    rows = len(columns[0].codes)
+    sample = np.sort(random.choice(rows, min(rows, _LOOKED_AT), replace=False))
+    sources = [source for index in range(len(columns)) if index not in left_out for source in _sources(index, columns)]
+    lookups: list[Lookup] = []
+    decided: set[int] = set()
+    for source in sorted((one for one in sources if one.recurs), key=lambda one: -one.count):
+        deciding = {lookup.source for lookup in lookups}
+        for target, column in enumerate(columns):
+            progress.check()
+            is_free = target not in decided and target not in deciding and target not in left_out
+            if source.column in decided or target == source.column or not is_free or column.choices < 2:
+                continue
+            if column.choices >= source.count + (column.regular is not None):
+                continue
+            if _decided(source, column, sample) and _decided(source, column, None):
+                lookup = _lookup(target, source, column)
+                if lookup is not None:
+                    lookups.append(lookup)
+                    decided.add(target)
+    return lookups
+
+
+def _sources(index: int, columns: Sequence[ColumnParts]) -> list[_Source]:
+    column = columns[index]
+    found = [_Source(index, column.codes, column.choices, None)] if column.choices > 1 else []
+    if column.regular is not None:
+        values = column.numbers()
+        is_known = ~np.isnan(values)
+        numbers, inverse = np.unique(values[is_known], return_inverse=True)
+        codes = np.full(len(values), len(numbers), np.int64)
+        codes[is_known] = inverse
+        found.append(_Source(index, codes, len(numbers) + (not is_known.all()), numbers))
+    return found
+
+
+def _decided(source: _Source, column: ColumnParts, chosen: Ints | None) -> bool:
+    keys, codes = (source.codes, column.codes) if chosen is None else (source.codes[chosen], column.codes[chosen])
+    counts = _counts(keys, codes, source, column)
+    minority = len(codes) - int(counts.sum(axis=0).max())
+    violations = len(codes) - int(counts.max(axis=1).sum())
+    return minority > 0 and violations <= min(VIOLATIONS * len(codes), _OF_MINORITY * minority)
+
+
+def _counts(keys: Ints, codes: Ints, source: _Source, column: ColumnParts) -> Ints:
+    size = len(source.numbers) + 1 if source.numbers is not None else source.count
+    counts = np.bincount(keys * column.choices + codes, minlength=size * column.choices)
+    return counts.reshape(size, column.choices)
+
+
+def _lookup(target: int, source: _Source, column: ColumnParts) -> Lookup | None:
+    counts = _counts(source.codes, column.codes, source, column)
+    commonest = int(counts.sum(axis=0).argmax())
+    codes = np.where(counts.any(axis=1), counts.argmax(axis=1), commonest)
+    if source.numbers is None:
+        return Lookup(target, source.column, None, codes)
+    held = np.flatnonzero(counts[:-1].sum(axis=1) >= _HOLDERS)
+    if len(held) == 0 or np.count_nonzero(np.diff(codes[held])) > column.choices - 1:
+        return None
+    return Lookup(target, source.column, source.numbers[held], np.append(codes[held], codes[-1]))

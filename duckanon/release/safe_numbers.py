@@ -1,0 +1,163 @@
+"""Numbers of a column by their rank, none of which fewer than k people hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from duckanon.common.arrays import Bools, Floats, Ints
+from duckanon.common.people import NOBODY, people_in
+from duckanon.matrix.arrow import valid_of
+from duckanon.matrix.parts import ColumnParts
+from duckanon.release import marginals
+from duckanon.release.grids import Grid, finer, grid_of, off_taken
+
+_NOTICEABLE, _TOO_MUCH = 0.05, 0.25  # shares of the rows that may be moved past a number, as in `drawing`
+_ROUND = 0.2  # deviations: bounds are rounded to the power of ten below
+
+
+@dataclass(frozen=True)
+class SafeNumbers:
+    """The regular numbers of a column.
+
+    Attributes
+    ----------
+    grid
+        The values that may come out.
+    places
+        Where the value of each row stands; arbitrary where it is not regular.
+    is_regular
+        Where it is.
+    rare
+        The places that fewer than k people hold, ascending: they never come out.
+    ordered
+        The places of the regular rows, ascending.
+    k
+        The number of people.
+    """
+
+    grid: Grid
+    places: Ints
+    is_regular: Bools
+    rare: Ints
+    ordered: Ints
+    k: int
+
+    @classmethod
+    def of(cls, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
+        """Learn which numbers of a column may come out.
+
+        Raises
+        ------
+        ValueError
+            Where they would not have the column's shape: the whole numbers of a small table, each of a few people.
+        """
+        assert column.regular is not None
+        grid = grid_of(column.regular)
+        numbers = _learnt(grid, column, people, k)
+        if _shift(numbers) > _NOTICEABLE and (more_places := finer(grid)) is not None:
+            numbers = _learnt(more_places, column, people, k)
+        if _shift(numbers) > _TOO_MUCH:
+            raise ValueError(
+                f'column "{column.name}" has too few numbers inside its range that {k} people hold, or nobody; make it '
+                "coarser, lower k or leave it out of cols."
+            )
+        return numbers
+
+    def normal_scores(self, places: Ints) -> Floats:
+        """Return the normal scores of places: what a normal variable has at the same rank among the rows."""
+        count = len(self.ordered)
+        ranks = np.searchsorted(self.ordered, places) + np.searchsorted(self.ordered, places, side="right")
+        return np.asarray(ndtri(np.clip(ranks / (2 * count), 0.5 / count, 1 - 0.5 / count)))
+
+    def at_ranks(self, scores: Floats, rows: Ints, people: Ints | None) -> Ints:
+        """Return the places of numbers that have the ranks of scores, distributed like those of some rows.
+
+        Parameters
+        ----------
+        scores
+            One for each number.
+        rows
+            The rows that are released.
+        people
+            Whose each row of the table is; None where every row is another person.
+        """
+        if len(scores) == 0:
+            return np.zeros(0, np.int64)
+        rows = rows[self.is_regular[rows]]
+        whose = None if people is None else people[rows]
+        if people_in(np.zeros(len(rows), np.int64), whose, 1)[0] < self.k:  # of a group: the whole table's instead
+            rows = np.flatnonzero(self.is_regular)
+            whose = None if people is None else people[rows]
+        found = marginals.of_numbers(self.grid, self.places[rows], whose, self.k)
+        lowest, highest = self._bounds(self.places[rows], whose, found)
+        found = found._replace(rare=self.rare[:0], lowest=lowest, highest=highest)
+        levels = np.empty(len(scores))
+        levels[np.argsort(scores, kind="stable")] = (np.arange(len(scores)) + 0.5) / len(scores)
+        return self._off_rare(found.drawn(*found.pieces.at(levels)), lowest, highest)
+
+    def _off_rare(self, places: Ints, lowest: int, highest: int) -> Ints:
+        """Move places to the nearest that may come out, inside of a range if that has any."""
+        moved = off_taken(places, self.rare, self.grid.step, lowest, highest)
+        if moved is None:
+            moved = off_taken(places, self.rare, self.grid.step, int(self.ordered[0]), int(self.ordered[-1]))
+        assert moved is not None  # `of` has looked
+        return moved
+
+    def _bounds(self, places: Ints, whose: Ints | None, found: marginals.Numbers) -> tuple[int, int]:
+        """Return the rounded means of the k lowest and the k highest, but never cut off what k people hold."""
+        order = np.argsort(places, kind="stable")
+        numbers = self.grid.numbers(places[order])
+        low = _extreme_mean(numbers, order, whose, self.k)
+        high = _extreme_mean(numbers[::-1], order[::-1], whose, self.k)
+        ends = _rounded(np.array([low, high]), float(numbers.std()), self.grid.origin)
+        ends = np.clip(self.grid.nearest(ends), places[order[0]], places[order[-1]])
+        single = found.pieces.value[np.isnan(found.pieces.low)]
+        return int(min([ends[0], *single[:1]])), int(max([ends[1], *single[-1:]]))
+
+
+def _rounded(ends: Floats, deviation: float, origin: float) -> Floats:
+    """Round ends to a power of ten below the deviation; they are counted from an origin that is one person's."""
+    if deviation == 0:
+        return ends
+    unit = 10.0 ** math.floor(math.log10(_ROUND * deviation))
+    return np.asarray(np.rint((ends + origin) / unit) * unit - origin)
+
+
+def _extreme_mean(numbers: Floats, rows: Ints, whose: Ints | None, k: int) -> float:
+    """Return the mean of the first k numbers, one of each person."""
+    if whose is None:
+        return float(numbers[:k].mean())
+    owners = whose[rows]
+    firsts = np.sort(np.unique(owners, return_index=True)[1])
+    firsts = firsts[owners[firsts] != NOBODY]
+    return float(numbers[firsts[:k]].mean()) if len(firsts) else float(numbers.mean())
+
+
+def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
+    is_regular = column.is_regular
+    places = grid.places(column.array)
+    return SafeNumbers(
+        grid, places, is_regular, rare_places(grid, column, people, k), np.sort(places[is_regular]), k
+    )
+
+
+def rare_places(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> Ints:
+    """Return the places of a column's values, special ones too, that fewer than k people hold, ascending."""
+    places = grid.places(column.array)
+    valid = valid_of(column.array)
+    known = np.arange(len(places)) if valid is None else np.flatnonzero(valid)
+    values, codes = np.unique(places[known], return_inverse=True)
+    holders = people_in(codes.astype(np.int64), None if people is None else people[known], len(values))
+    return values[holders < k]
+
+
+def _shift(numbers: SafeNumbers) -> float:
+    """Return the largest share of the rows that is moved past some number, where none that is rare comes out."""
+    values, rows = np.unique(numbers.ordered, return_counts=True)
+    moved = off_taken(values, numbers.rare, numbers.grid.step, int(values[0]), int(values[-1]))
+    return 1.0 if moved is None else marginals.distance(values, moved, rows)
+
