@@ -65,9 +65,7 @@ class _Source:
         return bool(held[held >= _HOLDERS].sum() >= _RECURRING * len(self.codes))
 
 
-def found_lookups(
-    columns: Sequence[ColumnParts], left_out: Sequence[int], random: np.random.Generator
-) -> list[Lookup]:
+def found_lookups(columns: Sequence[ColumnParts], left_out: Sequence[int], random: np.random.Generator) -> list[Lookup]:
     """Find choices that one other column decides.
 
     Parameters
@@ -81,7 +79,7 @@ def found_lookups(
 
     Notes
     -----
-    A column decides the choice of one that has fewer values; of special values and NULL also where they are as many.
+    A column decides the choice of one that has no more values.
     Numbers decide by intervals, since released numbers are new ones: there are no more changes along the numbers than
     choices less one. A column that decides others is not decided itself, so that one round computes everything.
     """
@@ -97,7 +95,7 @@ def found_lookups(
             is_free = target not in decided and target not in deciding and target not in left_out
             if source.column in decided or target == source.column or not is_free or column.choices < 2:
                 continue
-            if column.choices >= source.count + (column.regular is not None):
+            if column.choices > source.count:
                 continue
             if _decided(source, column, sample) and _decided(source, column, None):
                 lookup = _lookup(target, source, column)

@@ -33,12 +33,12 @@ def chosen(scores: Reals, wanted: Ints) -> Ints:
     [0, 1, 1, 2]
     """
     if scores.shape[1] == 2:
-        codes = np.ones(len(scores), np.int64)
+        codes: Ints = np.ones(len(scores), np.int64)
         codes[np.argsort(scores[:, 1] - scores[:, 0], kind="stable")[: wanted[0]]] = 0
         return codes
     offsets = _offsets(scores[:_LEARNT_FROM], wanted / max(int(wanted.sum()), 1))
     moved = scores + offsets
-    codes = moved.argmax(axis=1)
+    codes = np.asarray(moved.argmax(axis=1), np.int64)
     _move(moved, codes, wanted)
     return codes
 

@@ -61,7 +61,9 @@ class Computed:
             return made
         places = self.grid.places(made)
         room = 2**40 * self.grid.step
-        free = off_taken(places[is_rare], self.rare, self.grid.step, int(self.rare[0]) - room, int(self.rare[-1]) + room)
+        free = off_taken(
+            places[is_rare], self.rare, self.grid.step, int(self.rare[0]) - room, int(self.rare[-1]) + room
+        )
         assert free is not None  # there is room outside of the range
         places[is_rare] = free
         return self.grid.array(places, made.is_valid().to_numpy(zero_copy_only=False) if made.null_count else None)

@@ -24,7 +24,7 @@ def apportioned(counts: Ints, total: int) -> Ints:
     [2, 1, 2]
     """
     quotas = counts * (total / counts.sum())
-    parts = np.floor(quotas).astype(np.int64)
+    parts: Ints = np.floor(quotas).astype(np.int64)
     missing = total - int(parts.sum())
     parts[np.argsort(-(quotas - parts), kind="stable")[:missing]] += 1
     return parts
@@ -97,7 +97,8 @@ def _redrawn(members: Reals, rows: int, random: np.random.Generator) -> Reals:
         noise -= noise.mean(axis=0, dtype=np.float64).astype(noise.dtype)
         factor = np.linalg.cholesky((noise.T @ noise).astype(np.float64))
         scale = np.sqrt(rows - 1) * np.linalg.solve(factor.T, scale)
-    return (noise @ scale.astype(noise.dtype) + mean.astype(noise.dtype)).astype(members.dtype)
+    drawn: Reals = noise @ scale.astype(noise.dtype) + mean.astype(noise.dtype)
+    return drawn.astype(members.dtype, copy=False)
 
 
 def _components(centred: Reals) -> tuple[Floats, Floats]:

@@ -148,9 +148,7 @@ class Redrawing:
             width = _width(self.columns[index].choices)
             scores = features[:, start : start + width]
             counts = np.bincount(original.codes[index], minlength=self.columns[index].choices)
-            codes[index] = chosen(
-                np.hstack([-scores, scores]) if width == 1 else scores, apportioned(counts, count)
-            )
+            codes[index] = chosen(np.hstack([-scores, scores]) if width == 1 else scores, apportioned(counts, count))
             start += width
         scores_of = dict(zip(self.numbers, features[:, start:].T, strict=True))
         parts = self._with_numbers(codes, scores_of, rows, count)

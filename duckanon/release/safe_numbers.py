@@ -139,15 +139,23 @@ def _extreme_mean(numbers: Floats, rows: Ints, whose: Ints | None, k: int) -> fl
 
 def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
     is_regular = column.is_regular
-    places = grid.places(column.array)
-    return SafeNumbers(
-        grid, places, is_regular, rare_places(grid, column, people, k), np.sort(places[is_regular]), k
-    )
+    places = _places(grid, column)
+    return SafeNumbers(grid, places, is_regular, rare_places(grid, column, people, k), np.sort(places[is_regular]), k)
+
+
+def _places(grid: Grid, column: ColumnParts) -> Ints:
+    """Return the places of a column's values; those of NULLs are 0."""
+    valid = valid_of(column.array)
+    if valid is None:
+        return grid.places(column.array)
+    places = np.zeros(len(valid), np.int64)
+    places[valid] = grid.places(column.array.drop_null())
+    return places
 
 
 def rare_places(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> Ints:
     """Return the places of a column's values, special ones too, that fewer than k people hold, ascending."""
-    places = grid.places(column.array)
+    places = _places(grid, column)
     valid = valid_of(column.array)
     known = np.arange(len(places)) if valid is None else np.flatnonzero(valid)
     values, codes = np.unique(places[known], return_inverse=True)
@@ -160,4 +168,3 @@ def _shift(numbers: SafeNumbers) -> float:
     values, rows = np.unique(numbers.ordered, return_counts=True)
     moved = off_taken(values, numbers.rare, numbers.grid.step, int(values[0]), int(values[-1]))
     return 1.0 if moved is None else marginals.distance(values, moved, rows)
-

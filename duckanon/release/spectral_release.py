@@ -15,7 +15,7 @@ from duckanon.common.people import person_index, person_numbers, refuse_too_few
 from duckanon.common.progress import Tell, silent, within
 from duckanon.common.samples import sampled_rows
 from duckanon.matrix import encoding
-from duckanon.matrix.parts import Reading, taken_apart
+from duckanon.matrix.apart import Reading, taken_apart
 from duckanon.matrix.special import special_choices
 from duckanon.privacy.audit import paired_audit
 from duckanon.release.drawing import refuse_rare
