@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from duckanon.common.arrays import Ints, Reals
+from duckanon.common.arrays import Ints, Ints32, Reals
+from duckanon.common.people import people_in
 from duckanon.common.progress import Tell, silent
 from duckanon.matrix.formulas import found_formulas
 from duckanon.matrix.lookups import Lookup, found_lookups
@@ -16,6 +17,7 @@ from duckanon.matrix.parts import ColumnParts, doubles
 from duckanon.release.choices import chosen
 from duckanon.release.clusters import clusters
 from duckanon.release.computed import Computed, exchanged
+from duckanon.release.donors import filled
 from duckanon.release.orthogonal import apportioned, redrawn
 from duckanon.release.safe_numbers import SafeNumbers
 
@@ -70,6 +72,7 @@ class Redrawing:
     ) -> Redrawing:
         """Find out what is computed and what is drawn."""
         formulas = found_formulas(columns) if derived == "auto" else []
+        formulas = [one for one in formulas if not 0 < _people_without(columns[one.column], people) < k]
         followers = [formula.column for formula in formulas]
         computed = [Computed.of(formula, columns[formula.column], people, k) for formula in formulas]
         lookups = found_lookups(columns, followers, random) if derived == "auto" else []
@@ -104,20 +107,26 @@ class Redrawing:
         parts
             Of the table or of a release.
         random
-            Draws the number of another row where there is none, which leaves the distribution of the regular ones as
-            it is; None: the mean, for comparing rows with each other.
+            Draws donors of numbers where there are none (`donors.filled`); None: the mean, for comparing rows with each
+            other.
         """
         blocks: list[Reals] = []
         for index in self.choices:
             blocks.append(_indicators(parts.codes[index], self.columns[index].choices))
+        regular = []
         for index, numbers in self.numbers.items():
             scores = numbers.normal_scores(parts.places[index])
             is_regular = parts.codes[index] == len(self.columns[index].outcomes)
             others = np.flatnonzero(~is_regular)
             if len(others):
                 scores[others] = 0.0 if random is None else random.choice(scores[is_regular], len(others))
+            regular.append(is_regular)
             blocks.append(scores.astype(np.float32)[:, None])
-        return np.hstack(blocks)
+        matrix = np.hstack(blocks)
+        if random is not None:
+            for number, is_regular in enumerate(regular):
+                filled(matrix, matrix.shape[1] - len(regular) + number, is_regular, random)
+        return matrix
 
     def redrawn(
         self, rows: Ints, count: int, size: float | None, random: np.random.Generator, tell: Tell = silent
@@ -139,9 +148,7 @@ class Redrawing:
         """
         original = self.original(rows)
         matrix = self.matrix(original, random)
-        one_cluster = np.zeros(len(rows), np.int32)
-        labels = one_cluster if size is None else clusters(matrix, size, "bisect", random)
-        features = redrawn(matrix, labels, count, random, tell)
+        features = redrawn(matrix, self._clusters(matrix, rows, size, random), count, random, tell)
         codes: dict[int, Ints] = {}
         start = 0
         for index in self.choices:
@@ -155,6 +162,16 @@ class Redrawing:
         for computed in self.computed:
             self._exchange(computed, parts, random)
         return parts
+
+    def _clusters(self, matrix: Reals, rows: Ints, size: float | None, random: np.random.Generator) -> Ints32:
+        """Put rows into clusters of at least k people, larger ones where people have several rows."""
+        while size is not None:
+            labels = clusters(matrix, size, "bisect", random)
+            whose = None if self.people is None else self.people[rows]
+            if people_in(labels.astype(np.int64), whose, int(labels.max()) + 1).min() >= self.k:
+                return labels
+            size = 2 * size if 2 * size < len(rows) else None
+        return np.zeros(len(rows), np.int32)
 
     def _with_numbers(self, codes: dict[int, Ints], scores_of: dict[int, Reals], rows: Ints, count: int) -> Parts:
         places: dict[int, Ints] = {}
@@ -208,6 +225,12 @@ class Redrawing:
         for index, one in computed.items():
             arrays[index] = one.array([doubles(arrays[source]) for source in one.formula.sources])
         return pa.table([arrays[index] for index in range(len(self.columns))], schema=schema)
+
+
+def _people_without(column: ColumnParts, people: Ints | None) -> int:
+    """Count the people who have no value."""
+    missing = column.array.is_null().to_numpy(zero_copy_only=False).astype(np.int64)
+    return int(people_in(missing, people, 2)[1])
 
 
 def _width(choices: int) -> int:

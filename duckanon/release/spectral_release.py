@@ -136,7 +136,7 @@ def spectral_release(
     )
     redrawing = Redrawing.of(taken_apart(table, people, reading), people, k, derived, random)
     groups = _groups(labels, table.num_rows)
-    _refuse_small(groups, redrawing.rank, people, keep_out)
+    _refuse_small(groups, redrawing.rank, people, k, keep_out)
     counts = apportioned(np.array([len(group) for group in groups]), table.num_rows if rows is None else rows)
     made = []
     for number, (group, count) in enumerate(zip(groups, counts.tolist(), strict=True)):
@@ -193,7 +193,7 @@ def _groups(labels: pa.Table, rows: int) -> list[Ints]:
     return list(np.split(order, np.cumsum(np.bincount(group))[:-1]))
 
 
-def _refuse_small(groups: Sequence[Ints], rank: int, people: Ints | None, keep_out: int) -> None:
+def _refuse_small(groups: Sequence[Ints], rank: int, people: Ints | None, k: int, keep_out: int) -> None:
     """Refuse tables, and groups, too small for their components or for those who are kept out."""
     needed = max(encoding.FEWEST_ROWS, encoding.ROWS_PER_COMPONENT * rank)
     small = sum(len(group) < needed for group in groups)
@@ -205,6 +205,8 @@ def _refuse_small(groups: Sequence[Ints], rank: int, people: Ints | None, keep_o
             f"{len(groups):,} that are smaller: name fewer columns or coarser ones."
         )
     fewest = min(_people_count(group, people) for group in groups)
+    if fewest < k:
+        raise ValueError(f"by must make groups of at least {k} people; got one of {fewest}: name fewer columns.")
     if keep_out > _MOST_KEPT_OUT * fewest:
         raise ValueError(
             f"keep_out must be at most a quarter of the people, {int(_MOST_KEPT_OUT * fewest)}; got {keep_out}."

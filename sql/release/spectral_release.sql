@@ -28,9 +28,9 @@ CREATE OR REPLACE MACRO anon.spectral_release(
     categories := NULL, derived := 'auto', nulls := 'error', seed := NULL, person := NULL
 ) AS TABLE
 FROM anon._unpack(anon._run_spectral_release(
-                      anon._pack_people('anon.spectral_release', tbl,
-                                        anon._checked_by('anon.spectral_release', "by", cols, [],
-                                                         anon._with_columns(cols, "by")), person, seed),
+                      anon._pack_people('anon.spectral_release',
+                                        anon._checked_by('anon.spectral_release', "by", cols, [], tbl),
+                                        anon._with_columns(cols, "by"), person, seed),
                       {'k': k, 'cluster_size': cluster_size, 'rows': rows, 'by': TRY_CAST("by" AS VARCHAR[]),
                        'keep_out': keep_out, 'special': special, 'categories': categories, 'derived': derived,
                        'nulls': nulls, 'seed': seed, 'person': person}),
