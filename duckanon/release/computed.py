@@ -29,26 +29,26 @@ class Computed:
     column
         The table's.
     grid, rare
-        The places of its values, and those that fewer than k people hold.
-    k
-        The number of people.
+        The places of its values, and those that fewer than `least` people hold.
+    least
+        The number of people: see `SafeNumbers`.
     """
 
     formula: Formula
     column: ColumnParts
     grid: Grid
     rare: Ints
-    k: int
+    least: int
 
     @classmethod
     def of(cls, formula: Formula, column: ColumnParts, people: Ints | None, k: int) -> Computed:
         """Learn which values must not come out."""
         assert column.regular is not None
         grid = grid_of(column.regular)
-        return cls(formula, column, grid, rare_places(grid, column, people, k), k)
+        return cls(formula, column, grid, *rare_places(grid, column, people, k))
 
     def array(self, sources: Sequence[Floats]) -> pa.Array:
-        """Compute the column; a value that fewer than k people hold is moved to the nearest that may come out.
+        """Compute the column; a value that fewer people hold is moved to the nearest that may come out.
 
         Raises
         ------

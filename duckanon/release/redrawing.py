@@ -92,6 +92,13 @@ class Redrawing:
         """The number of independent components."""
         return len(self.numbers) + sum(self.columns[index].choices - 1 for index in self.choices)
 
+    @property
+    def least(self) -> list[int]:
+        """How many people hold a value of each column that comes out, at least."""
+        computed = {one.formula.column: one.least for one in self.computed}
+        drawn = {index: numbers.least for index, numbers in self.numbers.items()}
+        return [(computed | drawn).get(index, self.k) for index in range(len(self.columns))]
+
     def original(self, rows: Ints) -> Parts:
         """Return the parts of rows of the table."""
         return Parts(

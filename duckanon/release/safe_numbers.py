@@ -15,7 +15,9 @@ from duckanon.matrix.parts import ColumnParts
 from duckanon.release import marginals
 from duckanon.release.grids import Grid, finer, grid_of, off_taken
 
-_NOTICEABLE, _TOO_MUCH = 0.05, 0.25  # shares of the rows that may be moved past a number, as in `drawing`
+FEWEST = 3
+"""People who hold a number that comes out, where k would change the column too much; never one or two."""
+_SLIGHT, _NOTICEABLE, _TOO_MUCH = 0.01, 0.05, 0.25  # the share of the rows that are moved past a number
 _ROUND = 0.2  # deviations: bounds are rounded to the power of ten below
 
 
@@ -32,11 +34,13 @@ class SafeNumbers:
     is_regular
         Where it is.
     rare
-        The places that fewer than k people hold, ascending: they never come out.
+        The places that fewer than `least` people hold, ascending: they never come out.
     ordered
         The places of the regular rows, ascending.
     k
-        The number of people.
+        The number of people in a group.
+    least
+        k, or `FEWEST` where the whole numbers of a column would lose their shape otherwise.
     """
 
     grid: Grid
@@ -45,6 +49,7 @@ class SafeNumbers:
     rare: Ints
     ordered: Ints
     k: int
+    least: int
 
     @classmethod
     def of(cls, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
@@ -58,14 +63,18 @@ class SafeNumbers:
         assert column.regular is not None
         grid = grid_of(column.regular)
         numbers = _learnt(grid, column, people, k)
-        if _shift(numbers) > _NOTICEABLE and (more_places := finer(grid)) is not None:
+        if numbers.least < k and numbers.shift() > _NOTICEABLE and (more_places := finer(grid)) is not None:
             numbers = _learnt(more_places, column, people, k)
-        if _shift(numbers) > _TOO_MUCH:
+        if numbers.shift() > _TOO_MUCH:
             raise ValueError(
                 f'column "{column.name}" has too few numbers inside its range that {k} people hold, or nobody; make it '
                 "coarser, lower k or leave it out of cols."
             )
         return numbers
+
+    def shift(self) -> float:
+        """Return the largest share of the rows that is moved past some number, where none that is rare comes out."""
+        return _shift(self.ordered, self.rare, self.grid.step)
 
     def normal_scores(self, places: Ints) -> Floats:
         """Return the normal scores of places: what a normal variable has at the same rank among the rows."""
@@ -140,7 +149,9 @@ def _extreme_mean(numbers: Floats, rows: Ints, whose: Ints | None, k: int) -> fl
 def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
     is_regular = column.is_regular
     places = _places(grid, column)
-    return SafeNumbers(grid, places, is_regular, rare_places(grid, column, people, k), np.sort(places[is_regular]), k)
+    ordered = np.sort(places[is_regular])
+    rare, least = rare_places(grid, column, people, k)
+    return SafeNumbers(grid, places, is_regular, rare, ordered, k, least)
 
 
 def _places(grid: Grid, column: ColumnParts) -> Ints:
@@ -153,18 +164,28 @@ def _places(grid: Grid, column: ColumnParts) -> Ints:
     return places
 
 
-def rare_places(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> Ints:
-    """Return the places of a column's values, special ones too, that fewer than k people hold, ascending."""
+def rare_places(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> tuple[Ints, int]:
+    """Return the places of a column's values, special ones too, that must not come out, and who may: see `SafeNumbers`.
+
+    Notes
+    -----
+    All that comes out is drawn between the ends of groups of at least k people. Amounts may be any number in between;
+    of whole numbers such as ages nearly all are somebody's, and those of fewer than k people are left out only if that
+    moves no more than a hundredth of the rows. Otherwise those of one or two people are.
+    """
     places = _places(grid, column)
     valid = valid_of(column.array)
     known = np.arange(len(places)) if valid is None else np.flatnonzero(valid)
     values, codes = np.unique(places[known], return_inverse=True)
     holders = people_in(codes.astype(np.int64), None if people is None else people[known], len(values))
-    return values[holders < k]
+    rare = values[holders < k]
+    ordered = np.sort(places[column.is_regular])
+    if k <= FEWEST or _shift(ordered, rare, grid.step) <= _SLIGHT:
+        return rare, k
+    return values[holders < FEWEST], FEWEST
 
 
-def _shift(numbers: SafeNumbers) -> float:
-    """Return the largest share of the rows that is moved past some number, where none that is rare comes out."""
-    values, rows = np.unique(numbers.ordered, return_counts=True)
-    moved = off_taken(values, numbers.rare, numbers.grid.step, int(values[0]), int(values[-1]))
+def _shift(ordered: Ints, rare: Ints, step: int) -> float:
+    values, rows = np.unique(ordered, return_counts=True)
+    moved = off_taken(values, rare, step, int(values[0]), int(values[-1]))
     return 1.0 if moved is None else marginals.distance(values, moved, rows)

@@ -66,7 +66,8 @@ def spectral_release(
     cols
         The columns to release; None for all.
     k
-        The least number of people that hold a value which is released; numbers that nobody holds come out, too.
+        The least number of people that hold a value which is released; numbers that nobody holds come out, too, and
+        those of three people where a column has few others (`safe_numbers.rare_places`).
     cluster_size
         The records per cluster, from half of it to one and a half; None for the smallest that passes the paired audit
         (`privacy.audit.paired_audit`), or all records as one cluster where none does.
@@ -148,7 +149,7 @@ def spectral_release(
         parts = redrawing.redrawn(used, count, size, random, within(tell_group, 0.9, 1.0))
         made.append(_labelled(redrawing.table(parts, table.schema), labels, int(group[0])))
     released = pa.concat_tables(made)
-    refuse_rare(table, released.select(table.column_names), people, k)
+    refuse_rare(table, released.select(table.column_names), people, redrawing.least)
     return reader_of(released.take(pa.array(random.permutation(released.num_rows))))
 
 

@@ -1,9 +1,11 @@
 -- anon.spectral_release: new records that keep what the table's clusters of similar records have in common, made of
 -- values that many people hold: the release to recommend for tables of people. Clusters keep their means and
 -- covariances of normal scores; each record of a cluster is drawn anew, in place of permuting what its people have.
---     k             a value comes out only if at least k people hold it, or nobody: that is counted before the rows are
---                   returned. Other numbers are drawn between the ends of groups of at least k; the smallest and the
---                   largest are the rounded means of the k most extreme; rare categories are merged, texts as 'other'
+--     k             a value comes out only if at least k people hold it, or nobody; numbers such as ages, of which
+--                   nearly all are somebody's, also if three people do. That is counted before the rows are returned.
+--                   Numbers that fewer than k people hold are drawn between the ends of groups of at least k; the
+--                   smallest and the largest are the rounded means of the k most extreme; rare categories are merged,
+--                   texts as 'other'
 --     cluster_size  records per cluster (from half to one and a half times as many); fewer keep more structure and hide
 --                   less. NULL: the smallest size with which isolated people are hardly recognised, whether they take
 --                   part or not (a tolerance, not a proof), or all records as one cluster
@@ -36,5 +38,4 @@ FROM anon._unpack(anon._run_spectral_release(
                        'nulls': nulls, 'seed': seed, 'person': person}),
                   tbl, anon._with_columns(cols, "by"));
 COMMENT ON MACRO TABLE anon.spectral_release IS
-    'New records that keep the structure of a table and hold no value that fewer than k people hold: '
-    'the release to recommend.';
+    'New records that keep a table''s structure, of values that at least k people share: the release to recommend.';
