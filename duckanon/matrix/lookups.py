@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from duckanon.matrix.parts import ColumnParts
 VIOLATIONS = 0.002
 """The share of the rows in which a choice may differ from what the other column says."""
 _OF_MINORITY = 0.05  # of the rows without the commonest choice: one that nearly everybody makes is no function
-_RECURRING, _HOLDERS = 0.95, 5  # the share of rows in values that so many rows hold: others say nothing
+_RECURRING, _HOLDERS = 0.95, 5  # the share of rows in values that so many rows hold: other choices say nothing
 _LOOKED_AT = 20_000  # rows in which functions are looked for, before they are confirmed in all
 
 
@@ -79,30 +79,41 @@ def found_lookups(columns: Sequence[ColumnParts], left_out: Sequence[int], rando
 
     Notes
     -----
-    A column decides the choice of one that has no more values.
-    Numbers decide by intervals, since released numbers are new ones: there are no more changes along the numbers than
-    choices less one. A column that decides others is not decided itself, so that one round computes everything.
+    A column decides the choice of one that has no more values. Numbers decide by intervals, since released numbers are
+    new ones: there are no more changes along the numbers than choices less one. Choices are asked first, numbers for
+    what is left: a month of marriage, which nobody unmarried has, decides whether there is a year, which decides
+    nothing that the month does not.
+
+    Returns
+    -------
+    list of Lookup
+        In an order in which they can be computed: a column that decides may itself be decided by one before.
     """
     rows = len(columns[0].codes)
     sample = np.sort(random.choice(rows, min(rows, _LOOKED_AT), replace=False))
     sources = [source for index in range(len(columns)) if index not in left_out for source in _sources(index, columns)]
-    lookups: list[Lookup] = []
-    decided: set[int] = set()
-    for source in sorted((one for one in sources if one.recurs), key=lambda one: -one.count):
-        deciding = {lookup.source for lookup in lookups}
+    found: dict[int, Lookup] = {}
+    for source in sorted(sources, key=lambda one: (one.numbers is not None, -one.count)):
+        if source.numbers is None and not source.recurs:
+            continue
         for target, column in enumerate(columns):
             progress.check()
-            is_free = target not in decided and target not in deciding and target not in left_out
-            if source.column in decided or target == source.column or not is_free or column.choices < 2:
-                continue
-            if column.choices > source.count:
+            is_free = target not in found and target not in left_out and target not in _above(source.column, found)
+            if not is_free or not 2 <= column.choices <= source.count:
                 continue
             if _decided(source, column, sample) and _decided(source, column, None):
                 lookup = _lookup(target, source, column)
                 if lookup is not None:
-                    lookups.append(lookup)
-                    decided.add(target)
-    return lookups
+                    found[target] = lookup
+    return sorted(found.values(), key=lambda lookup: len(_above(lookup.source, found)))
+
+
+def _above(column: int, found: Mapping[int, Lookup]) -> list[int]:
+    """Return a column, the one that decides it, and so on."""
+    chain = [column]
+    while chain[-1] in found:
+        chain.append(found[chain[-1]].source)
+    return chain
 
 
 def _sources(index: int, columns: Sequence[ColumnParts]) -> list[_Source]:
@@ -138,7 +149,8 @@ def _lookup(target: int, source: _Source, column: ColumnParts) -> Lookup | None:
     codes = np.where(counts.any(axis=1), counts.argmax(axis=1), commonest)
     if source.numbers is None:
         return Lookup(target, source.column, None, codes)
-    held = np.flatnonzero(counts[:-1].sum(axis=1) >= _HOLDERS)
+    least = _HOLDERS if source.recurs else 1
+    held = np.flatnonzero(counts[:-1].sum(axis=1) >= least)
     if len(held) == 0 or np.count_nonzero(np.diff(codes[held])) > column.choices - 1:
         return None
     return Lookup(target, source.column, source.numbers[held], np.append(codes[held], codes[-1]))

@@ -183,7 +183,8 @@ class Redrawing:
     def _with_numbers(self, codes: dict[int, Ints], scores_of: dict[int, Reals], rows: Ints, count: int) -> Parts:
         places: dict[int, Ints] = {}
         decided = {lookup.column: lookup for lookup in self.lookups}
-        for index in sorted(range(len(self.columns)), key=lambda index: index in decided):  # these come last
+        drawn = [index for index in range(len(self.columns)) if index not in decided]
+        for index in (*drawn, *decided):  # in the order in which they can be computed
             if index in decided:
                 codes[index] = self._looked_up(decided[index], codes, places)
             elif index not in codes:
