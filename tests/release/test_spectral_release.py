@@ -259,7 +259,8 @@ def test_isolated_people_are_hardly_recognised(survey) -> None:
 
     def audited(size: float | None) -> float:
         def release(half: np.ndarray, chance: np.random.Generator) -> np.ndarray:
-            parts = redrawing.redrawn(half[25:], len(half), size, chance)
+            used = chance.permutation(half)[25:]
+            parts = redrawing.redrawn(used, len(half), size, chance)
             return redrawing.matrix(parts, None).astype(np.float64)
 
         return paired_audit(points, release, splits=10, seed=3)
