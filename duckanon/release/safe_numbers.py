@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from scipy.special import ndtri
 
 from duckanon.common.arrays import Bools, Floats, Ints
@@ -102,7 +103,8 @@ class SafeNumbers:
             rows = np.flatnonzero(self.is_regular)
             whose = None if people is None else people[rows]
         found = marginals.of_numbers(self.grid, self.places[rows], whose, self.k)
-        lowest, highest = self._bounds(self.places[rows], whose, found)
+        held = found.pieces.value[np.isnan(found.pieces.low)]
+        lowest, highest = _bounds(self.grid, self.places[rows], whose, self.k, held)
         found = found._replace(rare=self.rare[:0], lowest=lowest, highest=highest)
         levels = np.empty(len(scores))
         levels[np.argsort(scores, kind="stable")] = (np.arange(len(scores)) + 0.5) / len(scores)
@@ -116,16 +118,41 @@ class SafeNumbers:
         assert moved is not None  # `of` has looked
         return moved
 
-    def _bounds(self, places: Ints, whose: Ints | None, found: marginals.Numbers) -> tuple[int, int]:
-        """Return the rounded means of the k lowest and the k highest, but never cut off what k people hold."""
-        order = np.argsort(places, kind="stable")
-        numbers = self.grid.numbers(places[order])
-        low = _extreme_mean(numbers, order, whose, self.k)
-        high = _extreme_mean(numbers[::-1], order[::-1], whose, self.k)
-        ends = _rounded(np.array([low, high]), float(numbers.std()), self.grid.origin)
-        ends = np.clip(self.grid.nearest(ends), places[order[0]], places[order[-1]])
-        single = found.pieces.value[np.isnan(found.pieces.low)]
-        return int(min([ends[0], *single[:1]])), int(max([ends[1], *single[-1:]]))
+
+def _bounds(grid: Grid, places: Ints, whose: Ints | None, k: int, held: Ints) -> tuple[int, int]:
+    """Return the rounded means of the k lowest and the k highest places, but never cut off those that k people hold."""
+    order = np.argsort(places, kind="stable")
+    numbers = grid.numbers(places[order])
+    low = _extreme_mean(numbers, order, whose, k)
+    high = _extreme_mean(numbers[::-1], order[::-1], whose, k)
+    ends = _rounded(np.array([low, high]), float(numbers.std()), grid.origin)
+    ends = np.clip(grid.nearest(ends), places[order[0]], places[order[-1]])
+    return int(min([ends[0], *held[:1]])), int(max([ends[1], *held[-1:]]))
+
+
+def bounded(column: ColumnParts, rows: int, k: int, random: np.random.Generator) -> pa.Array:
+    """Return the regular numbers of a column, random ones where there are none, none beyond the bounds of k people.
+
+    Parameters
+    ----------
+    column
+        Taken apart.
+    rows
+        How many of its first rows are the table's; others are only compared with it.
+    k
+        The number of people; 1 leaves the ends as they are.
+    random
+        Draws donors among the table's numbers.
+    """
+    assert column.regular is not None
+    grid = grid_of(column.regular)
+    places, is_regular = _places(grid, column), column.is_regular
+    own = places[:rows][is_regular[:rows]]
+    values, counts = np.unique(own, return_counts=True)
+    lowest, highest = _bounds(grid, own, None, k, values[counts >= k])
+    others = np.flatnonzero(~is_regular)
+    places[others] = random.choice(own, len(others))
+    return grid.array(np.clip(places, lowest, highest), None)
 
 
 def _rounded(ends: Floats, deviation: float, origin: float) -> Floats:

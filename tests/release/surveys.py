@@ -55,7 +55,9 @@ def social_survey(rows: int, seed: int) -> pa.Table:
             "sex": sex,
             "age": age.astype(np.int64),
             "agegr": age_groups(age),
-            "edu": random.choice(["PRIMARY", "VOCATIONAL", "SECONDARY", "POST-SECONDARY"], rows, p=[0.2, 0.3, 0.3, 0.2]),
+            "edu": random.choice(
+                ["PRIMARY", "VOCATIONAL", "SECONDARY", "POST-SECONDARY"], rows, p=[0.2, 0.3, 0.3, 0.2]
+            ),
             "marital": np.where(married, "MARRIED", "SINGLE"),
             "ymarr": pa.array(2011 - np.maximum(age - 24, 1).astype(np.int64), mask=~married),
             "mmarr": pa.array(1 + random.integers(0, 12, rows), mask=~married),

@@ -81,7 +81,9 @@ def test_no_value_of_a_few_people_comes_out(survey) -> None:
     table = survey(1500, 5)
     made = released(table, nulls="category")
     assert few_hold(table, made, 3) == {}
-    wide = [name for name in ("wage", "self_employed", "pension", "income", "region", "edu") if name in made.column_names]
+    wide = [
+        name for name in ("wage", "self_employed", "pension", "income", "region", "edu") if name in made.column_names
+    ]
     assert few_hold(table.select(wide), made.select(wide), 10) == {}
 
 
@@ -137,7 +139,9 @@ def test_any_column_comes_out_without_rare_values(seed: int, k: int, kind: str) 
         "flag": lambda: pa.array(base > np.median(base)),
     }
     values = made_of[kind]()
-    values = pa.array([None if hidden else value for value, hidden in zip(values.to_pylist(), base > 1e3, strict=True)], values.type)
+    values = pa.array(
+        [None if hidden else value for value, hidden in zip(values.to_pylist(), base > 1e3, strict=True)], values.type
+    )
     table = pa.table({"x": values, "y": random.normal(size=260)})
     try:
         made = released(table, k=k, nulls="category", cluster_size=100)
@@ -190,9 +194,13 @@ def test_distributions_shares_and_correlations_stay(survey, size: int) -> None:
     }
     assert np.median(list(distances.values())) <= 0.01
     assert max(distances.values()) <= 0.02
-    specials = {"wage": 0, "self_employed": 0, "pension": 0} if survey is income_survey else {"nociga": -8, "unempdur": -8}
+    specials = (
+        {"wage": 0, "self_employed": 0, "pension": 0} if survey is income_survey else {"nociga": -8, "unempdur": -8}
+    )
     for name, value in specials.items():
-        assert abs((data[name] == value).mean() - (made[name] == value).mean()) <= (0.005 if name != "pension" else 0.02)
+        assert abs((data[name] == value).mean() - (made[name] == value).mean()) <= (
+            0.005 if name != "pension" else 0.02
+        )
     before, after = (np.corrcoef(_comparable(one, data)) for one in (data, made))
     assert np.median(np.abs(before - after)[np.triu_indices(len(before), 1)]) <= 0.025
 
