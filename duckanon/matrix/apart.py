@@ -15,7 +15,7 @@ from duckanon.common.people import people_in
 from duckanon.matrix.arrow import indices_of, kind_of, valid_of
 from duckanon.matrix.column_fit import MOST_CATEGORIES
 from duckanon.matrix.columns import NumberColumn
-from duckanon.matrix.fit import fit
+from duckanon.matrix.fit import fit, refuse_nulls
 from duckanon.matrix.identifiers import looks_like_identifier
 from duckanon.matrix.parts import ColumnParts, doubles
 from duckanon.matrix.special import special_values
@@ -63,15 +63,6 @@ def taken_apart(table: pa.Table, people: Ints | None, reading: Reading) -> list[
         _parts(name, _whole(column), people, reading)
         for name, column in zip(table.column_names, table.columns, strict=True)
     ]
-
-
-def refuse_nulls(counts: Mapping[str, int]) -> None:
-    """Refuse NULLs, those of all columns in one sentence."""
-    found = {name: count for name, count in counts.items() if count}
-    if not found:
-        return
-    listed = [f'column "{name}" has {count:,} NULLs' for name, count in found.items()]
-    raise ValueError(f"{', '.join(listed)}; remove these rows or say nulls := 'category'.")
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
