@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from duckanon.common import progress
 from duckanon.common.arrays import Bools, Floats
 from duckanon.common.kinds import is_number
-from duckanon.matrix.parts import ColumnParts
+from duckanon.matrix.parts import ColumnParts, doubles
 
 EXPLAINED = 0.9999
 """The share of the variance that a formula explains at least."""
 _FEWEST_VALUES = 20  # numbers of fewer values are codes or counts
+_LOOKED_AT = 5_000  # rows in which formulas are looked for, before they are confirmed in all
 _FEWEST_ROWS = 100  # in which all numbers are known
 _NULLS = 0.05  # of the rows: where the column is NULL without its sources, or the other way round
 _NEGLIGIBLE = 1e-3  # deviations of the result that a source adds: no part of the formula
@@ -60,13 +62,11 @@ def found_formulas(columns: Sequence[ColumnParts]) -> list[Formula]:
     The column of most values is tried first: a sum has more than its terms. Regressions are on all other columns, then
     on those that matter.
     """
-    values = {
-        index: column.numbers()
-        for index, column in enumerate(columns)
-        if column.regular is not None and is_number(column.type)
-    }
-    distinct = {index: len(np.unique(numbers[~np.isnan(numbers)])) for index, numbers in values.items()}
-    eligible = [index for index in values if distinct[index] > _FEWEST_VALUES]
+    numbers = [i for i, column in enumerate(columns) if column.regular is not None and is_number(column.type)]
+    step = max(1, len(columns[0].codes) // _LOOKED_AT)
+    sample = {index: doubles(columns[index].array.take(_every(step, columns[index]))) for index in numbers}
+    distinct = {index: len(np.unique(values[~np.isnan(values)])) for index, values in sample.items()}
+    eligible = [index for index in numbers if distinct[index] > _FEWEST_VALUES]
     formulas: list[Formula] = []
     for column in sorted(eligible, key=lambda index: -distinct[index]):
         progress.check()
@@ -75,11 +75,18 @@ def found_formulas(columns: Sequence[ColumnParts]) -> list[Formula]:
             continue
         others = [index for index in eligible if index != column and index not in computed]
         for logged in (False, True):
-            formula = _formula(column, others, values, logged)
+            formula = _formula(column, others, sample, logged)
+            if formula is not None and step > 1:  # found in a sample: confirmed in all rows
+                whole = {index: columns[index].numbers() for index in (column, *formula.sources)}
+                formula = _formula(column, formula.sources, whole, logged)
             if formula is not None:
                 formulas.append(formula)
                 break
     return formulas
+
+
+def _every(step: int, column: ColumnParts) -> pa.Array:
+    return pa.array(np.arange(0, len(column.codes), step))
 
 
 def _formula(column: int, others: Sequence[int], values: dict[int, Floats], logged: bool) -> Formula | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from duckanon.common import progress
 from duckanon.common.arrays import Floats, Ints
-from duckanon.matrix.parts import ColumnParts
+from duckanon.matrix.parts import ColumnParts, doubles
 
 VIOLATIONS = 0.002
 """The share of the rows in which a choice may differ from what the other column says."""
@@ -65,6 +67,13 @@ class _Source:
         return bool(held[held >= _HOLDERS].sum() >= _RECURRING * len(self.codes))
 
 
+class _Sampled(NamedTuple):
+    """The choices of a column, in all rows or in a sample."""
+
+    codes: Ints
+    choices: int
+
+
 def found_lookups(columns: Sequence[ColumnParts], left_out: Sequence[int], random: np.random.Generator) -> list[Lookup]:
     """Find choices that one other column decides.
 
@@ -91,20 +100,29 @@ def found_lookups(columns: Sequence[ColumnParts], left_out: Sequence[int], rando
     """
     rows = len(columns[0].codes)
     sample = np.sort(random.choice(rows, min(rows, _LOOKED_AT), replace=False))
-    sources = [source for index in range(len(columns)) if index not in left_out for source in _sources(index, columns)]
+    few = [_Sampled(column.codes[sample], column.choices) for column in columns]
+    sources = [
+        source
+        for index, column in enumerate(columns)
+        if index not in left_out
+        for source in _sources(index, column, few[index], sample if len(sample) < rows else None)
+    ]
     found: dict[int, Lookup] = {}
     for source in sorted(sources, key=lambda one: (one.numbers is not None, -one.count)):
         if source.numbers is None and not source.recurs:
             continue
-        for target, column in enumerate(columns):
+        whole: _Source | None = None
+        for target, column in enumerate(few):
             progress.check()
             is_free = target not in found and target not in left_out and target not in _above(source.column, found)
-            if not is_free or not 2 <= column.choices <= source.count:
+            if not is_free or not 2 <= column.choices <= source.count or not _decided(source, column):
                 continue
-            if _decided(source, column, sample) and _decided(source, column, None):
-                lookup = _lookup(target, source, column)
-                if lookup is not None:
-                    found[target] = lookup
+            if whole is None:
+                whole = _whole(source, columns)
+            everybody = _Sampled(columns[target].codes, column.choices)
+            lookup = _lookup(target, whole, everybody) if _decided(whole, everybody) else None
+            if lookup is not None:
+                found[target] = lookup
     return sorted(found.values(), key=lambda lookup: len(_above(lookup.source, found)))
 
 
@@ -116,35 +134,45 @@ def _above(column: int, found: Mapping[int, Lookup]) -> list[int]:
     return chain
 
 
-def _sources(index: int, columns: Sequence[ColumnParts]) -> list[_Source]:
-    column = columns[index]
-    found = [_Source(index, column.codes, column.choices, None)] if column.choices > 1 else []
+def _sources(index: int, column: ColumnParts, few: _Sampled, sample: Ints | None) -> list[_Source]:
+    found = [_Source(index, few.codes, few.choices, None)] if few.choices > 1 else []
     if column.regular is not None:
-        values = column.numbers()
-        is_known = ~np.isnan(values)
-        numbers, inverse = np.unique(values[is_known], return_inverse=True)
-        codes = np.full(len(values), len(numbers), np.int64)
-        codes[is_known] = inverse
-        found.append(_Source(index, codes, len(numbers) + (not is_known.all()), numbers))
+        array = column.array if sample is None else column.array.take(pa.array(sample))
+        found.append(_numbered(index, doubles(array)))
     return found
 
 
-def _decided(source: _Source, column: ColumnParts, chosen: Ints | None) -> bool:
-    keys, codes = (source.codes, column.codes) if chosen is None else (source.codes[chosen], column.codes[chosen])
-    counts = _counts(keys, codes, source, column)
-    minority = len(codes) - int(counts.sum(axis=0).max())
-    violations = len(codes) - int(counts.max(axis=1).sum())
-    return minority > 0 and violations <= min(VIOLATIONS * len(codes), _OF_MINORITY * minority)
+def _numbered(index: int, values: Floats) -> _Source:
+    is_known = ~np.isnan(values)
+    numbers, inverse = np.unique(values[is_known], return_inverse=True)
+    codes = np.full(len(values), len(numbers), np.int64)
+    codes[is_known] = inverse
+    return _Source(index, codes, len(numbers) + (not is_known.all()), numbers)
 
 
-def _counts(keys: Ints, codes: Ints, source: _Source, column: ColumnParts) -> Ints:
+def _whole(source: _Source, columns: Sequence[ColumnParts]) -> _Source:
+    """Return the same source with all rows."""
+    column = columns[source.column]
+    if source.numbers is None:
+        return _Source(source.column, column.codes, column.choices, None)
+    return _numbered(source.column, column.numbers())
+
+
+def _decided(source: _Source, column: _Sampled) -> bool:
+    counts = _counts(source, column)
+    minority = len(column.codes) - int(counts.sum(axis=0).max())
+    violations = len(column.codes) - int(counts.max(axis=1).sum())
+    return minority > 0 and violations <= min(VIOLATIONS * len(column.codes), _OF_MINORITY * minority)
+
+
+def _counts(source: _Source, column: _Sampled) -> Ints:
     size = len(source.numbers) + 1 if source.numbers is not None else source.count
-    counts = np.bincount(keys * column.choices + codes, minlength=size * column.choices)
+    counts = np.bincount(source.codes * column.choices + column.codes, minlength=size * column.choices)
     return counts.reshape(size, column.choices)
 
 
-def _lookup(target: int, source: _Source, column: ColumnParts) -> Lookup | None:
-    counts = _counts(source.codes, column.codes, source, column)
+def _lookup(target: int, source: _Source, column: _Sampled) -> Lookup | None:
+    counts = _counts(source, column)
     commonest = int(counts.sum(axis=0).argmax())
     codes = np.where(counts.any(axis=1), counts.argmax(axis=1), commonest)
     if source.numbers is None:

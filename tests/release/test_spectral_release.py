@@ -233,11 +233,9 @@ def test_clusters_keep_means_and_covariances(seed: int, width: int, count: int) 
     labels = np.repeat(np.arange(count), 40).astype(np.int32)
     labels = labels[random.permutation(len(labels))]
     made = redrawn(matrix, labels, len(matrix), random)
-    within = sum(np.cov(matrix[labels == one].T) * 39 for one in range(count))
-    between = matrix - np.array([matrix[labels == one].mean(axis=0) for one in range(count)])[labels]
-    np.testing.assert_allclose(between.T @ between, within, atol=1e-6)
     np.testing.assert_allclose(made.mean(axis=0), matrix.mean(axis=0), atol=1e-8)
-    np.testing.assert_allclose(np.cov(made.T), np.cov(matrix.T), rtol=1e-6, atol=1e-8)
+    covariance = np.cov(matrix.T)
+    np.testing.assert_allclose(np.cov(made.T), covariance, atol=1e-6 * covariance.max())
     assert np.abs(made[:, None] - matrix[None]).sum(axis=2).min() > 0
 
 
