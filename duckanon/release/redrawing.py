@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from duckanon.release.computed import Computed, exchanged
 from duckanon.release.donors import filled
 from duckanon.release.orthogonal import apportioned, redrawn
 from duckanon.release.safe_numbers import SafeNumbers
+from duckanon.release.wide_choices import WIDE, coordinates, nearest
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Redrawing:
         The columns whose choices are drawn.
     k
         The least number of people that hold what comes out.
+    wide
+        The coordinates of choices between many values, by column.
     """
 
     columns: Sequence[ColumnParts]
@@ -65,6 +68,7 @@ class Redrawing:
     numbers: dict[int, SafeNumbers]
     choices: Sequence[int]
     k: int
+    wide: Mapping[int, Reals] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -80,7 +84,13 @@ class Redrawing:
         drawn = [index for index in range(len(columns)) if index not in followers]
         numbers = {i: SafeNumbers.of(columns[i], people, k) for i in drawn if columns[i].regular is not None}
         choices = [index for index in drawn if columns[index].choices > 1 and index not in looked_up]
-        return cls(columns, people, computed, lookups, numbers, choices, k)
+        narrow = [index for index in choices if columns[index].choices <= WIDE]
+        made = cls(columns, people, computed, lookups, numbers, narrow, k)
+        if len(narrow) == len(choices) or not (narrow or numbers):
+            return replace(made, choices=choices)
+        others = made.matrix(made.original(np.arange(made.rows)), None)
+        wide = {i: coordinates(columns[i].codes, columns[i].choices, others) for i in choices if i not in narrow}
+        return replace(made, choices=choices, wide=wide)
 
     @property
     def rows(self) -> int:
@@ -90,7 +100,9 @@ class Redrawing:
     @property
     def rank(self) -> int:
         """The number of independent components."""
-        return len(self.numbers) + sum(self.columns[index].choices - 1 for index in self.choices)
+        narrow = [index for index in self.choices if index not in self.wide]
+        wide = sum(int(places.shape[1]) for places in self.wide.values())
+        return len(self.numbers) + wide + sum(self.columns[index].choices - 1 for index in narrow)
 
     @property
     def least(self) -> list[int]:
@@ -119,7 +131,9 @@ class Redrawing:
         """
         blocks: list[Reals] = []
         for index in self.choices:
-            blocks.append(_indicators(parts.codes[index], self.columns[index].choices))
+            codes = parts.codes[index]
+            is_wide = index in self.wide
+            blocks.append(self.wide[index][codes] if is_wide else _indicators(codes, self.columns[index].choices))
         regular = []
         for index, numbers in self.numbers.items():
             scores = numbers.normal_scores(parts.places[index])
@@ -159,11 +173,15 @@ class Redrawing:
         codes: dict[int, Ints] = {}
         start = 0
         for index in self.choices:
-            width = _width(self.columns[index].choices)
+            width = self.wide[index].shape[1] if index in self.wide else _width(self.columns[index].choices)
             scores = features[:, start : start + width]
-            counts = np.bincount(original.codes[index], minlength=self.columns[index].choices)
-            codes[index] = chosen(np.hstack([-scores, scores]) if width == 1 else scores, apportioned(counts, count))
             start += width
+            counts = np.bincount(original.codes[index], minlength=self.columns[index].choices)
+            wanted = apportioned(counts, count)
+            if index in self.wide:
+                codes[index] = nearest(scores, self.wide[index], wanted)
+            else:
+                codes[index] = chosen(np.hstack([-scores, scores]) if width == 1 else scores, wanted)
         scores_of = dict(zip(self.numbers, features[:, start:].T, strict=True))
         parts = self._with_numbers(codes, scores_of, rows, count)
         for computed in self.computed:

@@ -225,6 +225,26 @@ def test_more_rows_have_the_same_distribution() -> None:
     assert few_hold(table.select(["wage"]), made.select(["wage"]), 10) == {}
 
 
+def test_many_categories_keep_their_shares_and_their_means() -> None:
+    """Of 100 districts each keeps its people and its wages; they are as many components as a few numbers."""
+    random = np.random.default_rng(12)
+    district = random.choice(100, 6000, p=random.dirichlet(np.full(100, 4.0)))
+    wage = np.round(np.exp(8 + random.normal(size=100)[district] + random.normal(size=6000)))
+    names = np.array([f"d{number:02}" for number in range(100)])
+    table = pa.table({"district": names[district], "wage": wage, "age": random.integers(20, 70, 6000)})
+    parts = taken_apart(table, None, Reading(10, {}, None, "error"))
+    assert Redrawing.of(parts, None, 10, "auto", random).rank <= 10
+    made = columns_of(released(table, cluster_size=500))
+    shares = [np.array([(one == name).mean() for name in names]) for one in (names[district], made["district"])]
+    assert np.abs(shares[0] - shares[1]).sum() / 2 <= 0.08
+    common = [name for name, share in zip(names, shares[0], strict=True) if share >= 0.008]
+    means = [
+        [np.log(values[labels == name]).mean() for name in common]
+        for labels, values in ((names[district], wage), (made["district"], made["wage"]))
+    ]
+    assert np.corrcoef(means)[0, 1] >= 0.95
+
+
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(1, 4))
 def test_clusters_keep_means_and_covariances(seed: int, width: int, count: int) -> None:
     """Exactly, cluster by cluster; and nothing else: rows are new."""
