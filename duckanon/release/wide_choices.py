@@ -11,7 +11,8 @@ WIDE = 40
 """Choices of more values are given coordinates: indicators cost the square of their number."""
 _COORDINATES = 8
 _LEARNT_FROM = 10_000  # rows from which offsets are learnt
-_ROUNDS, _RATE = 60, 0.01  # of the logarithm by which a choice is made too often
+_ROUNDS = 80
+_FIRST_STEP, _LONGER, _SHORTER = 0.05, 1.3, 0.5  # steps grow while they go one way, and shrink where they turn
 _BLOCK = 2**24  # scores that are held at a time
 
 
@@ -71,13 +72,16 @@ def nearest(scores: Reals, places: Reals, wanted: Ints) -> Ints:
 def _offsets(scores: Reals, start: Reals, shares: Floats) -> Reals:
     """Find what to add to scores so that each choice is the largest in about its share of the rows."""
     offsets = np.where(shares > 0, start, -np.inf).astype(scores.dtype)
-    expected = shares * len(scores) + 0.5
     best, best_error = offsets, np.inf
+    steps, before = np.full(len(shares), _FIRST_STEP), np.zeros(len(shares))
     for _ in range(_ROUNDS):
         progress.check()
-        made = np.bincount((scores + offsets).argmax(axis=1), minlength=len(shares)) + 0.5
-        error = float(np.abs(made - expected).sum())
-        if error < best_error:
-            best, best_error = offsets, error
-        offsets = (offsets - _RATE * np.log(made / expected)).astype(scores.dtype)
+        errors = np.bincount((scores + offsets).argmax(axis=1), minlength=len(shares)) - shares * len(scores)
+        total = float(np.abs(errors).sum())
+        if total < best_error:
+            best, best_error = offsets, total
+        signs = np.where(np.abs(errors) < 1, 0, np.sign(errors))
+        steps = np.where(signs == before, steps * _LONGER, steps * _SHORTER)
+        offsets = (offsets - steps * signs).astype(scores.dtype)
+        before = signs
     return best

@@ -23,7 +23,8 @@ CREATE OR REPLACE MACRO anon.svd_swap(
 ) AS TABLE
 FROM anon._unpack(anon._run_svd_swap(anon._pack('anon.svd_swap', tbl, cols, seed),
                                      {'tolerance': tolerance, 'log': log, 'nulls': nulls, 'checks': checks,
-                                      'seed': seed, 'k': k, 'special': special, 'categories': categories, 'derived': derived}),
+                                      'seed': seed, 'k': k, 'special': special, 'categories': categories,
+                                      'derived': derived}),
                   tbl, cols);
 COMMENT ON MACRO TABLE anon.svd_swap IS
     'New records with the same means, variances and correlations: permutes each principal component.';
