@@ -275,7 +275,7 @@ def test_choices_are_made_as_often_as_they_are_wanted(seed: int, rows: int, coun
 @pytest.mark.thorough
 @pytest.mark.parametrize("survey", [income_survey, social_survey])
 def test_isolated_people_are_hardly_recognised(survey) -> None:
-    """The paired audit of the size that the search chooses, with other splits than those of the search."""
+    """The paired audit of all records as one cluster passes; that of small clusters does not."""
     table = survey(1500, 10)
     random = np.random.default_rng(0)
     redrawing = Redrawing.of(taken_apart(table, None, Reading(10, {}, None, "category")), None, 10, "auto", random)
@@ -287,7 +287,8 @@ def test_isolated_people_are_hardly_recognised(survey) -> None:
             parts = redrawing.redrawn(used, len(half), size, chance)
             return redrawing.matrix(parts, None).astype(np.float64)
 
-        return paired_audit(points, release, splits=10, seed=3)
+        # one audit alone is off by some .01: the mean of four is judged
+        return float(np.mean([paired_audit(points, release, splits=10, seed=seed) for seed in (3, 4, 5, 6)]))
 
     assert audited(None) <= 0.55
     assert audited(40) > 0.57
