@@ -11,8 +11,18 @@ from duckanon.release.api import (
     data_shuffle,
     pica,
     rhs,
+    spectral_release,
     spectral_rhs,
     svd_swap,
 )
 
-__all__ = ["additive_noise", "copula_synthesize", "data_shuffle", "pica", "rhs", "spectral_rhs", "svd_swap"]
+__all__ = [
+    "additive_noise",
+    "copula_synthesize",
+    "data_shuffle",
+    "pica",
+    "rhs",
+    "spectral_release",
+    "spectral_rhs",
+    "svd_swap",
+]

@@ -8,6 +8,9 @@ SELECT patient_id, sex, age, bmi, glucose, occupation FROM patients WHERE patien
 -- how small may clusters be?
 FROM anon.pica_report('members', ['sex', 'age', 'bmi', 'glucose'], basis := 'pca', clustering := 'bisect', reference := 'others');
 
+-- the release to recommend: values that many people share, clusters with which isolated people are hardly recognised
+CREATE OR REPLACE TABLE spectral AS FROM anon.spectral_release('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], cluster_size := 200);
+
 -- what the thesis compares with: noise, shuffling, microaggregation in all columns at once, draws from a copula
 CREATE OR REPLACE TABLE noisy AS
 FROM anon.additive_noise('members', ['patient_id', 'sex', 'age', 'bmi', 'glucose', 'occupation'], key := 'patient_id');

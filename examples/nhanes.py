@@ -97,16 +97,17 @@ class Experiment:
     def releases(self) -> dict[str, str]:
         """Write the call that makes each release of the table `original`, unchecked: it is measured afterwards."""
         common = f"log := {LABS}, seed := {self.seed}"
+        thesis = f"k := 1, special := 'off', categories := [], derived := 'off', {common}"  # columns as they come
         keyed = f"key := 'seqn', {common}"  # the key says whose image a row is: for measuring, never to be given away
         columns, with_key = self.columns, ["seqn", *self.columns]
         pica = "anon.pica('original', {}, cluster_size := {}, checks := 'off', {})"
         return {
-            "svd_swap": f"anon.svd_swap('original', {columns}, checks := 'off', {common})",
+            "svd_swap": f"anon.svd_swap('original', {columns}, checks := 'off', {thesis})",
             "spectral_rhs": f"anon.spectral_rhs('original', {with_key}, {K}, {keyed})",
             "rhs": f"anon.rhs('original', {with_key}, {K}, checks := 'off', {keyed})",
             "data_shuffle": f"anon.data_shuffle('original', {columns}, seed := {self.seed})",
             "additive_noise": f"anon.additive_noise('original', {with_key}, noise_fraction := 0.1, {keyed})",
-            **{f"pica_{size}": pica.format(columns, size, common) for size in (100, 200, 300)},
+            **{f"pica_{size}": pica.format(columns, size, thesis) for size in (100, 200, 300)},
         }
 
     def statistics(self, released: str) -> list[float]:

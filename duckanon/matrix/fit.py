@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,7 +112,7 @@ def _fit(
     if rows == 0:
         raise ValueError("the table has no rows; give one that has.")
     if nulls == "error":
-        _refuse_nulls(seen)
+        refuse_nulls({column.name: column.null_count for column in seen})
     return _finished(opened.schema, seen, wide, rows, lenient)
 
 
@@ -135,13 +135,13 @@ def _seen(column: pa.Field, log: Sequence[str] | None, wide: Wide) -> NumberSeen
     return NumberSeen(column.name, column.type, kind == "exact", named, wide)
 
 
-def _refuse_nulls(seen: Sequence[NumberSeen | CategoriesSeen]) -> None:
-    for column in seen:
-        if column.null_count:
-            raise ValueError(
-                f'column "{column.name}" has {column.null_count:,} NULLs; '
-                "remove these rows or say nulls := 'category'."
-            )
+def refuse_nulls(counts: Mapping[str, int]) -> None:
+    """Refuse NULLs, those of all columns in one sentence."""
+    found = {name: count for name, count in counts.items() if count}
+    if not found:
+        return
+    listed = [f'column "{name}" has {count:,} NULLs' for name, count in found.items()]
+    raise ValueError(f"{', '.join(listed)}; remove these rows or say nulls := 'category'.")
 
 
 def _finished(

@@ -17,11 +17,20 @@ from duckanon.common.arrays import Floats, Ints
 from duckanon.matrix.encoding import Encoding
 from duckanon.release import baselines, microaggregation
 from duckanon.release.copula_releases import copula_synthesize, data_shuffle
-from duckanon.release.pica import pica
-from duckanon.release.svd import svd_swap
+from duckanon.release.spectral_release import spectral_release
+from duckanon.release.swaps import pica, svd_swap
 from duckanon.release.tables import read_whole, reader_of, shuffled, smallest_class
 
-__all__ = ["additive_noise", "copula_synthesize", "data_shuffle", "pica", "rhs", "spectral_rhs", "svd_swap"]
+__all__ = [
+    "additive_noise",
+    "copula_synthesize",
+    "data_shuffle",
+    "pica",
+    "rhs",
+    "spectral_release",
+    "spectral_rhs",
+    "svd_swap",
+]
 
 
 def spectral_rhs(

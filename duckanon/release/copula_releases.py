@@ -114,5 +114,5 @@ def copula_synthesize(
         for column, values, copula, levels in zip(encoding.columns, table.columns, columns, all_levels, strict=True)
     ]
     released = pa.table(arrays, schema=table.schema)
-    refuse_rare(table, released, people, k)
+    refuse_rare(table, released, people, [k] * table.num_columns)
     return reader_of(released)

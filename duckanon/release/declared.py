@@ -26,6 +26,7 @@ FUNCTIONS = (
     Release("swap", "duckanon.release.baselines:swap"),
     Release("svd_swap", "duckanon.release.api:svd_swap", tables=("source",)),
     Release("pica", "duckanon.release.api:pica", tables=("source", "reference")),
+    Release("spectral_release", "duckanon.release.api:spectral_release", tables=("source",)),
     Release("spectral_rhs", "duckanon.release.api:spectral_rhs", tables=("source",)),
     Release("rhs", "duckanon.release.api:rhs", tables=("source",)),
     Release("additive_noise", "duckanon.release.api:additive_noise", tables=("source",)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -109,9 +111,9 @@ def _nothing_to_draw(name: str, k: int) -> ValueError:
     )
 
 
-def refuse_rare(original: pa.Table, released: pa.Table, people: Ints | None, k: int) -> None:
-    """Count again, from the two tables alone, that nothing is released that fewer than k people hold."""
-    for name, before, after in zip(original.column_names, original.columns, released.columns, strict=True):
+def refuse_rare(original: pa.Table, released: pa.Table, people: Ints | None, least: Sequence[int]) -> None:
+    """Count again, from the two tables alone, that nothing is released that fewer people hold than a column's least."""
+    for name, before, after, k in zip(original.column_names, original.columns, released.columns, least, strict=True):
         ((codes, count),) = encode(pa.table({"value": pa.chunked_array([*before.chunks, *after.chunks], before.type)}))
         held = codes[: len(before)].astype(np.int64)
         holders = people_in(held, people, count)

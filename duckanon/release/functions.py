@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
@@ -10,6 +11,7 @@ from duckanon.common.arguments import generator
 from duckanon.common.reports import report_rows
 from duckanon.release.declared import PICA_REPORT
 from duckanon.release.pica import Partitioned
+from duckanon.release.plain_columns import PlainColumns, Settings
 
 _PURPOSES = {"whole": "one cluster", "bisect": "search", "confirm": "confirm"}
 
@@ -24,11 +26,19 @@ def pica_report(
     nulls: str,
     checks: str,
     seed: int | None,
+    k: int,
+    special: Any,
+    categories: list[str] | None,
+    derived: str,
     tell: Callable[[float], None],
 ) -> pa.Table:
     """Report the search for a cluster size."""
     if table is None:
         return report_rows([], PICA_REPORT)
+    settings = Settings(k, special, categories, derived)
+    if not settings.as_in_thesis:
+        plain = PlainColumns.of(table, reference, nulls, settings, generator(seed).spawn(1)[0])
+        table, reference, log = plain.table, plain.reference, plain.log(log)
     partitioned = Partitioned.of(table, None, log, nulls, basis, clustering, checks, generator(seed))
     search = partitioned.search(reference, tell)
     rows = [

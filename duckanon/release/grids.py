@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon.common.arrays import Bools, Floats, Ints
-from duckanon.matrix.arrow import array_of, codes_of, floats_of, storage_of
+from duckanon.matrix.arrow import array_of, codes_of, floats_of, storage_of, zero_of
 from duckanon.matrix.columns import NumberColumn, above
 
 _SPARE_BITS = 2  # of a float: with fewer, neighbours of so many decimals could be the same float
@@ -21,6 +21,10 @@ class Grid(Protocol):
     @property
     def step(self) -> int:
         """The distance of neighbours."""
+
+    @property
+    def origin(self) -> float:
+        """What the grid's own numbers are counted from."""
 
     def places(self, array: pa.Array) -> Ints:
         """Return the place of every value; what stands at NULLs is arbitrary."""
@@ -46,6 +50,11 @@ class Steps:
         """The distance of neighbours."""
         return self.column.step
 
+    @property
+    def origin(self) -> float:
+        """The smallest value."""
+        return float(int(self.column.low) - zero_of(self.column.type))
+
     def places(self, array: pa.Array) -> Ints:
         """Return the place of every value."""
         return codes_of(self.column.name, array)
@@ -70,6 +79,7 @@ class Rounded:
     column: NumberColumn
     decimals: int
     step: int = 1
+    origin: float = 0.0
 
     def places(self, array: pa.Array) -> Ints:
         """Return the place of every value."""
@@ -97,6 +107,7 @@ class Unrounded:
 
     column: NumberColumn
     step: int = 1
+    origin: float = 0.0
 
     def places(self, array: pa.Array) -> Ints:
         """Return the place of every value."""

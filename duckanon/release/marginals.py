@@ -142,11 +142,11 @@ def of_numbers(grid: Grid, places: Ints, people: Ints | None, k: int) -> Numbers
     pieces = Pieces(piece_rows[used], values[used], low[used], high[used])
     lowest, highest, rare = int(ordered[0]), int(ordered[-1]), values[~is_held]
     moved = off_taken(values, rare, grid.step, lowest, highest)
-    shift = 1.0 if moved is None else _distance(values, moved, rows)
+    shift = 1.0 if moved is None else distance(values, moved, rows)
     return Numbers(grid, pieces, rare, lowest, highest, shift)
 
 
-def _distance(before: Ints, after: Ints, rows: Ints) -> float:
+def distance(before: Ints, after: Ints, rows: Ints) -> float:
     """Return the Kolmogorov-Smirnov distance of two lists of places in ascending order, each of so many rows."""
     shares = np.concatenate([[0.0], np.cumsum(rows) / rows.sum()])
     places = np.concatenate([before, after])

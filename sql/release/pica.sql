@@ -8,18 +8,19 @@
 --     clustering    'spectral': as in the Thesis, for some thousands of rows; 'bisect': repeated 2-means, at a cost
 --                   linear in the rows; 'auto': by the number of rows
 --     reference     a table of people who are not in `tbl`, to compare with while searching; NULL: leave-one-out
---     log, nulls, checks, seed  as in anon.svd_swap
+--     log, nulls, checks, seed, k, special, categories, derived  as in anon.svd_swap
 --     (Thesis, Figure 5-1)
 -- test: tests/release/pica.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.pica(
     tbl, cols, cluster_size := NULL, basis := 'ica', clustering := 'auto', reference := NULL, log := NULL,
-    nulls := 'error', checks := 'error', seed := NULL
+    nulls := 'error', checks := 'error', seed := NULL, k := 10, special := 'auto', categories := NULL, derived := 'auto'
 ) AS TABLE
 FROM anon._unpack(anon._run_pica(anon._pack('anon.pica', tbl, cols, seed),
                                  anon._pack_other('anon.pica', reference, tbl, cols, seed),
                                  {'cluster_size': cluster_size, 'basis': basis, 'clustering': clustering, 'log': log,
-                                  'nulls': nulls, 'checks': checks, 'seed': seed}),
+                                  'nulls': nulls, 'checks': checks, 'seed': seed, 'k': k, 'special': special,
+                                  'categories': categories, 'derived': derived}),
                   tbl, cols);
 COMMENT ON MACRO TABLE anon.pica IS
     'New records that keep nonlinear structure: permutes the independent components of clusters.';

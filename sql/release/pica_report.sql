@@ -13,11 +13,12 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.pica_report(
     tbl, cols, basis := 'ica', clustering := 'auto', reference := NULL, log := NULL, nulls := 'error',
-    checks := 'error', seed := NULL
+    checks := 'error', seed := NULL, k := 10, special := 'auto', categories := NULL, derived := 'auto'
 ) AS TABLE
 SELECT unnest(anon._run_pica_report(anon._pack('anon.pica_report', tbl, cols, seed),
                                     anon._pack_other('anon.pica_report', reference, tbl, cols, seed),
                                     {'basis': basis, 'clustering': clustering, 'log': log, 'nulls': nulls,
-                                     'checks': checks, 'seed': seed}), max_depth := 2);
+                                     'checks': checks, 'seed': seed, 'k': k, 'special': special,
+                                     'categories': categories, 'derived': derived}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.pica_report IS
     'The search for the cluster size of anon.pica: one row per trial release, with its privacy measures.';

@@ -335,6 +335,7 @@ RELEASES = {
     "svd_swap": "anon.svd_swap({table}, ['mood', 'x'], checks := 'off')",
     "pica": "anon.pica({table}, ['mood', 'x'], cluster_size := 100, checks := 'off')",
     "boxes": "anon.boxes({table}, ['x'], 5, keep := ['mood'])",
+    "spectral_release": "anon.spectral_release({table}, ['mood', 'x'])",
     "spectral_rhs": "anon.spectral_rhs({table}, ['mood', 'x'], 5)",
     "rhs": "anon.rhs({table}, ['mood', 'x'], 5, checks := 'off')",
     "additive_noise": "anon.additive_noise({table}, ['mood', 'x'])",

@@ -201,6 +201,7 @@ ARGUMENTS = {  # of the functions that take more than a table and columns
     "svd_swap": ", ['a', 'b'], checks := 'off', seed := 1",
     "pica": ", ['a', 'b'], cluster_size := 100, checks := 'off', seed := 1",
     "pica_report": ", ['a', 'b'], basis := 'pca', clustering := 'bisect', seed := 1",
+    "spectral_release": ", ['a', 'b'], seed := 1",
     "spectral_rhs": ", ['a', 'b'], 2, seed := 1",
     "rhs": ", ['a', 'b'], 2, checks := 'off', seed := 1",
     "additive_noise": ", ['a', 'b'], seed := 1",

@@ -1,0 +1,218 @@
+"""Numbers of a column by their rank, none of which fewer than k people hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from scipy.special import ndtri
+
+from duckanon.common.arrays import Bools, Floats, Ints
+from duckanon.common.people import NOBODY, people_in
+from duckanon.matrix.arrow import valid_of
+from duckanon.matrix.parts import ColumnParts
+from duckanon.release import marginals
+from duckanon.release.grids import Grid, finer, grid_of, off_taken
+
+FEWEST = 3
+"""People who hold a number that comes out, where k would change the column too much; never one or two."""
+_SLIGHT, _NOTICEABLE, _TOO_MUCH = 0.01, 0.05, 0.25  # the share of the rows that are moved past a number
+_ROUND = 0.2  # deviations: bounds are rounded to the power of ten below
+
+
+@dataclass(frozen=True)
+class SafeNumbers:
+    """The regular numbers of a column.
+
+    Attributes
+    ----------
+    grid
+        The values that may come out.
+    places
+        Where the value of each row stands; arbitrary where it is not regular.
+    is_regular
+        Where it is.
+    rare
+        The places that fewer than `least` people hold, ascending: they never come out.
+    ordered
+        The places of the regular rows, ascending.
+    k
+        The number of people in a group.
+    least
+        k, or `FEWEST` where the whole numbers of a column would lose their shape otherwise.
+    """
+
+    grid: Grid
+    places: Ints
+    is_regular: Bools
+    rare: Ints
+    ordered: Ints
+    k: int
+    least: int
+
+    @classmethod
+    def of(cls, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
+        """Learn which numbers of a column may come out.
+
+        Raises
+        ------
+        ValueError
+            Where they would not have the column's shape: the whole numbers of a small table, each of a few people.
+        """
+        assert column.regular is not None
+        grid = grid_of(column.regular)
+        numbers = _learnt(grid, column, people, k)
+        if numbers.least < k and numbers.shift() > _NOTICEABLE and (more_places := finer(grid)) is not None:
+            numbers = _learnt(more_places, column, people, k)
+        if numbers.shift() > _TOO_MUCH:
+            raise ValueError(
+                f'column "{column.name}" has too few numbers inside its range that {k} people hold, or nobody; make it '
+                "coarser, lower k or leave it out of cols."
+            )
+        return numbers
+
+    def shift(self) -> float:
+        """Return the largest share of the rows that is moved past some number, where none that is rare comes out."""
+        return _shift(self.ordered, self.rare, self.grid.step)
+
+    def normal_scores(self, places: Ints) -> Floats:
+        """Return the normal scores of places: what a normal variable has at the same rank among the rows."""
+        count = len(self.ordered)
+        ranks = np.searchsorted(self.ordered, places) + np.searchsorted(self.ordered, places, side="right")
+        return np.asarray(ndtri(np.clip(ranks / (2 * count), 0.5 / count, 1 - 0.5 / count)))
+
+    def at_ranks(self, scores: Floats, rows: Ints, people: Ints | None) -> Ints:
+        """Return the places of numbers that have the ranks of scores, distributed like those of some rows.
+
+        Parameters
+        ----------
+        scores
+            One for each number.
+        rows
+            The rows that are released.
+        people
+            Whose each row of the table is; None where every row is another person.
+        """
+        if len(scores) == 0:
+            return np.zeros(0, np.int64)
+        rows = rows[self.is_regular[rows]]
+        whose = None if people is None else people[rows]
+        if people_in(np.zeros(len(rows), np.int64), whose, 1)[0] < self.k:  # of a group: the whole table's instead
+            rows = np.flatnonzero(self.is_regular)
+            whose = None if people is None else people[rows]
+        found = marginals.of_numbers(self.grid, self.places[rows], whose, self.k)
+        held = found.pieces.value[np.isnan(found.pieces.low)]
+        lowest, highest = _bounds(self.grid, self.places[rows], whose, self.k, held)
+        found = found._replace(rare=self.rare[:0], lowest=lowest, highest=highest)
+        levels = np.empty(len(scores))
+        levels[np.argsort(scores, kind="stable")] = (np.arange(len(scores)) + 0.5) / len(scores)
+        return self._off_rare(found.drawn(*found.pieces.at(levels)), lowest, highest)
+
+    def _off_rare(self, places: Ints, lowest: int, highest: int) -> Ints:
+        """Move places to the nearest that may come out, inside of a range if that has any."""
+        moved = off_taken(places, self.rare, self.grid.step, lowest, highest)
+        if moved is None:
+            moved = off_taken(places, self.rare, self.grid.step, int(self.ordered[0]), int(self.ordered[-1]))
+        assert moved is not None  # `of` has looked
+        return moved
+
+
+def _bounds(grid: Grid, places: Ints, whose: Ints | None, k: int, held: Ints) -> tuple[int, int]:
+    """Return the rounded means of the k lowest and the k highest places, but never cut off those that k people hold."""
+    order = np.argsort(places, kind="stable")
+    numbers = grid.numbers(places[order])
+    low = _extreme_mean(numbers, order, whose, k)
+    high = _extreme_mean(numbers[::-1], order[::-1], whose, k)
+    ends = _rounded(np.array([low, high]), float(numbers.std()), grid.origin)
+    ends = np.clip(grid.nearest(ends), places[order[0]], places[order[-1]])
+    return int(min([ends[0], *held[:1]])), int(max([ends[1], *held[-1:]]))
+
+
+def bounded(column: ColumnParts, rows: int, k: int, random: np.random.Generator) -> pa.Array:
+    """Return the regular numbers of a column, random ones where there are none, none beyond the bounds of k people.
+
+    Parameters
+    ----------
+    column
+        Taken apart.
+    rows
+        How many of its first rows are the table's; others are only compared with it.
+    k
+        The number of people; 1 leaves the ends as they are.
+    random
+        Draws donors among the table's numbers.
+    """
+    assert column.regular is not None
+    grid = grid_of(column.regular)
+    places, is_regular = _places(grid, column), column.is_regular
+    own = places[:rows][is_regular[:rows]]
+    values, counts = np.unique(own, return_counts=True)
+    lowest, highest = _bounds(grid, own, None, k, values[counts >= k])
+    others = np.flatnonzero(~is_regular)
+    places[others] = random.choice(own, len(others))
+    return grid.array(np.clip(places, lowest, highest), None)
+
+
+def _rounded(ends: Floats, deviation: float, origin: float) -> Floats:
+    """Round ends to a power of ten below the deviation; they are counted from an origin that is one person's."""
+    if deviation == 0:
+        return ends
+    unit = 10.0 ** math.floor(math.log10(_ROUND * deviation))
+    return np.asarray(np.rint((ends + origin) / unit) * unit - origin)
+
+
+def _extreme_mean(numbers: Floats, rows: Ints, whose: Ints | None, k: int) -> float:
+    """Return the mean of the first k numbers, one of each person."""
+    if whose is None:
+        return float(numbers[:k].mean())
+    owners = whose[rows]
+    firsts = np.sort(np.unique(owners, return_index=True)[1])
+    firsts = firsts[owners[firsts] != NOBODY]
+    return float(numbers[firsts[:k]].mean()) if len(firsts) else float(numbers.mean())
+
+
+def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
+    is_regular = column.is_regular
+    places = _places(grid, column)
+    ordered = np.sort(places[is_regular])
+    rare, least = rare_places(grid, column, people, k)
+    return SafeNumbers(grid, places, is_regular, rare, ordered, k, least)
+
+
+def _places(grid: Grid, column: ColumnParts) -> Ints:
+    """Return the places of a column's values; those of NULLs are 0."""
+    valid = valid_of(column.array)
+    if valid is None:
+        return grid.places(column.array)
+    places = np.zeros(len(valid), np.int64)
+    places[valid] = grid.places(column.array.drop_null())
+    return places
+
+
+def rare_places(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> tuple[Ints, int]:
+    """Return the places of a column's values, special ones too, that must not come out, and who may: see `SafeNumbers`.
+
+    Notes
+    -----
+    All that comes out is drawn between the ends of groups of at least k people. Amounts may be any number in between;
+    of whole numbers such as ages nearly all are somebody's, and those of fewer than k people are left out only if that
+    moves no more than a hundredth of the rows. Otherwise those of one or two people are.
+    """
+    places = _places(grid, column)
+    valid = valid_of(column.array)
+    known = np.arange(len(places)) if valid is None else np.flatnonzero(valid)
+    values, codes = np.unique(places[known], return_inverse=True)
+    holders = people_in(codes.astype(np.int64), None if people is None else people[known], len(values))
+    rare = values[holders < k]
+    ordered = np.sort(places[column.is_regular])
+    if k <= FEWEST or _shift(ordered, rare, grid.step) <= _SLIGHT:
+        return rare, k
+    return values[holders < FEWEST], FEWEST
+
+
+def _shift(ordered: Ints, rare: Ints, step: int) -> float:
+    values, rows = np.unique(ordered, return_counts=True)
+    moved = off_taken(values, rare, step, int(values[0]), int(values[-1]))
+    return 1.0 if moved is None else marginals.distance(values, moved, rows)

@@ -1,0 +1,294 @@
+"""anon.spectral_release: what an attacker finds in it, what contradicts itself, and what an analyst keeps."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ks_2samp, rankdata
+
+from duckanon import spectral
+from duckanon.matrix.apart import Reading, taken_apart
+from duckanon.privacy.audit import paired_audit
+from duckanon.release.choices import chosen
+from duckanon.release.orthogonal import apportioned, redrawn
+from duckanon.release.redrawing import Redrawing
+from duckanon.release.safe_numbers import SafeNumbers
+from tests.release.surveys import age_groups, columns_of, income_survey, social_survey
+
+
+def released(table: pa.Table, **options: object) -> pa.Table:
+    """Release a table with clusters of 200, unless told otherwise."""
+    return spectral.spectral_release(table, **{"cluster_size": 200, "seed": 1, **options}).read_all()  # type: ignore[arg-type]
+
+
+def few_hold(original: pa.Table, made: pa.Table, least: int) -> dict[str, int]:
+    """Count the released values of each column that somebody holds, but fewer people than so many."""
+    found = {}
+    for name in original.column_names:
+        holders = Counter(original.column(name).to_pylist())
+        count = sum(0 < holders[value] < least for value in made.column(name).to_pylist())
+        if count:
+            found[name] = count
+    return found
+
+
+# What an attacker finds
+
+
+@pytest.mark.parametrize("keep_out", [0, 25])
+def test_who_knows_everybody_but_one_does_not_count_the_last_one(keep_out: int) -> None:
+    """Shares are exact, so that the last person follows from the others', unless the release is silent about some."""
+    table = income_survey(600, 3).select(["age", "sex", "wage"])
+    sexes = columns_of(table)["sex"]
+    learnt = []
+    for person in range(30):
+        made = columns_of(released(table, keep_out=keep_out, cluster_size=600, seed=person))["sex"]
+        men = int((made == "male").sum()) - int((np.delete(sexes, person) == "male").sum())
+        learnt.append(men == int(sexes[person] == "male"))
+    assert np.mean(learnt) == 1.0 if keep_out == 0 else np.mean(learnt) < 0.5
+
+
+@pytest.mark.parametrize("keep_out", [0, 25])
+def test_who_knows_everybody_but_one_does_not_compute_the_last_one(keep_out: int) -> None:
+    """Numbers come from the table's distribution: an attacker tries which last number makes it the released one."""
+    random = np.random.default_rng(4)
+    numbers = np.round(random.normal(size=400), 3)
+    candidates = np.arange(-3, 3, 0.2)
+    errors = []
+    for person in range(7):
+        table = pa.table({"x": numbers, "y": random.normal(size=400)})
+        made = np.sort(columns_of(released(table, keep_out=keep_out, cluster_size=400, seed=person))["x"])
+        distances = []
+        for candidate in candidates:
+            numbers_tried = numbers.copy()
+            numbers_tried[person] = np.round(candidate, 3)
+            column = taken_apart(pa.table({"x": numbers_tried}), None, Reading(10, {}, None, "error"))[0]
+            safe = SafeNumbers.of(column, None, 10)
+            places = safe.at_ranks(np.arange(400.0), np.arange(400), None)
+            distances.append(np.abs(np.sort(safe.grid.numbers(places)) - made).sum())
+        errors.append(abs(candidates[np.argmin(distances)] - numbers[person]))
+    assert np.median(errors) < 0.15 if keep_out == 0 else np.median(errors) > 0.5
+
+
+@pytest.mark.parametrize("survey", [income_survey, social_survey])
+def test_no_value_of_a_few_people_comes_out(survey) -> None:
+    """Nothing that one or two people hold, and of amounts and categories nothing that fewer than k people hold."""
+    table = survey(1500, 5)
+    made = released(table, nulls="category")
+    assert few_hold(table, made, 3) == {}
+    wide = [
+        name for name in ("wage", "self_employed", "pension", "income", "region", "edu") if name in made.column_names
+    ]
+    assert few_hold(table.select(wide), made.select(wide), 10) == {}
+
+
+def test_extremes_are_means_of_k() -> None:
+    """The four richest people, who earn up to thirteen times what others do, are not seen."""
+    table = income_survey(1500, 6)
+    wages, made = columns_of(table)["wage"], columns_of(released(table))["wage"]
+    assert not np.isin(np.sort(wages)[-5:], made).any()
+    assert made.max() <= 1.2 * np.sort(wages)[-10:].mean()
+
+
+def test_groups_release_no_value_of_a_few_people_of_other_groups() -> None:
+    """What nobody of a group holds may be a single person's in another one."""
+    random = np.random.default_rng(0)
+    group = np.repeat([0, 1], 400)
+    number = np.where(group == 0, 10 * random.integers(0, 60, 800), random.integers(0, 600, 800))
+    table = pa.table({"number": number, "other": random.normal(size=800), "group": np.array(["a", "b"])[group]})
+    made = released(table, cols=["number", "other"], by=["group"], cluster_size=100, k=5)
+    assert made.column_names == ["number", "other", "group"]
+    assert few_hold(table.select(["number"]), made.select(["number"]), 3) == {}
+    assert Counter(made["group"].to_pylist()) == {"a": 400, "b": 400}
+
+
+def test_people_with_many_rows_are_one() -> None:
+    """A value in forty rows of three people is that of three people; a cluster is never that of a few people."""
+    random = np.random.default_rng(1)
+    person = np.arange(2000) // 20
+    place = np.where(np.isin(person, [0, 1, 2]), "clinic", random.choice(["home", "work"], 2000))
+    table = pa.table({"person": person, "place": place, "level": np.round(person + random.normal(size=2000), 2)})
+    made = released(table, cols=["place", "level"], person="person", keep_out=5, cluster_size=20)
+    assert made.column_names == ["place", "level"]
+    assert "clinic" not in made["place"].to_pylist()
+    assert "clinic" in released(table, cols=["place", "level"])["place"].to_pylist()
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(2, 12),
+    st.sampled_from(["whole", "round", "float", "decimal", "date", "text", "flag"]),
+)
+def test_any_column_comes_out_without_rare_values(seed: int, k: int, kind: str) -> None:
+    """Of any type and shape, or the column is refused in one sentence."""
+    random = np.random.default_rng(seed)
+    base = random.standard_gamma(random.uniform(0.3, 4), 260) * 10 ** random.uniform(0, 4)
+    base[random.random(260) < random.choice([0, 0.3])] = 0
+    made_of = {
+        "whole": lambda: pa.array(base.astype(np.int64)),
+        "round": lambda: pa.array(np.round(base, 1)),
+        "float": lambda: pa.array(base.astype(np.float32)),
+        "decimal": lambda: pa.array(np.round(base, 2)).cast(pa.decimal128(18, 2), safe=False),
+        "date": lambda: pa.array(base.astype(np.int32), pa.date32()),
+        "text": lambda: pa.array([f"v{int(value) % 30}" for value in base]),
+        "flag": lambda: pa.array(base > np.median(base)),
+    }
+    values = made_of[kind]()
+    values = pa.array(
+        [None if hidden else value for value, hidden in zip(values.to_pylist(), base > 1e3, strict=True)], values.type
+    )
+    table = pa.table({"x": values, "y": random.normal(size=260)})
+    with contextlib.suppress(ValueError):  # the column is refused: too few people hold its values
+        made = released(table, k=k, nulls="category", cluster_size=100)
+        assert made.schema == table.schema
+        assert few_hold(table, made, min(k, 3)) == {}
+
+
+# What contradicts itself
+
+
+def test_what_follows_from_other_columns_follows_in_the_release() -> None:
+    """Age groups, skipped questions, dates of marriage, body mass index and sums, in every row."""
+    made = columns_of(released(social_survey(1500, 7), nulls="category"))
+    assert (age_groups(made["age"]) == made["agegr"]).all()
+    assert ((made["smoke"] == "NO") == (made["nociga"] == -8)).all()
+    assert (made["nociga"][made["nociga"] != -8] > 0).all()
+    assert ((made["marital"] == "SINGLE") == np.isnan(made["ymarr"].astype(float))).all()
+    assert ((made["marital"] == "SINGLE") == np.isnan(made["mmarr"].astype(float))).all()
+    assert np.abs(made["bmi"] - made["weight"] / (made["height"] / 100) ** 2).max() < 0.05
+    paid = columns_of(released(income_survey(1500, 7)))
+    assert np.abs(paid["income"] - paid["wage"] - paid["self_employed"] - paid["pension"]).max() < 0.005
+    assert ((paid["status"] == "works") >= (paid["wage"] > 0)).mean() > 0.99
+
+
+def test_without_derived_columns_contradictions_come_back() -> None:
+    """The option is there for those who want every column drawn; the tests above can fail."""
+    made = columns_of(released(social_survey(1500, 7), nulls="category", derived="off"))
+    assert (age_groups(made["age"]) != made["agegr"]).mean() > 0.05
+
+
+# What an analyst keeps
+
+
+@pytest.mark.parametrize("survey", [income_survey, social_survey])
+@pytest.mark.parametrize("size", [200, 10_000])
+def test_distributions_shares_and_correlations_stay(survey, size: int) -> None:
+    """KS of drawn numbers at most .01, special shares within .005, median difference of correlations .025."""
+    table = survey(1500, 8)
+    data, made = columns_of(table), columns_of(released(table, cluster_size=size, nulls="category"))
+    computed = {"income", "bmi"} if survey is income_survey else {"bmi"}
+    numbers = [name for name in data if data[name].dtype.kind in "if" and len(set(data[name])) > 12]
+    known = {name: (~np.isnan(data[name].astype(float)), ~np.isnan(made[name].astype(float))) for name in numbers}
+    distances = {
+        name: ks_2samp(data[name][before], made[name][after]).statistic
+        for name, (before, after) in known.items()
+        if name not in computed
+    }
+    assert np.median(list(distances.values())) <= 0.01
+    assert max(distances.values()) <= 0.02
+    specials = (
+        {"wage": 0, "self_employed": 0, "pension": 0} if survey is income_survey else {"nociga": -8, "unempdur": -8}
+    )
+    for name, value in specials.items():
+        assert abs((data[name] == value).mean() - (made[name] == value).mean()) <= (
+            0.005 if name != "pension" else 0.02
+        )
+    before, after = (np.corrcoef(_comparable(one, data)) for one in (data, made))
+    assert np.median(np.abs(before - after)[np.triu_indices(len(before), 1)]) <= 0.025
+
+
+def _comparable(table: dict[str, np.ndarray], original: dict[str, np.ndarray]) -> np.ndarray:
+    """Take ranks of numbers, and indicators of categories that at least 2 % have."""
+    rows = []
+    for name, values in table.items():
+        if values.dtype.kind in "if" and not np.isnan(original[name].astype(float)).any():
+            rows.append(rankdata(values))
+        elif values.dtype.kind not in "if":
+            shares = Counter(original[name])
+            rows += [values == one for one in sorted(shares) if shares[one] >= 0.02 * len(values)]
+    return np.array(rows, np.float64)
+
+
+def test_more_rows_have_the_same_distribution() -> None:
+    """Many more than the table has, and hardly any."""
+    table = income_survey(1500, 9)
+    assert released(table, rows=3).num_rows == 3
+    made = released(table, rows=20_000)
+    assert made.num_rows == 20_000
+    assert ks_2samp(columns_of(table)["wage"], columns_of(made)["wage"]).statistic <= 0.01
+    assert few_hold(table.select(["wage"]), made.select(["wage"]), 10) == {}
+
+
+def test_many_categories_keep_their_shares_and_their_means() -> None:
+    """Of 100 districts each keeps its people and its wages; they are as many components as a few numbers."""
+    random = np.random.default_rng(12)
+    district = random.choice(100, 6000, p=random.dirichlet(np.full(100, 4.0)))
+    wage = np.round(np.exp(8 + random.normal(size=100)[district] + random.normal(size=6000)))
+    names = np.array([f"d{number:02}" for number in range(100)])
+    table = pa.table({"district": names[district], "wage": wage, "age": random.integers(20, 70, 6000)})
+    parts = taken_apart(table, None, Reading(10, {}, None, "error"))
+    assert Redrawing.of(parts, None, 10, "auto", random).rank <= 10
+    made = columns_of(released(table, cluster_size=500))
+    shares = [np.array([(one == name).mean() for name in names]) for one in (names[district], made["district"])]
+    assert np.abs(shares[0] - shares[1]).sum() / 2 <= 0.08
+    common = [name for name, share in zip(names, shares[0], strict=True) if share >= 0.008]
+    means = [
+        [np.log(values[labels == name]).mean() for name in common]
+        for labels, values in ((names[district], wage), (made["district"], made["wage"]))
+    ]
+    assert np.corrcoef(means)[0, 1] >= 0.95
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(1, 4))
+def test_clusters_keep_means_and_covariances(seed: int, width: int, count: int) -> None:
+    """Exactly, cluster by cluster; and nothing else: rows are new."""
+    random = np.random.default_rng(seed)
+    matrix = random.standard_gamma(1, (40 * count, width)) @ random.normal(size=(width, width))
+    labels = np.repeat(np.arange(count), 40).astype(np.int32)
+    labels = labels[random.permutation(len(labels))]
+    made = redrawn(matrix, labels, len(matrix), random)
+    np.testing.assert_allclose(made.mean(axis=0), matrix.mean(axis=0), atol=1e-8)
+    covariance = np.cov(matrix.T)
+    np.testing.assert_allclose(np.cov(made.T), covariance, atol=1e-6 * covariance.max())
+    assert np.abs(made[:, None] - matrix[None]).sum(axis=2).min() > 0
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.integers(2, 9))
+def test_choices_are_made_as_often_as_they_are_wanted(seed: int, rows: int, count: int) -> None:
+    """Exactly, and by the largest score where that is possible."""
+    random = np.random.default_rng(seed)
+    scores = random.normal(size=(rows, count))
+    wanted = apportioned(random.integers(0, 50, count) + np.eye(count, dtype=np.int64)[0], rows)
+    assert wanted.sum() == rows
+    assert np.bincount(chosen(scores, wanted), minlength=count).tolist() == wanted.tolist()
+    as_they_are = scores.argmax(axis=1)
+    counts = np.bincount(as_they_are, minlength=count)
+    assert chosen(scores, counts).tolist() == as_they_are.tolist()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("survey", [income_survey, social_survey])
+def test_isolated_people_are_hardly_recognised(survey) -> None:
+    """The paired audit of all records as one cluster passes; that of small clusters does not."""
+    table = survey(1500, 10)
+    random = np.random.default_rng(0)
+    redrawing = Redrawing.of(taken_apart(table, None, Reading(10, {}, None, "category")), None, 10, "auto", random)
+    points = redrawing.matrix(redrawing.original(np.arange(1500)), None).astype(np.float64)
+
+    def audited(size: float | None) -> float:
+        def release(half: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+            used = chance.permutation(half)[25:]
+            parts = redrawing.redrawn(used, len(half), size, chance)
+            return redrawing.matrix(parts, None).astype(np.float64)
+
+        # one audit alone is off by some .01: the mean of four is judged
+        return float(np.mean([paired_audit(points, release, splits=10, seed=seed) for seed in (3, 4, 5, 6)]))
+
+    assert audited(None) <= 0.55
+    assert audited(40) > 0.57
