@@ -17,6 +17,7 @@ PRIVACY_TEST = pa.schema(
         ("shift_bound", pa.float64()),
         ("limit", pa.float64()),
         ("pass", pa.bool_()),
+        ("answer", pa.string()),
     ]
 )
 
@@ -137,7 +138,7 @@ FUNCTIONS = (
         "privacy_test",
         "duckanon.measure.functions:privacy_test",
         PRIVACY_TEST,
-        tables=(*_BOTH, "reference", "holdout"),
+        tables=(*_BOTH, "reference", "holdout", "stacked"),
     ),
     Report("matching_attack", "duckanon.measure.functions:matching_attack", MATCHING_ATTACK, tables=_BOTH),
     Report("linkage_risk", "duckanon.measure.functions:linkage_risk", LINKAGE_RISK, tables=(*_BOTH, "control")),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from duckanon.common.arguments import ColumnNames, Whole, checked, generator
@@ -18,8 +19,10 @@ from duckanon.matrix.pairs import kind_of, numbers_of, plain
 from duckanon.measure.attacks import inference, matching, singling_cells, singling_out
 from duckanon.measure.coarse.tables import Judged, MeaningRows, judged, linked, matrices
 from duckanon.measure.declared import PRIVACY_TEST
+from duckanon.measure.stacked import RELEASE, rows_of
 from duckanon.privacy import prediction, reference_test
 from duckanon.privacy.cells import ReleasedCells
+from duckanon.privacy.shifts import PrivacyTest
 
 Tell = Callable[[float], None]
 
@@ -61,6 +64,7 @@ def privacy_test(
     released: pa.Table | None,
     reference: pa.Table | None,
     holdout: pa.Table | None,
+    stacked: pa.Table | None,
     *,
     meanings: MeaningRows,
     k: int,
@@ -69,16 +73,22 @@ def privacy_test(
     seed: int | None,
     tell: Tell,
 ) -> pa.Table:
-    """Test a release against a sample of other people."""
+    """Test a release against a sample of other people; `stacked` are more releases of the same people."""
     random = generator(seed)
+    if stacked is not None and reference is None and holdout is None:
+        raise ValueError("draws are attacked by comparing members with other people; name a reference or a holdout.")
     read = judged(original, released, meanings, reference=reference, holdout=holdout)
+    draws = []
+    for name in [] if stacked is None else sorted(pc.unique(stacked[RELEASE]).to_pylist()):
+        coded = matrices(judged(original, rows_of(stacked, name), meanings), log)
+        draws.append((coded.values.released, coded.variances))
     looked_at = max(20, min(read.original.num_rows, _SAMPLED)) if sample is None else sample
-    return privacy_report(privacy_tests(read, log, random, k=k, sample=looked_at, tell=tell))
+    return privacy_report(privacy_tests(read, log, random, k=k, sample=looked_at, draws=draws, tell=tell))
 
 
 def privacy_tests(
     read: Judged, log: list[str] | None, random: np.random.Generator, **options: Any
-) -> list[reference_test.PrivacyTest]:
+) -> list[PrivacyTest]:
     """Test a release that was read, against the first of the other tables, and with the second as holdout."""
     coded = matrices(read, log)
     reference, holdout = (*coded.values.others, None)[:2]
@@ -98,14 +108,14 @@ def privacy_tests(
     )
 
 
-def privacy_report(tests: list[reference_test.PrivacyTest]) -> pa.Table:
+def privacy_report(tests: list[PrivacyTest]) -> pa.Table:
     """Make the rows of `PRIVACY_TEST`."""
     columns: dict[str, list[Any]] = {
         "measure": [test.name for test in tests],
         "reference_value": [test.reference for test in tests],
         "pass": [test.passed for test in tests],
     }
-    for name in ("value", "ks", "p_value", "shift", "shift_bound", "limit"):
+    for name in ("value", "ks", "p_value", "shift", "shift_bound", "limit", "answer"):
         columns[name] = [getattr(test, name) for test in tests]
     return report(columns, PRIVACY_TEST)
 

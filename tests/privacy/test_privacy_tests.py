@@ -9,9 +9,10 @@ from scipy import stats
 from duckanon.privacy.copy_rates import exact_copies, isolated, near_copies, parts, rate, unique_copies
 from duckanon.privacy.equal_rows import row_codes
 from duckanon.privacy.prediction import measures
-from duckanon.privacy.reference_test import privacy_tests, shift
+from duckanon.privacy.reference_test import privacy_tests
 from duckanon.privacy.repair import repair, screened
 from duckanon.privacy.self_check import check
+from duckanon.privacy.shifts import shift
 from tests.profiles import cheap
 
 
