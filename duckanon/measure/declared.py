@@ -21,6 +21,18 @@ PRIVACY_TEST = pa.schema(
     ]
 )
 
+MEMBERSHIP_AUDIT = pa.schema(
+    [
+        ("scale", pa.string()),
+        ("people", pa.int64()),
+        ("releases", pa.int64()),
+        ("win_rate", pa.float64()),
+        ("standard_error", pa.float64()),
+        ("tolerance", pa.float64()),
+        ("pass", pa.bool_()),
+    ]
+)
+
 MATCHING_ATTACK = pa.schema(
     [
         ("records", pa.int64()),
@@ -88,6 +100,13 @@ KERNEL_UTILITY = pa.schema(
     ]
 )
 
+KERNEL_COMPONENTS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("projections", pa.list_(pa.float64())),
+    ]
+)
+
 CLASSIFIER_UTILITY = pa.schema(
     [
         ("model", pa.string()),
@@ -140,6 +159,7 @@ FUNCTIONS = (
         PRIVACY_TEST,
         tables=(*_BOTH, "reference", "holdout", "stacked"),
     ),
+    Report("membership_audit", "duckanon.measure.attacks.audit:membership_audit", MEMBERSHIP_AUDIT),
     Report("matching_attack", "duckanon.measure.functions:matching_attack", MATCHING_ATTACK, tables=_BOTH),
     Report("linkage_risk", "duckanon.measure.functions:linkage_risk", LINKAGE_RISK, tables=(*_BOTH, "control")),
     Report(
@@ -154,6 +174,12 @@ FUNCTIONS = (
         "duckanon.measure.utility.functions:kernel_utility",
         KERNEL_UTILITY,
         tables=(*_BOTH, "reference"),
+    ),
+    Report(
+        "kernel_components",
+        "duckanon.measure.utility.functions:kernel_components",
+        KERNEL_COMPONENTS,
+        tables=_BOTH,
     ),
     Report(
         "classifier_utility",
