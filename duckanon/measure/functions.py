@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from duckanon.common.arguments import ColumnNames, Whole, checked, generator
+from duckanon.common.arguments import ColumnNames, Number, Whole, checked, generator, refuse_unless
 from duckanon.common.arrays import Ints
 from duckanon.common.codes import encode
 from duckanon.common.reports import report
@@ -35,6 +35,7 @@ def prediction_risk(
     released: pa.Table | None,
     *,
     meanings: MeaningRows,
+    weights: Sequence[Mapping[str, Any]] | None,
     k: int,
     sample: int | None,
     log: list[str] | None,
@@ -51,12 +52,31 @@ def prediction_risk(
         looked_at = np.sort(random.permutation(len(rows))[:sample])
     measures = prediction.measures(rows[looked_at], tables.released, k, tell=tell, variances=coded.variances)
     table = original.take(pa.array(looked_at))
-    for name in ("distance", "ambiguity", "uncertainty"):
-        table = table.append_column(f" {name}", pa.array(getattr(measures, name)))
-    for name, group in zip(original.column_names, tables.encoding.groups, strict=True):
-        by_column = measures.column_uncertainty[:, group].mean(axis=1)
-        table = table.append_column(f" uncertainty of {name}", pa.array(by_column))
+    by_column = [measures.column_uncertainty[:, group].mean(axis=1) for group in tables.encoding.groups]
+    uncertainty = measures.uncertainty
+    if weights is not None:
+        uncertainty = np.average(by_column, axis=0, weights=_column_weights(weights, original.column_names))
+    for name, values in (
+        ("distance", measures.distance),
+        ("ambiguity", measures.ambiguity),
+        ("uncertainty", uncertainty),
+        *((f"uncertainty of {name}", values) for name, values in zip(original.column_names, by_column, strict=True)),
+    ):
+        table = table.append_column(f" {name}", pa.array(values))
     return table
+
+
+def _column_weights(weights: Sequence[Mapping[str, Any]], names: list[str]) -> list[float]:
+    """Return the weight of each column, 1 for those that are not named."""
+    given = {str(row["name"]).lower(): row["weight"] for row in weights}
+    for name, weight in given.items():
+        if name not in [known.lower() for known in names]:
+            raise ValueError(f"weights must name columns of cols; got {name}.")
+        refuse_unless(Number(0), f"the weight of {name}", weight)
+    result = [float(given.get(name.lower(), 1.0)) for name in names]
+    if not sum(result):
+        raise ValueError("weights must be above 0 for one column at least; got 0 for all.")
+    return result
 
 
 def privacy_test(

@@ -14,6 +14,7 @@ from duckanon.privacy.cells import ReleasedCells, singled_out
 from duckanon.privacy.copy_rates import (
     Rate,
     exact_copies,
+    farthest,
     half_distances,
     near_copies,
     part_distances,
@@ -21,7 +22,7 @@ from duckanon.privacy.copy_rates import (
     rate,
     unique_copies,
 )
-from duckanon.privacy.equal_rows import distinct_rows, row_codes
+from duckanon.privacy.equal_rows import distinct_rows, known_codes
 from duckanon.privacy.membership import distance_scores, isolated_membership, membership
 from duckanon.privacy.prediction import Measures, measures, widened
 from duckanon.privacy.rare_copies import rare_copies
@@ -119,7 +120,9 @@ def privacy_tests(
         rows, release = widened(rows), widened(release, cells.variances)
         others, apart = (None if table is None else widened(table) for table in (others, apart))
         draws = [(widened(draw, spread), None) for draw, spread in draws]
-    distances = part_distances(rows[looked_at], release, half_size_parts)
+    # Near copies are those of isolated people: nobody else is looked for in every part of the release.
+    is_isolated = np.any([farthest(own_half) for own_half, _ in splits], axis=0)
+    distances = part_distances(rows[looked_at], release, half_size_parts, is_isolated)
     tests = [
         measure_test(name, getattr(measured, name), getattr(expected, name), size, replicates, random)
         for name in LIMITS
@@ -187,7 +190,7 @@ def _equal_row_tests(
     cells: ReleasedCells | None,
 ) -> list[PrivacyTest]:
     """Count released rows that are equal to originals, to any and to those that nobody shares."""
-    codes, release_codes, *other_codes = row_codes(rows, release, *([] if others is None else [others]))
+    codes, release_codes, *other_codes = known_codes(rows, release, *([] if others is None else [others]))
     reference = other_codes[0][random.permutation(len(other_codes[0]))[:size]] if other_codes else None
     release_part_codes = [release_codes[part] for part in release_parts]
     unique = unique_copies(codes, release_codes, reference, random, _CONFIDENCE)

@@ -1,5 +1,5 @@
--- anon.kernel_components: original and released records along the kernel principal components of the original, for a plot
--- that shows nonlinear structure: where the release has points that the original has not, or none where it has some.
+-- anon.kernel_components: original and released records along the kernel principal components of the original, for a
+-- plot of nonlinear structure: where the release has points that the original has not, or none where it has some.
 --     source       'original' or 'released'
 --     projections  a record's place on each component, the one of largest variance first; x and y of a plot are
 --                  projections[1] and projections[2]

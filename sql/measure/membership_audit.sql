@@ -1,6 +1,6 @@
 -- anon.membership_audit: whether a way to release tells who is in a table, for the people whom it would tell first: the
--- 10 % who are farthest from everybody else. Random halves of `tbl` are released, each with the other, so that everybody
--- is part of half of the releases; a release should come no nearer to people who are part of it than to others.
+-- 10 % who are farthest from everybody else. Random halves of `tbl` are released, each with the other, so that
+-- everybody is part of half of the releases; these should come no nearer to people who are part of them than to others.
 --     method      'svd_swap', 'pica', 'copula_synthesize', 'data_shuffle' or 'additive_noise'
 --     options     its options: {'cluster_size': 200, 'basis': 'pca'}. Its own checks are off: a release that they would
 --                 refuse is measured, too
@@ -13,8 +13,8 @@
 --     standard_error   of the win rate over the people
 --     tolerance   what win_rate may be at most. It is a tolerance: a method that passes may leak that much
 --     pass        whether it is
--- Halves have half the people of the whole table, in which everybody is a little better hidden; releasing the same people
--- again adds to what is known.
+-- Halves have half the people of the whole table, in which everybody is a little better hidden; releasing the same
+-- people again adds to what is known.
 -- test: tests/measure/membership_audit.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.membership_audit(

@@ -10,7 +10,8 @@ CREATE OR REPLACE MACRO anon.require(
 ) AS TABLE
 WITH _duckanon_verdict AS MATERIALIZED (
     SELECT *, list_position(['distance', 'ambiguity', 'uncertainty', 'exact_copies', 'unique_copies', 'near_copies',
-                             'class_size', 'membership', 'isolated_membership', 'k', 'correlation', 'detectability'], promise) AS place
+                             'class_size', 'membership', 'isolated_membership', 'k', 'correlation',
+                             'detectability'], promise) AS place
     FROM anon.verdict(original, released, cols, reference := reference, holdout := holdout, k := k,
                       max_correlation_difference := max_correlation_difference,
                       max_detectability_auc := max_detectability_auc, hierarchies := hierarchies,
@@ -20,7 +21,8 @@ WITH _duckanon_verdict AS MATERIALIZED (
                 ELSE error('anon.require: the release breaks what was promised: '
                            || string_agg(format('{} is {} and must be {} {}', promise,
                                                 coalesce(anon._short_number(measured), 'not known'),
-                                                CASE WHEN promise IN ('k', 'class_size') THEN 'at least' ELSE 'at most' END,
+                                                CASE WHEN promise IN ('k', 'class_size') THEN 'at least'
+                                                     ELSE 'at most' END,
                                                 anon._short_number("limit")), '; ' ORDER BY place ASC NULLS LAST)
                               FILTER (NOT coalesce(pass, false))
                            || '.') END AS is_kept

@@ -2,13 +2,19 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
+from duckanon.privacy.equal_rows import known_codes
 from duckanon.privacy.isolation import distances_apart
 from duckanon.privacy.membership import area_of, isolated_membership
 from duckanon.privacy.rare_copies import rare_copies
 from duckanon.privacy.reference_test import privacy_tests
 from duckanon.privacy.shifts import FAIL, PASS, TOO_FEW, measure_test
+from tests.profiles import cheap
+
+rows_of_few_values = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=15)
 
 
 def people(random, rows):
@@ -155,3 +161,12 @@ def test_the_limit_of_a_small_table_is_what_chance_explains():
     assert measure_test("distance", release, reference, 225, 50, random).limit == pytest.approx(2.7 / 15)
     release, reference = random.normal(size=(2, 4000))
     assert measure_test("distance", release, reference, 4000, 50, random).limit == 0.05
+
+
+@cheap
+@given(rows_of_few_values, rows_of_few_values)
+def test_known_codes_tell_equal_rows(first, second):
+    rows, others = np.array(first, float), np.array(second, float)
+    codes, other_codes = known_codes(rows, others)
+    for row, code in zip(second, other_codes, strict=True):
+        assert [place for place, other in enumerate(first) if other == row] == np.flatnonzero(codes == code).tolist()
