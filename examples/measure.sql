@@ -22,6 +22,7 @@ CREATE OR REPLACE TABLE split AS FROM anon.rhs('members', ['age', 'bmi', 'glucos
 SELECT record.age, record.bmi, distance, ambiguity, uncertainty
 FROM anon.prediction_risk('members', 'noisy', ['sex', 'age', 'bmi', 'glucose', 'occupation']) ORDER BY distance LIMIT 3;
 FROM anon.matching_attack('members', 'noisy', ['sex', 'age', 'bmi', 'glucose', 'occupation'], key := 'patient_id');
+FROM anon.membership_audit('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], method := 'additive_noise', splits := 1);
 FROM anon.linkage_risk('members', 'noisy', ['sex', 'age', 'bmi'], ['glucose', 'occupation'], control := 'others');
 FROM anon.singling_out_risk('members', 'shuffled', ['sex', 'age', 'bmi', 'glucose', 'occupation'], control := 'others', attacks := 500);
 
@@ -35,6 +36,8 @@ FROM anon.require('members', 'coarse', ['sex', 'age', 'occupation'], k := 10, se
 -- an analyst
 SELECT DISTINCT statistic, median_difference FROM anon.utility('members', 'drawn', ['sex', 'age', 'bmi', 'glucose', 'occupation']);
 FROM anon.kernel_utility('members', 'drawn', ['sex', 'age', 'bmi', 'glucose'], components := 5, reference := 'others');
+SELECT source, projections[1] AS x, projections[2] AS y
+FROM anon.kernel_components('members', 'drawn', ['sex', 'age', 'bmi', 'glucose'], points := 100) LIMIT 5;
 FROM anon.classifier_utility('members', 'drawn', ['sex', 'age', 'bmi'], 'glucose', holdout := 'others');
 FROM anon.detectability('members', 'drawn', ['sex', 'age', 'bmi', 'glucose']);
 FROM anon.query_utility('members', 'coarse', ['sex', 'occupation']);

@@ -17,11 +17,11 @@ from duckanon.measure.coarse.tables import Judged, judged
 from duckanon.measure.declared import COMPARE_RELEASES
 from duckanon.measure.functions import privacy_tests
 from duckanon.measure.queries.answers import query_utility
+from duckanon.measure.stacked import RELEASE, rows_of
 from duckanon.measure.utility.classifiers import detectability
 from duckanon.measure.utility.kernel_components import kernel_utility
 from duckanon.measure.utility.statistics import utility
 
-_NAME = "_duckanon_release"
 _FEWEST_ROWS = 200
 
 Row = tuple[str, str, float, "float | None", "bool | None"]
@@ -67,12 +67,12 @@ def compare_releases(
     original, reference = (
         None if table is None else _drawn(table, max_rows, random) for table in (original, reference)
     )
-    names = pc.unique(stacked[_NAME]).to_pylist()
+    names = pc.unique(stacked[RELEASE]).to_pylist()
     rows: list[tuple[str, Row]] = []
     others: dict[str, float] = {}
     labels = {row["release"]: row["meanings"] for row in meanings}
     for index, name in enumerate(sorted(names)):
-        release = _drawn(_rows_of(stacked, name), max_rows, random)
+        release = _drawn(rows_of(stacked, name), max_rows, random)
         read = judged(original, release, labels.get(name), reference=reference)
         first, other = read.original, read.others[0]
         if other is not None and not others:
@@ -91,13 +91,6 @@ def _drawn(table: pa.Table, rows: int, random: np.random.Generator) -> pa.Table:
     if table.num_rows <= rows:
         return table
     return table.take(pa.array(sampled_rows(rows, table.num_rows, random)))
-
-
-def _rows_of(stacked: pa.Table, name: str) -> pa.Table:
-    """Return the rows of one release; the column that holds them is the one that is not NULL."""
-    rows = stacked.filter(pc.equal(stacked[_NAME], name)).drop_columns([_NAME])
-    filled = next(column for column in rows.columns if column.null_count < len(column))
-    return pa.Table.from_struct_array(filled)
 
 
 def _privacy(read: Judged, log: list[str] | None, random: np.random.Generator) -> list[Row]:

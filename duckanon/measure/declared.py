@@ -17,6 +17,19 @@ PRIVACY_TEST = pa.schema(
         ("shift_bound", pa.float64()),
         ("limit", pa.float64()),
         ("pass", pa.bool_()),
+        ("answer", pa.string()),
+    ]
+)
+
+MEMBERSHIP_AUDIT = pa.schema(
+    [
+        ("scale", pa.string()),
+        ("people", pa.int64()),
+        ("releases", pa.int64()),
+        ("win_rate", pa.float64()),
+        ("standard_error", pa.float64()),
+        ("tolerance", pa.float64()),
+        ("pass", pa.bool_()),
     ]
 )
 
@@ -87,6 +100,13 @@ KERNEL_UTILITY = pa.schema(
     ]
 )
 
+KERNEL_COMPONENTS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("projections", pa.list_(pa.float64())),
+    ]
+)
+
 CLASSIFIER_UTILITY = pa.schema(
     [
         ("model", pa.string()),
@@ -137,8 +157,9 @@ FUNCTIONS = (
         "privacy_test",
         "duckanon.measure.functions:privacy_test",
         PRIVACY_TEST,
-        tables=(*_BOTH, "reference", "holdout"),
+        tables=(*_BOTH, "reference", "holdout", "stacked"),
     ),
+    Report("membership_audit", "duckanon.measure.attacks.audit:membership_audit", MEMBERSHIP_AUDIT),
     Report("matching_attack", "duckanon.measure.functions:matching_attack", MATCHING_ATTACK, tables=_BOTH),
     Report("linkage_risk", "duckanon.measure.functions:linkage_risk", LINKAGE_RISK, tables=(*_BOTH, "control")),
     Report(
@@ -153,6 +174,12 @@ FUNCTIONS = (
         "duckanon.measure.utility.functions:kernel_utility",
         KERNEL_UTILITY,
         tables=(*_BOTH, "reference"),
+    ),
+    Report(
+        "kernel_components",
+        "duckanon.measure.utility.functions:kernel_components",
+        KERNEL_COMPONENTS,
+        tables=_BOTH,
     ),
     Report(
         "classifier_utility",

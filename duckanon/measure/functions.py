@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from duckanon.common.arguments import ColumnNames, Whole, checked, generator
+from duckanon.common.arguments import ColumnNames, Number, Whole, checked, generator, refuse_unless
 from duckanon.common.arrays import Ints
 from duckanon.common.codes import encode
 from duckanon.common.reports import report
@@ -18,8 +19,10 @@ from duckanon.matrix.pairs import kind_of, numbers_of, plain
 from duckanon.measure.attacks import inference, matching, singling_cells, singling_out
 from duckanon.measure.coarse.tables import Judged, MeaningRows, judged, linked, matrices
 from duckanon.measure.declared import PRIVACY_TEST
+from duckanon.measure.stacked import RELEASE, rows_of
 from duckanon.privacy import prediction, reference_test
 from duckanon.privacy.cells import ReleasedCells
+from duckanon.privacy.shifts import PrivacyTest
 
 Tell = Callable[[float], None]
 
@@ -32,6 +35,7 @@ def prediction_risk(
     released: pa.Table | None,
     *,
     meanings: MeaningRows,
+    weights: Sequence[Mapping[str, Any]] | None,
     k: int,
     sample: int | None,
     log: list[str] | None,
@@ -48,12 +52,31 @@ def prediction_risk(
         looked_at = np.sort(random.permutation(len(rows))[:sample])
     measures = prediction.measures(rows[looked_at], tables.released, k, tell=tell, variances=coded.variances)
     table = original.take(pa.array(looked_at))
-    for name in ("distance", "ambiguity", "uncertainty"):
-        table = table.append_column(f" {name}", pa.array(getattr(measures, name)))
-    for name, group in zip(original.column_names, tables.encoding.groups, strict=True):
-        by_column = measures.column_uncertainty[:, group].mean(axis=1)
-        table = table.append_column(f" uncertainty of {name}", pa.array(by_column))
+    by_column = [measures.column_uncertainty[:, group].mean(axis=1) for group in tables.encoding.groups]
+    uncertainty = measures.uncertainty
+    if weights is not None:
+        uncertainty = np.average(by_column, axis=0, weights=_column_weights(weights, original.column_names))
+    for name, values in (
+        ("distance", measures.distance),
+        ("ambiguity", measures.ambiguity),
+        ("uncertainty", uncertainty),
+        *((f"uncertainty of {name}", values) for name, values in zip(original.column_names, by_column, strict=True)),
+    ):
+        table = table.append_column(f" {name}", pa.array(values))
     return table
+
+
+def _column_weights(weights: Sequence[Mapping[str, Any]], names: list[str]) -> list[float]:
+    """Return the weight of each column, 1 for those that are not named."""
+    given = {str(row["name"]).lower(): row["weight"] for row in weights}
+    for name, weight in given.items():
+        if name not in [known.lower() for known in names]:
+            raise ValueError(f"weights must name columns of cols; got {name}.")
+        refuse_unless(Number(0), f"the weight of {name}", weight)
+    result = [float(given.get(name.lower(), 1.0)) for name in names]
+    if not sum(result):
+        raise ValueError("weights must be above 0 for one column at least; got 0 for all.")
+    return result
 
 
 def privacy_test(
@@ -61,6 +84,7 @@ def privacy_test(
     released: pa.Table | None,
     reference: pa.Table | None,
     holdout: pa.Table | None,
+    stacked: pa.Table | None,
     *,
     meanings: MeaningRows,
     k: int,
@@ -69,16 +93,22 @@ def privacy_test(
     seed: int | None,
     tell: Tell,
 ) -> pa.Table:
-    """Test a release against a sample of other people."""
+    """Test a release against a sample of other people; `stacked` are more releases of the same people."""
     random = generator(seed)
+    if stacked is not None and reference is None and holdout is None:
+        raise ValueError("draws are attacked by comparing members with other people; name a reference or a holdout.")
     read = judged(original, released, meanings, reference=reference, holdout=holdout)
+    draws = []
+    for name in [] if stacked is None else sorted(pc.unique(stacked[RELEASE]).to_pylist()):
+        coded = matrices(judged(original, rows_of(stacked, name), meanings), log)
+        draws.append((coded.values.released, coded.variances))
     looked_at = max(20, min(read.original.num_rows, _SAMPLED)) if sample is None else sample
-    return privacy_report(privacy_tests(read, log, random, k=k, sample=looked_at, tell=tell))
+    return privacy_report(privacy_tests(read, log, random, k=k, sample=looked_at, draws=draws, tell=tell))
 
 
 def privacy_tests(
     read: Judged, log: list[str] | None, random: np.random.Generator, **options: Any
-) -> list[reference_test.PrivacyTest]:
+) -> list[PrivacyTest]:
     """Test a release that was read, against the first of the other tables, and with the second as holdout."""
     coded = matrices(read, log)
     reference, holdout = (*coded.values.others, None)[:2]
@@ -98,14 +128,14 @@ def privacy_tests(
     )
 
 
-def privacy_report(tests: list[reference_test.PrivacyTest]) -> pa.Table:
+def privacy_report(tests: list[PrivacyTest]) -> pa.Table:
     """Make the rows of `PRIVACY_TEST`."""
     columns: dict[str, list[Any]] = {
         "measure": [test.name for test in tests],
         "reference_value": [test.reference for test in tests],
         "pass": [test.passed for test in tests],
     }
-    for name in ("value", "ks", "p_value", "shift", "shift_bound", "limit"):
+    for name in ("value", "ks", "p_value", "shift", "shift_bound", "limit", "answer"):
         columns[name] = [getattr(test, name) for test in tests]
     return report(columns, PRIVACY_TEST)
 

@@ -197,9 +197,17 @@ def half_distances(
     return result
 
 
-def part_distances(queries: Matrix, released: Matrix, chosen: list[Ints]) -> list[Matrix]:
-    """Return how far each query is from the nearest row of each part of the release."""
-    return [nearest(queries, released[part], 1)[0][:, 0] for part in chosen]
+def part_distances(
+    queries: Matrix, released: Matrix, chosen: list[Ints], is_asked: Bools | None = None
+) -> list[Matrix]:
+    """Return how far each query is from the nearest row of each part of the release; infinitely if it is not asked."""
+    asked = np.arange(len(queries)) if is_asked is None else np.flatnonzero(is_asked)
+    result = []
+    for part in chosen:
+        distances = np.full(len(queries), np.inf)
+        distances[asked] = nearest(queries[asked], released[part], 1)[0][:, 0]
+        result.append(distances)
+    return result
 
 
 def near_copies(
@@ -227,7 +235,7 @@ def near_copies(
     """
     hits = trials = reference_hits = 0
     for own_half, other_half in splits:
-        is_isolated = isolated(own_half, drawn)
+        is_isolated = farthest(own_half, drawn)
         hits += sum(int((of_part < own_half / 2)[is_isolated].sum()) for of_part in distances)
         trials += int(is_isolated.sum()) * len(distances)
         reference_hits += int((other_half < own_half / 2)[is_isolated].sum())
@@ -236,7 +244,7 @@ def near_copies(
     return rate(hits / count, trials / count, reference_hits, trials / len(distances), confidence)
 
 
-def isolated(distances: Matrix, drawn: Bools | None = None) -> Bools:
+def farthest(distances: Matrix, drawn: Bools | None = None) -> Bools:
     """Tell which originals are among the 5 % farthest from their reference; none that has an equal there."""
     sample = np.sort(distances if drawn is None else distances[drawn])
     count = max(1, round(ISOLATED * len(sample)))

@@ -52,6 +52,21 @@ def row_codes(*matrices: Matrix) -> list[Ints]:
     return np.split(inverse.reshape(-1).astype(np.int64), np.cumsum([len(rows) for rows in matrices])[:-1])
 
 
+def known_codes(rows: Matrix, *others: Matrix) -> list[Ints]:
+    """Give rows numbers as `row_codes` does, and all rows that the first matrix does not have the same one, the last.
+
+    What is counted for every number then costs as much as the first matrix is long, and not the others.
+    """
+    hashes = row_hashes(rows)
+    known, codes = np.unique(hashes, return_inverse=True)
+    result = [codes.reshape(-1).astype(np.int64)]
+    for other in others:
+        other_hashes = row_hashes(other)
+        places = np.minimum(np.searchsorted(known, other_hashes), len(known) - 1)
+        result.append(np.where(known[places] == other_hashes, places, len(known)).astype(np.int64))
+    return result
+
+
 def distinct_rows(matrix: Matrix) -> DistinctRows:
     """Find the different rows of a matrix of finite numbers.
 

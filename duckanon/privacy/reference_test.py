@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
-from duckanon.common import progress
 from duckanon.common.arguments import Whole, checked
 from duckanon.common.arrays import Ints, Matrix
 from duckanon.common.progress import Tell, silent, within
@@ -16,6 +14,7 @@ from duckanon.privacy.cells import ReleasedCells, singled_out
 from duckanon.privacy.copy_rates import (
     Rate,
     exact_copies,
+    farthest,
     half_distances,
     near_copies,
     part_distances,
@@ -23,55 +22,17 @@ from duckanon.privacy.copy_rates import (
     rate,
     unique_copies,
 )
-from duckanon.privacy.equal_rows import row_codes
-from duckanon.privacy.neighbours import nearest
+from duckanon.privacy.equal_rows import distinct_rows, known_codes
+from duckanon.privacy.membership import distance_scores, isolated_membership, membership
 from duckanon.privacy.prediction import Measures, measures, widened
+from duckanon.privacy.rare_copies import rare_copies
+from duckanon.privacy.shifts import LIMITS, PrivacyTest, measure_test
 
-LIMITS = {"distance": 0.05, "ambiguity": 0.10, "uncertainty": 0.10}
-"""The largest leftward shift of each measure's distribution that passes."""
-MEMBERSHIP_LIMIT = 0.55
-"""The largest AUC that passes: members and others are told apart hardly better than by a coin."""
 _CONFIDENCE = 0.99  # of honest releases pass each of the counting tests
+_EITHER = 0.995  # of honest releases pass each of two tests of which either may fail
+_CERTAIN = 0.999  # of the test of all people, who share their nearest rows, so that chance is larger than the formula
 _FEWEST = 20  # originals whose distribution says anything
 _CHEAP = 25_000_000  # pairs of rows that four splits of the table may each look at
-
-
-@dataclass(frozen=True)
-class PrivacyTest:
-    """One test of a release.
-
-    Attributes
-    ----------
-    name
-        ``distance``, ``ambiguity``, ``uncertainty``, ``exact_copies``, ``unique_copies``, ``near_copies`` or
-        ``membership``.
-    value
-        Of the release: the median of a measure, a share of originals, an AUC.
-    reference
-        What an honest sample has.
-    limit
-        The largest bound of the shift, or value, that passes.
-    passed
-        Whether it is within the limit.
-    ks, p_value, shift, shift_bound
-        Of the three measures: the one-sided Kolmogorov-Smirnov test, and the largest leftward shift with its upper
-        95 % bound.
-    """
-
-    name: str
-    value: float
-    reference: float
-    limit: float
-    passed: bool
-    ks: float | None = None
-    p_value: float | None = None
-    shift: float | None = None
-    shift_bound: float | None = None
-
-    @property
-    def judged(self) -> float:
-        """The number that is compared with the limit."""
-        return self.value if self.shift_bound is None else self.shift_bound
 
 
 @checked(k=Whole(2), sample=Whole(_FEWEST, null=True))
@@ -82,6 +43,8 @@ def privacy_tests(
     *,
     reference: npt.ArrayLike | None = None,
     holdout: npt.ArrayLike | None = None,
+    draws: Sequence[tuple[Matrix, Matrix | None]] = (),
+    isolated: bool = True,
     k: int = 5,
     sample: int | None = None,
     replicates: int = 400,
@@ -99,7 +62,14 @@ def privacy_tests(
     reference
         A sample of the same population without any of the originals; None: for each original, the other originals.
     holdout
-        Rows of the same population that had no part in the release, for the membership test.
+        Rows of the same population that had no part in the release, for the membership tests; None: the reference
+        serves the test of isolated people.
+    draws
+        More releases of the same originals, with the variances of their cells where they are coarse: the membership
+        tests attack all of them together.
+    isolated
+        Whether membership of the most isolated people is tested, which takes other people and a release of values: the
+        distance to a coarse cell is that to everybody in it, and says more about the cell than about one of them.
     k
         How many neighbours ambiguity and uncertainty look at.
     sample
@@ -130,9 +100,12 @@ def privacy_tests(
     records of a generalized table, however coarse.) Rows of one class tie, so a class of k has an ambiguity of 1. An
     exact copy is a row whose cells hold nothing but the record; a unique one, a row whose cells hold the record and no
     other person.
+
+    The nearest rows of a microaggregate are equal, so that uncertainty is 0 however many people stand behind them: such
+    a release is judged by the size of its smallest class, which k people must share.
     """
     rows, release = np.asarray(original, np.float64), np.asarray(released, np.float64)
-    others = None if reference is None else np.asarray(reference, np.float64)
+    others, apart = (None if table is None else np.asarray(table, np.float64) for table in (reference, holdout))
     _refuse_few(rows, release, others, k)
     looked_at = np.sort(random.permutation(len(rows))[:sample])
     size = min(len(release), len(rows if others is None else others))
@@ -145,15 +118,27 @@ def privacy_tests(
     splits = half_distances(rows, looked_at, random, 4 if len(rows) * len(looked_at) <= _CHEAP else 1)
     if cells is not None:
         rows, release = widened(rows), widened(release, cells.variances)
-        others, holdout = (None if table is None else widened(np.asarray(table)) for table in (others, holdout))
-    distances = part_distances(rows[looked_at], release, half_size_parts)
+        others, apart = (None if table is None else widened(table) for table in (others, apart))
+        draws = [(widened(draw, spread), None) for draw, spread in draws]
+    # Near copies are those of isolated people: nobody else is looked for in every part of the release.
+    is_isolated = np.any([farthest(own_half) for own_half, _ in splits], axis=0)
+    distances = part_distances(rows[looked_at], release, half_size_parts, is_isolated)
     tests = [
-        _measure_test(name, getattr(measured, name), getattr(expected, name), replicates, random) for name in LIMITS
+        measure_test(name, getattr(measured, name), getattr(expected, name), size, replicates, random)
+        for name in LIMITS
     ]
+    if cells is None and (smallest := _smallest_class(rows, release)) is not None:
+        tests[-1] = PrivacyTest("class_size", smallest, k, k, smallest >= k)  # uncertainty, the last one, is 0 for all
     tests += _equal_row_tests(rows, release, others, release_parts, size, random, cells)
     tests.append(_rate_test("near_copies", near_copies(distances, splits, _CONFIDENCE)))
-    if holdout is not None:
-        tests.append(_membership(np.min(distances, axis=0), nearest(holdout, release, 1)[0][:, 0]))
+    releases = [release, *(np.asarray(draw, np.float64) for draw, _ in draws)]
+    if apart is not None:
+        scores = distance_scores(rows[looked_at], releases), distance_scores(apart, releases)
+        tests.append(_rate_test("membership", membership(*scores, _CERTAIN)))
+    outsiders = others if apart is None else apart
+    if outsiders is not None and isolated and cells is None:
+        found = isolated_membership(rows, outsiders, releases, random, _EITHER, most=len(looked_at))
+        tests.append(_rate_test("isolated_membership", found))
     tell(1.0)
     return tests
 
@@ -166,48 +151,15 @@ def _refuse_few(rows: Matrix, release: Matrix, others: Matrix | None, k: int) ->
             raise ValueError(f"a privacy test with k = {k} needs more than {k} {role} rows; got {len(table)}.")
 
 
-def shift(release: Matrix, reference: Matrix, replicates: int, random: np.random.Generator) -> tuple[float, float]:
-    """Return how far a measure's distribution lies to the left of its reference, and the upper 95 % bound of that.
+def _smallest_class(rows: Matrix, release: Matrix) -> float | None:
+    """Return how many people share a released row at least; None where rows are not released in classes of equal ones.
 
-    Parameters
-    ----------
-    release, reference
-        The measure of each original, against the release and against the reference.
-    replicates
-        Of the bootstrap.
-    random
-        Draws the originals of each replicate.
-
-    Returns
-    -------
-    shift, bound
-        The largest difference of the distribution functions, release less reference, and its bound.
-
-    Notes
-    -----
-    Originals are drawn, each with both of its values. The largest of many differences is biased upward, and its
-    replicates are once more, so their 95 % quantile covers the truth nearly always and refuses honest releases. The
-    basic bootstrap, twice the shift less the 5 % quantile, takes the bias off: in simulations (2,000 rows each; no
-    shift, 5 % and 10 %) it covered the truth in 96 to 97 of 100 cases, against 99 to 100 for the quantile itself.
+    Microaggregates are: every released row has an equal, and not every original. A release of more rows than people,
+    each of them several times, has no more people in a class.
     """
-    count = len(release)
-    values = np.concatenate([release, reference])
-    order = np.argsort(values, kind="stable")
-    sign = np.where(order < count, 1.0, -1.0) / count
-    ordered = values[order]
-    ends = np.flatnonzero(np.append(ordered[1:] > ordered[:-1], True))  # a tie is passed as a whole
-    order %= count
-    largest = max(0.0, float(np.cumsum(sign)[ends].max()))
-    drawn = np.empty(replicates)
-    step = max(1, (1 << 22) // count)
-    for start in range(0, replicates, step):
-        progress.check()
-        size = min(step, replicates - start)
-        picks = random.integers(0, count, (size, count)) + np.arange(size)[:, None] * count
-        weights = np.bincount(picks.reshape(-1), minlength=size * count).reshape(size, count)
-        curves = np.cumsum(weights[:, order] * sign, axis=1)[:, ends]
-        drawn[start : start + size] = np.maximum(0.0, curves.max(axis=1))
-    return largest, max(largest, 2 * largest - float(np.quantile(drawn, 0.05)))
+    if distinct_rows(rows).counts.min() > 1 or (count := distinct_rows(release).counts.min()) < 2:
+        return None
+    return float(np.floor(count * min(1.0, len(rows) / len(release))))
 
 
 def _expected(
@@ -228,18 +180,6 @@ def _expected(
     return measures(rows[looked_at], pool[chosen], k, skip_self=position[looked_at], tell=tell)
 
 
-def _measure_test(
-    name: str, release: Matrix, reference: Matrix, replicates: int, random: np.random.Generator
-) -> PrivacyTest:
-    test = stats.ks_2samp(release, reference, alternative="greater")
-    largest, bound = shift(release, reference, replicates, random)
-    limit = LIMITS[name]
-    middle, expected = float(np.median(release)), float(np.median(reference))
-    return PrivacyTest(
-        name, middle, expected, limit, bound <= limit, float(test.statistic), float(test.pvalue), largest, bound
-    )
-
-
 def _equal_row_tests(
     rows: Matrix,
     release: Matrix,
@@ -250,12 +190,15 @@ def _equal_row_tests(
     cells: ReleasedCells | None,
 ) -> list[PrivacyTest]:
     """Count released rows that are equal to originals, to any and to those that nobody shares."""
-    codes, release_codes, *other_codes = row_codes(rows, release, *([] if others is None else [others]))
+    codes, release_codes, *other_codes = known_codes(rows, release, *([] if others is None else [others]))
     reference = other_codes[0][random.permutation(len(other_codes[0]))[:size]] if other_codes else None
     release_part_codes = [release_codes[part] for part in release_parts]
     unique = unique_copies(codes, release_codes, reference, random, _CONFIDENCE)
+    copies = rare_copies(rows, codes, release_part_codes, reference, size, _CONFIDENCE) if cells is None else None
+    if copies is None:
+        copies = exact_copies(codes, release_part_codes, reference, size, _CONFIDENCE)
     return [
-        _rate_test("exact_copies", exact_copies(codes, release_part_codes, reference, size, _CONFIDENCE)),
+        _rate_test("exact_copies", copies),
         _rate_test("unique_copies", unique if cells is None else _singled_out(cells, unique, random)),
     ]
 
@@ -276,12 +219,3 @@ def _singled_out(cells: ReleasedCells, copies: Rate, random: np.random.Generator
 
 def _rate_test(name: str, share: Rate) -> PrivacyTest:
     return PrivacyTest(name, share.value, share.reference, share.limit, share.passed)
-
-
-def _membership(members: Matrix, others: Matrix) -> PrivacyTest:
-    """Test whether members are told from others by their distance to the nearest released row."""
-    ranks = stats.rankdata(np.concatenate([members, others]))
-    area = float((ranks[len(members) :].mean() - (len(others) + 1) / 2) / len(members))
-    noise = np.sqrt((len(members) + len(others) + 1) / (12 * len(members) * len(others)))
-    limit = max(MEMBERSHIP_LIMIT, 0.5 + float(stats.norm.ppf(_CONFIDENCE)) * float(noise))
-    return PrivacyTest("membership", area, 0.5, limit, area <= limit)

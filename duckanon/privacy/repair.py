@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from duckanon.common.arrays import Bools, Ints, Matrix
-from duckanon.privacy.copy_rates import exact_copies, half_distances, isolated, parts, unique_copies
+from duckanon.privacy.copy_rates import exact_copies, farthest, half_distances, parts, unique_copies
 from duckanon.privacy.equal_rows import row_codes
 from duckanon.privacy.neighbours import nearest
 from duckanon.privacy.self_check import BUDGET, CONFIDENCE, as_matrices, check, chosen_originals, near_copy_rate
@@ -122,7 +122,7 @@ def _without_near_copies(
     keep = np.ones(len(release), bool)
     reach = np.minimum(*half_distances(rows, looked_at, random, 1)[0])
     for _ in range(_ROUNDS):
-        is_isolated = isolated(reach, drawn)
+        is_isolated = farthest(reach, drawn)
         _drop_around(rows[looked_at[is_isolated]], reach[is_isolated] / 2, release, keep)
         if not keep.any():
             break

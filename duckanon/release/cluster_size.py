@@ -12,6 +12,8 @@ STEP = 1.25
 """Sizes nearer to each other than by this factor are not told apart."""
 DRAWS = 3
 """Fresh releases that confirm a size."""
+MARGIN = 0.7
+"""The share of a measure's limit that clusters may use up, so that the next draw does not fail where these passed."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 --     releases   a map from names to tables: MAP {'swapped': 'svd', 'clusters': 'pica'}
 --     kind       'privacy' or 'utility'
 --     measure    privacy: what anon.privacy_test judges: the 95 % bounds of the shifts of distance, ambiguity and
---                uncertainty, the shares of exact, unique and near copies
+--                uncertainty, the shares of exact, unique and near copies, and with `reference` the AUC of
+--                isolated_membership
 --                utility: the median differences of anon.utility; kernel_ks, the mean Kolmogorov-Smirnov distance along
 --                the first 20 kernel principal components; detectability, an AUC; query_error, the median of
 --                anon.query_utility

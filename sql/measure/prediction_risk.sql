@@ -3,7 +3,8 @@
 --     record       the values of `cols`
 --     distance     to the nearest released row: the root of the mean squared difference of the standardized columns
 --     ambiguity    the distance to the nearest over that to the k-th nearest row: 0 one row stands out, 1 a tie of k
---     uncertainty  the mean variance of the columns among the k nearest rows
+--     uncertainty  the mean variance of the columns among the k nearest rows; with `weights` the weighted mean
+--     weights      how much columns matter: MAP {'income': 3}; those that are not named have 1
 --     column_uncertainty   the same by column
 --     sample       look at this many originals, drawn at random; NULL: all
 --     log          the columns to take logarithms of; NULL: those that are positive and heavily skewed; []: none
@@ -18,7 +19,8 @@
 -- test: tests/measure/prediction_risk.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.prediction_risk(
-    original, released, cols, k := 5, sample := NULL, hierarchies := NULL, log := NULL, seed := NULL
+    original, released, cols, k := 5, sample := NULL, hierarchies := NULL, weights := NULL, log := NULL,
+    seed := NULL
 ) AS TABLE
 SELECT record, distance, ambiguity, uncertainty,
        map(list_transform(prefixed_names,
@@ -38,6 +40,7 @@ FROM (SELECT struct_pack(*COLUMNS(cols)) AS record, " distance" AS distance, " a
                                                    anon._pack('anon.prediction_risk', released, cols, NULL),
                                                    {'meanings': anon._label_meanings('anon.prediction_risk', original,
                                                                                      released, cols, hierarchies),
+                                                    'weights': anon._column_weights('anon.prediction_risk', weights),
                                                     'k': k, 'sample': sample, 'log': log, 'seed': seed})
                          AS _duckanon_released LIMIT 1) AS _py
                  LEFT JOIN (SELECT COLUMNS(cols) FROM query_table(original) LIMIT 0) AS _duckanon_original ON true

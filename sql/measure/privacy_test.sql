@@ -7,16 +7,25 @@
 --                  near_copies: the share of the most isolated 5 % of the records to which a released row comes nearer
 --                  than half the distance that the reference leaves
 --                  membership: with `holdout`, the AUC of telling members by their distance
+--                  isolated_membership: with `holdout` or `reference`, the same among the most isolated 10 % of either
+--                  side, by the distance to the release as a share of that to the nearest of their own side; the larger
+--                  AUC of standardised columns and of their normal scores. Not for coarse releases
+--                  class_size: in place of uncertainty, where released rows are equal in classes (microaggregates):
+--                  the people who share a row, at least k
 --     value, reference_value   the medians, the shares, the AUC
 --     ks, p_value  the one-sided Kolmogorov-Smirnov test of the Thesis: small p means less privacy than the reference
 --     shift        by how much the release's distribution function exceeds the reference's at most: the share of the
 --                  records that moved to smaller values
 --     shift_bound  its upper 95 % bound
---     "limit"      what shift_bound, or value, may be at most
+--     "limit"      what shift_bound, or value, may be at most; class_size at least. In small tables it is what chance
+--                  explains
 --     pass         whether it is
+--     answer       'pass', 'fail', or 'too few records to tell', which is no pass
 --     reference    a table of other people from the same population, as large as the release; NULL: every record is
 --                  compared with all other records (leave-one-out)
 --     holdout      a table of other people, to whom released rows should be as near as to the members
+--     draws        names of further releases of the same people: ['second', 'third']; both tests of membership attack
+--                  all of them together, by mean distances. Every further release adds to what is known
 --     sample       look at this many originals, drawn at random; NULL: up to 5,000
 --     hierarchies  of a coarse release: MAP {'education': 'education_hierarchy'}, as in anon.generalization_loss
 -- A row of a coarse release (labels, intervals, ancestors) stands for a value drawn from what its cells hold, as in
@@ -28,12 +37,16 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.privacy_test(
     original, released, cols, reference := NULL, holdout := NULL, k := 5, sample := NULL, hierarchies := NULL,
-    log := NULL, seed := NULL
+    draws := NULL, log := NULL, seed := NULL
 ) AS TABLE
+WITH _duckanon_draws AS (
+    FROM anon._stacked('anon.privacy_test', anon._numbered_draws('anon.privacy_test', draws, released), cols)
+)
 SELECT unnest(anon._run_privacy_test(anon._pack('anon.privacy_test', original, cols, seed),
                                      anon._pack('anon.privacy_test', released, cols, seed),
                                      anon._pack_other('anon.privacy_test', reference, original, cols, seed),
                                      anon._pack_other('anon.privacy_test', holdout, original, cols, seed),
+                                     anon._tickets('_duckanon_draws', '', seed, draws IS NOT NULL),
                                      {'meanings': anon._label_meanings('anon.privacy_test', original, released, cols,
                                                                        hierarchies),
                                       'k': k, 'sample': sample, 'log': log, 'seed': seed}), max_depth := 2);

@@ -6,21 +6,23 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.require(
     original, released, cols, reference := NULL, holdout := NULL, k := NULL, max_correlation_difference := NULL,
-    max_detectability_auc := NULL, hierarchies := NULL, log := NULL, seed := NULL, person := NULL
+    max_detectability_auc := NULL, hierarchies := NULL, draws := NULL, log := NULL, seed := NULL, person := NULL
 ) AS TABLE
 WITH _duckanon_verdict AS MATERIALIZED (
     SELECT *, list_position(['distance', 'ambiguity', 'uncertainty', 'exact_copies', 'unique_copies', 'near_copies',
-                             'membership', 'k', 'correlation', 'detectability'], promise) AS place
+                             'class_size', 'membership', 'isolated_membership', 'k', 'correlation',
+                             'detectability'], promise) AS place
     FROM anon.verdict(original, released, cols, reference := reference, holdout := holdout, k := k,
                       max_correlation_difference := max_correlation_difference,
-                      max_detectability_auc := max_detectability_auc, hierarchies := hierarchies, log := log,
-                      seed := seed, person := person)
+                      max_detectability_auc := max_detectability_auc, hierarchies := hierarchies,
+                      draws := draws, log := log, seed := seed, person := person)
 ), _duckanon_decision AS MATERIALIZED (                -- a column of the filter below, so that it is always computed
     SELECT CASE WHEN bool_and(coalesce(pass, false)) THEN true
                 ELSE error('anon.require: the release breaks what was promised: '
                            || string_agg(format('{} is {} and must be {} {}', promise,
                                                 coalesce(anon._short_number(measured), 'not known'),
-                                                CASE WHEN promise = 'k' THEN 'at least' ELSE 'at most' END,
+                                                CASE WHEN promise IN ('k', 'class_size') THEN 'at least'
+                                                     ELSE 'at most' END,
                                                 anon._short_number("limit")), '; ' ORDER BY place ASC NULLS LAST)
                               FILTER (NOT coalesce(pass, false))
                            || '.') END AS is_kept

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.decomposition import KernelPCA
 
-from duckanon.measure.utility.kernel_components import kernel_utility
+from duckanon.measure.utility.kernel_components import kernel_projections, kernel_utility
 from duckanon.measure.utility.kernels import exact_components, kernel_for, landmark_components
 
 
@@ -150,3 +150,18 @@ def test_wrong_matrices():
         kernel_utility(data(50, 1), data(0, 1), random=random)
     with pytest.raises(ValueError, match="the original table holds NaN"):
         kernel_utility(data(50, 1) * np.nan, data(50, 1), random=random)
+
+
+def test_projections_against_scikit_learn():
+    first, second = data(300, 1), data(250, 2)
+    options = {"kernel": "polynomial", "degree": 3, "components": 2, "points": 1000}
+    ours = kernel_projections(first, second, random=np.random.default_rng(1), **options)
+    expected = KernelPCA(2, kernel="poly", degree=3, gamma=1, coef0=1, eigen_solver="dense").fit(first)
+    for found, rows in zip(ours, (first, second), strict=True):
+        theirs = expected.transform(rows)
+        signs = np.sign((found * theirs).sum(axis=0))
+        np.testing.assert_allclose(found * signs, theirs, atol=1e-6 * np.abs(theirs).max())
+    tails = ours[0] - np.median(ours[0], axis=0)
+    assert (tails.max(axis=0) >= -tails.min(axis=0)).all()  # the sign is that of the longer tail
+    fewer = kernel_projections(first, second, random=np.random.default_rng(1), **options | {"points": 20})
+    assert [len(rows) for rows in fewer] == [20, 20]

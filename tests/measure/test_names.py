@@ -21,6 +21,7 @@ CALLS = [
     "containment_risk('m', '{release}', {columns}, population := 'o')",
     "utility('m', '{release}', {columns}, seed := 1)",
     "kernel_utility('m', '{release}', {columns}, reference := 'o', seed := 1)",
+    "kernel_components('m', '{release}', {columns}, points := 50, seed := 1)",
     "classifier_utility('m', '{release}', {columns}, {target}, seed := 1)",
     "detectability('m', '{release}', {columns}, seed := 1)",
     "query_utility('m', '{release}', {columns}, queries := 100, seed := 1)",

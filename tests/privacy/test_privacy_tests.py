@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from duckanon.privacy.copy_rates import exact_copies, isolated, near_copies, parts, rate, unique_copies
+from duckanon.privacy.copy_rates import exact_copies, farthest, near_copies, parts, rate, unique_copies
 from duckanon.privacy.equal_rows import row_codes
 from duckanon.privacy.prediction import measures
-from duckanon.privacy.reference_test import privacy_tests, shift
+from duckanon.privacy.reference_test import privacy_tests
 from duckanon.privacy.repair import repair, screened
 from duckanon.privacy.self_check import check
+from duckanon.privacy.shifts import shift
 from tests.profiles import cheap
 
 
@@ -192,8 +193,8 @@ def test_parts_cover_all_rows(rows, size):
 
 def test_isolated_and_near_copies():
     distances = np.array([0.0] * 30 + [1.0] * 9 + [5.0])
-    assert np.flatnonzero(isolated(distances)).tolist() == list(range(30, 40))
-    assert not isolated(np.zeros(40)).any()
+    assert np.flatnonzero(farthest(distances)).tolist() == list(range(30, 40))
+    assert not farthest(np.zeros(40)).any()
     reference = np.arange(1.0, 101.0)
     found = near_copies([np.where(reference > 98, 1.0, 90.0)], [(reference, reference)], 0.99)
     assert (found.value, found.reference) == (2 / 5, 0.0)

@@ -6,9 +6,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon.common.arguments import Flag, Whole, checked, generator, spelled
+from duckanon.common.reports import report
 from duckanon.matrix.aligned import both_there, encoded, unscaled
 from duckanon.matrix.pairs import kind_of
 from duckanon.measure.coarse.tables import MeaningRows, judged
+from duckanon.measure.declared import KERNEL_COMPONENTS
 from duckanon.measure.queries import answers as queries_utility
 from duckanon.measure.queries.labels import meanings_of
 from duckanon.measure.utility import classifiers, statistics
@@ -54,6 +56,39 @@ def kernel_utility(
         third = None if third is None else unscaled(tables.encoding, third)
     return kernel_measures.kernel_utility(
         first, second, third, random=random, kernel=kernel, degree=degree, components=components, points=points
+    )
+
+
+@checked(standardize=Flag())
+def kernel_components(
+    original: pa.Table | None,
+    released: pa.Table | None,
+    *,
+    meanings: MeaningRows,
+    degree: int,
+    components: int,
+    standardize: bool,
+    kernel: str,
+    points: int,
+    log: list[str] | None,
+    seed: int | None,
+) -> pa.Table:
+    """Place records along kernel principal components, for a plot."""
+    random = generator(seed)
+    read = judged(original, released, meanings)
+    tables = encoded(read.original, read.drawn(random), [], log)
+    matrices = [tables.original, tables.released]
+    if not standardize:
+        matrices = [unscaled(tables.encoding, matrix) for matrix in matrices]
+    placed = kernel_measures.kernel_projections(
+        *matrices, random=random, kernel=kernel, degree=degree, components=components, points=points
+    )
+    return report(
+        {
+            "source": ["original"] * len(placed[0]) + ["released"] * len(placed[1]),
+            "projections": [*placed[0].tolist(), *placed[1].tolist()],
+        },
+        KERNEL_COMPONENTS,
     )
 
 

@@ -13,7 +13,7 @@ from duckanon.common.reports import report
 from duckanon.common.samples import sampled_rows
 from duckanon.measure.declared import KERNEL_UTILITY
 from duckanon.measure.two_samples import ks_test
-from duckanon.measure.utility.kernels import KERNELS, exact_components, kernel_for, landmark_components
+from duckanon.measure.utility.kernels import KERNELS, Components, exact_components, kernel_for, landmark_components
 
 
 @checked(
@@ -78,11 +78,7 @@ def kernel_utility(
     component is little more than the mean.
     """
     tables = _matrices({"original": original, "released": released, "reference": reference})
-    chosen = kernel_for(kernel, degree, width, tables[0], random)
-    if len(tables[0]) <= exact_rows:
-        principal = exact_components(chosen, tables[0], components, random)
-    else:
-        principal = landmark_components(chosen, tables[0], components, landmarks, fit_rows, random)
+    principal = _principal(tables[0], random, kernel, degree, width, components, exact_rows, landmarks, fit_rows)
     compared = [rows if points is None else rows[sampled_rows(points, len(rows), random)] for rows in tables]
     projections = [np.sort(principal.project(rows), axis=1) for rows in compared]
     tests = _tests(projections[0], projections[1])
@@ -99,6 +95,62 @@ def kernel_utility(
         },
         KERNEL_UTILITY,
     )
+
+
+@checked(kernel=OneOf(*KERNELS), degree=Whole(1), components=Whole(1), points=Whole(2))
+def kernel_projections(
+    original: Floats,
+    released: Floats,
+    *,
+    random: np.random.Generator,
+    kernel: str,
+    degree: int,
+    components: int,
+    points: int,
+) -> tuple[Floats, Floats]:
+    """Place the rows of original and release along the original's kernel principal components.
+
+    Parameters
+    ----------
+    original, released, random, kernel, degree, components
+        As in `kernel_utility`.
+    points
+        How many rows of each table, drawn at random, are placed.
+
+    Returns
+    -------
+    original, released
+        Rows by components; the component of largest variance first. The sign of each is that of the longer tail of the
+        original's, since an eigenvector has none of its own.
+
+    Notes
+    -----
+    Thesis, Figure 3-1.
+    """
+    tables = _matrices({"original": original, "released": released})
+    principal = _principal(tables[0], random, kernel, degree, None, components, 3000, 500, 20_000)
+    drawn = [rows[sampled_rows(points, len(rows), random)] for rows in tables]
+    first, second = (principal.project(rows).T * principal.grid for rows in drawn)
+    centred = first - np.median(first, axis=0)
+    sign = np.where(centred.max(axis=0) < -centred.min(axis=0), -1.0, 1.0)
+    return first * sign, second * sign
+
+
+def _principal(
+    original: Floats,
+    random: np.random.Generator,
+    kernel: str,
+    degree: int,
+    width: float | None,
+    components: int,
+    exact_rows: int,
+    landmarks: int,
+    fit_rows: int,
+) -> Components:
+    chosen = kernel_for(kernel, degree, width, original, random)
+    if len(original) <= exact_rows:
+        return exact_components(chosen, original, components, random)
+    return landmark_components(chosen, original, components, landmarks, fit_rows, random)
 
 
 def _tests(original: Floats, others: Floats | None) -> list[tuple[float, float]]:

@@ -1,0 +1,172 @@
+"""Tests of a release that see isolated people, few copies and microaggregates, and know when records are too few."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from duckanon.privacy.equal_rows import known_codes
+from duckanon.privacy.isolation import distances_apart
+from duckanon.privacy.membership import area_of, isolated_membership
+from duckanon.privacy.rare_copies import rare_copies
+from duckanon.privacy.reference_test import privacy_tests
+from duckanon.privacy.shifts import FAIL, PASS, TOO_FEW, measure_test
+from tests.profiles import cheap
+
+rows_of_few_values = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=15)
+
+
+def people(random, rows):
+    """Heavy tails in six columns, and a yes-or-no column."""
+    values = random.standard_t(4, (rows, 6)) @ np.random.default_rng(7).normal(size=(6, 6))
+    return np.column_stack([values / values.std(axis=0), np.where(random.random(rows) < 0.3, 1.0, -1.0)])
+
+
+def near_isolated(rows, fresh, random, way):
+    """Replace one row in ten of a fresh sample by an isolated person, moved by a share of the way to the nearest."""
+    release = fresh.copy()
+    apart = distances_apart(rows)
+    isolated = np.argsort(-apart)[: len(rows) // 10]
+    moved = random.normal(size=(len(isolated), rows.shape[1]))
+    moved[:, -1] = 0
+    moved *= (way * apart[isolated] / np.sqrt(np.square(moved).mean(axis=1)))[:, None]
+    release[: len(isolated)] = rows[isolated] + moved
+    return release[random.permutation(len(release))]
+
+
+def failed(tests):
+    return [test.name for test in tests if not test.passed]
+
+
+def test_isolated_people_nearly_verbatim_fail():
+    """Nine in ten rows are of other people, no isolated one comes back within half the way: only isolation shows."""
+    others_failed = []
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        rows, fresh, other = (people(random, 800) for _ in range(3))
+        tests = failed(privacy_tests(rows, near_isolated(rows, fresh, random, 0.75), random, reference=other))
+        assert "isolated_membership" in tests
+        others_failed.append(len(tests) > 1)
+    assert others_failed.count(False) >= 3
+
+
+def test_a_fresh_sample_passes():
+    random = np.random.default_rng(5)
+    results = []
+    for _ in range(8):
+        rows, fresh, other = (people(random, 400) for _ in range(3))
+        results.append(failed(privacy_tests(rows, fresh, random, reference=other, holdout=other, replicates=100)))
+    assert results.count([]) >= 7
+
+
+def test_several_releases_are_attacked_together():
+    """What a single release hides in noise, five of the same people show."""
+    random = np.random.default_rng(3)
+    rows, other = people(random, 800), people(random, 800)
+    draws = [near_isolated(rows, people(random, 800), random, 0.88) for _ in range(6)]
+    areas = [isolated_membership(rows, other, draws[:count], random, 0.995) for count in (1, 6)]
+    assert areas[0].passed
+    assert not areas[1].passed
+    more = [(draw, None) for draw in draws[1:]]
+    tests = privacy_tests(rows, draws[0], random, holdout=other, draws=more, replicates=50)
+    assert "isolated_membership" in failed(tests)
+    fresh = [people(random, 800) for _ in range(6)]
+    assert isolated_membership(rows, other, fresh, random, 0.995).passed
+
+
+def test_sides_of_unequal_size_are_compared_at_the_same_size():
+    """A large table leaves smaller distances between its own people; its members must not look farther off for it."""
+    random = np.random.default_rng(4)
+    areas = [
+        isolated_membership(people(random, 1600), people(random, 400), [people(random, 800)], random, 0.995).value
+        for _ in range(6)
+    ]
+    assert np.mean(areas) == pytest.approx(0.5, abs=0.06)
+
+
+def test_the_limit_is_that_of_a_rank_sum():
+    random = np.random.default_rng(6)
+    found = isolated_membership(people(random, 500), people(random, 500), [people(random, 500)], random, 0.99)
+    assert found.count == 50
+    assert found.limit == pytest.approx(0.5 + 2.326 * np.sqrt(101 / (12 * 50**2)), abs=1e-4)
+    members, others = random.normal(size=40), random.normal(size=30)
+    assert area_of(members, others) == pytest.approx(stats.mannwhitneyu(others, members).statistic / 1200)
+
+
+def test_nobody_is_isolated_among_equals():
+    rows = np.repeat(people(np.random.default_rng(7), 60), 2, axis=0)
+    found = isolated_membership(rows, rows, [rows], np.random.default_rng(0), 0.99)
+    assert (found.count, found.passed) == (0, True)
+
+
+@pytest.mark.parametrize("with_reference", [True, False])
+def test_five_copies_in_a_thousand_fail(with_reference):
+    random = np.random.default_rng(8)
+    rows, fresh, other = (np.round(people(random, 1000), 3) for _ in range(3))
+    leaky = fresh.copy()
+    leaky[:5] = rows[random.permutation(1000)[:5]]
+    reference = other if with_reference else None
+    for release, expected in ((fresh, []), (leaky, ["exact_copies"])):
+        tests = privacy_tests(rows, release, random, reference=reference, sample=100, replicates=50)
+        assert [name for name in failed(tests) if name == "exact_copies"] == expected
+
+
+def test_copies_that_chance_explains_pass():
+    """Of few values, many records have equals: these tell by themselves how many copies chance gives."""
+    random = np.random.default_rng(9)
+    rows = random.integers(0, 3, (500, 4)).astype(float)
+    codes = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+    assert rare_copies(rows, codes, [codes], None, 500, 0.99) is None
+    near = np.column_stack([np.arange(400.0) // 2, np.arange(400.0) // 2, np.arange(400.0)])
+    found = rare_copies(near, np.arange(400), [np.arange(400)], None, 400, 0.99)
+    assert found.reference == pytest.approx(200 / (21 * 399 * 200 / 400))  # 200 pairs differ in one column
+    assert not found.passed
+
+
+def test_microaggregates_are_judged_by_their_class():
+    """Uncertainty is 0 for all of them; rows that stand for one person several times are no class."""
+    random = np.random.default_rng(10)
+    rows, other = people(random, 600), people(random, 600)
+    order = np.argsort(rows[:, 0])
+    means = np.repeat([rows[group].mean(axis=0) for group in np.split(order, 100)], 6, axis=0)
+    for k, expected in ((5, True), (7, False)):
+        tests = {test.name: test for test in privacy_tests(rows, means, random, reference=other, k=k, replicates=50)}
+        assert "uncertainty" not in tests
+        assert (tests["class_size"].value, tests["class_size"].passed) == (6, expected)
+    repeated = np.repeat(rows + random.normal(size=rows.shape), 6, axis=0)
+    tests = {test.name: test for test in privacy_tests(rows, repeated, random, replicates=50)}
+    assert (tests["class_size"].value, tests["class_size"].passed) == (1, False)
+
+
+def test_too_few_records_to_tell():
+    """A fresh sample of a hundred is neither safe nor unsafe; a release that moves everybody is unsafe at any size."""
+    random = np.random.default_rng(11)
+    answers = set()
+    for _ in range(20):
+        release, reference = random.normal(size=(2, 100))
+        test = measure_test("distance", release, reference, 100, 100, random)
+        assert test.passed == (test.answer == PASS)
+        answers.add(test.answer)
+        assert measure_test("distance", release - 2, reference, 100, 100, random).answer == FAIL
+        assert measure_test("distance", release + 2, reference, 100, 100, random).answer == PASS
+    assert answers <= {PASS, TOO_FEW}
+    assert TOO_FEW in answers
+
+
+def test_the_limit_of_a_small_table_is_what_chance_explains():
+    random = np.random.default_rng(12)
+    release, reference = random.normal(size=(2, 400))
+    assert measure_test("distance", release, reference, 400, 50, random).limit == pytest.approx(2.7 / 20)
+    assert measure_test("distance", release, reference, 225, 50, random).limit == pytest.approx(2.7 / 15)
+    release, reference = random.normal(size=(2, 4000))
+    assert measure_test("distance", release, reference, 4000, 50, random).limit == 0.05
+
+
+@cheap
+@given(rows_of_few_values, rows_of_few_values)
+def test_known_codes_tell_equal_rows(first, second):
+    rows, others = np.array(first, float), np.array(second, float)
+    codes, other_codes = known_codes(rows, others)
+    for row, code in zip(second, other_codes, strict=True):
+        assert [place for place, other in enumerate(first) if other == row] == np.flatnonzero(codes == code).tolist()
