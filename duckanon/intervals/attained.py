@@ -30,7 +30,7 @@ _CLIMB = 40  # steps at most; each gains less than the one before
 _GAIN = 1e-9  # share of the coefficient that a step must gain to be followed by another
 _STEPS = 150  # of L-BFGS; it settles after some 20 to 120
 _SETTLED = 1e-6  # share of the climb that a step of L-BFGS must gain
-_FEW = 600  # boxes up to which a second start is worth its time
+_FEW = 20_000  # boxes up to which another start is worth its time
 _VERY_FEW = 60  # boxes up to which some more are
 _MORE = 4
 _ROUNDINGS = 64  # times the rounding of a sum, by which what is found is taken back
@@ -109,6 +109,12 @@ class Attained:
                 best = found
         # All coefficients between the midpoints' and one that is attained are attained too.
         return sign * max(sign * best.value - best.doubt, sign * start.value)
+
+    def end_near(self, table: Floats, coefficient: int | None, sign: float) -> float:
+        """Find a large coefficient like `end`, by a search that begins with a table, columns x boxes."""
+        start = self._fit(self._middle, self._boxes.share, coefficient)
+        found = self._smooth(np.hstack([table, table]), coefficient, sign, start.value)
+        return sign * (sign * found.value - found.doubt)
 
     def _climbed(
         self, start: _Fit, coefficient: int | None, sign: float, move: Callable[[_Fit, float], Floats]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -176,11 +177,13 @@ class _Ranges:
         for side, sign in enumerate((-1.0, 1.0)):
             self._done += 1
             deadline = self._begin + self._seconds * self._done / self._ends
-            inner[side] = Attained(self._boxes, deadline).end(coefficient, sign)
+            attained = Attained(self._boxes, deadline)
+            inner[side] = attained.end(coefficient, sign)
             if equations is not None:
-                search = Hyperplanes(equations, deadline)
+                climb = partial(attained.end_near, coefficient=coefficient, sign=sign)
                 loss = _FINE if len(self._estimate) <= 2 else _LOSS[equations.free]
-                ends[side] = search.end(float(inner[side]), sign, _LEAST * equations.size, loss)
+                search = Hyperplanes(equations, deadline, climb)
+                inner[side], ends[side] = search.end(float(inner[side]), sign, _LEAST * equations.size, loss)
             progress.at(self._done / self._ends)
         if not np.isfinite(ends).any():
             self._excludes = False  # it would take as long for every coefficient, and hardly succeed for one
