@@ -33,6 +33,7 @@ from duckanon.intervals.equations import Equations
 
 _RADIUS = 2.0  # of the bounded cells at first, in standard deviations of the residuals
 _CELLS = {0: 16, 1: 100, 2: 400, 3: 1600}  # cells of a hyperplane at most, by the number of free coefficients
+_HOPELESS = 50  # cells at most where some table's predictors are nearly dependent
 _EFFORT = 2  # times as many cells are looked at for one end
 _SMALLEST = 2.0**-10  # an edge that is not halved any more
 _FARTHEST = 2.0**10  # a cone that is not cut any more
@@ -85,12 +86,17 @@ class Hyperplanes:
         The time, by `time.monotonic`, at which to stop.
     climb : callable
         Finds a coefficient that is attained, as far out as it can, near a table.
+    hopeful : bool
+        Whether the predictors are far enough from dependent for many cells to be worth their time.
     """
 
-    def __init__(self, equations: Equations, deadline: float, climb: Callable[[Floats], float]) -> None:
+    def __init__(
+        self, equations: Equations, deadline: float, climb: Callable[[Floats], float], *, hopeful: bool
+    ) -> None:
         self._equations = equations
         self._deadline = deadline
         self._climb = climb
+        self._cells = _CELLS[equations.free] if hopeful else min(_CELLS[equations.free], _HOPELESS)
         self._met: Floats | None = None  # a table that nearly has the coefficient that could not be excluded
         self._hint: _Hint | None = None
         self._looked = 0  # cells so far
@@ -144,7 +150,7 @@ class Hyperplanes:
 
     def _is_over(self) -> bool:
         """Tell whether the end has had its time."""
-        return self._looked >= _EFFORT * _CELLS[self._equations.free] or time.monotonic() >= self._deadline
+        return self._looked >= _EFFORT * self._cells or time.monotonic() >= self._deadline
 
     def _is_excluded(self, t: float) -> bool:
         """Tell whether no table has the coefficient t, proven; False says nothing."""
@@ -152,7 +158,7 @@ class Hyperplanes:
         work, first, self._met = _cover(size), self._looked, None
         self._hint = None if self._hint is None else _Hint(self._hint.form, {})
         while work:
-            if self._looked - first >= _CELLS[size] or self._is_over():
+            if self._looked - first >= self._cells or self._is_over():
                 return False
             self._looked += 1
             cell = work.pop()

@@ -32,11 +32,12 @@ from duckanon.intervals.influence import Influence, influence
 from duckanon.intervals.moments import mean_range, variance_range
 from duckanon.intervals.scaled import EPS, ScaledBoxes, outward, scaled_boxes
 from duckanon.intervals.statistics import ACCURACY, RELATIVE, Enclosed
-from duckanon.intervals.systems import is_dependent
+from duckanon.intervals.systems import least_share
 
 _EXCLUDED = 3  # predictors up to which hyperplanes are excluded: cells multiply with every one
 _LOSS = {2: 0.08, 3: 0.12}  # share of a half-width that may be lost with three predictors, by the free coefficients
 _FINE = 0.02  # the same with one or two, where all are soon found
+_DEPENDENT = 0.1  # share of a form's variance below which hyperplanes with free coefficients are hardly excluded
 _LEAST = 1e-11  # a step that is worth taking, relative to the size of a coefficient
 
 
@@ -146,7 +147,8 @@ class _Ranges:
         self._begin, self._seconds = time.monotonic(), math.inf if seconds is None else seconds
         self._ends, self._done = 2 * (len(estimate) + 1), 0
         self._defined = bool(np.isfinite(estimate).all())
-        self._excludes = self._defined and len(estimate) <= _EXCLUDED and not is_dependent(boxes)
+        self._least_share = least_share(boxes) if self._defined and len(estimate) <= _EXCLUDED else 0.0
+        self._excludes = self._least_share > 0
 
     def of_slopes(self) -> tuple[Floats, Floats]:
         """Find the ranges of the predictors' coefficients, and what is attained; both are predictors x 2."""
@@ -182,7 +184,7 @@ class _Ranges:
             if equations is not None:
                 climb = partial(attained.end_near, coefficient=coefficient, sign=sign)
                 loss = _FINE if len(self._estimate) <= 2 else _LOSS[equations.free]
-                search = Hyperplanes(equations, deadline, climb)
+                search = Hyperplanes(equations, deadline, climb, hopeful=self._least_share >= _DEPENDENT)
                 inner[side], ends[side] = search.end(float(inner[side]), sign, _LEAST * equations.size, loss)
             progress.at(self._done / self._ends)
         if not np.isfinite(ends).any():
