@@ -32,7 +32,7 @@ _STEPS = 150  # of L-BFGS; it settles after some 20 to 120
 _SETTLED = 1e-6  # share of the climb that a step of L-BFGS must gain
 _FEW = 20_000  # boxes up to which another start is worth its time
 _VERY_FEW = 60  # boxes up to which some more are
-_MORE = 4
+_MORE = 8
 _ROUNDINGS = 64  # times the rounding of a sum, by which what is found is taken back
 
 
@@ -148,7 +148,8 @@ class Attained:
         for i in range(_MORE if boxes <= _VERY_FEW else int(boxes <= _FEW)):
             # Where derivatives vanish both halves stay together unless they begin apart.
             apart = self._middle + (2 * generator.random(self._middle.shape) - 1) * self._half
-            starts.append(np.hstack([climbed[i % len(climbed)], apart]))
+            corner = self._middle + generator.choice([-1.0, 1.0], self._middle.shape) * self._half
+            starts.append(np.hstack([climbed[i % len(climbed)] if i < len(climbed) else corner, apart]))
         return starts
 
     def _smooth(self, table: Floats, coefficient: int | None, sign: float, start: float) -> _Fit:
