@@ -197,6 +197,9 @@ def test_no_small_table_leaves_the_range(seed):
     found = np.array([coefficients(x, np.ones(len(x))) for x in tables])
     ends = np.array([(r.lower, r.upper) for r in rows])
     noise = 1e-11 * (1 + np.abs(found).max())
+    # Where some table's predictors are nearly dependent, the range may be `enclosure`'s, and no climb finds its ends.
+    is_apart = least_share(scaled_boxes(lo, hi, m)) >= 0.1
+    assert np.isfinite(ends).all() or not is_apart
     for q, row in enumerate(rows):
         for side, sign in enumerate((-1.0, 1.0)):
             corners_first = [tables[i] for i in np.argsort(-sign * found[:, q])[:3]]
@@ -213,12 +216,11 @@ def test_no_small_table_leaves_the_range(seed):
                 start = np.where(rng.integers(0, 2, low.shape), low, high)
                 most = sign * max(sign * most, sign * optimised(low, high, q, sign, start)[q])
             assert sign * inner <= sign * most + 1e-6 * (1 + abs(most))
-            if np.isfinite(ends[q]).all():
+            if is_apart:
                 assert sign * (most - inner) <= 0.05 * abs(most - row.estimate) + 1e-9
     assert (found >= ends[:, 0] - noise).all()
     assert (found <= ends[:, 1] + noise).all()
-    # With three predictors that some table makes nearly dependent, the range may be `enclosure`'s.
-    if np.isfinite(ends).all() and (len(rows) <= 3 or least_share(scaled_boxes(lo, hi, m)) >= 0.1):
+    if is_apart:
         widths = np.array([r.inner_upper - r.inner_lower for r in rows])
         assert (np.ptp(ends, axis=1) <= (1.05 if len(rows) <= 3 else 1.09) * widths + 1e-9).all()
 
