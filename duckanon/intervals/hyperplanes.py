@@ -32,7 +32,7 @@ from duckanon.common.arrays import Floats
 from duckanon.intervals.equations import Equations
 
 _RADIUS = 2.0  # of the bounded cells at first, in standard deviations of the residuals
-_CELLS = {0: 16, 1: 100, 2: 400, 3: 1600}  # cells of a hyperplane at most, by the number of free coefficients
+_CELLS = {0: 16, 1: 100, 2: 300, 3: 1000}  # cells of a hyperplane at most, by the number of free coefficients
 _HOPELESS = 50  # cells at most where some table's predictors are nearly dependent
 _EFFORT = 2  # times as many cells are looked at for one end
 _SMALLEST = 2.0**-10  # an edge that is not halved any more

@@ -296,8 +296,7 @@ def test_ranges_are_hardly_wider_than_what_is_attained():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["parts", "cell"])
-@pytest.mark.parametrize("predictors", [2, 3])
+@pytest.mark.parametrize(("predictors", "kind"), [(2, "parts"), (2, "cell"), (3, "parts")])
 def test_ranges_of_normal_data_are_hardly_wider_than_what_is_attained(predictors, kind):
     assert_hardly_wider_than_attained(interval_regression(*boxes_of(normal_columns(predictors, 2000), 5, kind)))
 
