@@ -4,9 +4,9 @@
 --     box_table  may also be the boxed table itself (anon.boxes)
 --     cols  the columns of intervals of the box table, which the table has as numbers or dates
 --     by    the columns of labels that the boxes were made with, which both tables have, in the same order: boxes of
---           different groups overlap, and a row falls only into those of its own. That is the group of its labels; where
---           the boxes have none, the one that lost the last label, and so on, as anon.boxes pools groups. Labels are
---           compared as texts. NULL: the boxes have no groups
+--           different groups overlap, and a row falls only into those of its own. That is the group of its labels;
+--           where the boxes have none, the one that lost the last label, and so on, as anon.boxes pools groups. Labels
+--           are compared as texts. NULL: the boxes have no groups
 -- A table that has a column `box` already is refused.
 -- An interval without an end reaches as far as one likes.
 -- Boxes are found by a join on equal numbers, so that the time grows with the rows. Each column is cut into buckets at
@@ -21,8 +21,9 @@ WITH _duckanon_boxed AS (
                              anon._checked('anon.label_boxes', box_table, cols))), box_table)
     WHERE anon._unless((SELECT sentence FROM anon._refused_groups('anon.label_boxes', box_table, "by")))
 ), _duckanon_shaped AS (
-    SELECT box, anon._labels("by", [UNPACK(anon._label(COLUMNS(anon._group_columns("by")),
-                                                       alias(COLUMNS(anon._group_columns("by")))))]) AS _duckanon_labels,
+    SELECT box,
+           anon._labels("by", [UNPACK(anon._label(COLUMNS(anon._group_columns("by")),
+                                                  alias(COLUMNS(anon._group_columns("by")))))]) AS _duckanon_labels,
            struct_extract({'interval': COLUMNS(cols), 'exact': {'lo': COLUMNS(cols), 'hi': COLUMNS(cols)}},
                           anon._interval_or_exact(COLUMNS(cols)))
     FROM _duckanon_boxed
