@@ -115,16 +115,29 @@ def interval_regression(
         raise ValueError(
             f"target and predictors must be different columns from 0 to {columns - 1}; got {target} and {chosen}."
         )
-    order = [target, *chosen]
-    used = replace(
-        boxes, lo=boxes.lo[order], hi=boxes.hi[order], center=boxes.center[order], exponent=boxes.exponent[order]
-    )
+    used = _in_order(boxes, [target, *chosen])
     effects = [influence("regression", used.middle, used.share, q) for q in range(len(chosen))]
     ranges = _Ranges(used, np.array([effect.estimate for effect in effects]), relative_accuracy, seconds)
     ends, inner = ranges.of_slopes()
     coefficients = [_coefficient(used, q, chosen[q], effects[q], ends[q], inner[q]) for q in range(len(chosen))]
     enclosed = _enclosed_intercept(used, coefficients)
     return [_intercept(used, enclosed, *ranges.of_intercept()), *coefficients]
+
+
+def _in_order(boxes: ScaledBoxes, columns: list[int]) -> ScaledBoxes:
+    """Choose columns, and sort the boxes: what a search finds from random starts is then the same for every order."""
+    lo, hi = boxes.lo[columns], boxes.hi[columns]
+    order = np.lexsort([boxes.records, boxes.amount, *hi, *lo])
+    return replace(
+        boxes,
+        lo=lo[:, order],
+        hi=hi[:, order],
+        amount=boxes.amount[order],
+        share=boxes.share[order],
+        records=boxes.records[order],
+        center=boxes.center[columns],
+        exponent=boxes.exponent[columns],
+    )
 
 
 class _Ranges:
