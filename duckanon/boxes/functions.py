@@ -163,7 +163,19 @@ def _made(
     grids = {name: column_grid(table.schema.field(name).type, numbers[name]) for name in names if box == "parts"}
     of_record = None if strata is None else strata.number
     return make_boxes(
-        numbers, k, asked, l, distances, effort, seconds, progress.at, people, kind=box, grids=grids, strata=of_record
+        numbers,
+        k,
+        asked,
+        l,
+        distances,
+        effort,
+        seconds,
+        progress.at,
+        people,
+        kind=box,
+        grids=grids,
+        strata=of_record,
+        bounds_are_public=True,  # the macro has asked for it; `optimal_uncertainty` publishes widths only
     )
 
 

@@ -23,14 +23,21 @@ from duckanon.boxes.portfolio import leaves_of
 from duckanon.boxes.result import KINDS, Boxes
 from duckanon.boxes.search import Rules
 from duckanon.boxes.shaping import Sensitivities, Statistic, sensitivities
-from duckanon.common.arguments import Number, OneOf, Whole, checked, refuse_unless
+from duckanon.common.arguments import Flag, Number, OneOf, Whole, checked, refuse_unless
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.people import refuse_too_few
 
 EFFORTS = ("default", "thorough")
 
 
-@checked(k=Whole(2), l=Whole(1), effort=OneOf(*EFFORTS), seconds=Number(0, null=True), kind=OneOf(*KINDS))
+@checked(
+    k=Whole(2),
+    l=Whole(1),
+    effort=OneOf(*EFFORTS),
+    seconds=Number(0, null=True),
+    kind=OneOf(*KINDS),
+    bounds_are_public=Flag(),
+)
 def make_boxes(
     columns: Mapping[str, ArrayLike],
     k: int,
@@ -41,9 +48,11 @@ def make_boxes(
     seconds: float | None = None,
     progress: Callable[[float], None] | None = None,
     people: Ints | None = None,
-    kind: str = "bounds",
+    kind: str = "parts",
     grids: Mapping[str, Grid] | None = None,
     strata: Ints | None = None,
+    *,
+    bounds_are_public: bool = False,
 ) -> Boxes:
     """Put records into boxes of at least k records that make the requested statistics as accurate as possible.
 
@@ -74,6 +83,8 @@ def make_boxes(
         What the values of columns are multiples of, for `parts`; found from the values where it is not given.
     strata : int64, one per record, optional
         The stratum of each record, from 0: no box holds records of two.  Each stratum must hold enough for a box.
+    bounds_are_public : bool
+        Whether everybody may know the smallest and largest values of a box, real people's, which 'bounds' publishes.
 
     Returns
     -------
@@ -87,13 +98,18 @@ def make_boxes(
 
     Examples
     --------
-    >>> boxes = make_boxes({"age": [21, 25, 33, 38, 61, 70]}, k=3, kind="parts")
+    >>> boxes = make_boxes({"age": [21, 25, 33, 38, 61, 70]}, k=3)
     >>> boxes.box.tolist()
     [0, 0, 0, 1, 1, 1]
     >>> lower, upper = boxes.intervals("parts")
     >>> lower.ravel().tolist(), upper.ravel().tolist()
     ([20.0, 35.0], [34.0, 79.0])
     """
+    if kind == "bounds" and not bounds_are_public:
+        raise ValueError(
+            "kind 'bounds' publishes real people's values; take 'parts', or say bounds_are_public=True where everybody "
+            "may know them."
+        )
     data = checked_columns(columns)
     records = len(next(iter(data.values())))
     refuse_too_few(k, records, people, "records")

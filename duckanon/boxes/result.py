@@ -50,7 +50,7 @@ class Boxes:
         """The bounds, grown outward to readable numbers."""
         return rounded_outward(*self.bounds)
 
-    def intervals(self, kind: str = "cell") -> tuple[Floats, Floats]:
+    def intervals(self, kind: str = "parts") -> tuple[Floats, Floats]:
         """Return lower and upper ends, boxes by columns; `kind` is one of `KINDS`."""
         refuse_unless(OneOf(*KINDS), "kind", kind)
         if kind == "parts" and self.parts is None:

@@ -88,8 +88,12 @@ class Equations(ABC):
         """Bound from below how fast l g(b) falls along a direction, over all tables."""
 
     @abstractmethod
-    def support(self, form: Floats, point: Floats) -> Floats:
-        """Return g(b) of a table in which l g(b) is nearly largest."""
+    def table(self, form: Floats, point: Floats, target: float = 1.0) -> Floats:
+        """Return a table, columns x boxes, in which l g(b) is nearly largest; along a direction for `target` 0."""
+
+    @abstractmethod
+    def support(self, form: Floats, point: Floats, target: float = 1.0) -> Floats:
+        """Return g(b) of that table; how it moves along a direction for `target` 0."""
 
     def guess(self, point: Floats) -> Floats:
         """Return a form, in the coordinates of `white`, for which l g(b) of the midpoints is below 0."""
@@ -169,18 +173,25 @@ class SlopeEquations(Equations):
         size = abs(float(form @ self._matrix @ direction))
         return -largest_covariance(forms, _ROUGH, _FLAT * size, only_sign=True).upper
 
-    def support(self, form: Floats, point: Floats) -> Floats:
-        """Return g(b) of a table in which l g(b) is nearly largest."""
-        mean, best, product = self._mean, -np.inf, np.zeros(len(form))
+    def table(self, form: Floats, point: Floats, target: float = 1.0) -> Floats:
+        """Return a table, columns x boxes, in which l g(b) is nearly largest; along a direction for `target` 0."""
+        first, second = np.concatenate([[0.0], form]), np.concatenate([[target], -point])
+        mean, best, found = self._mean, -np.inf, self.boxes.middle
         for _ in range(_SUPPORTS):
-            at = best_points(self.boxes, np.concatenate([[0.0], form]), np.concatenate([[1.0], -point]), mean)
+            at = best_points(self.boxes, first, second, mean)
             mean = at @ self.boxes.share
             gaps = at - mean[:, None]
-            found = (gaps[1:] * self.boxes.share) @ (gaps[0] - point @ gaps[1:])
-            if form @ found <= best + 1e-9 * abs(best):
+            reached = float((first @ gaps * self.boxes.share) @ (second @ gaps))
+            if reached <= best + 1e-9 * abs(best):
                 break
-            best, product = float(form @ found), found
-        return product
+            best, found = reached, at
+        return found
+
+    def support(self, form: Floats, point: Floats, target: float = 1.0) -> Floats:
+        """Return g(b) of that table; how it moves along a direction for `target` 0."""
+        at = self.table(form, point, target)
+        gaps = at - (at @ self.boxes.share)[:, None]
+        return np.asarray((gaps[1:] * self.boxes.share) @ (target * gaps[0] - point @ gaps[1:]))
 
 
 class InterceptEquations(Equations):
@@ -233,11 +244,15 @@ class InterceptEquations(Equations):
         forms = self._forms(form[1:], point[1:], target)
         return forms.peak(-form[0] * forms.ratio, point[0] / forms.ratio).value
 
-    def support(self, form: Floats, point: Floats) -> Floats:
-        """Return g(b) of a table in which l g(b) is nearly largest."""
-        first, second = np.concatenate([[0.0], form[1:]]), np.concatenate([[1.0], -point[1:]])
-        at = best_points(self.boxes, first, second, None, -form[0], point[0])
-        rest = self.boxes.share * (second @ at - point[0])
+    def table(self, form: Floats, point: Floats, target: float = 1.0) -> Floats:
+        """Return a table, columns x boxes, in which l g(b) is nearly largest; along a direction for `target` 0."""
+        first, second = np.concatenate([[0.0], form[1:]]), np.concatenate([[target], -point[1:]])
+        return best_points(self.boxes, first, second, None, -form[0], point[0])
+
+    def support(self, form: Floats, point: Floats, target: float = 1.0) -> Floats:
+        """Return g(b) of that table; how it moves along a direction for `target` 0."""
+        at = self.table(form, point, target)
+        rest = self.boxes.share * (target * at[0] - point[1:] @ at[1:] - point[0])
         return np.concatenate([[rest.sum()], at[1:] @ rest])
 
 

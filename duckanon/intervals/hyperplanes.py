@@ -9,9 +9,8 @@ its equations along a line, which either meets the hyperplane or is parallel to 
 l g(b) falls.  So the coefficient is a continuous function of the table, tables are connected, and none has a
 coefficient beyond t, as the midpoints' is before it.
 
-Cells are simplices and cones over simplices around u = 0, halved where they are not excluded.  Their vertices are short
-binary fractions, so that halving is exact and the cover has no gaps; only the image of a vertex is rounded, and by how
-much is counted (`Equations.is_below`).
+Cells (`cells`) are halved where they are not excluded.  That is exact, so the cover has no gaps; only the image of a
+vertex is rounded, and by how much is counted (`Equations.is_below`).
 
 References
 ----------
@@ -21,39 +20,22 @@ REFERENCES.md, Boxes, "Regression with several predictors".
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations, product
 
 import numpy as np
 
 from duckanon.common import progress
 from duckanon.common.arrays import Floats
+from duckanon.intervals.cells import Cell, cover, parts_of
 from duckanon.intervals.equations import Equations
 
-_RADIUS = 2.0  # of the bounded cells at first, in standard deviations of the residuals
-_CELLS = {0: 16, 1: 100, 2: 400, 3: 1600}  # cells of a hyperplane at most, by the number of free coefficients
+_CELLS = {0: 16, 1: 100, 2: 300, 3: 1000}  # cells of a hyperplane at most, by the number of free coefficients
+_HOPELESS = 50  # cells at most where some table's predictors are nearly dependent
 _EFFORT = 2  # times as many cells are looked at for one end
-_SMALLEST = 2.0**-10  # an edge that is not halved any more
-_FARTHEST = 2.0**10  # a cone that is not cut any more
-_NARROWEST = 2.0**-6  # the widest angle of a cone that is not halved any more
 _LOOKS = 12  # at tables, for one form
+_WIDE_LOOKS = 6  # the same for a whole cell
 _PLANES = 40  # at most for one end
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """The simplex of some vertices; with rays everything behind it, seen from 0, as well.
-
-    Attributes
-    ----------
-    vertices : float64, vertices x free coefficients
-        As many as there are free coefficients, and one more without rays.
-    rays : bool
-        Whether the cell goes on behind.
-    """
-
-    vertices: Floats
-    rays: bool
 
 
 @dataclass(frozen=True)
@@ -81,16 +63,28 @@ class Hyperplanes:
         Of the coefficient.
     deadline : float
         The time, by `time.monotonic`, at which to stop.
+    climb : callable
+        Finds a coefficient that is attained, as far out as it can, near a table.
+    hopeful : bool
+        Whether the predictors are far enough from dependent for many cells to be worth their time.
     """
 
-    def __init__(self, equations: Equations, deadline: float) -> None:
+    def __init__(
+        self, equations: Equations, deadline: float, climb: Callable[[Floats], float], *, hopeful: bool
+    ) -> None:
         self._equations = equations
         self._deadline = deadline
+        self._climb = climb
+        self._cells = _CELLS[equations.free] if hopeful else min(_CELLS[equations.free], _HOPELESS)
+        self._met: Floats | None = None  # a table that nearly has the coefficient that could not be excluded
         self._hint: _Hint | None = None
         self._looked = 0  # cells so far
 
-    def end(self, inner: float, sign: float, width: float, accuracy: float) -> float:
-        """Find the value nearest to an attained one that no table reaches.
+    def end(self, inner: float, sign: float, width: float, accuracy: float) -> tuple[float, float]:
+        """Find the value nearest to what is attained that no table reaches.
+
+        Where a hyperplane is not excluded since some mixture of tables is in it, a climb from there may find that more
+        is attained than was known.
 
         Parameters
         ----------
@@ -105,13 +99,12 @@ class Hyperplanes:
 
         Returns
         -------
-        float
-            Infinite where nothing could be excluded.
+        pair of float
+            What is attained, and what is not: infinite where nothing could be excluded.
         """
         estimate = self._equations.estimate
-        reach = abs(inner - estimate)
-        step = max(0.7 * accuracy * reach, width)
-        limit = 64 * max(reach, width)
+        step = max(0.7 * accuracy * abs(inner - estimate), width)
+        limit = 64 * max(abs(inner - estimate), width)
         open_to, excluded = inner, sign * np.inf
         for _ in range(_PLANES):
             if not np.isfinite(excluded):
@@ -125,21 +118,26 @@ class Hyperplanes:
                 break
             if self._is_excluded(t):
                 excluded = t
-            else:
-                open_to = t
-        return float(excluded)
+                continue
+            open_to = t
+            found = inner if self._met is None or self._is_over() else self._climb(self._met)
+            if sign * (found - inner) > width:
+                inner = found
+                if sign * (inner - t) > 0:
+                    open_to, step = inner, max(0.7 * accuracy * abs(inner - estimate), width)
+        return inner, float(excluded)
 
     def _is_over(self) -> bool:
         """Tell whether the end has had its time."""
-        return self._looked >= _EFFORT * _CELLS[self._equations.free] or time.monotonic() >= self._deadline
+        return self._looked >= _EFFORT * self._cells or time.monotonic() >= self._deadline
 
     def _is_excluded(self, t: float) -> bool:
         """Tell whether no table has the coefficient t, proven; False says nothing."""
         size = self._equations.free
-        work, first = _cover(size), self._looked
+        work, first, self._met = cover(size), self._looked, None
         self._hint = None if self._hint is None else _Hint(self._hint.form, {})
         while work:
-            if self._looked - first >= _CELLS[size] or self._is_over():
+            if self._looked - first >= self._cells or self._is_over():
                 return False
             self._looked += 1
             cell = work.pop()
@@ -149,13 +147,13 @@ class Hyperplanes:
                 continue
             if verdict == "attained":
                 return False
-            parts = _parts(cell, verdict == "rising")
+            parts = parts_of(cell, verdict == "rising")
             if parts is None:
                 return False
             work += parts
         return True
 
-    def _judged(self, t: float, cell: _Cell) -> str:
+    def _judged(self, t: float, cell: Cell) -> str:
         """Say whether a cell is excluded, has to be parted, or has points that tables attain.
 
         'rising' means that the cell's angle is too wide for one form.
@@ -169,18 +167,20 @@ class Hyperplanes:
         hint = self._hint
         if hint is not None and self._is_below(t, cell, hint) and is_falling(hint.form):
             return "excluded"
-        form = self._separating(equations.point(t, cell.vertices.mean(axis=0))[0])
-        if form is None:
+        center = equations.point(t, cell.vertices.mean(axis=0))[0]
+        ends = [(equations.point(t, u)[0], 1.0) for u in cell.vertices] + [(ray, 0.0) for ray, _ in rays]
+        turned = self._separating(ends, equations.guess(center), _WIDE_LOOKS)
+        if turned is not None:
+            found = _Hint(equations.white @ turned, {})
+            if is_falling(found.form) and self._is_below(t, cell, found):
+                self._hint = found
+                return "excluded"
+        turned = self._separating([(center, 1.0)], equations.guess(center))
+        if turned is None:
             return "attained"
-        if not is_falling(form):
-            return "rising"
-        found = _Hint(form, {})
-        if self._is_below(t, cell, found):
-            self._hint = found
-            return "excluded"
-        return "open"
+        return "open" if is_falling(equations.white @ turned) else "rising"
 
-    def _is_below(self, t: float, cell: _Cell, hint: _Hint) -> bool:
+    def _is_below(self, t: float, cell: Cell, hint: _Hint) -> bool:
         """Tell whether l g(b) is below 0 for every table at all vertices of a cell."""
         equations = self._equations
         known = hint.is_below
@@ -197,28 +197,44 @@ class Hyperplanes:
                 return False
         return True
 
-    def _separating(self, point: Floats) -> Floats | None:
-        """Look for a form with l g(b) < 0 for all tables: the shortest vector of the hull of their g(b), turned around.
+    def _separating(self, ends: list[tuple[Floats, float]], guess: Floats, looks: int = _LOOKS) -> Floats | None:
+        """Look for a form with l g < 0 for all tables: the shortest vector of the hull of their g, turned around.
 
-        None where some mixture of tables solves the equations.
+        Parameters
+        ----------
+        ends : list of pairs
+            Points, with 1, and directions, with 0, at all of which l g shall be below 0.
+        guess : float64
+            The form to begin with.
+        looks : int
+            How many forms to try.
+
+        Returns
+        -------
+        float64 or None
+            The form in the coordinates of `white`, of length 1; None where there is none, as some mixture of tables
+            solves the equations.
         """
         equations = self._equations
         white = equations.white
-        turned = equations.guess(point)
-        turned = turned / (np.linalg.norm(turned) or 1.0)
+        turned = guess / (np.linalg.norm(guess) or 1.0)
         seen: list[Floats] = []
-        for look in range(_LOOKS):
-            seen.append(white.T @ equations.support(white @ turned, point))
+        for look in range(looks):
+            seen += [white.T @ equations.support(white @ turned, end, target) for end, target in ends]
             shortest = _shortest(np.array(seen))
             length = float(np.linalg.norm(shortest))
             if length < 1e-7 * equations.deviation:
-                return None
+                break
             after = -shortest / length
             most = max(float(g @ turned) for g in seen)
             if most < 0 and (float(after @ turned) > 1 - 1e-4 or (look >= 2 and most < -0.7 * length)):
                 break
             turned = after
-        return white @ turned if max(float(g @ turned) for g in seen) < 0 else None
+        if max(float(g @ turned) for g in seen) < 0:
+            return np.asarray(turned)
+        if len(ends) == 1:
+            self._met = equations.table(white @ turned, *ends[0])
+        return None
 
 
 def _shortest(vectors: Floats) -> Floats:
@@ -234,7 +250,9 @@ def _shortest(vectors: Floats) -> Floats:
         used, shares = [*used, nearest], np.append(shares, 0.0)
         while True:
             # The shortest vector of the flat through the used ones; the first that leaves the hull goes.
-            system = np.block([[vectors[used] @ vectors[used].T, np.ones((len(used), 1))], [np.ones(len(used)), 0.0]])
+            system = np.ones((len(used) + 1, len(used) + 1))
+            system[-1, -1] = 0.0
+            system[:-1, :-1] = vectors[used] @ vectors[used].T
             wanted = np.linalg.lstsq(system, np.append(np.zeros(len(used)), 1.0), rcond=None)[0][:-1]
             outside = wanted <= 0
             if not outside.any():
@@ -247,41 +265,3 @@ def _shortest(vectors: Floats) -> Floats:
                 return np.asarray(shortest)
             used, shares = [used[i] for i in kept], shares[kept] / shares[kept].sum()
     return np.asarray(shares @ vectors[used])
-
-
-def _cover(size: int) -> list[_Cell]:
-    """Cover the space with the simplices of a cross-polytope around 0, and the cones behind them."""
-    if size == 0:
-        return [_Cell(np.zeros((1, 0)), rays=False)]  # the only point
-    cells = []
-    for signs in product((-_RADIUS, _RADIUS), repeat=size):
-        corner = np.diag(signs)
-        cells += [_Cell(corner, rays=True), _Cell(np.vstack([np.zeros(size), corner]), rays=False)]
-    return cells
-
-
-def _parts(cell: _Cell, wide: bool) -> list[_Cell] | None:
-    """Halve a cell at its longest edge, or cut a cone in a near part and a far one; None where it is small already."""
-    vertices = cell.vertices
-    if not vertices.size:
-        return None
-    lengths = {
-        pair: float(np.linalg.norm(vertices[pair[0]] - vertices[pair[1]]))
-        for pair in combinations(range(len(vertices)), 2)
-    }
-    far = float(np.linalg.norm(vertices, axis=1).max())
-    if cell.rays and not (wide and lengths and far >= 4 * _RADIUS and max(lengths.values()) > _NARROWEST * far):
-        if far > _FARTHEST:
-            return None
-        beyond = 2 * vertices
-        near = [np.vstack([vertices[: i + 1], beyond[i:]]) for i in range(len(vertices))]
-        return [_Cell(beyond, rays=True), *(_Cell(part, rays=False) for part in near)]
-    longest = max(lengths, key=lengths.__getitem__)
-    if lengths[longest] < _SMALLEST:
-        return None
-    halves = []
-    for kept in longest:
-        part = vertices.copy()
-        part[kept] = 0.5 * (vertices[longest[0]] + vertices[longest[1]])
-        halves.append(_Cell(part, cell.rays))
-    return halves

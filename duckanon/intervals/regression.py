@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,11 +32,12 @@ from duckanon.intervals.influence import Influence, influence
 from duckanon.intervals.moments import mean_range, variance_range
 from duckanon.intervals.scaled import EPS, ScaledBoxes, outward, scaled_boxes
 from duckanon.intervals.statistics import ACCURACY, RELATIVE, Enclosed
-from duckanon.intervals.systems import is_dependent
+from duckanon.intervals.systems import least_share
 
 _EXCLUDED = 3  # predictors up to which hyperplanes are excluded: cells multiply with every one
 _LOSS = {2: 0.08, 3: 0.12}  # share of a half-width that may be lost with three predictors, by the free coefficients
 _FINE = 0.02  # the same with one or two, where all are soon found
+_DEPENDENT = 0.1  # share of a form's variance below which hyperplanes with free coefficients are hardly excluded
 _LEAST = 1e-11  # a step that is worth taking, relative to the size of a coefficient
 
 
@@ -113,16 +115,29 @@ def interval_regression(
         raise ValueError(
             f"target and predictors must be different columns from 0 to {columns - 1}; got {target} and {chosen}."
         )
-    order = [target, *chosen]
-    used = replace(
-        boxes, lo=boxes.lo[order], hi=boxes.hi[order], center=boxes.center[order], exponent=boxes.exponent[order]
-    )
+    used = _in_order(boxes, [target, *chosen])
     effects = [influence("regression", used.middle, used.share, q) for q in range(len(chosen))]
     ranges = _Ranges(used, np.array([effect.estimate for effect in effects]), relative_accuracy, seconds)
     ends, inner = ranges.of_slopes()
     coefficients = [_coefficient(used, q, chosen[q], effects[q], ends[q], inner[q]) for q in range(len(chosen))]
     enclosed = _enclosed_intercept(used, coefficients)
     return [_intercept(used, enclosed, *ranges.of_intercept()), *coefficients]
+
+
+def _in_order(boxes: ScaledBoxes, columns: list[int]) -> ScaledBoxes:
+    """Choose columns, and sort the boxes: what a search finds from random starts is then the same for every order."""
+    lo, hi = boxes.lo[columns], boxes.hi[columns]
+    order = np.lexsort([boxes.records, boxes.amount, *hi, *lo])
+    return replace(
+        boxes,
+        lo=lo[:, order],
+        hi=hi[:, order],
+        amount=boxes.amount[order],
+        share=boxes.share[order],
+        records=boxes.records[order],
+        center=boxes.center[columns],
+        exponent=boxes.exponent[columns],
+    )
 
 
 class _Ranges:
@@ -145,7 +160,8 @@ class _Ranges:
         self._begin, self._seconds = time.monotonic(), math.inf if seconds is None else seconds
         self._ends, self._done = 2 * (len(estimate) + 1), 0
         self._defined = bool(np.isfinite(estimate).all())
-        self._excludes = self._defined and len(estimate) <= _EXCLUDED and not is_dependent(boxes)
+        self._least_share = least_share(boxes) if self._defined and len(estimate) <= _EXCLUDED else 0.0
+        self._excludes = self._least_share > 0
 
     def of_slopes(self) -> tuple[Floats, Floats]:
         """Find the ranges of the predictors' coefficients, and what is attained; both are predictors x 2."""
@@ -176,11 +192,13 @@ class _Ranges:
         for side, sign in enumerate((-1.0, 1.0)):
             self._done += 1
             deadline = self._begin + self._seconds * self._done / self._ends
-            inner[side] = Attained(self._boxes, deadline).end(coefficient, sign)
+            attained = Attained(self._boxes, deadline)
+            inner[side] = attained.end(coefficient, sign)
             if equations is not None:
-                search = Hyperplanes(equations, deadline)
+                climb = partial(attained.end_near, coefficient=coefficient, sign=sign)
                 loss = _FINE if len(self._estimate) <= 2 else _LOSS[equations.free]
-                ends[side] = search.end(float(inner[side]), sign, _LEAST * equations.size, loss)
+                search = Hyperplanes(equations, deadline, climb, hopeful=self._least_share >= _DEPENDENT)
+                inner[side], ends[side] = search.end(float(inner[side]), sign, _LEAST * equations.size, loss)
             progress.at(self._done / self._ends)
         if not np.isfinite(ends).any():
             self._excludes = False  # it would take as long for every coefficient, and hardly succeed for one

@@ -103,31 +103,41 @@ def _form_variance(boxes: ScaledBoxes, form: Floats) -> Range:
     return Range(variance.lower * size**2 / slack, variance.upper * size**2 * slack, np.nan, np.nan)
 
 
-def is_dependent(boxes: ScaledBoxes) -> bool:
-    """Tell whether some table within the boxes was found whose predictors are linearly dependent; False says nothing.
+def least_share(boxes: ScaledBoxes) -> float:
+    """Look for a table whose predictors are nearly dependent.
 
-    In turn a form's records come together as near as their boxes let them, and the form becomes the one of least
-    variance in that table.
+    In turn a form's records come together as near as their boxes let them, and the form becomes the one that has lost
+    most of its variance in that table.
 
     Parameters
     ----------
     boxes : ScaledBoxes
-        The target's column first, then the predictors.
+        The target's column first, then the predictors, whose midpoints are not dependent.
+
+    Returns
+    -------
+    float
+        The least share of its variance among midpoints that some form of the predictors has in some table, of those
+        that were met; 0 where the predictors of one are dependent.
     """
     middle, half, share = boxes.middle[1:], boxes.half[1:], boxes.share
-    for start in np.linalg.eigh(np.cov(middle, aweights=share, bias=True).reshape(len(middle), -1))[1].T:
+    values, vectors = np.linalg.eigh(np.cov(middle, aweights=share, bias=True).reshape(len(middle), -1))
+    white = vectors / np.sqrt(np.maximum(values, 1e-300))  # forms whose midpoints have the variance 1
+    least = np.inf
+    for start in white.T:
         form = start
         for _ in range(_ALIGNED):
             progress.check()
-            if _form_variance(boxes, np.concatenate([[0.0], form])).lower <= 0:
-                return True
+            least = min(least, _form_variance(boxes, np.concatenate([[0.0], form])).lower)
+            if least <= 0:
+                return 0.0
             # Every record goes as near to the form's mean as its box lets it.
             at, reach = form @ middle, np.abs(form) @ half
             moved = np.clip((at @ share - at) / np.where(reach > 0, reach, 1.0), -1.0, 1.0)
             points = middle + moved * np.sign(form)[:, None] * half
-            gaps = points - (points @ share)[:, None]
-            form = np.linalg.eigh((gaps * share) @ gaps.T)[1][:, 0]
-    return False
+            gaps = white.T @ (points - (points @ share)[:, None])
+            form = white @ np.linalg.eigh((gaps * share) @ gaps.T)[1][:, 0]
+    return float(least)
 
 
 def least_deviation(boxes: ScaledBoxes, rows: Floats) -> float:

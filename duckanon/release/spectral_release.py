@@ -17,14 +17,12 @@ from duckanon.common.samples import sampled_rows
 from duckanon.matrix import encoding
 from duckanon.matrix.apart import Reading, taken_apart
 from duckanon.matrix.special import special_choices
-from duckanon.privacy.audit import paired_audit
+from duckanon.privacy.audit import LIMIT, paired_audit
 from duckanon.release.drawing import refuse_rare
 from duckanon.release.orthogonal import apportioned
 from duckanon.release.redrawing import Redrawing
 from duckanon.release.tables import column_names, reader_of, whole_table
 
-PASSED = 0.55
-"""The largest rate at which isolated people win in the paired audit (`paired_audit`); half is chance."""
 _LEAST_CLUSTER_SIZE = 10
 _AUDITED_ROWS = 4_000  # people with whom a size is tried: the right one hardly depends on their number
 _FACTOR = 2.0  # between the sizes that are tried
@@ -144,7 +142,7 @@ def spectral_release(
         tell_group = within(told, number / len(groups), (number + 1) / len(groups))
         used = _without_some(group, people, keep_out, random)
         size = cluster_size
-        if size is None:
+        if size is None and people is None:  # with several rows a person, halves of rows are no halves of people
             size = _searched(redrawing, group, keep_out, random, within(tell_group, 0.0, 0.9))
         parts = redrawing.redrawn(used, count, size, random, within(tell_group, 0.9, 1.0))
         made.append(_labelled(redrawing.table(parts, table.schema), labels, int(group[0])))
@@ -253,7 +251,7 @@ def _searched(
             parts = redrawing.redrawn(used, len(half), size, chance)
             return redrawing.matrix(parts, None).astype(np.float64)
 
-        if paired_audit(points, release, seed=int(random.integers(2**31))) <= PASSED:
+        if paired_audit(points, release, seed=int(random.integers(2**31))) <= LIMIT:
             last = middle
         else:
             first = middle + 1

@@ -4,4 +4,5 @@ CREATE OR REPLACE MACRO anon._pack_boxes(caller, boxed, cols) AS (
     WITH _duckanon_boxes AS (
         FROM anon._numbered_boxes(caller, boxed, cols)
     )
-    SELECT anon._pack(caller, '"_duckanon_boxes"', list_concat(cols, ['_duckanon_box', '_duckanon_size']), NULL));
+    SELECT anon._tickets('"_duckanon_boxes"',
+                         list_concat(TRY_CAST(cols AS VARCHAR[]), ['_duckanon_box', '_duckanon_size']), NULL, true));

@@ -6,7 +6,8 @@ CREATE OR REPLACE MACRO anon.box_table(boxed, cols := NULL) AS TABLE
 WITH _duckanon_asked AS (
     SELECT box AS _duckanon_box, COLUMNS(coalesce(TRY_CAST(cols AS VARCHAR[]),
                                                   list_filter(*, lambda name: name NOT IN ('box', '_duckanon_none'))))
-    FROM anon._boxed('anon.box_table', anon._checked('anon.box_table', boxed, coalesce(cols, ['*'])), boxed)
+    FROM anon._boxed('anon.box_table', CASE WHEN cols IS NULL THEN anon._checked('anon.box_table', boxed, ['*'])
+                                            ELSE anon._checked('anon.box_table', boxed, cols) END, boxed)
 ), _duckanon_boxes AS (
     SELECT _duckanon_box, count(*) AS _duckanon_records, any_value(COLUMNS(* EXCLUDE (_duckanon_box)))
     FROM _duckanon_asked GROUP BY _duckanon_box

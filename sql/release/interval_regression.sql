@@ -15,17 +15,17 @@ CREATE OR REPLACE MACRO anon.interval_regression(
     boxed, target, predictors, weights := NULL, seconds := NULL, by := NULL
 ) AS TABLE
 WITH _duckanon_boxes AS MATERIALIZED (
-    FROM anon._grouped_boxes('anon.interval_regression', boxed,
-                             anon._with_column(anon._regression_columns(target, predictors), weights), "by",
+    FROM anon._grouped_boxes('anon.interval_regression',
+                             anon._checked_regression('anon.interval_regression', boxed, target, predictors, weights),
+                             boxed, anon._weighted_columns(anon._regression_columns(target, predictors), weights),
+                             "by",
                              ['predictor', 'estimate', 'lower', 'upper', 'lower_looseness', 'upper_looseness',
                               'linear_halfwidth', 'standard_error', 'records', 'inner_lower', 'inner_upper'])
 ), _duckanon_answers AS (
     SELECT unnest(anon._run_interval_regression(
-               anon._pack('anon.interval_regression',
-                          anon._checked_regression('anon.interval_regression', '"_duckanon_boxes"', target, predictors,
-                                                   weights),
-                          list_concat(anon._with_column(anon._regression_columns(target, predictors), weights),
-                                      ['_duckanon_group', '_duckanon_size']), NULL),
+               anon._tickets('"_duckanon_boxes"',
+                             list_concat(anon._weighted_columns(anon._regression_columns(target, predictors), weights),
+                                         ['_duckanon_group', '_duckanon_size']), NULL, true),
                {'target': target, 'predictors': predictors, 'weights': weights, 'seconds': seconds}), max_depth := 2)
 )
 FROM anon._answers_of_groups('"_duckanon_boxes"', '"_duckanon_answers"');

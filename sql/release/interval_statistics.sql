@@ -17,13 +17,16 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.interval_statistics(boxed, cols, weights := NULL, unbiased := false, by := NULL) AS TABLE
 WITH _duckanon_boxes AS MATERIALIZED (
-    FROM anon._grouped_boxes('anon.interval_statistics', boxed, anon._with_column(cols, weights), "by",
+    FROM anon._grouped_boxes('anon.interval_statistics',
+                             anon._checked_weights('anon.interval_statistics', weights, cols,
+                                                   anon._checked('anon.interval_statistics', boxed, cols)), boxed,
+                             anon._weighted_columns(cols, weights), "by",
                              ['statistic', 'columns', 'estimate', 'lower', 'upper', 'lower_looseness',
                               'upper_looseness', 'linear_halfwidth', 'standard_error', 'records'])
 ), _duckanon_answers AS (
     SELECT unnest(anon._run_interval_statistics(
-               anon._pack('anon.interval_statistics', '"_duckanon_boxes"',
-                          list_concat(anon._with_column(cols, weights), ['_duckanon_group', '_duckanon_size']), NULL),
+               anon._tickets('"_duckanon_boxes"', list_concat(anon._weighted_columns(cols, weights),
+                                                              ['_duckanon_group', '_duckanon_size']), NULL, true),
                {'weights': weights, 'unbiased': unbiased}), max_depth := 2)
 )
 FROM anon._answers_of_groups('"_duckanon_boxes"', '"_duckanon_answers"');

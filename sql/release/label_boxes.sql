@@ -1,31 +1,46 @@
 -- anon.label_boxes: a table with a column `box`, the number of the box of a box table (anon.box_table) that each row
 -- falls into; NULL where it falls into none, or has a NULL. A row on the border of two boxes goes to the one with the
 -- smaller number.
+--     box_table  may also be the boxed table itself (anon.boxes)
 --     cols  the columns of intervals of the box table, which the table has as numbers or dates
+--     by    the columns of labels that the boxes were made with, which both tables have, in the same order: boxes of
+--           different groups overlap, and a row falls only into those of its own. That is the group of its labels;
+--           where the boxes have none, the one that lost the last label, and so on, as anon.boxes pools groups. Labels
+--           are compared as texts. NULL: the boxes have no groups
 -- A table that has a column `box` already is refused.
--- An interval without an end reaches as far as one likes. Boxes of strata (`by`) overlap: label each stratum alone.
+-- An interval without an end reaches as far as one likes.
 -- Boxes are found by a join on equal numbers, so that the time grows with the rows. Each column is cut into buckets at
 -- places where intervals begin, about as wide as an interval is. A box lies in a few of the cells that the buckets of
 -- up to four columns make, a row in one; the boxes of its cell are then compared with it.
 -- test: tests/release/label_boxes.test
-CREATE OR REPLACE MACRO anon.label_boxes(tbl, box_table, cols) AS TABLE
+CREATE OR REPLACE MACRO anon.label_boxes(tbl, box_table, cols, by := NULL) AS TABLE
 WITH _duckanon_boxed AS (
+    SELECT *, NULL AS _duckanon_none
     FROM anon._boxed('anon.label_boxes', anon._checked_apart('anon.label_boxes', cols, ['box', 'records'],
-                         anon._checked('anon.label_boxes', box_table, cols)), box_table)
+                         anon._checked_by('anon.label_boxes', "by", cols, ['box', 'records'],
+                             anon._checked('anon.label_boxes', box_table, cols))), box_table)
+    WHERE anon._unless((SELECT sentence FROM anon._refused_groups('anon.label_boxes', box_table, "by")))
 ), _duckanon_shaped AS (
-    SELECT box, struct_extract({'interval': COLUMNS(cols), 'exact': {'lo': COLUMNS(cols), 'hi': COLUMNS(cols)}},
-                               anon._interval_or_exact(COLUMNS(cols)))
+    SELECT box,
+           anon._labels("by", [UNPACK(anon._label(COLUMNS(anon._group_columns("by")),
+                                                  alias(COLUMNS(anon._group_columns("by")))))]) AS _duckanon_labels,
+           struct_extract({'interval': COLUMNS(cols), 'exact': {'lo': COLUMNS(cols), 'hi': COLUMNS(cols)}},
+                          anon._interval_or_exact(COLUMNS(cols)))
     FROM _duckanon_boxed
     WHERE anon._unless(anon._endless('anon.label_boxes', alias(COLUMNS(cols)), typeof(COLUMNS(cols))))
 ), _duckanon_boxes AS MATERIALIZED (
-    SELECT DISTINCT box AS _duckanon_box, list_sort([UNPACK(anon._ends(COLUMNS(cols), alias(COLUMNS(cols))))],
-                                           'ASC', 'NULLS LAST') AS _duckanon_ends
+    SELECT DISTINCT box AS _duckanon_box, _duckanon_labels,
+           list_sort([UNPACK(anon._ends(COLUMNS(cols), alias(COLUMNS(cols))))], 'ASC', 'NULLS LAST') AS _duckanon_ends
     FROM _duckanon_shaped
 ), _duckanon_rows AS MATERIALIZED (
     SELECT *, row_number() OVER () AS _duckanon_row,
            list_transform(list_sort([UNPACK(anon._named_number(COLUMNS(cols), alias(COLUMNS(cols))))],
-                                    'ASC', 'NULLS LAST'), lambda coordinate: coordinate.number) AS _duckanon_numbers
-    FROM query_table(anon._checked('anon.label_boxes', tbl, cols))
+                                    'ASC', 'NULLS LAST'), lambda coordinate: coordinate.number) AS _duckanon_numbers,
+           anon._group_of(anon._labels("by", [UNPACK(anon._label(COLUMNS(anon._group_columns("by")),
+                                                                 alias(COLUMNS(anon._group_columns("by")))))]),
+                          _duckanon_groups) AS _duckanon_group
+    FROM (SELECT *, NULL AS _duckanon_none FROM query_table(anon._checked('anon.label_boxes', tbl, cols))),
+         (SELECT list(DISTINCT _duckanon_labels) AS _duckanon_groups FROM _duckanon_boxes)
 ), _duckanon_sides AS (
     SELECT _duckanon_box, unnest(range(1, 1 + len(_duckanon_ends))) AS place, unnest(_duckanon_ends, max_depth := 2)
     FROM _duckanon_boxes
@@ -72,9 +87,11 @@ WITH _duckanon_boxed AS (
          JOIN _duckanon_boxes USING (_duckanon_box) JOIN _duckanon_rows USING (_duckanon_row)
     WHERE len(list_filter(_duckanon_numbers, lambda number, place:
                   number BETWEEN _duckanon_ends[place].lo AND _duckanon_ends[place].hi)) = len(_duckanon_numbers)
+      AND _duckanon_labels = _duckanon_group
     GROUP BY _duckanon_row
 )
-SELECT _duckanon_box_of_row._duckanon_box AS box, _duckanon_rows.* EXCLUDE (_duckanon_row, _duckanon_numbers)
+SELECT _duckanon_box_of_row._duckanon_box AS box,
+       _duckanon_rows.* EXCLUDE (_duckanon_row, _duckanon_numbers, _duckanon_group, _duckanon_groups, _duckanon_none)
 FROM _duckanon_rows LEFT JOIN _duckanon_box_of_row USING (_duckanon_row)
 WHERE anon._checked_box_names('anon.label_boxes', tbl, NULL, 'box');
 COMMENT ON MACRO TABLE anon.label_boxes IS

@@ -79,7 +79,7 @@ TASKS = [
         "make_boxes of parts in Python, 4 columns, k = 10",
         [10**5, 10**6, 10**7],
         arrays,
-        lambda columns: make_boxes(columns, 10, kind="parts"),
+        lambda columns: make_boxes(columns, 10),
         argsorts,
         "an argsort a column",
         2,

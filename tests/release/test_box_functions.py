@@ -82,6 +82,23 @@ def test_labelled_records_find_a_box_that_holds_them(con: Connection) -> None:
     assert same[0][0] > 0.99  # but for those on a border
 
 
+def test_people_fall_into_boxes_of_their_own_group(con: Connection) -> None:
+    """Boxes of parts hold nobody else, so everybody finds the own box again, also in a group that was pooled."""
+    con.execute("""CREATE TABLE t AS
+        SELECT i AS id, (hash(i) % 100)::INTEGER AS a, (hash(i + 1000) % 50)::INTEGER AS b,
+               if(i % 2 = 0, 'f', 'm') AS sex, if(i % 120 < 3, 'tiny ' || i % 120, 'region ' || i % 3) AS region
+        FROM range(600) AS r(i)""")
+    for by in ("NULL", "['sex', 'region']"):
+        con.execute(f"CREATE OR REPLACE TABLE b AS FROM anon.boxes('t', ['a', 'b'], 10, by := {by}, keep := ['id'])")
+        others = f"""SELECT count(*), count(*) FILTER (labelled.box IS DISTINCT FROM b.box)
+            FROM anon.label_boxes('t', 'b', ['a', 'b'], by := {by}) AS labelled JOIN b USING (id)"""
+        assert rows(con, others) == [(600, 0)]
+    assert rows(con, "SELECT count(*) > 0 FROM b WHERE region IS NULL") == [(True,)]
+    others = """SELECT count(*) FILTER (labelled.box IS DISTINCT FROM b.box) > 300
+        FROM anon.label_boxes('t', 'b', ['a', 'b']) AS labelled JOIN b USING (id)"""
+    assert rows(con, others) == [(True,)]
+
+
 def test_asking_for_one_covariance_of_four_columns_makes_it_four_times_sharper(con: Connection) -> None:
     con.execute("""
         CREATE TABLE t AS SELECT sqrt(-2 * ln(u)) * cos(2 * pi() * v) AS a, sqrt(-2 * ln(u)) * sin(2 * pi() * v) AS b,

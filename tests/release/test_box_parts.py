@@ -235,7 +235,7 @@ def test_the_neighbour_beyond_a_cut_cannot_be_computed():
     values = np.sort(np.random.default_rng(4).lognormal(5, 0.5, 2000))
     found = {}
     for kind in ("cell", "parts"):
-        cuts = np.unique(make_boxes({"x": values}, 10, kind=kind).intervals(kind)[0])[1:]
+        cuts = np.unique(make_boxes({"x": values}, 10, kind=kind, bounds_are_public=True).intervals(kind)[0])[1:]
         above = np.searchsorted(values, cuts)
         found[kind] = np.mean(np.abs(2 * cuts - values[above - 1] - values[above]) < 1e-9)
     assert found == {"cell": 1, "parts": 0}
@@ -310,7 +310,7 @@ def test_strata_hold_k(shared: Connection, rows, k, box, of_people):
 
 def widths(columns: Columns, kind: str) -> float:
     """The sum over columns of the mean half-width, in tenths of a standard deviation."""
-    boxes = make_boxes(columns, 10, kind=kind)
+    boxes = make_boxes(columns, 10, kind=kind, bounds_are_public=True)
     lower, upper = boxes.intervals(kind)
     mean = boxes.counts @ (upper - lower) / 2 / boxes.counts.sum()
     return float(sum(mean / [0.1 * values.std() for values in columns.values()]))

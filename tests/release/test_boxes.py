@@ -1,6 +1,7 @@
 """Boxes: promises counted by brute force, tilings, ties, order of records, effort, and how narrow they are."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +16,9 @@ from duckanon.boxes.result import Boxes
 from duckanon.boxes.shaping import Statistic
 from duckanon.boxes.theory import uncertainty_at
 from tests.profiles import cheap
+
+bounded_boxes = partial(make_boxes, kind="bounds", bounds_are_public=True)
+"""The search alone, by the records' own bounds."""
 
 
 def table(values: np.ndarray) -> dict[str, np.ndarray]:
@@ -69,11 +73,11 @@ tables = st.integers(1, 3).flatmap(
 def test_promises(rows, k, kind, random):
     columns = table(rows)
     statistics = None if kind is None else [Statistic(kind, (name,)) for name in columns]
-    boxes = make_boxes(columns, k, statistics)
+    boxes = bounded_boxes(columns, k, statistics)
     check(boxes, columns, k)
     assert disjoint(boxes)
     shuffled = random.sample(range(len(rows)), len(rows))
-    again = make_boxes(table(rows[shuffled]), k, statistics)
+    again = bounded_boxes(table(rows[shuffled]), k, statistics)
     np.testing.assert_array_equal(again.box, boxes.box[shuffled])
     np.testing.assert_array_equal(again.cell, boxes.cell)
     # Records with equal values are in the same box, as long as every column has a say.
@@ -89,7 +93,7 @@ def test_diversity_by_brute_force(rows, l, epsilon):  # noqa: E741
     distances = dict.fromkeys(columns, epsilon)
     if any(spread(column[:14], epsilon) < l for column in columns.values()):
         return
-    boxes = make_boxes(columns, 4, None, l, distances)
+    boxes = bounded_boxes(columns, 4, None, l, distances)
     check(boxes, columns, 4)
     assert disjoint(boxes)
     for b, column in itertools.product(range(len(boxes.counts)), columns.values()):
@@ -122,7 +126,7 @@ def test_large_table_in_parts(monkeypatch, rows, l):  # noqa: E741
     columns = table(values)
     monkeypatch.setattr(duckanon.boxes.blocks, "BLOCK", 500)
     monkeypatch.setattr(duckanon.boxes.blocks, "_SAMPLE", 100)
-    boxes = make_boxes(
+    boxes = bounded_boxes(
         columns, 8, [Statistic("mean", ("c0",)), Statistic("variance", ("c1",)), Statistic("mean", ("c2",))], l
     )
     check(boxes, columns, 8)
@@ -131,7 +135,7 @@ def test_large_table_in_parts(monkeypatch, rows, l):  # noqa: E741
     for b in range(len(boxes.counts)):
         assert all(len(np.unique(column[boxes.box == b])) >= l for column in columns.values())
     order = random.permutation(rows)
-    again = make_boxes(
+    again = bounded_boxes(
         table(values[order]),
         8,
         [Statistic("mean", ("c0",)), Statistic("variance", ("c1",)), Statistic("mean", ("c2",))],
@@ -141,12 +145,12 @@ def test_large_table_in_parts(monkeypatch, rows, l):  # noqa: E741
 
 
 def test_equal_rows_and_constant_columns():
-    boxes = make_boxes(table(np.full((40, 3), 2.5)), 5)
+    boxes = bounded_boxes(table(np.full((40, 3), 2.5)), 5)
     assert boxes.counts.tolist() == [40]
     assert boxes.uncertainty("cell") == 0
     random = np.random.default_rng(0)
     columns = table(np.stack([random.normal(size=500), np.full(500, 0.1)], axis=1))
-    boxes = make_boxes(
+    boxes = bounded_boxes(
         columns,
         5,
         [Statistic("mean", ("c0",)), Statistic("standard_deviation", ("c1",)), Statistic("covariance", ("c0", "c1"))],
@@ -159,16 +163,16 @@ def test_ties_are_used_where_they_help():
     """Two values, each of at least k records, make two boxes without width."""
     random = np.random.default_rng(1)
     values = random.permutation(np.repeat([0.0, 1.0], [300, 33]))[:, None]
-    boxes = make_boxes(table(values), 10)
+    boxes = bounded_boxes(table(values), 10)
     assert boxes.counts.tolist() == [300, 33]
     assert boxes.uncertainty("bounds") == 0
     # Sixteen combinations of categories, all frequent, all kept apart.
     values = random.integers(0, 4, (2000, 2))
-    boxes = make_boxes(table(values), 10)
+    boxes = bounded_boxes(table(values), 10)
     assert len(boxes.counts) == 16
     # Zero-inflated: the zeros are one box in the end, and cost nothing.
     column = np.where(random.random(3000) < 0.7, 0.0, random.lognormal(size=3000))
-    boxes = make_boxes({"x": column}, 10)
+    boxes = bounded_boxes({"x": column}, 10)
     zero = boxes.box[column == 0]
     assert (zero == zero[0]).all()
     assert boxes.bounds[1][zero[0], 0] == 0
@@ -176,7 +180,7 @@ def test_ties_are_used_where_they_help():
 
 def test_sizes_without_ties_are_multiples_of_k():
     values = np.random.default_rng(2).normal(size=(1003, 3))
-    counts = make_boxes(table(values), 10).counts
+    counts = bounded_boxes(table(values), 10).counts
     assert len(counts) == 100
     assert counts.max() <= 13
     assert (counts == 10).sum() >= 97
@@ -186,9 +190,9 @@ def test_columns_without_a_say_do_not_shape():
     random = np.random.default_rng(4)
     values = random.normal(size=(2000, 3))
     statistic = [Statistic("covariance", ("c0", "c1"))]
-    boxes = make_boxes(table(values), 10, statistic)
+    boxes = bounded_boxes(table(values), 10, statistic)
     values[:, 2] = random.normal(size=2000)
-    other = make_boxes(table(values), 10, statistic)
+    other = bounded_boxes(table(values), 10, statistic)
     np.testing.assert_array_equal(boxes.box, other.box)
     assert (other.cell[0][:, 2] == values[:, 2].min()).all()
 
@@ -197,11 +201,11 @@ def test_extreme_values():
     random = np.random.default_rng(5)
     for scale in (1e-100, 1e-30, 1e30, 1e99):
         columns = table(random.uniform(-1, 1, size=(300, 2)) * scale)
-        boxes = make_boxes(columns, 5)
+        boxes = bounded_boxes(columns, 5)
         check(boxes, columns, 5)
         assert len(boxes.counts) == 60
     close = 1 + np.arange(100) * np.spacing(1.0)
-    boxes = make_boxes({"x": close}, 5)
+    boxes = bounded_boxes({"x": close}, 5)
     check(boxes, {"x": close}, 5)
     assert len(boxes.counts) == 20
     assert disjoint(boxes)
@@ -213,18 +217,18 @@ def test_thorough_is_never_worse_and_repeatable(rows):
     columns = table(np.exp(random.normal(size=(rows, 3))))
     statistics = [Statistic("variance", (name,)) for name in columns]
     shares: list[float] = []
-    plain = make_boxes(columns, 10, statistics)
-    better = make_boxes(columns, 10, statistics, effort="thorough", progress=shares.append)
+    plain = bounded_boxes(columns, 10, statistics)
+    better = bounded_boxes(columns, 10, statistics, effort="thorough", progress=shares.append)
     check(better, columns, 10)
     assert disjoint(better)
     assert realised(better, columns) < 0.99 * realised(plain, columns)
     assert shares == sorted(shares)
     assert shares[-1] == 1
-    again = make_boxes(columns, 10, statistics, effort="thorough")
+    again = bounded_boxes(columns, 10, statistics, effort="thorough")
     np.testing.assert_array_equal(again.box, better.box)
-    hurried = make_boxes(columns, 10, statistics, effort="thorough", seconds=0)
+    hurried = bounded_boxes(columns, 10, statistics, effort="thorough", seconds=0)
     assert realised(hurried, columns) == pytest.approx(realised(plain, columns), rel=1e-12)
-    diverse = make_boxes(columns, 10, statistics, 4, dict.fromkeys(columns, 0.01), effort="thorough", seconds=0.5)
+    diverse = bounded_boxes(columns, 10, statistics, 4, dict.fromkeys(columns, 0.01), effort="thorough", seconds=0.5)
     check(diverse, columns, 10)
 
 
@@ -296,7 +300,7 @@ def test_ratio_to_the_asymptotic_optimum(shape, kind, n):
     if shape != "uniform":
         log_density = (-(z**2) / 2 - np.log(2 * np.pi) / 2 - (z if shape == "lognormal" else 0)).sum(axis=1)
     columns = table(np.exp(z) if shape == "lognormal" else z)
-    boxes = make_boxes(columns, 10, requested(kind, list(columns)))
+    boxes = bounded_boxes(columns, 10, requested(kind, list(columns)))
     weights = boxes.sensitivities.at(list(columns.values()))
     optimum = uncertainty_at(weights, size * np.exp(log_density), 10).mean()
     got = realised(boxes, columns)
@@ -310,7 +314,7 @@ def test_ratio_to_the_asymptotic_optimum(shape, kind, n):
 @pytest.mark.thorough
 def test_one_covariance_of_four_columns():
     columns = table(np.random.default_rng(1).normal(size=(100_000, 4)))
-    boxes = make_boxes(columns, 10, [Statistic("covariance", ("c0", "c1"))])
+    boxes = bounded_boxes(columns, 10, [Statistic("covariance", ("c0", "c1"))])
     weights = boxes.sensitivities.at(list(columns.values()))
     assert 4 * realised(boxes, columns) <= mondrian_cost(columns, 10, weights)
 
@@ -348,6 +352,12 @@ def test_rounding_is_readable():
             {"l": 3, "epsilon": {"x": 15.0}},
             "column 'x' must have at least 3 values that are far enough apart; it has fewer.",
         ),
+        (
+            {"kind": "bounds"},
+            "kind 'bounds' publishes real people's values; take 'parts', or say bounds_are_public=True where everybody "
+            "may know them.",
+        ),
+        ({"bounds_are_public": 1}, "bounds_are_public must be true or false; got 1."),
         ({"effort": "some"}, "effort must be one of 'default', 'thorough'; got 'some'."),
         ({"seconds": -1}, "seconds must be NULL or a finite number of at least 0; got -1."),
         ({"columns": {}}, "columns must have at least one column; got none."),

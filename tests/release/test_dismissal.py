@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +16,10 @@ from duckanon.intervals.dismissal import crisp_threshold, dismissal
 from duckanon.intervals.influence import STATISTICS, influence
 from duckanon.intervals.weights import box_weights, optimal_weights
 from tests.profiles import cheap, seeds
+
+bounded_boxes = partial(make_boxes, kind="bounds", bounds_are_public=True)
+"""The search alone, by the records' own bounds."""
+
 
 D = [0.1, 0.2, 0.4, 1.0]
 POINTS = np.array([(1, 2), (2, 1), (4, 5), (7, 6), (11, 13)], dtype=float)
@@ -206,7 +212,7 @@ def skewed_boxes(statistic, seed):
     rng = np.random.default_rng(seed)
     x = np.exp(rng.normal(size=300)) if seed % 2 else rng.normal(size=300)
     columns = {"x": x} | {f"y{i}": x + rng.normal(size=300) for i in range(1, COLUMNS[statistic])}
-    boxes = make_boxes(columns, 5)
+    boxes = bounded_boxes(columns, 5)
     return *boxes.intervals("cell"), boxes.counts
 
 

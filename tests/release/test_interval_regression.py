@@ -5,16 +5,19 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import product
 
+import duckdb
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from duckanon.boxes.make import Statistic, make_boxes
 from duckanon.common import progress
+from duckanon.intervals.attained import Attained
 from duckanon.intervals.regression import interval_regression
 from duckanon.intervals.scaled import scaled_boxes
-from duckanon.intervals.systems import least_deviation
+from duckanon.intervals.systems import least_deviation, least_share
 from tests.profiles import seeds
+from tests.sqltest import data_file
 
 
 def coefficients(x, w):
@@ -194,6 +197,9 @@ def test_no_small_table_leaves_the_range(seed):
     found = np.array([coefficients(x, np.ones(len(x))) for x in tables])
     ends = np.array([(r.lower, r.upper) for r in rows])
     noise = 1e-11 * (1 + np.abs(found).max())
+    # Where some table's predictors are nearly dependent, the range may be `enclosure`'s, and no climb finds its ends.
+    is_apart = least_share(scaled_boxes(lo, hi, m)) >= 0.1
+    assert np.isfinite(ends).all() or not is_apart
     for q, row in enumerate(rows):
         for side, sign in enumerate((-1.0, 1.0)):
             corners_first = [tables[i] for i in np.argsort(-sign * found[:, q])[:3]]
@@ -203,14 +209,20 @@ def test_no_small_table_leaves_the_range(seed):
             assert (climbed <= ends[:, 1] + noise).all()
             most = sign * max((sign * climbed[:, q]).max(), (sign * found[:, q]).max())
             inner = (row.inner_lower, row.inner_upper)[side]
-            # What is called attained is not beyond what the records can attain.
+            # What is called attained is not beyond what the records can attain, though that may take many climbs.
+            for _ in range(200):
+                if sign * inner <= sign * most + 1e-6 * (1 + abs(most)):
+                    break
+                start = np.where(rng.integers(0, 2, low.shape), low, high)
+                most = sign * max(sign * most, sign * optimised(low, high, q, sign, start)[q])
             assert sign * inner <= sign * most + 1e-6 * (1 + abs(most))
+            if is_apart:
+                assert sign * (most - inner) <= 0.05 * abs(most - row.estimate) + 1e-9
     assert (found >= ends[:, 0] - noise).all()
     assert (found <= ends[:, 1] + noise).all()
-    # With three predictors the cells may run out before a hyperplane is excluded: then the range is `enclosure`'s.
-    if np.isfinite(ends).all() and len(rows) <= 3:
+    if is_apart:
         widths = np.array([r.inner_upper - r.inner_lower for r in rows])
-        assert (np.ptp(ends, axis=1) <= 1.15 * widths + 1e-9).all()
+        assert (np.ptp(ends, axis=1) <= (1.05 if len(rows) <= 3 else 1.09) * widths + 1e-9).all()
 
 
 def exact_coefficients(x):
@@ -244,27 +256,78 @@ def test_rounding_does_not_push_out_the_coefficient_of_exact_data(seed, offset, 
         assert row.upper - row.lower <= 1e-5 * max(offset, 1)
 
 
-def gaussian_boxes(predictors, records=2000):
+def normal_columns(predictors, records):
     rng = np.random.default_rng(3)
     x = rng.normal(size=(records, predictors))
     columns = {"y": x @ np.arange(1, predictors + 1) + rng.normal(size=records)}
-    columns |= {f"x{i}": x[:, i] for i in range(predictors)}
-    boxes = make_boxes(columns, 5, [Statistic("regression", tuple(columns))])
-    return *boxes.intervals("rounded"), boxes.counts
+    return columns | {f"x{i}": x[:, i] for i in range(predictors)}
 
 
-@pytest.mark.parametrize(
-    ("predictors", "records", "most"),
-    [
-        (2, 500, 1.03),
-        pytest.param(2, 2000, 1.03, marks=pytest.mark.thorough),
-        pytest.param(3, 2000, 1.09, marks=pytest.mark.thorough),
-    ],
-)
-def test_ranges_are_hardly_wider_than_what_is_attained(predictors, records, most):
-    for row in interval_regression(*gaussian_boxes(predictors, records)):
-        assert row.upper - row.lower <= most * (row.inner_upper - row.inner_lower)
+def nhanes_columns(predictors):
+    names = ["SBP", "age_years", "BMI", "CHOL"][: predictors + 1]
+    path = data_file("nhanes.parquet")
+    with duckdb.connect() as connection:
+        known = " AND ".join(f"{name} IS NOT NULL" for name in names)
+        query = f"SELECT {', '.join(f'{name}::DOUBLE AS {name}' for name in names)} FROM '{path}' WHERE {known}"
+        return connection.execute(query).fetchnumpy()
+
+
+def boxes_of(columns, k, kind):
+    boxes = make_boxes(columns, k, [Statistic("regression", tuple(columns))], kind=kind)
+    return *boxes.intervals(kind), boxes.counts
+
+
+def gaussian_boxes(predictors, records):
+    return boxes_of(normal_columns(predictors, records), 5, "parts")
+
+
+WIDEST = {1: 1.03, 2: 1.03, 3: 1.09}
+"""What a range may be over what is attained, by the number of predictors."""
+
+
+def assert_hardly_wider_than_attained(rows):
+    for row in rows:
+        assert row.upper - row.lower <= WIDEST[len(rows) - 1] * (row.inner_upper - row.inner_lower)
         assert row.lower < row.inner_lower < row.estimate < row.inner_upper < row.upper
+
+
+def test_ranges_are_hardly_wider_than_what_is_attained():
+    assert_hardly_wider_than_attained(interval_regression(*gaussian_boxes(2, 500)))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("predictors", "kind"), [(2, "parts"), (2, "cell"), (3, "parts")])
+def test_ranges_of_normal_data_are_hardly_wider_than_what_is_attained(predictors, kind):
+    assert_hardly_wider_than_attained(interval_regression(*boxes_of(normal_columns(predictors, 2000), 5, kind)))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["parts", "cell"])
+@pytest.mark.parametrize(("predictors", "k"), [(2, 3), (2, 10), (3, 3), (3, 10)])
+def test_ranges_of_blood_pressure_are_hardly_wider_than_what_is_attained(predictors, k, kind):
+    columns = nhanes_columns(predictors)
+    rows = interval_regression(*boxes_of(columns, k, kind))
+    assert_hardly_wider_than_attained(rows)
+    truth = coefficients(np.column_stack(list(columns.values())), np.ones(len(columns["SBP"])))
+    assert all(row.lower <= value <= row.upper for row, value in zip(rows, truth, strict=True))
+
+
+@pytest.mark.thorough
+def test_a_climb_goes_on_where_a_mixture_of_tables_is_met():
+    """A climb from the midpoints finds less: the search for what is excluded shows where there is more."""
+    lo, hi, m, _ = small_problem(64)
+    boxes = scaled_boxes(lo, hi, m)
+    row = interval_regression(lo, hi, m)[1]
+    unit = np.ldexp(1.0, int(boxes.exponent[0] - boxes.exponent[1]))
+    first = Attained(boxes, np.inf).end(0, -1.0) * unit
+    assert row.inner_lower < first - 0.02 * (row.inner_upper - row.inner_lower)
+    assert row.lower <= row.inner_lower
+
+
+def test_the_order_of_boxes_does_not_matter():
+    lo, hi, m, rng = small_problem(8)
+    shuffled = rng.permutation(len(m))
+    assert interval_regression(lo, hi, m) == interval_regression(lo[shuffled], hi[shuffled], m[shuffled])
 
 
 def test_four_predictors_have_an_inner_range_beside_the_enclosure():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 
 import duckdb
 import numpy as np
@@ -21,6 +22,10 @@ from duckanon.release.person_groups import halved_by_people
 from tests.profiles import cheap, dear
 
 Connection = duckdb.DuckDBPyConnection
+
+bounded_boxes = partial(make_boxes, kind="bounds", bounds_are_public=True)
+"""The search alone, by the records' own bounds."""
+
 
 VISITS = """
     CREATE TABLE visits AS
@@ -100,17 +105,17 @@ def check_boxes(boxes: Boxes, rows: np.ndarray, people: np.ndarray, k: int) -> N
 @given(visits(), st.randoms(use_true_random=False), st.sampled_from(["default", "thorough"]))
 def test_boxes_hold_k_people(case: tuple[np.ndarray, np.ndarray, int], random, effort: str) -> None:
     rows, people, k = case
-    boxes = make_boxes(table(rows), k, effort=effort, seconds=0, people=people)
+    boxes = bounded_boxes(table(rows), k, effort=effort, seconds=0, people=people)
     check_boxes(boxes, rows, people, k)
     shuffled = random.sample(range(len(rows)), len(rows))
-    again = make_boxes(table(rows[shuffled]), k, effort=effort, seconds=0, people=people[shuffled])
+    again = bounded_boxes(table(rows[shuffled]), k, effort=effort, seconds=0, people=people[shuffled])
     np.testing.assert_array_equal(again.box, boxes.box[shuffled])
 
 
 @given(visits())
 def test_one_row_a_person_is_as_without_people(case: tuple[np.ndarray, np.ndarray, int]) -> None:
     rows, _, k = case
-    plain, counted = make_boxes(table(rows), k), make_boxes(table(rows), k, people=np.arange(len(rows))[::-1])
+    plain, counted = bounded_boxes(table(rows), k), bounded_boxes(table(rows), k, people=np.arange(len(rows))[::-1])
     np.testing.assert_array_equal(plain.box, counted.box)
     np.testing.assert_array_equal(plain.cell, counted.cell)
 
@@ -120,7 +125,7 @@ def test_diverse_boxes_hold_k_people(case: tuple[np.ndarray, np.ndarray, int]) -
     rows, people, k = case
     if any(len(np.unique(values)) < 2 for values in rows.T):
         return
-    boxes = make_boxes(table(rows), k, l=2, people=people)
+    boxes = bounded_boxes(table(rows), k, l=2, people=people)
     assert min(map(len, people_of(boxes.box, people).values())) >= k
     for box in range(len(boxes.counts)):
         assert all(len(np.unique(values)) >= 2 for values in rows[boxes.box == box].T)
@@ -134,7 +139,7 @@ def test_people_of_large_tables(monkeypatch: pytest.MonkeyPatch, several: int) -
     random = np.random.default_rng(several)
     people = np.sort(random.integers(0, 1200 // several, 1200))
     rows = np.column_stack((people // 3 + random.integers(0, 2, 1200), random.integers(0, 9, 1200)))
-    boxes = make_boxes(table(rows), 8, [Statistic("mean", ("c0",)), Statistic("variance", ("c1",))], people=people)
+    boxes = bounded_boxes(table(rows), 8, [Statistic("mean", ("c0",)), Statistic("variance", ("c1",))], people=people)
     check_boxes(boxes, rows, people, 8)
     assert len(boxes.counts) > (1 if several == 40 else 10)
 
@@ -145,7 +150,7 @@ def test_one_person_with_most_rows_of_a_large_table(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(duckanon.boxes.blocks, "_SAMPLE", 60)
     people = np.concatenate([np.zeros(2000, np.int64), np.arange(1, 20)])
     values = np.concatenate([np.arange(2000.0), 3000 + np.arange(19.0)])
-    boxes = make_boxes({"x": values}, 10, people=people)
+    boxes = bounded_boxes({"x": values}, 10, people=people)
     assert sorted(boxes.counts.tolist()) == [10, 2009]
 
 
