@@ -1,7 +1,7 @@
 -- anon.membership_audit: whether a way to release tells who is in a table, for the people whom it would tell first: the
 -- 10 % who are farthest from everybody else. Random halves of `tbl` are released, each with the other, so that
 -- everybody is part of half of the releases; these should come no nearer to people who are part of them than to others.
---     method      'svd_swap', 'pica', 'copula_synthesize', 'data_shuffle' or 'additive_noise'
+--     method      'spectral_release', 'svd_swap', 'pica', 'copula_synthesize', 'data_shuffle' or 'additive_noise'
 --     options     its options: {'cluster_size': 200, 'basis': 'pca'}. Its own checks are off: a release that they would
 --                 refuse is measured, too
 --     splits      how often the table is halved; each half is released
