@@ -202,6 +202,7 @@ ARGUMENTS = {  # of the functions that take more than a table and columns
     "pica": ", ['a', 'b'], cluster_size := 100, checks := 'off', seed := 1",
     "pica_report": ", ['a', 'b'], basis := 'pca', clustering := 'bisect', seed := 1",
     "spectral_release": ", ['a', 'b'], seed := 1",
+    "membership_audit": ", ['a', 'b'], method := 'data_shuffle', splits := 1, seed := 1",
     "spectral_rhs": ", ['a', 'b'], 2, seed := 1",
     "rhs": ", ['a', 'b'], 2, checks := 'off', seed := 1",
     "additive_noise": ", ['a', 'b'], seed := 1",
@@ -223,7 +224,7 @@ def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
 
     names = {name: {step for step in steps(name) if not step.startswith("_duckanon")} for name in files}
     for name in {"plain"}.union(*names.values()):
-        con.execute(f"CREATE TABLE {name} AS SELECT i % 7 AS a, i % 3 AS b FROM range(210) AS t(i)").fetchall()
+        con.execute(f"CREATE TABLE {name} AS SELECT i % 7 AS a, i % 3 AS b FROM range(420) AS t(i)").fetchall()
     con.execute("CREATE TABLE plan AS FROM anon.plan('plain', ['a', 'b'], 2)").fetchall()
     con.execute("CREATE TABLE partition AS FROM anon.sampled_partition('plain', 'a', 2)").fetchall()
     con.execute("CREATE TABLE boxes AS SELECT 1 AS box, {'lo': 0, 'hi': 9} AS a, {'lo': 0, 'hi': 9} AS b").fetchall()
