@@ -48,7 +48,7 @@ def ask(query: str) -> Callable[[Connection], object]:
 
 
 def stream(source: pa.Table | np.ndarray) -> None:
-    for _ in spectral.svd_swap(source):
+    for _ in spectral.svd_swap(source, k=1, special="off", categories=[], derived="off"):
         pass
 
 
@@ -79,7 +79,9 @@ def release(call: str) -> Callable[[Connection], object]:
     return ask(f"CREATE OR REPLACE TABLE o AS FROM anon.{call}")
 
 
-SWAP = f"svd_swap('t', {COLS})"
+THESIS = "k := 1, special := 'off', categories := [], derived := 'off'"
+"""The settings with which swaps are those of the thesis, which look at columns as numbers and nothing else."""
+SWAP = f"svd_swap('t', {COLS}, {THESIS})"
 TASKS = [
     Task(
         "svd_swap from Arrow to Arrow, 28 doubles",
@@ -103,7 +105,7 @@ TASKS = [
         "pica with pca, 28 doubles, clusters of 350",
         [10**5, 10**6],
         table,
-        release(f"pica('t', {COLS}, cluster_size := 350, basis := 'pca', checks := 'repair')"),
+        release(f"pica('t', {COLS}, cluster_size := 350, basis := 'pca', checks := 'repair', {THESIS})"),
         release(SWAP),
         "svd_swap",
         2,
@@ -112,9 +114,36 @@ TASKS = [
         "pica with ica, 28 doubles, clusters of 350",
         [10**5, 10**6],
         table,
-        release(f"pica('t', {COLS}, cluster_size := 350, checks := 'off')"),
+        release(f"pica('t', {COLS}, cluster_size := 350, checks := 'off', {THESIS})"),
         release(SWAP),
         "svd_swap",
+        1,
+    ),
+    Task(
+        "svd_swap that knows columns of people, 28 doubles",
+        [10**5, 10**6],
+        table,
+        release(f"svd_swap('t', {COLS})"),
+        release(SWAP),
+        "svd_swap as in the thesis",
+        1,
+    ),
+    Task(
+        "spectral_release, 28 doubles, clusters of 350",
+        [10**5, 10**6],
+        table,
+        release(f"spectral_release('t', {COLS}, cluster_size := 350)"),
+        release(SWAP),
+        "svd_swap as in the thesis",
+        1,
+    ),
+    Task(
+        "spectral_release, 28 doubles, with the search",
+        [10**5, 10**6],
+        table,
+        release(f"spectral_release('t', {COLS})"),
+        release(SWAP),
+        "svd_swap as in the thesis",
         1,
     ),
     Task(
