@@ -17,7 +17,7 @@ from tests.documentation import EXAMPLE, ROOT, Clinic
 
 PUBLIC = [file for file in macros.macro_files() if file.is_public]
 SCRIPTS = [path for path in sorted((ROOT / "examples").glob("*.sql")) if path.stem != "population"]
-LONG_SCRIPTS = {"generalize", "measure", "road"}
+LONG_SCRIPTS = {"boxes", "generalize", "measure", "road"}
 """For the thorough run: the pages of the reference call the same functions, and `make demo` runs the whole road."""
 LONG_PAGES = {ROOT / "sql" / stage / "README.md" for stage in ("generalize", "measure", "release")}
 """For the thorough run: they take a minute."""

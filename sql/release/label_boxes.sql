@@ -87,7 +87,7 @@ WITH _duckanon_boxed AS (
          JOIN _duckanon_boxes USING (_duckanon_box) JOIN _duckanon_rows USING (_duckanon_row)
     WHERE len(list_filter(_duckanon_numbers, lambda number, place:
                   number BETWEEN _duckanon_ends[place].lo AND _duckanon_ends[place].hi)) = len(_duckanon_numbers)
-      AND _duckanon_labels = _duckanon_group
+      AND list_contains([_duckanon_labels], _duckanon_group)    -- by = DuckDB would join all boxes with all rows
     GROUP BY _duckanon_row
 )
 SELECT _duckanon_box_of_row._duckanon_box AS box,

@@ -143,6 +143,7 @@ def test_classes_have_k_people_and_nothing_tells_of_fewer(
 
 
 @pytest.mark.usefixtures("short_search")
+@pytest.mark.thorough
 @dear
 @given(
     kind=st.sampled_from([("whole", "round"), ("whole", "interval"), ("day", "calendar"), ("day", "interval")]),

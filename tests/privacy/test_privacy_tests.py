@@ -95,7 +95,8 @@ def results(tests):
     return {test.name: test for test in tests}
 
 
-@pytest.mark.parametrize("with_reference", [True, pytest.param(False, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("with_reference", [True, False])
 def test_accepted_and_refused(with_reference):
     random = np.random.default_rng(11)
     rows, other, fresh, holdout = (people(random, 2000) for _ in range(4))
