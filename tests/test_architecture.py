@@ -39,6 +39,13 @@ def numbered_lines(path: Path) -> list[tuple[str, str]]:
     return [(f"{path.relative_to(ROOT)}:{number}", line) for number, line in enumerate(lines, 1)]
 
 
+def test_no_lambda_is_told_places() -> None:
+    """In DuckDB's Spark mode places begin at 0: only list_reduce has lambdas of two parameters."""
+    for path in macros():
+        code = re.sub(r"--[^\n]*", "", path.read_text(encoding="utf-8"))
+        assert len(re.findall(r"lambda \w+, \w+", code)) == code.count("list_reduce("), path.name
+
+
 def test_lines_of_sql_fit_on_a_screen() -> None:
     too_long = [where for path in macros() for where, line in numbered_lines(path) if len(line) > LONGEST_LINE]
     assert macros()

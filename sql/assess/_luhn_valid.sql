@@ -5,10 +5,10 @@
 -- test: tests/assess/direct_identifiers.test
 CREATE OR REPLACE MACRO anon._luhn_valid(number_text) AS
 CASE WHEN regexp_full_match(number_text, '[0-9]([ -]?[0-9]){12,18}')
-     THEN list_sum(list_transform(string_split(reverse(regexp_replace(number_text, '[ -]', '', 'g')), ''),
-                                  lambda digit, place:
-                                      CASE WHEN place % 2 = 1 THEN CAST(digit AS INTEGER)
-                                           ELSE CAST(digit AS INTEGER) * 2 % 10 + CAST(digit AS INTEGER) // 5 END))
+     THEN list_transform([reverse(regexp_replace(number_text, '[ -]', '', 'g'))], lambda digits:
+              list_sum(list_transform(range(1, 1 + len(digits)), lambda place:
+                  CASE WHEN place % 2 = 1 THEN CAST(digits[place] AS INTEGER)
+                       ELSE CAST(digits[place] AS INTEGER) * 2 % 10 + CAST(digits[place] AS INTEGER) // 5 END)))[1]
           % 10 = 0
      WHEN number_text IS NOT NULL THEN false END;
 COMMENT ON MACRO anon._luhn_valid IS 'Whether a card or device number has the right Luhn check digit.';

@@ -5,11 +5,10 @@
 -- test: tests/assess/direct_identifiers.test
 CREATE OR REPLACE MACRO anon._vin_valid(vehicle_text) AS
 CASE WHEN regexp_full_match(vehicle_text, '(?i)[A-HJ-NPR-Z0-9]{8}[0-9X][A-HJ-NPR-Z0-9]{8}')
-     THEN CAST(list_sum(list_transform(
-                   string_split(translate(upper(vehicle_text), 'ABCDEFGHJKLMNPRSTUVWXYZ', '12345678123457923456789'),
-                                ''),
-                   lambda digit, place: CAST(digit AS INTEGER)
-                                        * [8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2][place])) % 11 AS VARCHAR)
+     THEN CAST(list_sum(list_transform(range(1, 18), lambda place:
+                   CAST(translate(upper(vehicle_text[place]), 'ABCDEFGHJKLMNPRSTUVWXYZ', '12345678123457923456789')
+                        AS INTEGER)
+                   * [8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2][place])) % 11 AS VARCHAR)
           = replace(upper(vehicle_text[9]), 'X', '10')
      WHEN vehicle_text IS NOT NULL THEN false END;
 COMMENT ON MACRO anon._vin_valid IS 'Whether a vehicle identification number has the right check digit.';

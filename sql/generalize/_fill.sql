@@ -19,9 +19,10 @@ CREATE OR REPLACE MACRO anon._fill(budget, distinct_counts, weights, level) AS (
     SELECT list_reduce(
         list_concat([kept], list_concat(list_transform(turns, lambda turn: [turn, 1.0]),
                                         list_transform(turns, lambda turn: [turn, 1e308]))),
-        lambda so_far, gift: list_transform(so_far, lambda share, place:
-            CASE WHEN place <> gift[1] THEN share
-                 ELSE least(counts[place], share + gift[2],
-                            greatest(share, anon._multiples_within(list_product(so_far) / share, whole))) END))
+        lambda so_far, gift: list_transform(range(1, 1 + len(so_far)), lambda place:
+            CASE WHEN place <> gift[1] THEN so_far[place]
+                 ELSE least(counts[place], so_far[place] + gift[2],
+                            greatest(so_far[place],
+                                     anon._multiples_within(list_product(so_far) / so_far[place], whole))) END))
     FROM (SELECT *, distinct_counts AS counts, budget AS whole     -- DuckDB 1.5: lambdas see no outer query
           FROM _duckanon_turns));

@@ -4,6 +4,6 @@
 --     place  of the column in cols
 CREATE OR REPLACE MACRO anon._value_counts(tbl, cols) AS TABLE
 FROM query(anon._joined(
-    list_transform(cols, lambda name, place:
-        'FROM anon._column_counts(' || anon._quoted(tbl) || ', ' || place || ', ' || anon._quoted(name) || ')'),
+    list_transform(range(1, 1 + len(cols)), lambda place:
+        'FROM anon._column_counts(' || anon._quoted(tbl) || ', ' || place || ', ' || anon._quoted(cols[place]) || ')'),
     ' UNION ALL '));

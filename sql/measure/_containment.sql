@@ -24,7 +24,8 @@ WITH _duckanon_people AS MATERIALIZED (
            list_min(any_value(key)) < 0 AS is_mixed, any_value(block_classes) AS block_classes
     FROM query_table(classes) GROUP BY block
 ), _duckanon_tried AS (                                -- a key has 0 and -1 just where its pattern has them
-    SELECT id, list_transform(keys.key, lambda part, place: coalesce(patterns.pattern[place], part)) AS key
+    SELECT id, list_transform(range(1, 1 + len(keys.key)), lambda place:
+                   coalesce(patterns.pattern[place], keys.key[place])) AS key
     FROM _duckanon_keys AS keys, (SELECT DISTINCT pattern FROM _duckanon_blocks) AS patterns
 ), _duckanon_met AS MATERIALIZED (                     -- the blocks of a combination: one at most for each pattern
     SELECT id, block, is_mixed, key, block_classes FROM _duckanon_tried JOIN _duckanon_blocks USING (key)

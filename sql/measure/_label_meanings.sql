@@ -7,10 +7,10 @@ CREATE OR REPLACE MACRO anon._label_meanings(caller, original, released, cols, h
     WITH _duckanon_unseen AS MATERIALIZED (
         FROM query(
             CASE WHEN anon._checked(caller, original, cols) IS NOT NULL
-                 THEN anon._joined(list_transform(TRY_CAST(cols AS VARCHAR[]), lambda name, place:
+                 THEN anon._joined(list_transform(range(1, 1 + len(cols)), lambda place:
                           'FROM anon._unseen_labels(' || anon._quoted(CAST(original AS VARCHAR)) || ', '
                               || anon._quoted(CAST(released AS VARCHAR)) || ', ' || place || ', '
-                              || anon._quoted(name) || ')'),
+                              || anon._quoted(TRY_CAST(cols AS VARCHAR[])[place]) || ')'),
                           ' UNION ALL ') END)
     ), _duckanon_ancestors AS (
         SELECT DISTINCT column_name, label FROM anon._hierarchies(caller, hierarchies) WHERE level > 0

@@ -6,5 +6,5 @@ CREATE OR REPLACE MACRO anon._numbered_draws(caller, draws, released) AS
               OR len(list_filter(TRY_CAST(draws AS VARCHAR[]), lambda named: coalesce(trim(named), '') = '')) > 0
               THEN error(anon._must_be(caller, 'draws', 'NULL or a list of tables such as [''second'', ''third'']',
                                        draws))
-         ELSE map(list_transform(TRY_CAST(draws AS VARCHAR[]), lambda named, place: CAST(place AS VARCHAR)),
+         ELSE map(list_transform(range(1, 1 + len(TRY_CAST(draws AS VARCHAR[]))), lambda place: CAST(place AS VARCHAR)),
                   TRY_CAST(draws AS VARCHAR[])) END;

@@ -7,8 +7,9 @@ CREATE OR REPLACE MACRO anon._stacked(caller, releases, cols) AS TABLE
 FROM query(
     CASE WHEN anon._checked_releases(caller, releases) AND anon._checked(caller, 'releases', cols) IS NOT NULL
          THEN anon._joined(
-             list_transform(map_entries(TRY_CAST(releases AS MAP(VARCHAR, VARCHAR))), lambda entry, place:
-                 'SELECT ' || anon._quoted(entry['key']) || ' AS _duckanon_release, system.main.struct_pack(*COLUMNS('
-                           || anon._quoted_list(TRY_CAST(cols AS VARCHAR[])) || ')) AS _duckanon_row_' || place
-                           || ' FROM system.main.query_table(' || anon._quoted(entry['value']) || ')'),
+             list_transform(range(1, 1 + len(map_keys(anon._release_map(releases)))), lambda place:
+                 'SELECT ' || anon._quoted(map_keys(anon._release_map(releases))[place]) || ' AS _duckanon_release, '
+                           || 'system.main.struct_pack(*COLUMNS(' || anon._quoted_list(TRY_CAST(cols AS VARCHAR[]))
+                           || ')) AS _duckanon_row_' || place || ' FROM system.main.query_table('
+                           || anon._quoted(map_values(anon._release_map(releases))[place]) || ')'),
              ' UNION ALL BY NAME ') END);

@@ -2,6 +2,6 @@
 -- last label (it is NULL there), the last two, and so on; NULL where there is none of these.
 CREATE OR REPLACE MACRO anon._group_of(labels, groups) AS
     list_filter(list_transform(range(1 + len(labels)),
-                               lambda lost: list_transform(labels, lambda label, place:
-                                                CASE WHEN place <= len(labels) - lost THEN label END)),
+                               lambda lost: list_transform(range(1, 1 + len(labels)), lambda place:
+                                                CASE WHEN place <= len(labels) - lost THEN labels[place] END)),
                 lambda group_labels: list_contains(groups, group_labels))[1];

@@ -69,8 +69,8 @@ WITH _duckanon_boxed AS (
            list(weight ORDER BY place ASC NULLS LAST) AS weights
     FROM _duckanon_spans JOIN _duckanon_steps USING (place) GROUP BY _duckanon_box
 ), _duckanon_cells AS (             -- a box of 2 by 3 cells is numbered from 0 to 5
-    SELECT _duckanon_box, corner + list_sum(list_transform(spans, lambda span, place:
-               (number // list_reduce(list_concat([1], spans[1:place - 1]), lambda a, b: a * b)) % span
+    SELECT _duckanon_box, corner + list_sum(list_transform(range(1, 1 + len(spans)), lambda place:
+               (number // list_reduce(list_concat([1], spans[1:place - 1]), lambda a, b: a * b)) % spans[place]
                * weights[place])) AS cell
     FROM (SELECT *, unnest(range(list_reduce(spans, lambda a, b: a * b))) AS number FROM _duckanon_corners)
 ), _duckanon_points AS (
@@ -85,8 +85,9 @@ WITH _duckanon_boxed AS (
     SELECT _duckanon_row, min(_duckanon_box) AS _duckanon_box
     FROM _duckanon_points JOIN _duckanon_cells USING (cell)
          JOIN _duckanon_boxes USING (_duckanon_box) JOIN _duckanon_rows USING (_duckanon_row)
-    WHERE len(list_filter(_duckanon_numbers, lambda number, place:
-                  number BETWEEN _duckanon_ends[place].lo AND _duckanon_ends[place].hi)) = len(_duckanon_numbers)
+    WHERE len(list_filter(range(1, 1 + len(_duckanon_numbers)), lambda place:
+                  _duckanon_numbers[place] BETWEEN _duckanon_ends[place].lo AND _duckanon_ends[place].hi))
+              = len(_duckanon_numbers)
       AND list_contains([_duckanon_labels], _duckanon_group)    -- by = DuckDB would join all boxes with all rows
     GROUP BY _duckanon_row
 )

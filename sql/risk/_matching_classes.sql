@@ -10,8 +10,8 @@ WITH _match_classes AS (
     FROM query_table(records) GROUP BY class
 ), _match_shaped AS MATERIALIZED (                             -- hashed twice: hash(a, b) itself is a xor of hashes
     SELECT class, row_count, stands_for,
-           list_transform(codes, lambda code, place: CASE WHEN code IS NOT NULL THEN hash(hash(code, place)) END)
-               AS places,
+           list_transform(range(1, 1 + len(codes)), lambda place:
+               CASE WHEN codes[place] IS NOT NULL THEN hash(hash(codes[place], place)) END) AS places,
            coalesce(list_aggregate(places, 'bit_xor'), 0) AS whole,
            list_filter(range(1, len(codes) + 1), lambda place: codes[place] IS NULL) AS missing,
            hash(missing) AS pattern

@@ -22,15 +22,16 @@ WITH _duckanon_cells AS MATERIALIZED (                          -- rows that are
                             cols, weight, population, household, person, method, nulls, alpha)
     GROUP BY class, member, home
 ), _duckanon_placed AS (                                         -- one code of all columns, which any can be taken from
-    SELECT *, list_transform(codes, lambda code, place: hash(hash(coalesce(code, 0), place, code IS NULL))) AS places,
+    SELECT *, list_transform(range(1, 1 + len(codes)), lambda place:
+                  hash(hash(coalesce(codes[place], 0), place, codes[place] IS NULL))) AS places,
            list_aggregate(places, 'bit_xor') AS whole
     FROM _duckanon_cells
 ), _duckanon_moved AS MATERIALIZED (                            -- once with all columns, once without each
     SELECT left_out, hash(left_out, xor(whole, coalesce(places[left_out], 0))) AS class, member, home, stands_for,
            row_count,
            CASE WHEN nulls = 'any'
-                     THEN [hash(left_out)] || list_transform(codes, lambda code, place:
-                              CASE WHEN place = left_out THEN 0::UBIGINT ELSE code END) END AS codes
+                     THEN [hash(left_out)] || list_transform(range(1, 1 + len(codes)), lambda place:
+                              CASE WHEN place = left_out THEN 0::UBIGINT ELSE codes[place] END) END AS codes
     FROM _duckanon_placed, (SELECT unnest(CASE WHEN len(cols) > 1 THEN range(len(cols) + 1) ELSE [0] END) AS left_out)
 ), _duckanon_risks AS MATERIALIZED (
     FROM anon._risk_classes('anon.global_risk', '_duckanon_moved', '_duckanon_cells', population, person, method, nulls,
