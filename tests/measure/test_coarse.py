@@ -276,7 +276,9 @@ def test_one_map_for_all_families(people: duckdb.DuckDBPyConnection) -> None:
         of_release.setdefault(release, {})[measure] = (kind, value, passed)
     measures = set(of_release["values"])
     assert {"distance", "unique_copies", "correlation", "detectability", "query_error"} <= measures
-    assert all(set(judged_as) == measures for judged_as in of_release.values())
+    for name, judged_as in of_release.items():  # distances to coarse cells do not tell who is isolated
+        assert measures - set(judged_as) == ({"isolated_membership"} if name in {"labels", "boxes", "texts"} else set())
+        assert set(judged_as) <= measures
     safe = {
         name: all(passed for _, _, passed in rows.values() if passed is not None) for name, rows in of_release.items()
     }
