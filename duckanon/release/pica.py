@@ -253,18 +253,6 @@ def pica(
     Notes
     -----
     Thesis, Section 5.1, Figure 5-1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pyarrow as pa
-    >>> from duckanon import spectral
-    >>> random = np.random.default_rng(0)
-    >>> height = random.normal(170, 10, 400)
-    >>> people = pa.table({"height": height, "weight": height - 100 + random.normal(0, 8, 400)})
-    >>> released = spectral.pica(people, cluster_size=100, seed=1).read_all()
-    >>> released.num_rows, released.column_names
-    (400, ['height', 'weight'])
     """
     random = generator(seed)
     partitioned = Partitioned.of(source, column_names(cols), log, nulls, basis, clustering, checks, random)

@@ -136,7 +136,7 @@ def spectral_release(
     redrawing = Redrawing.of(taken_apart(table, people, reading), people, k, derived, random)
     groups = _groups(labels, table.num_rows)
     _refuse_small(groups, redrawing.rank, people, k, keep_out)
-    counts = apportioned(np.array([len(group) for group in groups]), table.num_rows if rows is None else rows)
+    counts = apportioned(_shown_sizes(groups, people, keep_out, random), table.num_rows if rows is None else rows)
     made = []
     for number, (group, count) in enumerate(zip(groups, counts.tolist(), strict=True)):
         tell_group = within(told, number / len(groups), (number + 1) / len(groups))
@@ -222,6 +222,16 @@ def _without_some(rows: Ints, people: Ints | None, keep_out: int, random: np.ran
         return rows[np.sort(random.permutation(len(rows))[keep_out:])]
     out = random.choice(np.unique(people[rows]), keep_out, replace=False)
     return rows[~np.isin(people[rows], out)]
+
+
+def _shown_sizes(groups: Sequence[Ints], people: Ints | None, keep_out: int, random: np.random.Generator) -> Ints:
+    """Count the rows of each group without some people: exact sizes would tell the labels of the last one."""
+    if len(groups) == 1:
+        return np.array([1])
+    rows = np.concatenate(groups)
+    is_counted = np.zeros(len(rows), bool)
+    is_counted[_without_some(np.arange(len(rows)), people, keep_out, random)] = True
+    return np.array([np.count_nonzero(is_counted[group]) for group in groups])
 
 
 def _searched(

@@ -89,18 +89,6 @@ def svd_swap(
     one the scores, the only thing that is held, in float32. Corrected: the matrix is centred first, null components are
     left out, and every component is permuted, so that the order of the rows links nothing (REFERENCES.md, Thesis,
     points 1 to 4).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pyarrow as pa
-    >>> from duckanon import spectral
-    >>> random = np.random.default_rng(0)
-    >>> height = random.normal(170, 10, 400)
-    >>> people = pa.table({"height": height, "weight": height - 100 + random.normal(0, 8, 400)})
-    >>> released = spectral.svd_swap(people, seed=1).read_all()
-    >>> released.num_rows, released.column_names
-    (400, ['height', 'weight'])
     """
     random = generator(seed)
     tell = tell or silent

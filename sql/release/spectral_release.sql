@@ -10,7 +10,8 @@
 --                   less. NULL: the smallest size with which isolated people are hardly recognised, whether they take
 --                   part or not (a tolerance, not a proof), or all records as one cluster; so it is with `person`
 --     rows          how many records; NULL: as many as the table has
---     by            columns that are released as they are: records are drawn within each of their groups
+--     by            columns that are released as they are: records are drawn within each of their groups, whose shares
+--                   are those of who is not kept out: exact sizes would tell the last one's labels
 --     keep_out      people, drawn at random in each group, whom the release says nothing about: who knows everybody but
 --                   one could compute the last one from exact means and counts
 --     special       numbers that stand for something else, such as zeros of many and negative codes, are told from the
