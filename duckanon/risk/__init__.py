@@ -1,0 +1,1 @@
+"""How many people of a population stand alone, estimated from a sample of it."""

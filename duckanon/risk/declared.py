@@ -1,0 +1,22 @@
+"""The functions of this package that SQL can call."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from duckanon.common.declare import Report
+
+POPULATION_UNIQUES = pa.schema([("method", pa.string()), ("uniques", pa.float64()), ("chosen", pa.string())])
+
+EXPECTED_COUNTS = pa.schema([("pattern", pa.int64()), ("expected", pa.float64())])
+
+FUNCTIONS = (
+    Report("population_uniques", "duckanon.risk.uniques:population_uniques", POPULATION_UNIQUES, tables=("histogram",)),
+    Report(
+        "expected_counts",
+        "duckanon.risk.log_linear:expected_counts",
+        EXPECTED_COUNTS,
+        tables=("patterns",),
+        caller="anon.population_uniques",
+    ),
+)
