@@ -14,7 +14,7 @@ from duckanon.boxes.diversity import diverse
 from duckanon.boxes.make import make_boxes
 from duckanon.boxes.result import Boxes
 from duckanon.boxes.shaping import Statistic
-from duckanon.boxes.strata import Strata, pooled, without_labels
+from duckanon.boxes.strata import Strata, label_names, pooled, without_labels
 from duckanon.boxes.typed import column_grid, column_numbers, published_ends
 from duckanon.common import progress, values
 from duckanon.common.arguments import generator
@@ -65,7 +65,7 @@ def boxes(
     distances = _distances(table, names, epsilon)
     strata = None
     if by:
-        labels = _label_names(table, by, names, person)
+        labels = label_names(table, by, names, person)
         strata = _strata(table, names, labels, k, l, distances, people)
         for place, name in enumerate(labels):
             kept = without_labels(table.column(name), strata.lost[place])
@@ -191,19 +191,6 @@ def _distances(table: pa.Table, names: Sequence[str], epsilon: Any) -> dict[str,
         if name in spelling.values() and is_time(table.schema.field(name).type):
             apart[name] *= MICROSECONDS_PER_DAY
     return apart
-
-
-def _label_names(table: pa.Table, by: Sequence[str], names: Sequence[str], person: str | None) -> list[str]:
-    """Return the columns of labels, in the order in which they matter, under the names that the table has for them."""
-    spelling = {name.lower(): name for name in table.column_names}
-    for name in by:
-        if name.lower() in (column.lower() for column in (*names, person or "")):
-            raise ValueError(f'by must name other columns than cols and person; got "{name}".')
-        if name.lower() not in spelling:
-            raise ValueError(f'by must name columns of the table; got "{name}".')
-        if pa.types.is_nested(table.schema.field(spelling[name.lower()]).type):
-            raise ValueError(f'by must name columns of labels, which are not nested; got "{name}".')
-    return list(dict.fromkeys(spelling[name.lower()] for name in by))
 
 
 def _strata(

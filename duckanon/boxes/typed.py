@@ -76,11 +76,11 @@ def published_ends(
     if box == "cell":
         lower, upper = _round_outermost(kind, lower, upper)
     if box == "parts":
-        low, high = _typed(kind, lower, upper, has_unit=True)
+        low, high = typed_ends(kind, lower, upper, has_unit=True)
         if pc.any(pc.or_(pc.greater(low, least), pc.less(high, largest))).as_py():
             raise AssertionError("an end of a part lies inside its records.")
         return _opened((low, high), made, index) if top_code else (low, high)
-    low, high = _typed(kind, lower, upper)
+    low, high = typed_ends(kind, lower, upper)
     if pa.types.is_float64(kind):  # what was computed with is what the column holds: nothing to make good
         return low, high
     return pc.if_else(pc.less(low, least), low, least), pc.if_else(pc.greater(high, largest), high, largest)
@@ -129,7 +129,7 @@ def _extremes(column: pa.ChunkedArray, box_of: npt.NDArray[np.int64]) -> Ends:
     return least, largest
 
 
-def _typed(kind: pa.DataType, lower: Floats, upper: Floats, has_unit: bool = False) -> Ends:
+def typed_ends(kind: pa.DataType, lower: Floats, upper: Floats, has_unit: bool = False) -> Ends:
     """Write ends in a column's own type.
 
     A cell ends midway between values. Where a type has only whole numbers, days or so many decimals, no other value

@@ -151,7 +151,7 @@ def text_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> TextLea
     rank[order] = np.arange(len(order))
     is_known = ~encoded.is_null().to_numpy(zero_copy_only=False)
     entries = encoded.indices.drop_null().to_numpy(zero_copy_only=False)
-    _, leaves = _distinct(rank[entries], is_known, holders)
+    leaves = _leaves(rank[entries], len(order), is_known, holders)
     return TextLeaves(**vars(leaves), texts=encoded.dictionary.take(pa.array(order)).to_pylist())
 
 
@@ -192,10 +192,19 @@ def _as_text(name: str, column: pa.ChunkedArray) -> pa.Array:
 
 def _distinct(known: Array, is_known: Bools, holders: Holders) -> tuple[Array, Leaves]:
     """Return the distinct known values, and who has them."""
-    distinct, inverse = np.unique(known, return_inverse=True)
-    codes = np.full(len(is_known), len(distinct), np.int64)
-    codes[is_known] = inverse.reshape(-1)
-    size = len(distinct) + (not is_known.all())
+    encoded = pa.array(known).dictionary_encode()  # by hashing: most columns have few values, and need no sorting
+    values = encoded.dictionary.to_numpy(zero_copy_only=False)
+    order = np.argsort(values)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return values[order], _leaves(rank[encoded.indices.to_numpy()], len(order), is_known, holders)
+
+
+def _leaves(ranks: Ints, values: int, is_known: Bools, holders: Holders) -> Leaves:
+    """Return who has which of the values, given the place of each known one among them."""
+    codes = np.full(len(is_known), values, np.int64)
+    codes[is_known] = ranks
+    size = values + (not is_known.all())
     rows = np.bincount(codes, holders.rows, size).astype(np.int64)
     people = rows if holders.persons is None else holders.people(codes, size)
-    return distinct, Leaves(codes, rows, people, len(distinct))
+    return Leaves(codes, rows, people, values)

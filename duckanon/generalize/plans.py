@@ -7,31 +7,30 @@ improbable, where the table is a sample of one; or k people of a population that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from duckanon.common.arguments import Number
 from duckanon.common.arrays import Ints
 from duckanon.common.kinds import is_number, is_time
+from duckanon.common.spread import Spread
 from duckanon.generalize.budgets import distinct_budget, sample_class_size, states_within
 from duckanon.generalize.declared import PLAN
 from duckanon.generalize.hierarchies import HierarchyTable, hierarchy_tables
 from duckanon.generalize.leaves import Holders, day_leaves, no_leaves, number_leaves, text_leaves
 from duckanon.generalize.methods import Coarsening, Hierarchy, Prefixes, Top
 from duckanon.generalize.number_methods import Calendar, Intervals, Steps
+from duckanon.generalize.options import by_column, column_weights, refuse_other_columns
 from duckanon.generalize.recoding.columns import Column, State
 from duckanon.generalize.recoding.outcome import ColumnRecoding
 from duckanon.generalize.recoding.people import NOBODY
 from duckanon.generalize.recoding.recode import recode
+from duckanon.generalize.recoding.sensitive import Sensitive
 
 METHODS = ("hierarchy", "interval", "round", "calendar", "prefix", "top")
-
-
-_WEIGHT = Number(0)
 
 
 def plan(
@@ -47,6 +46,12 @@ def plan(
     methods: Any,
     max_suppressed_fraction: float,
     has_person: bool,
+    has_sensitive: bool,
+    l: float,  # noqa: E741  the name that everyone knows it by
+    l_kind: str,
+    c: float,
+    t: float | None,
+    is_ordered: bool | None,
     refused: str | None,
     unfit: Sequence[str] | None,
 ) -> pa.Table:
@@ -55,7 +60,8 @@ def plan(
     Parameters
     ----------
     table
-        The distinct combinations of the columns, of a person each; then the person and the number of rows.
+        The distinct combinations of the columns, of a sensitive value and a person each; then that value's rank among
+        all, the person and the number of rows.
     population_table
         The distinct combinations of a population, which has the same columns, and how many people have each.
     cols
@@ -74,6 +80,8 @@ def plan(
         The share of the rows that may be left out.
     has_person
         Whether people may have several rows; a person that is NULL is not known.
+    has_sensitive, l, l_kind, c, t, is_ordered
+        Whether something is asked of the sensitive values of every class, and what: the fields of `Spread`.
     refused
         Why the release that the plan is for must not be made; None: it may.
     unfit
@@ -86,12 +94,12 @@ def plan(
     """
     if table is None:
         raise ValueError("the table has no rows to look at.")
-    names = table.column_names[:-2]
+    names = table.column_names[:-3]
     trees = hierarchy_tables(hierarchies or [])
-    _refuse_other_columns("hierarchies", trees, names)
-    method_of_column = _by_column("methods", methods, names)
+    refuse_other_columns("hierarchies", trees, names)
+    method_of_column = by_column("methods", methods, names)
     _refuse_methods(method_of_column, trees)
-    weight_list = _weights(weights, names, cols)
+    weight_list = column_weights(weights, names, cols)
     if unfit:
         raise ValueError(f"column {unfit[0]} has a type that cannot be made coarser; cast it to VARCHAR first.")
     if refused:
@@ -107,7 +115,12 @@ def plan(
         least = sample_class_size(k, beta * (1 - max_suppressed_fraction), population, people)
         start, allowed = states_within(coarsenings, max(distinct_budget(population, k, beta), 1), weight_list)
     others = None if population_table is None else _other_people(names, coarsenings, population_table)
-    groups, suppressed = _searched(holders, others, coarsenings, weight_list, least, max_suppressed_fraction, start)
+    sensitive = None
+    if has_sensitive:
+        sensitive = _sensitive(table, holders, Spread(l, l_kind, c, t, bool(is_ordered)))
+    groups, suppressed = _searched(
+        holders, others, coarsenings, weight_list, least, max_suppressed_fraction, start, sensitive
+    )
     return _report(names, coarsenings, groups, allowed, suppressed)
 
 
@@ -117,6 +130,12 @@ def _holders(table: pa.Table, has_person: bool) -> Holders:
         return Holders(rows)
     persons = table.column(table.num_columns - 2).combine_chunks().dictionary_encode().indices
     return Holders(rows, persons.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64))
+
+
+def _sensitive(table: pa.Table, holders: Holders, spread: Spread) -> Sensitive:
+    """Take the sensitive values of the table's entries by their ranks."""
+    ranks = table.column(table.num_columns - 3).to_numpy().astype(np.int64) - 1
+    return Sensitive.of_entries(spread, ranks, holders.rows, holders.persons)
 
 
 def _people(holders: Holders) -> int:
@@ -148,6 +167,7 @@ def _searched(
     least: int,
     max_suppressed_fraction: float,
     start: Sequence[State] | None,
+    sensitive: Sensitive | None,
 ) -> tuple[list[ColumnRecoding], int]:
     """Search the groups of all columns that hold a value; return them, and how many rows are to be suppressed."""
     rows = int(holders.rows.sum())
@@ -170,7 +190,9 @@ def _searched(
     # 0.29 * 100 is 28.999999999999996: a limit that rounding took just below a whole row means that row.
     limit = int(max_suppressed_fraction * rows + 1e-9)
     begin = None if start is None else [start[column] for column in searched]
-    recoding = recode(counts, columns, int(least), limit, sizes=sizes, persons=persons, start=begin)
+    recoding = recode(
+        counts, columns, int(least), limit, sizes=sizes, persons=persons, start=begin, sensitive=sensitive
+    )
     groups = [_all_null(rows - recoding.suppressed)] * len(coarsenings)
     for column, column_groups in zip(searched, recoding.columns, strict=True):
         groups[column] = column_groups
@@ -238,43 +260,12 @@ def _are_codes(texts: Sequence[str]) -> bool:
     )
 
 
-def _by_column(parameter: str, option: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Read a MAP or STRUCT from column names to something, the names in lower case."""
-    pairs = option.items() if isinstance(option, dict) else option or []
-    by_column = {str(name).lower(): value for name, value in pairs}
-    _refuse_other_columns(parameter, by_column, names)
-    return by_column
-
-
-def _refuse_other_columns(parameter: str, named: Iterable[str], names: Sequence[str]) -> None:
-    known = {name.lower() for name in names}
-    for name in named:
-        if name not in known:
-            raise ValueError(f'{parameter} must name columns of cols; got "{name}".')
-
-
 def _refuse_methods(method_of_column: Mapping[str, Any], hierarchies: Mapping[str, HierarchyTable]) -> None:
     for name, method in method_of_column.items():
         if method not in METHODS:
             raise ValueError(f'the method of column "{name}" must be one of {", ".join(METHODS)}; got {method}.')
         if method == "hierarchy" and name not in hierarchies:
             raise ValueError(f'the method hierarchy needs a hierarchy for column "{name}"; name one in hierarchies.')
-
-
-def _weights(option: Any, names: Sequence[str], cols: Sequence[str]) -> list[float]:
-    """Return the weight of each column: from a list parallel to `cols`, or from a map; 1 where nothing is said."""
-    is_plain_list = isinstance(option, list) and not (option and isinstance(option[0], tuple))
-    if is_plain_list:
-        if len(option) != len(cols):
-            raise ValueError(f"weights must have one number for each of the {len(cols)} columns; got {len(option)}.")
-        option = dict(zip(cols, option, strict=True))
-    if option is not None and not isinstance(option, list | dict):
-        raise ValueError(f"weights must be a list of numbers or a map such as MAP {{'age': 2}}; got {option}.")
-    by_column = _by_column("weights", option, names)
-    weights = [by_column.get(name.lower(), 1.0) for name in names]
-    if not all(_WEIGHT.holds(weight) for weight in weights) or not sum(weights) > 0:
-        raise ValueError("weights must be numbers of at least 0, not all of them 0.")
-    return [float(weight) for weight in weights]
 
 
 def _report(

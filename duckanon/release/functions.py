@@ -36,10 +36,11 @@ def pica_report(
     if table is None:
         return report_rows([], PICA_REPORT)
     settings = Settings(k, special, categories, derived)
+    places = None
     if not settings.as_in_thesis:
         plain = PlainColumns.of(table, reference, nulls, settings, generator(seed).spawn(1)[0])
-        table, reference, log = plain.table, plain.reference, plain.log(log)
-    partitioned = Partitioned.of(table, None, log, nulls, basis, clustering, checks, generator(seed))
+        table, reference, log, places = plain.table, plain.reference, plain.log(log), plain.places
+    partitioned = Partitioned.of(table, None, log, nulls, basis, clustering, checks, generator(seed), places)
     search = partitioned.search(reference, tell)
     rows = [
         {

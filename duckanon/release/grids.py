@@ -56,8 +56,13 @@ class Steps:
         return float(int(self.column.low) - zero_of(self.column.type))
 
     def places(self, array: pa.Array) -> Ints:
-        """Return the place of every value."""
-        return codes_of(self.column.name, array)
+        """Return the place of every value, the nearest one of a value that is none of them."""
+        codes = codes_of(self.column.name, array)
+        if self.step == 1:
+            return codes
+        low = int(self.column.low)
+        nearest = (codes - low + self.step // 2) // self.step * self.step + low
+        return np.clip(nearest, low, int(self.column.high))
 
     def numbers(self, places: Ints) -> Floats:
         """Return the numbers at places, counted from the smallest value."""

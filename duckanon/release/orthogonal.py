@@ -72,7 +72,7 @@ def redrawn(matrix: Reals, labels: Ints32, rows: int, random: np.random.Generato
         members = matrix[order[starts[cluster] : starts[cluster] + counts[cluster]]]
         end = int(ends[cluster])
         into = places[end - int(drawn[cluster]) : end]
-        released[into] = _redrawn(members, len(into), generators[cluster])
+        _redraw(members, released, into, generators[cluster])
         return len(into)
 
     done = 0
@@ -84,21 +84,25 @@ def redrawn(matrix: Reals, labels: Ints32, rows: int, random: np.random.Generato
     return released
 
 
-def _redrawn(members: Reals, rows: int, random: np.random.Generator) -> Reals:
+def _redraw(members: Reals, released: Reals, into: Ints, random: np.random.Generator) -> None:
+    """Draw new rows of a cluster into places of the release; its members, a copy, are centred in place."""
+    rows = len(into)
     mean = members.mean(axis=0, dtype=np.float64)
-    centred = members - mean.astype(members.dtype)
-    spread, directions = _components(centred)
+    members -= mean.astype(members.dtype)
+    spread, directions = _components(members)
     rank = len(spread)
     if rank == 0 or rows == 0:
-        return np.repeat(mean[None], rows, axis=0).astype(members.dtype)
+        released[into] = mean
+        return
     scale = spread[:, None] * directions  # a row for each component, of the length that a deviation has
     noise = random.standard_normal((rows, rank), np.float64 if rows < _LARGE else np.float32)
     if rows > rank + 1:
         noise -= noise.mean(axis=0, dtype=np.float64).astype(noise.dtype)
         factor = np.linalg.cholesky((noise.T @ noise).astype(np.float64))
         scale = np.sqrt(rows - 1) * np.linalg.solve(factor.T, scale)
-    drawn: Reals = noise @ scale.astype(noise.dtype) + mean.astype(noise.dtype)
-    return drawn.astype(members.dtype, copy=False)
+    scale, centre = scale.astype(noise.dtype), mean.astype(noise.dtype)
+    for start in range(0, rows, _LARGE):  # in blocks, which bounds what is held beside the release
+        released[into[start : start + _LARGE]] = noise[start : start + _LARGE] @ scale + centre
 
 
 def _components(centred: Reals) -> tuple[Floats, Floats]:

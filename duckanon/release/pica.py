@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from duckanon.common.arguments import Number, OneOf, checked, generator, refuse_
 from duckanon.common.arrays import Reals
 from duckanon.common.progress import Tell, silent
 from duckanon.common.samples import sampled_rows
+from duckanon.matrix.coordinates import Places
 from duckanon.matrix.encoding import Encoding, refuse_too_few
 from duckanon.matrix.fit import batch_rows, fit
 from duckanon.matrix.sources import Source, open_source
@@ -71,6 +72,7 @@ class Partitioned:
         clustering: str,
         checks: str,
         random: np.random.Generator,
+        places: Mapping[str, Places] | None = None,
     ) -> Partitioned:
         """Read a table: once for its encoding, once for its matrix."""
         refuse_unless(OneOf(*BASES), "basis", basis)
@@ -78,7 +80,7 @@ class Partitioned:
         refuse_unless(OneOf(*CHECKS), "checks", checks)
         opened = open_source(source, cols)
         try:
-            encoding, moments = fit(opened, log=log, nulls=nulls)
+            encoding, moments = fit(opened, log=log, nulls=nulls, places=places)
             rank = principal_components(moments.covariance)[1].shape[1]
             refuse_too_few(moments.rows, rank)
             matrix = read_matrix(opened, encoding, moments.rows)
@@ -207,6 +209,7 @@ def pica(
     nulls: str = "error",
     checks: str = "error",
     seed: int | None = None,
+    places: Mapping[str, Places] | None = None,
     tell: Tell | None = None,
 ) -> pa.RecordBatchReader:
     """Swap independent components inside clusters of similar records.
@@ -237,6 +240,8 @@ def pica(
         refuses what is found, ``'repair'`` leaves those rows out, ``'off'`` does not look.
     seed
         Makes the release of the same rows in the same order repeatable, and whoever learns it can undo it.
+    places
+        Coordinates of the values of columns that have many: see `fit.fit`.
     tell
         Is told the share of the work done, from 0 to 1.
 
@@ -255,7 +260,7 @@ def pica(
     Thesis, Section 5.1, Figure 5-1.
     """
     random = generator(seed)
-    partitioned = Partitioned.of(source, column_names(cols), log, nulls, basis, clustering, checks, random)
+    partitioned = Partitioned.of(source, column_names(cols), log, nulls, basis, clustering, checks, random, places)
     size, others = (None if cluster_size is None else float(cluster_size)), None
     if reference is not None and size is None:
         others = whole_table(reference, partitioned.encoding.schema.names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,16 @@ from duckanon.common.codes import encode
 from duckanon.common.kinds import is_number
 from duckanon.common.people import NOBODY
 from duckanon.matrix.apart import Reading, taken_apart
+from duckanon.matrix.coordinates import WIDE, Places, placed_choices, sums_of
+from duckanon.matrix.fit import fit
 from duckanon.matrix.formulas import Formula, found_formulas
 from duckanon.matrix.lookups import Lookup, found_lookups
 from duckanon.matrix.parts import ColumnParts, doubles, rounded
 from duckanon.matrix.special import special_choices
 from duckanon.release.safe_numbers import bounded
 
+_FIRST = 1_024  # rows
+_BLOCK = 65_536  # rows that are coded at a time
 _CHOICE = " (choice)"  # the name of the plain column that says which special value a number has, or none
 
 
@@ -68,6 +72,8 @@ class PlainColumns:
         The plain columns.
     reference
         Those of another table, if there is one.
+    places
+        The coordinates of choices between many values, by the name of the plain column.
     """
 
     schema: pa.Schema
@@ -76,6 +82,7 @@ class PlainColumns:
     lookups: Sequence[Lookup]
     table: pa.Table
     reference: pa.Table | None
+    places: Mapping[str, Places]
 
     @classmethod
     def of(
@@ -116,9 +123,11 @@ class PlainColumns:
                 arrays[_choice_name(column)] = _choice(column)
             if column.regular is not None:
                 arrays[column.name] = bounded(column, rows, settings.k, random)
-        plain = pa.table(arrays)
-        others = None if reference is None else plain.slice(rows)
-        return cls(table.schema, columns, formulas, lookups, plain.slice(0, rows), others)
+        both = pa.table(arrays)
+        plain, others = both.slice(0, rows), None if reference is None else both.slice(rows)
+        wide = {_choice_name(column): column for column in columns if column.choices > WIDE}
+        places = _places({name: column for name, column in wide.items() if name in arrays}, plain)
+        return cls(table.schema, columns, formulas, lookups, plain, others, places)
 
     def log(self, log: Sequence[str] | None) -> list[str] | None:
         """Return which plain numbers are logged, of those that a caller names; refuse what is no number."""
@@ -165,8 +174,24 @@ class PlainColumns:
 
 def _refuse_constant(table: pa.Table) -> None:
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if encode(pa.table({"value": column}))[0][1] == 1 and column.null_count < len(column):
+        looked_at = [column.slice(0, _FIRST), column]  # most columns differ in their first rows
+        is_constant = all(encode(pa.table({"value": part}))[0][1] == 1 for part in looked_at)
+        if is_constant and column.null_count < len(column):
             raise ValueError(f'column "{name}" has the same value in every row; leave it out of cols.')
+
+
+def _places(wide: Mapping[str, ColumnParts], plain: pa.Table) -> dict[str, Places]:
+    """Return the coordinates of choices between many values, from what the other plain columns say about them."""
+    if not wide:
+        return {}
+    codes = [column.codes[: plain.num_rows] for column in wide.values()]
+    choices = [column.choices for column in wide.values()]
+    sums = [np.zeros((count, 0)) for count in choices]
+    narrow = plain.drop_columns(list(wide))
+    if narrow.num_columns:
+        encoding, _ = fit(narrow, lenient=True)
+        sums = sums_of(codes, choices, (encoding.matrix(batch) for batch in narrow.to_batches(_BLOCK)))
+    return dict(zip(wide, placed_choices(codes, choices, sums), strict=True))
 
 
 def _choice_name(column: ColumnParts) -> str:

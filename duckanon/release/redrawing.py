@@ -11,16 +11,18 @@ import pyarrow as pa
 from duckanon.common.arrays import Ints, Ints32, Reals
 from duckanon.common.people import people_in
 from duckanon.common.progress import Tell, silent
+from duckanon.matrix.coordinates import WIDE, Places, placed_choices, sums_of
 from duckanon.matrix.formulas import found_formulas
 from duckanon.matrix.lookups import Lookup, found_lookups
 from duckanon.matrix.parts import ColumnParts, doubles
 from duckanon.release.choices import chosen
 from duckanon.release.clusters import clusters
-from duckanon.release.computed import Computed, exchanged
+from duckanon.release.computed import Computed, exchanged, matched
 from duckanon.release.donors import filled
 from duckanon.release.orthogonal import apportioned, redrawn
 from duckanon.release.safe_numbers import SafeNumbers
-from duckanon.release.wide_choices import WIDE, coordinates, nearest
+
+_BLOCK = 65_536  # rows that are coded at a time
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Redrawing:
     numbers: dict[int, SafeNumbers]
     choices: Sequence[int]
     k: int
-    wide: Mapping[int, Reals] = field(default_factory=dict)
+    wide: Mapping[int, Places] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -86,11 +88,17 @@ class Redrawing:
         choices = [index for index in drawn if columns[index].choices > 1 and index not in looked_up]
         narrow = [index for index in choices if columns[index].choices <= WIDE]
         made = cls(columns, people, computed, lookups, numbers, narrow, k)
-        if len(narrow) == len(choices) or not (narrow or numbers):
-            return replace(made, choices=choices)
-        others = made.matrix(made.original(np.arange(made.rows)), None)
-        wide = {i: coordinates(columns[i].codes, columns[i].choices, others) for i in choices if i not in narrow}
-        return replace(made, choices=choices, wide=wide)
+        wide = [index for index in choices if index not in narrow]
+        if not wide:
+            return made
+        codes, counts = [columns[index].codes for index in wide], [columns[index].choices for index in wide]
+        sums = [np.zeros((count, 0)) for count in counts]
+        if narrow or numbers:
+            starts = range(0, made.rows, _BLOCK)
+            blocks = (made.original(np.arange(start, min(start + _BLOCK, made.rows))) for start in starts)
+            sums = sums_of(codes, counts, (made.matrix(block, None) for block in blocks))
+        places = placed_choices(codes, counts, sums)
+        return replace(made, choices=choices, wide=dict(zip(wide, places, strict=True)))
 
     @property
     def rows(self) -> int:
@@ -101,7 +109,7 @@ class Redrawing:
     def rank(self) -> int:
         """The number of independent components."""
         narrow = [index for index in self.choices if index not in self.wide]
-        wide = sum(int(places.shape[1]) for places in self.wide.values())
+        wide = sum(int(places.coordinates.shape[1]) for places in self.wide.values())
         return len(self.numbers) + wide + sum(self.columns[index].choices - 1 for index in narrow)
 
     @property
@@ -129,25 +137,35 @@ class Redrawing:
             Draws donors of numbers where there are none (`donors.filled`); None: the mean, for comparing rows with each
             other.
         """
-        blocks: list[Reals] = []
-        for index in self.choices:
+        count = len(next(iter(parts.codes.values())))
+        widths = [self._choice_width(index) for index in self.choices]
+        matrix = np.empty((count, sum(widths) + len(self.numbers)), np.float32)
+        ends = np.cumsum([0, *widths]).tolist()
+        for index, start, end in zip(self.choices, ends[:-1], ends[1:], strict=True):
             codes = parts.codes[index]
-            is_wide = index in self.wide
-            blocks.append(self.wide[index][codes] if is_wide else _indicators(codes, self.columns[index].choices))
+            if index in self.wide:
+                matrix[:, start:end] = self.wide[index].coordinates[codes]
+            else:
+                _write_indicators(codes, matrix[:, start:end])
         regular = []
-        for index, numbers in self.numbers.items():
+        for number, (index, numbers) in enumerate(self.numbers.items()):
             scores = numbers.normal_scores(parts.places[index])
             is_regular = parts.codes[index] == len(self.columns[index].outcomes)
             others = np.flatnonzero(~is_regular)
             if len(others):
                 scores[others] = 0.0 if random is None else random.choice(scores[is_regular], len(others))
             regular.append(is_regular)
-            blocks.append(scores.astype(np.float32)[:, None])
-        matrix = np.hstack(blocks)
+            matrix[:, ends[-1] + number] = scores
         if random is not None:
             for number, is_regular in enumerate(regular):
                 filled(matrix, matrix.shape[1] - len(regular) + number, is_regular, random)
         return matrix
+
+    def _choice_width(self, index: int) -> int:
+        if index in self.wide:
+            return int(self.wide[index].coordinates.shape[1])
+        choices = self.columns[index].choices
+        return 1 if choices == 2 else choices
 
     def redrawn(
         self, rows: Ints, count: int, size: float | None, random: np.random.Generator, tell: Tell = silent
@@ -173,19 +191,19 @@ class Redrawing:
         codes: dict[int, Ints] = {}
         start = 0
         for index in self.choices:
-            width = self.wide[index].shape[1] if index in self.wide else _width(self.columns[index].choices)
+            width = self._choice_width(index)
             scores = features[:, start : start + width]
             start += width
             counts = np.bincount(original.codes[index], minlength=self.columns[index].choices)
             wanted = apportioned(counts, count)
             if index in self.wide:
-                codes[index] = nearest(scores, self.wide[index], wanted)
+                codes[index] = self.wide[index].assigned(scores, wanted)
             else:
                 codes[index] = chosen(np.hstack([-scores, scores]) if width == 1 else scores, wanted)
         scores_of = dict(zip(self.numbers, features[:, start:].T, strict=True))
         parts = self._with_numbers(codes, scores_of, rows, count)
         for computed in self.computed:
-            self._exchange(computed, parts, random)
+            self._exchange(computed, parts, rows, random)
         return parts
 
     def _clusters(self, matrix: Reals, rows: Ints, size: float | None, random: np.random.Generator) -> Ints32:
@@ -224,8 +242,8 @@ class Redrawing:
         numbers = self.numbers[index].grid.array(places[index], None) if index in self.numbers else None
         return self.columns[index].joined(codes[index], numbers)
 
-    def _exchange(self, computed: Computed, parts: Parts, random: np.random.Generator) -> None:
-        """Exchange numbers between rows where a column computed from them would be that of a few people."""
+    def _exchange(self, computed: Computed, parts: Parts, rows: Ints, random: np.random.Generator) -> None:
+        """Exchange numbers between rows: what is computed is nobody's alone, and distributed as it was."""
         sources = computed.formula.sources
         deciding = {lookup.source for lookup in self.lookups if lookup.keys is not None}
         used_before = {
@@ -237,7 +255,11 @@ class Redrawing:
         source = max(free, key=lambda index: len(np.unique(parts.places[index])))
         numbers = [doubles(self._joined(index, parts.codes, parts.places)) for index in sources]
         is_regular = parts.codes[source] == len(self.columns[source].outcomes)
-        taken_from = exchanged(computed, numbers, sources.index(source), is_regular, random)
+        place = sources.index(source)
+        taken_from = exchanged(computed, numbers, place, is_regular, random)
+        numbers[place] = numbers[place][taken_from]
+        wanted = doubles(computed.column.array.take(pa.array(rows)))
+        taken_from = taken_from[matched(computed, numbers, place, is_regular, self.k, wanted, random)]
         parts.places[source][:] = parts.places[source][taken_from]
 
     def table(self, parts: Parts, schema: pa.Schema) -> pa.Table:
@@ -259,14 +281,10 @@ def _people_without(column: ColumnParts, people: Ints | None) -> int:
     return int(people_in(missing, people, 2)[1])
 
 
-def _width(choices: int) -> int:
-    return 1 if choices == 2 else choices
-
-
-def _indicators(codes: Ints, choices: int) -> Reals:
-    """Return -1 and 1: one column for two choices, else one for each."""
-    if choices == 2:
-        return (2 * codes[:, None] - 1).astype(np.float32)
-    indicators = np.full((len(codes), choices), -1.0, np.float32)
-    indicators[np.arange(len(codes)), codes] = 1.0
-    return indicators
+def _write_indicators(codes: Ints, out: Reals) -> None:
+    """Write -1 and 1: one column for two choices, else one for each."""
+    if out.shape[1] == 1:
+        out[:, 0] = 2 * codes - 1
+        return
+    out[:] = -1.0
+    out[np.arange(len(codes)), codes] = 1.0

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from scipy.special import ndtri
 
 from duckanon.common.arrays import Bools, Floats, Ints
@@ -80,8 +82,17 @@ class SafeNumbers:
     def normal_scores(self, places: Ints) -> Floats:
         """Return the normal scores of places: what a normal variable has at the same rank among the rows."""
         count = len(self.ordered)
-        ranks = np.searchsorted(self.ordered, places) + np.searchsorted(self.ordered, places, side="right")
-        return np.asarray(ndtri(np.clip(ranks / (2 * count), 0.5 / count, 1 - 0.5 / count)))
+        values, ends = self._ranks
+        index = np.searchsorted(values, places)
+        is_held = values[np.minimum(index, len(values) - 1)] == places
+        ranks = (ends[index] + ends[np.minimum(index + is_held, len(values))]) / 2
+        return np.asarray(ndtri(np.clip(ranks / count, 0.5 / count, 1 - 0.5 / count)))
+
+    @cached_property
+    def _ranks(self) -> tuple[Ints, Ints]:
+        """Return the places that there are, and how many rows are below each of them, and in all."""
+        values, starts = np.unique(self.ordered, return_index=True)
+        return values, np.append(starts, len(self.ordered))
 
     def at_ranks(self, scores: Floats, rows: Ints, people: Ints | None) -> Ints:
         """Return the places of numbers that have the ranks of scores, distributed like those of some rows.
@@ -121,12 +132,16 @@ class SafeNumbers:
 
 def _bounds(grid: Grid, places: Ints, whose: Ints | None, k: int, held: Ints) -> tuple[int, int]:
     """Return the rounded means of the k lowest and the k highest places, but never cut off those that k people hold."""
-    order = np.argsort(places, kind="stable")
-    numbers = grid.numbers(places[order])
-    low = _extreme_mean(numbers, order, whose, k)
-    high = _extreme_mean(numbers[::-1], order[::-1], whose, k)
+    if whose is None:
+        ordered, owners = np.sort(places), None
+    else:
+        order = np.argsort(places, kind="stable")
+        ordered, owners = places[order], whose[order]
+    numbers = grid.numbers(ordered)
+    low = _extreme_mean(numbers, owners, k)
+    high = _extreme_mean(numbers[::-1], None if owners is None else owners[::-1], k)
     ends = _rounded(np.array([low, high]), float(numbers.std()), grid.origin)
-    ends = np.clip(grid.nearest(ends), places[order[0]], places[order[-1]])
+    ends = np.clip(grid.nearest(ends), ordered[0], ordered[-1])
     return int(min([ends[0], *held[:1]])), int(max([ends[1], *held[-1:]]))
 
 
@@ -163,11 +178,10 @@ def _rounded(ends: Floats, deviation: float, origin: float) -> Floats:
     return np.asarray(np.rint((ends + origin) / unit) * unit - origin)
 
 
-def _extreme_mean(numbers: Floats, rows: Ints, whose: Ints | None, k: int) -> float:
+def _extreme_mean(numbers: Floats, owners: Ints | None, k: int) -> float:
     """Return the mean of the first k numbers, one of each person."""
-    if whose is None:
+    if owners is None:
         return float(numbers[:k].mean())
-    owners = whose[rows]
     firsts = np.sort(np.unique(owners, return_index=True)[1])
     firsts = firsts[owners[firsts] != NOBODY]
     return float(numbers[firsts[:k]].mean()) if len(firsts) else float(numbers.mean())
@@ -203,6 +217,9 @@ def rare_places(grid: Grid, column: ColumnParts, people: Ints | None, k: int) ->
     places = _places(grid, column)
     valid = valid_of(column.array)
     known = np.arange(len(places)) if valid is None else np.flatnonzero(valid)
+    # A value of more digits than most is none that comes out, and its holders do not hold the place beside it.
+    is_held = pc.equal(grid.array(places[known], None), column.array.drop_null())
+    known = known[is_held.to_numpy(zero_copy_only=False)]
     values, codes = np.unique(places[known], return_inverse=True)
     holders = people_in(codes.astype(np.int64), None if people is None else people[known], len(values))
     rare = values[holders < k]

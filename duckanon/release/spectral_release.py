@@ -9,29 +9,25 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon.common.arguments import Number, OneOf, Whole, checked, generator, spelled
-from duckanon.common.arrays import Floats, Ints
+from duckanon.common.arrays import Ints
 from duckanon.common.codes import encode
 from duckanon.common.people import person_index, person_numbers, refuse_too_few
 from duckanon.common.progress import Tell, silent, within
-from duckanon.common.samples import sampled_rows
 from duckanon.matrix import encoding
 from duckanon.matrix.apart import Reading, taken_apart
 from duckanon.matrix.special import special_choices
-from duckanon.privacy.audit import LIMIT, paired_audit
+from duckanon.release.audited_size import LEAST_CLUSTER_SIZE, smallest_size, without_some
 from duckanon.release.drawing import refuse_rare
 from duckanon.release.orthogonal import apportioned
 from duckanon.release.redrawing import Redrawing
 from duckanon.release.tables import column_names, reader_of, whole_table
 
-_LEAST_CLUSTER_SIZE = 10
-_AUDITED_ROWS = 4_000  # people with whom a size is tried: the right one hardly depends on their number
-_FACTOR = 2.0  # between the sizes that are tried
 _MOST_KEPT_OUT = 0.25  # of the people
 
 
 @checked(
     k=Whole(2),
-    cluster_size=Number(_LEAST_CLUSTER_SIZE, null=True),
+    cluster_size=Number(LEAST_CLUSTER_SIZE, null=True),
     rows=Whole(1, null=True),
     keep_out=Whole(0),
     nulls=OneOf("error", "category"),
@@ -68,7 +64,7 @@ def spectral_release(
         those of three people where a column has few others (`safe_numbers.rare_places`).
     cluster_size
         The records per cluster, from half of it to one and a half; None for the smallest that passes the paired audit
-        (`privacy.audit.paired_audit`), or all records as one cluster where none does.
+        with a margin (`audited_size.smallest_size`), or all records as one cluster where none does.
     rows
         How many records to draw; None for as many as the source has.
     by
@@ -133,21 +129,23 @@ def spectral_release(
         _known_names("categories", categories, table.column_names),
         nulls,
     )
-    redrawing = Redrawing.of(taken_apart(table, people, reading), people, k, derived, random)
+    columns = taken_apart(table, people, reading)
+    redrawing = Redrawing.of(columns, people, k, derived, random)
     groups = _groups(labels, table.num_rows)
     _refuse_small(groups, redrawing.rank, people, k, keep_out)
     counts = apportioned(_shown_sizes(groups, people, keep_out, random), table.num_rows if rows is None else rows)
     made = []
     for number, (group, count) in enumerate(zip(groups, counts.tolist(), strict=True)):
         tell_group = within(told, number / len(groups), (number + 1) / len(groups))
-        used = _without_some(group, people, keep_out, random)
+        used = without_some(group, people, keep_out, random)
         size = cluster_size
-        if size is None and people is None:  # with several rows a person, halves of rows are no halves of people
-            size = _searched(redrawing, group, keep_out, random, within(tell_group, 0.0, 0.9))
+        if size is None:
+            size = smallest_size(redrawing, group, keep_out, random, within(tell_group, 0.0, 0.9))
         parts = redrawing.redrawn(used, count, size, random, within(tell_group, 0.9, 1.0))
         made.append(_labelled(redrawing.table(parts, table.schema), labels, int(group[0])))
     released = pa.concat_tables(made)
-    refuse_rare(table, released.select(table.column_names), people, redrawing.least)
+    counted = pa.table([column.array for column in columns], schema=table.schema)  # as it was read: without noise
+    refuse_rare(counted, released.select(table.column_names), people, redrawing.least)
     return reader_of(released.take(pa.array(random.permutation(released.num_rows))))
 
 
@@ -216,56 +214,14 @@ def _people_count(rows: Ints, people: Ints | None) -> int:
     return len(rows) if people is None else len(np.unique(people[rows]))
 
 
-def _without_some(rows: Ints, people: Ints | None, keep_out: int, random: np.random.Generator) -> Ints:
-    """Leave people out, drawn at random, with all their rows."""
-    if people is None:
-        return rows[np.sort(random.permutation(len(rows))[keep_out:])]
-    out = random.choice(np.unique(people[rows]), keep_out, replace=False)
-    return rows[~np.isin(people[rows], out)]
-
-
 def _shown_sizes(groups: Sequence[Ints], people: Ints | None, keep_out: int, random: np.random.Generator) -> Ints:
     """Count the rows of each group without some people: exact sizes would tell the labels of the last one."""
     if len(groups) == 1:
         return np.array([1])
     rows = np.concatenate(groups)
     is_counted = np.zeros(len(rows), bool)
-    is_counted[_without_some(np.arange(len(rows)), people, keep_out, random)] = True
+    is_counted[without_some(np.arange(len(rows)), people, keep_out, random)] = True
     return np.array([np.count_nonzero(is_counted[group]) for group in groups])
-
-
-def _searched(
-    redrawing: Redrawing, group: Ints, keep_out: int, random: np.random.Generator, tell: Tell
-) -> float | None:
-    """Look for the smallest clusters with which isolated people are not recognised; None for all rows as one.
-
-    Notes
-    -----
-    Sizes are twice as large each time, from twice the rank on, the least with which a cluster is not its records. They
-    are bisected: the larger clusters are, the less they tell about a record.
-    """
-    people = group[sampled_rows(_AUDITED_ROWS, len(group), random)]
-    least = max(2.0 * redrawing.rank, 2.0 * redrawing.k, _LEAST_CLUSTER_SIZE)
-    sizes = []
-    while 1.5 * least < len(people) / 2:  # in halves of the table there are at least two clusters
-        sizes.append(least)
-        least *= _FACTOR
-    points = redrawing.matrix(redrawing.original(people), None).astype(np.float64)
-    first, last = 0, len(sizes)
-    while first < last:
-        middle = (first + last) // 2
-        tell(1 - (last - first) / (len(sizes) + 1))
-
-        def release(half: Ints, chance: np.random.Generator, size: float = sizes[middle]) -> Floats:
-            used = _without_some(people[half], redrawing.people, min(keep_out, len(half) // 4), chance)
-            parts = redrawing.redrawn(used, len(half), size, chance)
-            return redrawing.matrix(parts, None).astype(np.float64)
-
-        if paired_audit(points, release, seed=int(random.integers(2**31))) <= LIMIT:
-            last = middle
-        else:
-            first = middle + 1
-    return sizes[last] if last < len(sizes) else None
 
 
 def _labelled(made: pa.Table, labels: pa.Table, row: int) -> pa.Table:

@@ -7,7 +7,7 @@ result is turned back (Thesis, Section 4.1, Figure 4-1).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from duckanon.common.arguments import Number, OneOf, Whole, checked, generator
 from duckanon.common.progress import Tell, silent, within
+from duckanon.matrix.coordinates import Places
 from duckanon.matrix.encoding import Encoding, refuse_too_few
 from duckanon.matrix.fit import Moments, batch_rows, fit
 from duckanon.matrix.sources import Source, open_source
@@ -42,6 +43,7 @@ def svd_swap(
     checks: str = "error",
     seed: int | None = None,
     memory_limit: int | None = None,
+    places: Mapping[str, Places] | None = None,
     tell: Tell | None = None,
 ) -> pa.RecordBatchReader:
     """Swap the principal components of a table.
@@ -69,6 +71,8 @@ def svd_swap(
     memory_limit
         Bytes for the scores, 4 x rows x rank. Past it the records are swapped inside blocks to which they are assigned
         at random, kept in temporary files meanwhile.
+    places
+        Coordinates of the values of columns that have many: see `fit.fit`.
     tell
         Is told the share of the work done, from 0 to 1.
 
@@ -94,7 +98,8 @@ def svd_swap(
     tell = tell or silent
     opened = open_source(source, cols)
     try:
-        encoding, moments = fit(opened, log=log, nulls=nulls, tell=_rows_within(tell, opened.rows, 0.0, _FITTED))
+        told = _rows_within(tell, opened.rows, 0.0, _FITTED)
+        encoding, moments = fit(opened, log=log, nulls=nulls, tell=told, places=places)
         swap = _Swap.of(encoding, moments, tolerance, checks, random)
         told = _rows_within(tell, moments.rows, _FITTED, _SCORED)
         blocks = blocks_needed(moments.rows, swap.rank, memory_limit)

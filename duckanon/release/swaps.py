@@ -76,7 +76,7 @@ def svd_swap(
             f"got {memory_limit}."
         )
     plain = PlainColumns.of(_whole(source, cols), None, nulls, settings, generator(seed).spawn(1)[0])
-    return plain.reader(svd.svd_swap(plain.table, log=plain.log(log), **options))
+    return plain.reader(svd.svd_swap(plain.table, log=plain.log(log), places=plain.places, **options))
 
 
 def pica(
@@ -136,6 +136,7 @@ def pica(
     table = _whole(source, cols)
     others = None if reference is None or cluster_size is not None else whole_table(reference, table.column_names)
     plain = PlainColumns.of(table, others, nulls, settings, generator(seed).spawn(1)[0])
+    options["places"] = plain.places
     made = partitioned.pica(plain.table, reference=plain.reference, log=plain.log(log), **options)
     return plain.reader(made)
 

@@ -1,6 +1,7 @@
 -- anon._label_leaves: which of the original's values a released label stands for, one row each: those below it in the
--- hierarchy, itself, the members of '{a, b}', and where none of these is known, the values that begin like '021**'. The
--- labels '*' and 'other' are left to the caller. Prefixes are looked up by their lengths, of which there are few.
+-- hierarchy, itself, the members of '{a, b}', and where none of these is known, the values that begin like '021**'. In
+-- '{a, other}' the last are those that no label names. The labels '*' and 'other' are left to the caller. Prefixes are
+-- looked up by their lengths, of which there are few.
 --     value_counts, spans, labels, leaves  names of steps: anon._value_counts and anon._column_spans of the original,
 --                                          the released labels, the hierarchies
 CREATE OR REPLACE MACRO anon._label_leaves(value_counts, spans, labels, leaves) AS TABLE
@@ -29,6 +30,11 @@ WITH _duckanon_keys AS (                               -- numbers are compared a
     FROM (SELECT DISTINCT place, prefix_length FROM _duckanon_prefixes) JOIN _duckanon_keys USING (place)
 )
 FROM _duckanon_named
+UNION ALL                                              -- rare values, which no set of the column names (anon.recode)
+SELECT place, label, value, number
+FROM (SELECT place, label FROM _duckanon_asked
+      WHERE NOT is_ordered AND regexp_matches(label, '^\{(.*, )?other(, NULL)?\}$')) AS unnamed
+JOIN (FROM _duckanon_keys ANTI JOIN _duckanon_named USING (place, value)) AS rare USING (place)
 UNION ALL
 SELECT place, label, value, number
 FROM _duckanon_prefixes JOIN _duckanon_beginnings USING (place, prefix_length, prefix);

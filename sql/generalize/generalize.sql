@@ -12,6 +12,12 @@
 --                 anon.sample_class_size(k, beta * (1 - max_suppressed_fraction), population, people) people of the
 --                 table. Or the name of a table, one row a person, with the columns `cols`: every class then has at
 --                 least k people in it
+--     sensitive   name of a column whose values every class must have several of, so that who is known to be in a class
+--                 is not known to have a value: `l` and `t`. It is released where `keep` names it
+--     l, l_kind   'distinct': at least l values; 'entropy': exp of their entropy is at least l; 'recursive': the most
+--                 frequent one has fewer than c times the people of all from the l-th on (anon.l_diversity)
+--     t           how far the values of a class may be from those of all that is released (anon.t_closeness); NULL: as
+--                 far as they are
 --     weights, hierarchies, methods   as in anon.plan
 -- The rows come in random order, since the old order may tell what was taken away. To use the same categories next
 -- month, store the plan: anon.plan, anon.apply_plan.
@@ -19,15 +25,22 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.generalize(
     tbl, cols, k, beta := 0.1, population := NULL, weights := NULL, hierarchies := NULL,
-    max_suppressed_fraction := 0.01, methods := NULL, keep := NULL, person := NULL, narrowing := NULL
+    max_suppressed_fraction := 0.01, methods := NULL, keep := NULL, person := NULL, narrowing := NULL,
+    sensitive := NULL, l := 1, l_kind := 'distinct', c := 3, t := NULL
 ) AS TABLE
 WITH _duckanon_plan AS MATERIALIZED (
     FROM anon._planned('anon.generalize', anon._checked_keep('anon.generalize', 'keep', keep,
                            anon._checked_names('anon.generalize', 'keep', keep, tbl)), cols, k, beta,
                        population, weights, hierarchies, max_suppressed_fraction, methods, person,
+                       sensitive, l, l_kind, c, t,
                        (SELECT sentence FROM anon._refused_keep(NULL, tbl, cols, keep, person)))
+), _duckanon_wanted AS (                                        -- each column costs time, even one that is not released
+    SELECT COLUMNS(lambda name: anon._is_among(name, anon._with_column(anon._with_column(cols, person), sensitive))
+                                OR anon._is_kept(name, cols, keep, person))
+    FROM query_table(anon._checked_names('anon.generalize', 'cols', cols, anon._checked('anon.generalize', tbl, cols)))
 ), _duckanon_coarse AS MATERIALIZED (
-    FROM anon._coarse_rows('anon.generalize', tbl, cols, '_duckanon_plan', keep, person)
+    FROM anon._coarse_rows('anon.generalize', '"_duckanon_wanted"', cols, '_duckanon_plan', keep, person,
+                           sensitive)
 ), _duckanon_by_rows AS (
     SELECT _duckanon_class, count(*) AS class_rows, count(*) AS people FROM _duckanon_coarse GROUP BY _duckanon_class
 ), _duckanon_by_people AS (
@@ -36,22 +49,37 @@ WITH _duckanon_plan AS MATERIALIZED (
 ), _duckanon_in_population AS (
     SELECT _duckanon_class, count(*) AS people
     FROM anon._coarse_rows('anon.generalize', coalesce(anon._population_table(population), tbl), cols, '_duckanon_plan',
-                           NULL, NULL)
+                           NULL, NULL, NULL)
     GROUP BY _duckanon_class
 ), _duckanon_by_population AS (
     SELECT _duckanon_class, class_rows, coalesce(_duckanon_in_population.people, 0) AS people
     FROM _duckanon_by_rows LEFT JOIN _duckanon_in_population USING (_duckanon_class)
-), _duckanon_sizes AS MATERIALIZED (
+), _duckanon_counted AS (
     FROM query_table(CASE WHEN anon._population_table(population) IS NOT NULL THEN '_duckanon_by_population'
                           WHEN person IS NULL THEN '_duckanon_by_rows' ELSE '_duckanon_by_people' END)
+), _duckanon_members AS MATERIALIZED (
+    SELECT hash(_duckanon_class) AS class, _duckanon_sensitive AS value,
+           CASE WHEN _duckanon_person IS NOT NULL THEN hash(_duckanon_person) END AS member, count(*) AS size
+    FROM _duckanon_coarse GROUP BY ALL
+), _duckanon_spread AS (                                        -- a class of which too much would be known has nobody
+    SELECT _duckanon_class, class_rows, CASE WHEN is_spread THEN people ELSE 0 END AS people
+    FROM _duckanon_counted JOIN anon._spread('_duckanon_members', l, l_kind, c, t, person)
+         ON class = hash(_duckanon_class)
+), _duckanon_sizes AS MATERIALIZED (
+    FROM query_table(CASE WHEN sensitive IS NULL THEN '_duckanon_counted' ELSE '_duckanon_spread' END)
 ), _duckanon_people AS (
     SELECT CASE WHEN person IS NULL THEN count(*) ELSE count(DISTINCT _duckanon_person) END AS people
-    FROM _duckanon_coarse WHERE population IS NOT NULL AND anon._population_table(population) IS NULL
-), _duckanon_least AS (
+    FROM _duckanon_coarse
+), _duckanon_least_of_all AS (
+    SELECT k AS least
+), _duckanon_least_of_sample AS (
     SELECT CASE WHEN people = 0 THEN k
                 ELSE anon.sample_class_size(k, beta * (1 - max_suppressed_fraction), TRY_CAST(population AS DOUBLE),
                                             people) END AS least
     FROM _duckanon_people
+), _duckanon_least AS (
+    FROM query_table(CASE WHEN population IS NULL OR anon._population_table(population) IS NOT NULL
+                          THEN '_duckanon_least_of_all' ELSE '_duckanon_least_of_sample' END)
 ), _duckanon_narrowed AS (
     SELECT 'anon.generalize: the column "' || arg_min(kept_column, place) || '" in keep narrows down "'
            || arg_min(column_name, place) || '"; leave it out, make it coarser too, or name it in narrowing.'
@@ -59,16 +87,25 @@ WITH _duckanon_plan AS MATERIALIZED (
     FROM (SELECT *, row(kept_place, column_place) AS place
           FROM anon._kept_pairs('anon.generalize', tbl, cols, '_duckanon_plan', keep, person)
           WHERE narrows AND NOT anon._is_among(kept_column, anon._with_column(coalesce(narrowing, []), person)))
-), _duckanon_nothing_kept AS (
+), _duckanon_left AS (
+    FROM _duckanon_members
+    WHERE class IN (SELECT hash(_duckanon_class) FROM _duckanon_sizes, _duckanon_least WHERE people >= least)
+), _duckanon_far AS (                                           -- from what is left, which the search has looked at
+    SELECT CASE WHEN max(farness) > t + 1e-9
+                THEN 'anon.generalize: classes that are left are farther from each other than t.' END AS sentence
+    FROM anon._closeness('_duckanon_left', 'auto', person)
+), _duckanon_nothing AS (
     SELECT NULL::VARCHAR AS sentence
 ), _duckanon_promise AS MATERIALIZED (
     SELECT anon._kept_promise(any_value(least), max_suppressed_fraction, sum(class_rows),
                               coalesce(sum(class_rows) FILTER (people < least), 0)) AS least_people
     FROM _duckanon_sizes, _duckanon_least
-    WHERE anon._unless((SELECT sentence FROM query_table(CASE WHEN keep IS NULL THEN '_duckanon_nothing_kept'
+    WHERE anon._unless((SELECT sentence FROM query_table(CASE WHEN keep IS NULL THEN '_duckanon_nothing'
                                                               ELSE '_duckanon_narrowed' END)))
+          AND anon._unless((SELECT sentence FROM query_table(CASE WHEN t IS NULL THEN '_duckanon_nothing'
+                                                                  ELSE '_duckanon_far' END)))
 )
-SELECT unnest(_duckanon_class), * EXCLUDE (_duckanon_class, _duckanon_person)
+SELECT unnest(_duckanon_class), * EXCLUDE (_duckanon_class, _duckanon_person, _duckanon_sensitive)
 FROM _duckanon_coarse
 WHERE _duckanon_class IN (SELECT _duckanon_class FROM _duckanon_sizes, _duckanon_promise WHERE people >= least_people)
 ORDER BY anon._random() ASC NULLS LAST;

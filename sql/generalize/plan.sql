@@ -4,6 +4,7 @@
 -- for; rows that break this, at most `max_suppressed_fraction`, are to be left out (anon.generalize does so).
 --     person       name of the column that says whose row it is: classes then have k different people; NULL: every row
 --                  is a person
+--     sensitive, l, l_kind, c, t   as in anon.generalize
 --     population, beta   as in anon.generalize; the search begins with what anon.distinct_budget allows each column
 --     weights      how much each column matters: a list in the order of cols, or MAP {'age': 2}; 1 where none is given
 --     hierarchies  MAP {'education': 'education_tree'}: tables of value, label of level 1, of level 2, ...
@@ -21,9 +22,10 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.plan(
     tbl, cols, k, beta := 0.1, population := NULL, weights := NULL, hierarchies := NULL,
-    max_suppressed_fraction := 0.01, methods := NULL, person := NULL
+    max_suppressed_fraction := 0.01, methods := NULL, person := NULL, sensitive := NULL, l := 1, l_kind := 'distinct',
+    c := 3, t := NULL
 ) AS TABLE
 FROM anon._planned('anon.plan', tbl, cols, k, beta, population, weights, hierarchies, max_suppressed_fraction, methods,
-                   person, NULL);
+                   person, sensitive, l, l_kind, c, t, NULL);
 COMMENT ON MACRO TABLE anon.plan IS
     'How each column is to be made coarser so that every class has at least k people: one row per bucket.';

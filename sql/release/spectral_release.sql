@@ -8,7 +8,7 @@
 --                   texts as 'other'
 --     cluster_size  records per cluster (from half to one and a half times as many); fewer keep more structure and hide
 --                   less. NULL: the smallest size with which isolated people are hardly recognised, whether they take
---                   part or not (a tolerance, not a proof), or all records as one cluster; so it is with `person`
+--                   part or not (a tolerance, not a proof, that is kept with a margin), or all records as one cluster
 --     rows          how many records; NULL: as many as the table has
 --     by            columns that are released as they are: records are drawn within each of their groups, whose shares
 --                   are those of who is not kept out: exact sizes would tell the last one's labels

@@ -51,7 +51,14 @@ NTILE = f"CREATE OR REPLACE TABLE o AS SELECT ntile({BUCKETS}) OVER (ORDER BY x0
 EXACT = f"CREATE OR REPLACE TABLE q AS FROM anon.quantile_partition('t', 'x0', buckets := {BUCKETS})"
 SAMPLED = f"CREATE OR REPLACE TABLE q AS FROM anon.sampled_partition('t', 'x0', {BUCKETS})"
 APPLY = "CREATE OR REPLACE TABLE o AS FROM anon.apply_partition('t', 'x0', 'q')"
+RENDERED = "CREATE OR REPLACE TABLE o AS {}"
 APPLY_PLAN = "CREATE OR REPLACE TABLE o AS FROM anon.apply_plan('t', 'plan')"
+
+
+def run_rendered(con: Connection) -> None:
+    """Render the stored plan and run it; the types are said, since the table is at hand."""
+    plan, types = con.sql("FROM plan").to_arrow_table(), con.sql("FROM t LIMIT 0").to_arrow_table().schema
+    con.execute(RENDERED.format(duckanon.render(plan, "duckdb", "t", types=types))).fetchall()
 
 
 def distinct_numbers(rows: int) -> Connection:
@@ -163,6 +170,17 @@ TASKS = [
             "ntile of one",
         )
         for columns in (1, 2, 5, 10)
+    ),
+    *(
+        Task(
+            f"a stored plan, rendered, {columns} columns, {buckets} buckets",
+            [10**6, 10**7],
+            lambda rows, columns=columns, buckets=buckets: numbers(rows, columns, buckets),
+            run_rendered,
+            ask(APPLY_PLAN),
+            "apply_plan",
+        )
+        for columns, buckets in ((1, 500), (5, 20))
     ),
     *(
         Task(

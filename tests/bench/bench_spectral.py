@@ -13,6 +13,7 @@ from duckanon import spectral
 from tests.bench.harness import Task
 
 Connection = duckdb.DuckDBPyConnection
+PEOPLE = [f"x{place}" for place in range(8)]
 COLS = [f"x{place}" for place in range(28)]
 
 
@@ -39,6 +40,21 @@ def table(rows: int) -> Connection:
     con = duckanon.connect()
     con.register("source", columns(rows))
     con.execute("CREATE TABLE t AS FROM source").fetchall()
+    con.unregister("source")
+    return con
+
+
+def people(rows: int) -> Connection:
+    """Eight numbers of people of 900 districts, which differ in three of them."""
+    random = np.random.default_rng(2)
+    district = random.choice(900, rows, p=random.dirichlet(np.full(900, 4.0)))
+    common = random.normal(size=(3, rows))
+    made = {f"x{place}": random.normal(size=rows) + common[place % 3] for place in range(8)}
+    for place, effect in enumerate(random.normal(size=(3, 900))):
+        made[f"x{place}"] += effect[district]
+    con = duckanon.connect()
+    con.register("source", {**made, "number": district})
+    con.execute("CREATE TABLE t AS SELECT * EXCLUDE number, 'd' || number AS district FROM source").fetchall()
     con.unregister("source")
     return con
 
@@ -145,6 +161,22 @@ TASKS = [
         release(SWAP),
         "svd_swap as in the thesis",
         1,
+    ),
+    *(
+        Task(
+            f"{called}, 8 doubles and 900 districts",
+            [10**4, 10**5, 10**6],
+            people,
+            release(f"{called}('t', {[*PEOPLE, 'district']}{options})"),
+            release(f"{called}('t', {PEOPLE}{options})"),
+            "without the districts",
+            1,
+        )
+        for called, options in (
+            ("spectral_release", ", cluster_size := 350"),
+            ("svd_swap", ""),
+            ("pica", ", cluster_size := 350, basis := 'pca', checks := 'repair'"),
+        )
     ),
     Task(
         "spectral_rhs, 28 doubles, k = 5",

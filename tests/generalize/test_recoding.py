@@ -14,7 +14,7 @@ from duckanon.generalize.recoding.columns import Column, Flat, Levels, Ordered, 
 from duckanon.generalize.recoding.outcome import Recoding
 from duckanon.generalize.recoding.people import NOBODY, People
 from duckanon.generalize.recoding.recode import recode
-from duckanon.generalize.recoding.table import Entries, Table
+from duckanon.generalize.recoding.table import Entries, Sizes, Table
 from duckanon.generalize.recoding.trees import TreeAxis, make_axis
 from tests.profiles import cheap, dear, seeds
 
@@ -338,7 +338,12 @@ class ForgetfulTable(Table):
 
     def view(self, column):
         self._last_views.clear()
+        self._kept.clear()
         return super().view(column)
+
+    def closed_score(self, is_promised=False):
+        self._kept.clear()
+        return super().closed_score(is_promised)
 
 
 @dear
@@ -350,12 +355,27 @@ def test_what_a_search_keeps_changes_nothing(seed):
     kept = recode(counts, columns, k, limit)
     with pytest.MonkeyPatch.context() as forgetting:
         forgetting.setattr("duckanon.generalize.recoding.search._MOST_KEPT_MOVES", -1)
-        forgetting.setattr("duckanon.generalize.recoding.recode.Table", ForgetfulTable)
+        forgetting.setattr("duckanon.generalize.recoding.stages.Table", ForgetfulTable)
         forgetting.setattr(TreeAxis, "node_costs", TreeAxis._node_costs)
         anew = recode(counts, columns, k, limit)
     assert (kept.suppressed, kept.gcp) == (anew.suppressed, anew.gcp)
     for with_keeping, without in zip(kept.columns, anew.columns, strict=True):
         assert with_keeping.group_of_leaf.tolist() == without.group_of_leaf.tolist()
+
+
+@dear
+@given(st.integers(0, 10**9), st.booleans())
+def test_hierarchies_are_searched_alike_in_matrices_and_in_entries(seed, cells_are_many):
+    rng = np.random.default_rng(seed)
+    counts, columns, k, limit = random_case(rng, combos=int(rng.integers(2, 25)))
+    k = min(k, int(counts.sum()))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("duckanon.generalize.recoding.cells._FEW_CELLS", 0 if cells_are_many else 10**9)
+        in_matrices = recode(counts, columns, k, limit)
+        patched.setattr("duckanon.generalize.recoding.table.is_dense", lambda keys, entries: False)
+        in_entries = recode(counts, columns, k, limit)
+    assert in_matrices.suppressed == in_entries.suppressed
+    assert in_matrices.gcp == pytest.approx(in_entries.gcp, abs=1e-9)
 
 
 @cheap
@@ -384,7 +404,7 @@ def test_every_move_is_scored_as_the_state_that_it_leads_to(seed):
     )
     weights = np.array([column.weight for column in columns])
     axes = [make_axis(c, np.bincount(c.codes, counts, leaves_of(c) + c.has_null).astype(int), 0) for c in columns]
-    table = Table(entries, axes, weights, k)
+    table = Table(entries, axes, weights, Sizes(k, k))
     for _ in range(4):
         column = int(rng.integers(len(columns)))
         state = table.states[column]
@@ -523,7 +543,7 @@ def test_wrong_input():
 
 @pytest.mark.parametrize("has_null", [False, True])
 def test_stages_of_a_large_table_end_feasible(has_null, monkeypatch):
-    monkeypatch.setattr("duckanon.generalize.recoding.recode._FIRST_COMBOS", 50)
+    monkeypatch.setattr("duckanon.generalize.recoding.stages._FIRST_COMBOS", 50)
     rng = np.random.default_rng(1)
     rows = 3000
     tree = random_tree(rng, 40)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from duckanon.common.arrays import Bools, Floats, Ints
+from duckanon.common.arrays import Array, Bools, Floats, Ints
 from duckanon.common.runs import run_lengths, run_starts
-from duckanon.generalize.recoding.columns import EDIT, ROOT, Closed, Moves, Ordered, Slice, State
+from duckanon.generalize.recoding.columns import EDIT, ROOT, Closed, Moves, Ordered, State
+from duckanon.generalize.recoding.slices import Slice, View
 
 Candidates: TypeAlias = tuple[Floats, Floats, int | Ints, int | Ints, int | Ints]
 """Loss, suppressed rows, kind, removed and added of moves: the fields of `Moves`, of which some may be one number."""
@@ -27,11 +28,14 @@ class Axis(ABC):
         The number of atoms without NULL.
     rest_loss
         What the group of all values that are told of nobody loses.
+    has_nodes
+        Whether all that it asks of a view is what nodes of a hierarchy would cost.
     """
 
     atom_of_leaf: Ints
     n_atoms: int
     rest_loss = 1.0
+    has_nodes = False
 
     def __init__(self, has_null: bool) -> None:
         self.has_null = has_null
@@ -46,7 +50,7 @@ class Axis(ABC):
         """Return the group of each atom that is not NULL and the loss of each group."""
 
     @abstractmethod
-    def _candidates(self, state: tuple[int, ...], view: Slice) -> list[Candidates]:
+    def _candidates(self, state: tuple[int, ...], view: Any) -> list[Candidates]:
         """Return loss, suppressed rows, kind, removed and added of moves, in this column only."""
 
     @abstractmethod
@@ -113,7 +117,7 @@ class Axis(ABC):
         rest = len(losses)
         return Closed(np.where(is_released[group], group, rest), np.append(losses, self.rest_loss), rest, True)
 
-    def moves(self, state: State, view: Slice) -> Moves:
+    def moves(self, state: State, view: View) -> Moves:
         """Return the neighbours of a state, each with its loss and suppressed rows in the whole table."""
         if state is None:
             group, loss = self._groups(self.coarsest)
@@ -131,7 +135,7 @@ class Axis(ABC):
             none = np.empty(0, dtype=np.int64)
             return Moves(np.empty(0), np.empty(0), none, none, none)
         loss, suppressed, kind, removed, added = (
-            np.concatenate([_each(part[field], len(part[0])) for part in candidates]) for field in range(5)
+            _joined([_each(part[field], len(part[0])) for part in candidates]) for field in range(5)
         )
         return Moves(loss + view.base, suppressed, kind, removed, added)
 
@@ -142,6 +146,11 @@ class Axis(ABC):
         if state is None:
             raise ValueError("kind must be ROOT to leave the group that holds NULL.")
         return self._edit(state, kind, removed, added)
+
+
+def _joined(arrays: list[Array]) -> Array:
+    """Return arrays as one, without a copy where there is one."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _each(values: Floats | Ints | int, moves: int) -> Floats | Ints:

@@ -6,7 +6,8 @@ import numpy as np
 
 from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.generalize.recoding.axes import Axis, Candidates
-from duckanon.generalize.recoding.columns import EDIT, SMALLEST, Closed, Flat, Levels, Slice, State, weighted_count
+from duckanon.generalize.recoding.columns import EDIT, SMALLEST, Closed, Flat, Levels, State
+from duckanon.generalize.recoding.slices import Slice, weighted_count
 
 
 class FlatAxis(Axis):

@@ -15,7 +15,8 @@ from duckanon.common import progress
 from duckanon.common.arrays import Floats
 from duckanon.common.runs import run_starts
 from duckanon.generalize.recoding.axes import Axis, OrderedAxis
-from duckanon.generalize.recoding.columns import Slice, running
+from duckanon.generalize.recoding.cells import Cells
+from duckanon.generalize.recoding.slices import Slice, running
 from duckanon.generalize.recoding.trees import TreeAxis
 
 _MOST_WORK = 20_000_000
@@ -26,7 +27,7 @@ Refit: TypeAlias = Callable[[float], tuple[int, ...]]
 """Returns the state that loses least when each suppressed row costs a price."""
 
 
-def refit(axis: Axis, view: Slice) -> Refit | None:
+def refit(axis: Axis, view: Slice | Cells) -> Refit | None:
     """Return a function from a price to the best state of a column at that price.
 
     Parameters
@@ -43,13 +44,13 @@ def refit(axis: Axis, view: Slice) -> Refit | None:
     """
     if isinstance(axis, TreeAxis):
         return _tree(axis, view)
-    if isinstance(axis, OrderedAxis) and axis.n_atoms * len(view.atom) <= _MOST_WORK:
+    if isinstance(axis, OrderedAxis) and isinstance(view, Slice) and axis.n_atoms * len(view.atom) <= _MOST_WORK:
         return _ordered(axis, view)
     return None
 
 
-def _tree(axis: TreeAxis, view: Slice) -> Refit:
-    cost, small = axis.node_costs(view)
+def _tree(axis: TreeAxis, view: Slice | Cells) -> Refit:
+    cost, small = axis.node_costs(view).each
     parents = axis.parent.tolist()
 
     def best(price: float) -> tuple[int, ...]:

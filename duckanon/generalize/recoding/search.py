@@ -49,6 +49,9 @@ _MOST_KEPT_MOVES = 1_000_000
 time: two columns of 2,000 rows were asked for their moves 628 times, in 248 different states."""
 
 
+_TRIED_MOVES = 8
+"""Moves of a column that are tried for whether they keep what is promised of sensitive values."""
+
 _SMALL_TABLE = 2_000
 """Combinations up to which states with too many suppressed rows are noted too: what merges when they are released may
 make them feasible. In larger tables it hardly ever does: of 400 such states of the Adult table three were the best."""
@@ -72,22 +75,32 @@ class Search:
         The table. Its current state is where the search starts.
     limit
         The largest number of rows that may be suppressed.
+    known
+        A recoding that may keep all that is promised; None: none is known.
 
     Attributes
     ----------
     best
         The loss and the states of the best feasible recoding seen.
+    promised
+        The same of the best one that keeps all that is promised, where more is than the size of classes.
     """
 
-    def __init__(self, table: Table, limit: int) -> None:
+    def __init__(self, table: Table, limit: int, known: list[State] | None = None) -> None:
         self.table, self.limit = table, limit
         self.best: tuple[float, list[State]] = (np.inf, [])
+        self.promised: tuple[float, list[State]] = (np.inf, [])
         self._judged: set[tuple[State, ...]] = set()
         self._kept_moves: dict[tuple[State, ...], dict[int, Moves]] = {}
         self._n_kept_moves = 0
         # What half of all loss comes to for each row that may be suppressed; with a limit near 0, for a row in 1,000.
         self.price = table.full_price * table.rows / 2 / max(limit, table.rows / 1000)
         self._note()
+        if known is not None:
+            begin = list(table.states)
+            table.set_states(known)
+            self._note()
+            table.set_states(begin)
 
     def _note(self) -> None:
         """Remember the table's current state if it is the best so far, by what is lost when it is released."""
@@ -98,6 +111,12 @@ class Search:
         score, _, _ = self.table.closed_score()
         if score.suppressed <= self.limit and score.loss < self.best[0] - _NOISE:
             self.best = (score.loss, list(states))
+        if self.table.sensitive is None:
+            self.promised = self.best
+            return
+        score, _, _ = self.table.closed_score(is_promised=True)
+        if score.suppressed <= self.limit and score.loss < self.promised[0] - _NOISE:
+            self.promised = (score.loss, list(states))
 
     def consider(self, states: list[State]) -> None:
         """Go on from another recoding, if it is better than the best so far."""
@@ -149,6 +168,25 @@ class Search:
                 self._moves(column)
             if self.best[0] >= before:
                 return
+
+    def settle(self) -> None:
+        """From the best state that keeps all that is promised, make the best of a few moves that does, while any does.
+
+        Moves are scored by the size of classes alone: of each column those that seem to lose least are tried.
+        """
+        table, idle, column = self.table, 0, 0
+        while table.sensitive is not None and self.promised[1] and idle < len(table.axes):
+            table.set_states(self.promised[1])
+            before = self.promised[0]
+            moves = self._all_moves(column)
+            is_better = np.flatnonzero(moves.loss < before - _NOISE)
+            state = table.states[column]
+            for move in is_better[_smallest(moves.loss[is_better], _TRIED_MOVES)]:
+                table.set_state(column, self._candidate(column, moves, int(move)).state)
+                self._note()
+                table.set_state(column, state)
+            idle = 0 if self.promised[0] < before else idle + 1
+            column = (column + 1) % len(table.axes)
 
     def sweep(self, budget: int) -> None:
         """From the best state, make each column's best feasible move in turn until none improves."""
@@ -226,6 +264,8 @@ class Search:
                     continue
                 # Rounding keeps the choice between equal moves free of floating-point noise.
                 value = np.round(moves.loss + self.price * moves.suppressed, _DIGITS)
+                if chosen is not None and value.min(initial=np.inf) >= chosen[0]:
+                    continue
                 for move in _smallest(value, tenure + 1):  # at most so many are barred
                     if chosen is not None and value[move] >= chosen[0]:
                         break

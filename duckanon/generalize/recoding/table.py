@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from duckanon.common import progress
 from duckanon.common.arrays import Floats, Ints
-from duckanon.common.runs import run_lengths, run_starts
 from duckanon.generalize.recoding.axes import Axis
-from duckanon.generalize.recoding.classes import MOST_KEY, Classes, classes_of, combine
-from duckanon.generalize.recoding.columns import Closed, Slice, State, weighted_count
+from duckanon.generalize.recoding.cells import Cells
+from duckanon.generalize.recoding.classes import Classes, Groups, Packed, classes_of, combine, is_dense
+from duckanon.generalize.recoding.columns import Closed, State, tells_of_nobody
+from duckanon.generalize.recoding.occupied import Occupied
 from duckanon.generalize.recoding.people import People
+from duckanon.generalize.recoding.sensitive import Sensitive
+from duckanon.generalize.recoding.slices import Slice, weighted_count
 
 _MOST_KEPT_VIEW = 100_000
 """Combinations up to which the last view of each column is kept: some 5 MB each."""
@@ -41,12 +44,25 @@ class Entries:
         What each entry adds to the size of its class; None: its rows.
     people
         The people of the entries, where people have several rows.
+    sensitive
+        Their sensitive values, where something is asked of these.
     """
 
     leaves: list[Ints]
     counts: Ints
     sizes: Ints | None = None
     people: People | None = None
+    sensitive: Sensitive | None = None
+
+
+class Sizes(NamedTuple):
+    """How many people every class has as it is promised, and as the search seeks it.
+
+    That is more where something is asked of their sensitive values too, which larger classes keep more often.
+    """
+
+    promised: int
+    sought: int
 
 
 class Table:
@@ -60,6 +76,10 @@ class Table:
     people
         The people of the combinations, where they have several rows: those who are in several of them are not in
         ``sizes``.
+    k, promised_k
+        The size of classes in the moves of the search, and the one that is promised (`Sizes`).
+    sensitive
+        The sensitive values of the combinations, where something is asked of them.
     groups, part, n_groups, group_loss
         For each column: the group of each atom with the loss of each group, the group of each combination, how many
         groups there are, what each loses times its weight.
@@ -69,26 +89,23 @@ class Table:
         How many combinations have been sorted or counted so far.
     """
 
-    def __init__(self, entries: Entries, axes: list[Axis], weights: Floats, k: int) -> None:
+    def __init__(self, entries: Entries, axes: list[Axis], weights: Floats, k: Sizes) -> None:
         atoms = [axis.atom_of_leaf[codes] for axis, codes in zip(axes, entries.leaves, strict=True)]
-        key, _ = combine(atoms, [axis.n_atoms + 1 for axis in axes])
-        # Which of several equal keys comes first does not matter: only their sum and their atoms are kept.
         progress.check()
-        order = np.argsort(key)
-        starts = run_starts(key[order])
+        packed = Packed.of(atoms, [axis.n_atoms + 1 for axis in axes])
+        combinations = Groups(packed.key, packed.size)
         progress.check()
-        self.counts = np.add.reduceat(entries.counts[order], starts)
-        self.sizes: Ints | Floats = (
-            self.counts if entries.sizes is None else np.add.reduceat(entries.sizes[order], starts)
-        )
+        self.counts = _summed(combinations, entries.counts)
+        self.sizes: Ints | Floats = self.counts if entries.sizes is None else _summed(combinations, entries.sizes)
         self.people: People | None = None
         if entries.people is not None:
-            combination = np.empty(len(order), np.int64)
-            combination[order] = np.repeat(np.arange(len(starts)), run_lengths(starts, len(order)))
-            self.people = entries.people.merged(combination, len(starts))
+            self.people = entries.people.merged(combinations.of_entry, len(combinations.keys))
             self.sizes = self.people.settled
-        self.atoms = [part[order[starts]] for part in atoms]
-        self.axes, self.weights, self.k = axes, weights, k
+        self.sensitive = entries.sensitive and entries.sensitive.merged(combinations.of_entry, len(combinations.keys))
+        self.atoms = packed.parts(combinations)
+        self._weights = self.counts.astype(np.float64)
+        self._rows = self._weights if self.counts.all() else None
+        self.axes, self.weights, self.k, self.promised_k = axes, weights, k.sought, k.promised
         self.full_price = float(weights.sum())
         self.states: list[State] = [(-1,)] * len(axes)
         self.part: list[Ints] = [np.empty(0, dtype=np.int64)] * len(axes)
@@ -97,8 +114,12 @@ class Table:
         self.group_loss: list[Floats] = [np.empty(0)] * len(axes)
         self.rows = int(self.counts.sum())
         self.work = 0
-        self._key: Ints | None = None
-        self._last_views: dict[int, tuple[list[State], Slice]] = {}
+        self._kept: list[tuple[list[State], Occupied]] = []
+        self._last_views: dict[int, tuple[list[State], Slice | Cells]] = {}
+        leaf_rows = (
+            np.bincount(own, self.counts, axis.n_atoms + 1) for axis, own in zip(axes, self.atoms, strict=True)
+        )
+        self._marginals = [rows[: axis.n_atoms].astype(np.int64) for rows, axis in zip(leaf_rows, axes, strict=True)]
         self.set_states([axis.top for axis in axes])
 
     @property
@@ -106,7 +127,7 @@ class Table:
         """The table's combinations, for a table with coarser atoms: any leaf of an atom stands for all of them."""
         leaves = [axis.leaf_of_atom[atoms] for axis, atoms in zip(self.axes, self.atoms, strict=True)]
         sizes = None if self.sizes is self.counts or self.people is not None else np.asarray(self.sizes, np.int64)
-        return Entries(leaves, self.counts, sizes, self.people)
+        return Entries(leaves, self.counts, sizes, self.people, self.sensitive)
 
     @property
     def view_work(self) -> int:
@@ -118,7 +139,6 @@ class Table:
         if state == self.states[column]:
             return
         group, loss = self.axes[column].groups(state)
-        self._key = None
         self.states[column] = state
         self.groups[column] = group, loss
         self.part[column] = group[self.atoms[column]]
@@ -130,7 +150,7 @@ class Table:
         for column, state in enumerate(states):
             self.set_state(column, state)
 
-    def view(self, column: int) -> Slice:
+    def view(self, column: int) -> Slice | Cells:
         """Return the table as seen from one column, which is the same as long as no other column changes."""
         progress.check()
         self.work += self.view_work
@@ -143,71 +163,70 @@ class Table:
             self._last_views[column] = states, last_view
         return last_view
 
-    def _view(self, column: int) -> Slice:
+    def _view(self, column: int) -> Slice | Cells:
         axis = self.axes[column]
-        key, size = self._other_key(column)
-        width = axis.n_atoms + axis.has_null
-        if size > MOST_KEY // width:
-            key = np.unique(key, return_inverse=True)[1]
-        key = key * width + self.atoms[column]
-        order = np.argsort(key)
-        key = key[order]
-        starts = run_starts(key)
-        key = key[starts]
-        count = np.add.reduceat(self.counts[order], starts)
-        sizes = count if self.sizes is self.counts else np.add.reduceat(self.sizes[order], starts)
-        moving = None
-        if self.people is not None:
-            entry_of_combination = np.empty(len(order), np.int64)
-            entry_of_combination[order] = np.repeat(np.arange(len(starts)), run_lengths(starts, len(order)))
-            moving = self.people.moving(entry_of_combination)
-        atom = key % width
-        other_key = key // width
-        class_starts = run_starts(other_key)
-        class_of_entry = np.repeat(np.arange(len(class_starts)), run_lengths(class_starts, len(key)))
-        combination_of_class = order[starts[class_starts]]
-        loss = np.zeros(len(class_starts))
-        for other in range(len(self.axes)):
-            if other != column:
-                loss += self.group_loss[other][self.part[other][combination_of_class]]
+        occupied = self._occupied()
+        others = occupied.others(column)
+        loss, base = occupied.losses_outside(column)
+        marginal, price, weight = self._marginals[column], self.full_price - loss, float(self.weights[column])
+        atoms = axis.n_atoms + axis.has_null
+        if axis.has_nodes and self.sizes is self.counts and is_dense(len(loss) * atoms, len(self.counts)):
+            key = self.atoms[column] * len(loss)
+            key += others.of_entry.take(occupied.of_combination)
+            cells = weighted_count(key, self._weights, len(loss) * atoms).reshape(atoms, len(loss))
+            return Cells(cells, marginal, price, base, self.k, weight, axis.n_atoms, axis.has_null)
+        bits = int(atoms - 1).bit_length()  # shifts are quicker than products and divisions
+        key = (others.of_entry << bits).take(occupied.of_combination)
+        key += self.atoms[column]
+        entries = Groups(key, len(loss) << bits, self._rows)
+        count = entries.rows.astype(np.int64) if self._rows is not None else _summed(entries, self.counts)
+        same = self.sizes is self.counts
         return Slice(
-            other=class_of_entry,
-            atom=atom,
+            other=entries.keys >> bits,
+            atom=entries.keys & ((1 << bits) - 1),
             count=count,
-            size=sizes,
-            moving=moving,
-            price=self.full_price - loss,
-            base=float(loss @ np.add.reduceat(count, class_starts)),
+            size=count if same else weighted_count(entries.of_entry, self.sizes, len(entries.keys)),
+            moving=None if self.people is None else self.people.moving(entries.of_entry),
+            marginal=marginal,
+            price=price,
+            base=base,
             k=self.k,
-            weight=float(self.weights[column]),
-            n_other=len(class_starts),
+            weight=weight,
+            n_other=len(loss),
             n_atoms=axis.n_atoms,
             has_null=axis.has_null,
         )
 
-    def _other_key(self, column: int) -> tuple[Ints, int]:
-        """Return a number below a limit for each combination, the same for those that differ in one column at most."""
-        size = math.prod(self.n_groups)
-        if size > MOST_KEY:
-            others = [other for other in range(len(self.axes)) if other != column]
-            return combine([self.part[other] for other in others], [self.n_groups[other] for other in others])
-        if self._key is None:
-            self._key, _ = combine(self.part, self.n_groups)
-        if self.n_groups[column] == 1:
-            return self._key, size
-        return self._key - self.part[column] * math.prod(self.n_groups[column + 1 :]), size
+    def _occupied(self) -> Occupied:
+        """Return the classes of the current state, made from one of the last two where it differs in one column."""
+        for states, kept in self._kept:
+            changed = [column for column, state in enumerate(states) if state != self.states[column]]
+            if not changed:
+                return kept
+            if len(changed) == 1:
+                new = kept.changed(changed[0], self.part[changed[0]], self.group_loss[changed[0]])
+                break
+        else:
+            new = Occupied.of(self.part, self.group_loss, self._weights)
+        self._kept = [(list(self.states), new), *self._kept[:1]]
+        return new
 
     def score(self) -> Score:
         """Return the loss and the suppressed rows of the current state, as its moves are scored."""
         classes = self._classes()
         return self._score(classes, self._group_of_class(classes), self.group_loss)
 
-    def closed_score(self) -> tuple[Score, list[Closed], list[Ints]]:
+    def closed_score(self, is_promised: bool = False) -> tuple[Score, list[Closed], list[Ints]]:
         """Return the score of the current state as it will be released, its groups then, and the released rows of each.
 
         People are counted, and groups of which no row is released merge with others: no label tells of them.
+
+        Parameters
+        ----------
+        is_promised
+            Whether classes are released that keep all that is promised; else those that are large enough for a move.
         """
-        classes = self._classes()
+        classes = self._classes(is_promised)
         groups = self._group_of_class(classes)
         closed = []
         for axis, state, (of_atom, losses), group in zip(self.axes, self.states, self.groups, groups, strict=True):
@@ -215,41 +234,37 @@ class Table:
             closed.append(axis.closed(state, of_atom, losses, is_released))
         if any(own.has_merged for own in closed):
             groups = [own.group[atoms[classes.example]] for own, atoms in zip(closed, self.atoms, strict=True)]
-            classes, members = self._merged(classes, *combine(groups, [len(own.losses) for own in closed]))
+            classes, members = self._merged(classes, *combine(groups, [len(own.losses) for own in closed]), is_promised)
             groups = [group[members] for group in groups]
         rows = [
             weighted_count(group, classes.released, len(own.losses)).astype(np.int64)
             for group, own in zip(groups, closed, strict=True)
         ]
         weighted = [weight * own.losses for own, weight in zip(closed, self.weights, strict=True)]
-        return self._score(classes, groups, weighted), closed, rows
+        score = self._score(classes, groups, weighted)
+        if is_promised and self.sensitive is not None and tells_of_nobody(closed, groups, rows):
+            score = Score(score.loss, float(self.rows))
+        return score, closed, rows
 
     def _group_of_class(self, classes: Classes) -> list[Ints]:
         """Return of each column the group of each class."""
         return [part[classes.example] for part in self.part]
 
-    def _classes(self) -> Classes:
+    def _classes(self, is_promised: bool = False) -> Classes:
         """Return the classes of the current state."""
-        key, size = classes_of(*combine(self.part, self.n_groups))
-        self.work += len(key)
-        example = np.full(size, -1)
-        example[key] = np.arange(len(key))
-        occupied = np.flatnonzero(example >= 0)
-        if len(occupied) < size:
-            number = np.empty(size, np.int64)
-            number[occupied] = np.arange(len(occupied))
-            key = number[key]
-        return self._counted(key, example[occupied], weighted_count(key, self.counts, len(occupied)))
+        occupied = self._occupied()
+        self.work += len(self.counts)
+        return self._counted(occupied.of_combination, occupied.examples, occupied.rows, is_promised)
 
-    def _merged(self, classes: Classes, key: Ints, size: int) -> tuple[Classes, Ints]:
+    def _merged(self, classes: Classes, key: Ints, size: int, is_promised: bool) -> tuple[Classes, Ints]:
         """Return classes made of others, given by a key for each of these, and one of them for each."""
         key, size = classes_of(key, size)
         _, members, number = np.unique(key, return_index=True, return_inverse=True)
         number = number.reshape(-1)
         rows = weighted_count(number, classes.rows, len(members))
-        return self._counted(number[classes.of_combination], classes.example[members], rows), members
+        return self._counted(number[classes.of_combination], classes.example[members], rows, is_promised), members
 
-    def _counted(self, of_combination: Ints, example: Ints, rows: Floats) -> Classes:
+    def _counted(self, of_combination: Ints, example: Ints, rows: Floats, is_promised: bool) -> Classes:
         """Return classes with what is counted in them."""
         if self.people is not None:
             sizes = self.people.sizes(of_combination, len(example))
@@ -257,7 +272,10 @@ class Table:
             sizes = rows
         else:
             sizes = weighted_count(of_combination, self.sizes, len(example))
-        return Classes(of_combination, example, rows, np.where(sizes < self.k, 0, rows))
+        is_kept = sizes >= (self.promised_k if is_promised else self.k)
+        if is_promised and self.sensitive is not None:
+            is_kept = self.sensitive.kept(of_combination, is_kept)
+        return Classes(of_combination, example, rows, np.where(is_kept, rows, 0))
 
     def _score(self, classes: Classes, groups: list[Ints], group_losses: list[Floats]) -> Score:
         """Return the score of classes, given the group of each of them in every column."""
@@ -267,3 +285,8 @@ class Table:
         suppressed = self.rows - float(classes.released.sum())
         # Not a product of vectors: the threads of a linear algebra library cost more than they save here.
         return Score(float((loss * classes.released).sum()) + self.full_price * suppressed, suppressed)
+
+
+def _summed(groups: Groups, values: Ints) -> Ints:
+    """Return the sum of whole numbers of each group."""
+    return weighted_count(groups.of_entry, values, len(groups.keys)).astype(np.int64)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.generalize.recoding.axes import Axis, Candidates, OrderedAxis
-from duckanon.generalize.recoding.columns import EDIT, Column, Flat, Ordered, Slice, Tree
+from duckanon.generalize.recoding.cells import Cells
+from duckanon.generalize.recoding.columns import EDIT, Column, Flat, Ordered, Tree
 from duckanon.generalize.recoding.flat import FlatAxis, LevelsAxis
+from duckanon.generalize.recoding.slices import Slice
 from duckanon.generalize.recoding.walks import Walk
 
 
@@ -39,6 +43,33 @@ def _only_children(parents: Ints) -> dict[int, int]:
     return dict(zip(parents[only].tolist(), only.tolist(), strict=True))
 
 
+class NodeCosts(NamedTuple):
+    """What nodes cost as groups, and below it the rows they suppress; the same summed over the children of each."""
+
+    each: Floats
+    children: Floats
+
+
+class _Neighbours(NamedTuple):
+    """The nodes of a cut, and the nodes whose moves lead away from it.
+
+    Attributes
+    ----------
+    cut
+        The nodes of the cut.
+    nodes, is_above
+        Nodes that are split, or that lie above nodes of the cut, which they would take the place of.
+    low, high
+        Which nodes of the cut they would: from low up to but without high.
+    """
+
+    cut: Ints
+    nodes: Ints
+    is_above: Bools
+    low: Ints
+    high: Ints
+
+
 class TreeAxis(Axis):
     """A hierarchy without chains, its nodes in depth-first order. A state is the nodes of a cut.
 
@@ -60,9 +91,13 @@ class TreeAxis(Axis):
         The node of each atom, then ever further up: in each step the deepest nodes give way to their parents.
     """
 
+    has_nodes = True
+
     def __init__(self, structure: Tree, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
         super().__init__(has_null)
-        self._costs: tuple[Slice, tuple[Floats, Floats]] | None = None
+        self._costs: tuple[Slice | Cells, NodeCosts] | None = None
+        self._rows: tuple[Ints, Ints] | None = None  # of the atoms, and of the nodes
+        self._cut: tuple[tuple[int, ...], _Neighbours] | None = None
         walk, is_atom = _pruned(structure.walk, leaf_rows, atom_rows)
         leaves = len(walk.leaves)
         self.labels: list[int] = walk.nodes.tolist()
@@ -110,35 +145,53 @@ class TreeAxis(Axis):
         cut = np.array(state, dtype=np.int64)
         return np.repeat(np.arange(len(cut)), self.end[cut] - self.first[cut]), self.loss[cut]
 
-    def node_costs(self, view: Slice) -> tuple[Floats, Floats]:
+    def node_costs(self, view: Slice | Cells) -> NodeCosts:
         """Return what each node would cost as a group, and the rows it would suppress: the same for every state."""
         if self._costs is None or self._costs[0] is not view:
             self._costs = view, self._node_costs(view)
         return self._costs[1]
 
-    def _node_costs(self, view: Slice) -> tuple[Floats, Floats]:
-        small, price = np.zeros(len(self.labels)), np.zeros(len(self.labels))
-        for nodes in self.at_depth:
-            level_small, level_price = view.groups(nodes, len(self.labels))
-            small[nodes], price[nodes] = level_small[nodes], level_price[nodes]
-        rows = np.append(0, np.cumsum(view.marginal))
-        return view.cost(self.loss, rows[self.end] - rows[self.first], small, price), small
+    def _node_costs(self, view: Slice | Cells) -> NodeCosts:
+        if isinstance(view, Cells):
+            small, price = view.spans(self.first, self.end)
+        else:
+            small, price = np.zeros(len(self.labels)), np.zeros(len(self.labels))
+            for nodes, (level_small, level_price) in zip(
+                self.at_depth, view.nested_groups(self.at_depth, len(self.labels)), strict=True
+            ):
+                small[nodes], price[nodes] = level_small[nodes], level_price[nodes]
+        if self._rows is None or self._rows[0] is not view.marginal:
+            rows = np.append(0, np.cumsum(view.marginal))
+            self._rows = view.marginal, rows[self.end] - rows[self.first]
+        each, children = np.empty((2, len(self.labels))), np.empty((2, len(self.labels)))
+        each[0], each[1] = view.cost(self.loss, self._rows[1], small, price), small
+        for total, values in zip(children, each, strict=True):
+            total[:] = np.bincount(self.parent[1:], values[1:], len(self.labels))
+        return NodeCosts(each, children)
 
-    def _candidates(self, state: tuple[int, ...], view: Slice) -> list[Candidates]:
-        cost, small = self.node_costs(view)
+    def _candidates(self, state: tuple[int, ...], view: Slice | Cells) -> list[Candidates]:
+        each, children = self.node_costs(view)
+        if self._cut is None or self._cut[0] != state:
+            self._cut = state, self._neighbours(state)
+        cut, nodes, is_above, low, high = self._cut[1]
+        own = each.take(nodes, axis=1)
+        running = np.zeros((2, len(cut) + 1))
+        np.cumsum(each.take(cut, axis=1), axis=1, out=running[:, 1:])
+        merged = own - (running.take(high, axis=1) - running.take(low, axis=1))
+        changed = np.where(is_above, merged, children.take(nodes, axis=1) - own)
+        changed += running[:, -1:]
+        return [(changed[0], changed[1], EDIT, nodes, 0)]
+
+    def _neighbours(self, state: tuple[int, ...]) -> _Neighbours:
+        """Return the nodes that a move from a state merges, or splits."""
         cut = np.array(state, dtype=np.int64)
-        nodes = np.arange(len(self.labels))
         low, high = np.searchsorted(self.first[cut], self.first), np.searchsorted(self.first[cut], self.end)
         depth_of_cut = self.depth[cut][np.minimum(low, len(cut) - 1)]
-        above = (high - low > 1) | ((high - low == 1) & (depth_of_cut > self.depth))
-        split = np.isin(nodes, cut) & self.is_inner
-        totals = []
-        for values in (cost, small):
-            running = np.append(0, np.cumsum(values[cut]))
-            below = np.bincount(self.parent[1:], values[1:], len(nodes)) if len(nodes) > 1 else np.zeros(1)
-            merged = values - (running[high] - running[low])
-            totals.append(running[-1] + np.where(above, merged, below - values)[above | split])
-        return [(totals[0], totals[1], EDIT, nodes[above | split], 0)]
+        is_above = (high - low > 1) | ((high - low == 1) & (depth_of_cut > self.depth))
+        is_split = np.zeros(len(self.labels), bool)
+        is_split[cut] = self.is_inner[cut]
+        nodes = np.flatnonzero(is_above | is_split)
+        return _Neighbours(cut, nodes, is_above[nodes], low[nodes], high[nodes])
 
     def _edit(self, state: tuple[int, ...], kind: int, removed: int, added: int) -> tuple[int, ...]:
         if removed in state:

@@ -1,0 +1,54 @@
+-- anon.recode_classes: the classes of a recoded table (anon.recode), the largest first: how many rows have each, its
+-- labels, and what these lose, from 0 (exact values) to 1 (nothing is said), on average over `cols`.
+--     hierarchies  as in anon.recode: what an ancestor loses is known from the hierarchy alone
+-- The loss is told by the released table: of an interval the share of the range from the smallest to the largest end,
+-- of a set the other values among those that any label names, of an ancestor the other values below it.
+-- (The original's own range and values are nobody's business who has the release.)
+-- test: tests/release/recode_classes.test
+CREATE OR REPLACE MACRO anon.recode_classes(released, cols, hierarchies := NULL) AS TABLE
+WITH _duckanon_classes AS MATERIALIZED (
+    SELECT row_number() OVER (ORDER BY count(*) DESC NULLS LAST, cells ASC NULLS LAST) AS class, count(*) AS "rows",
+           any_value(labels) AS labels, cells
+    FROM (SELECT struct_pack(*COLUMNS(cols)) AS labels,
+                 [UNPACK(anon._recoded_label(COLUMNS(cols), alias(COLUMNS(cols))))] AS cells
+          FROM query_table(anon._checked('anon.recode_classes', released, cols)))
+    GROUP BY cells
+), _duckanon_cells AS MATERIALIZED (
+    SELECT class, unnest(cells).name AS name, unnest(cells).label AS label FROM _duckanon_classes
+), _duckanon_labels AS MATERIALIZED (
+    SELECT DISTINCT name, label, anon._label_members(label) AS members, anon._label_ends(label) AS ends
+    FROM _duckanon_cells
+), _duckanon_spans AS (
+    SELECT name, max(ends[2]) - min(ends[1]) AS span FROM _duckanon_labels GROUP BY name
+), _duckanon_values AS (
+    SELECT name, count(DISTINCT member) AS count
+    FROM (SELECT name, unnest(members) AS member FROM _duckanon_labels WHERE label <> '*') GROUP BY name
+), _duckanon_trees AS MATERIALIZED (
+    FROM anon._hierarchies('anon.recode_classes', hierarchies) WHERE leaf IS NOT NULL
+), _duckanon_leaves AS (
+    SELECT column_name AS name, count(DISTINCT leaf) AS count FROM _duckanon_trees GROUP BY column_name
+), _duckanon_below AS (
+    SELECT column_name AS name, label, count(DISTINCT leaf) AS count FROM _duckanon_trees GROUP BY column_name, label
+), _duckanon_losses AS MATERIALIZED (
+    SELECT labels.name, labels.label,
+           CASE WHEN labels.label IS NULL THEN 0
+                WHEN labels.label = '*' THEN 1
+                WHEN below.count IS NOT NULL THEN (below.count - 1) / greatest(leaves.count - 1, 1)
+                WHEN ends[1] < ends[2] THEN (ends[2] - ends[1]) / span
+                ELSE (len(members) - 1) / greatest(values.count - 1, 1) END AS loss
+    FROM _duckanon_labels AS labels
+         LEFT JOIN _duckanon_spans AS spans ON spans.name = labels.name
+         LEFT JOIN _duckanon_values AS values ON values.name = labels.name
+         LEFT JOIN _duckanon_leaves AS leaves ON leaves.name = labels.name
+         LEFT JOIN _duckanon_below AS below ON below.name = labels.name AND below.label = labels.label
+), _duckanon_of_classes AS (
+    SELECT cells.class, avg(losses.loss) AS loss
+    FROM _duckanon_cells AS cells JOIN _duckanon_losses AS losses
+         ON losses.name = cells.name AND losses.label IS NOT DISTINCT FROM cells.label
+    GROUP BY cells.class
+)
+SELECT class, "rows", labels, loss
+FROM _duckanon_classes JOIN _duckanon_of_classes USING (class)
+ORDER BY class ASC NULLS LAST;
+COMMENT ON MACRO TABLE anon.recode_classes IS
+    'The classes of a recoded table: how many rows each has, its labels, and what they lose.';

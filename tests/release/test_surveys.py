@@ -1,0 +1,39 @@
+"""The study of spectral releases, made by examples/surveys.py: what must come out of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from examples import surveys
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, surveys.Survey]:
+    return {survey.name: survey for survey in surveys.surveys(1)}
+
+
+def test_originals_contradict_nothing(found) -> None:
+    """The questions are right: people of the surveys answer them without contradiction."""
+    for survey in found.values():
+        if survey.contradictions is not None:
+            assert np.mean(survey.contradictions(surveys.columns_of(survey.table))) <= 0.002, survey.name
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["incomes", "social", "NHANES", "Adult", "ACS"])
+def test_what_is_promised_holds(found, name: str) -> None:
+    """Distributions, special shares, no value of a few, no contradictions, correlations, in clusters of 300."""
+    if name not in found:
+        pytest.skip(f"the data of {name} is not there")
+    survey = found[name]
+    measured = surveys.measured(survey, "spectral_release, clusters of 300", 1, 1)
+    by_name = dict(zip(surveys.MEASURES, measured, strict=True))
+    assert by_name["KS, median"] <= 0.01
+    assert by_name["KS, largest"] <= 0.02
+    assert not by_name["largest error of a special share"] > 0.005
+    assert by_name["values of one or two people"] == 0
+    assert not by_name["contradictions"] > 0
+    assert by_name["median difference of correlations"] <= 0.025
+    if name in ("incomes", "social"):  # the others are told from their originals more easily: see the reference
+        assert by_name["detectability"] <= 0.60
