@@ -27,11 +27,19 @@ class Release:
         share of the work done.
     tables
         The names of its tables, of which all but the first may be None.
+    hands_over
+        Whether the algorithm is given its first table in a list, which it empties: the table's memory can then go while
+        it is at work.
+    coded
+        Whether the columns that it returns as Arrow dictionaries travel as codes and a list of the different values,
+        which the macro then puts together: a million labels take a tenth of the memory.
     """
 
     name: str
     algorithm: str
     tables: tuple[str, ...] = ("table",)
+    hands_over: bool = False
+    coded: bool = False
 
 
 @dataclass(frozen=True)

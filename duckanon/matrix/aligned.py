@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from duckanon.common.arrays import Array
-from duckanon.matrix.encoding import Encoding
-from duckanon.matrix.fit import fit
+from duckanon.matrix.marked import MeasuredEncoding, measured_encoding
 from duckanon.matrix.pairs import kind_of
 
 
@@ -21,14 +21,14 @@ class Measured:
     Attributes
     ----------
     encoding
-        Fitted to the original: its means, deviations, logarithms and categories.
+        Fitted to the original: its means, deviations, logarithms, categories and special values.
     original, released
         The tables' rows.
     others
         Those of further tables, None where there is none.
     """
 
-    encoding: Encoding
+    encoding: MeasuredEncoding
     original: Array
     released: Array
     others: list[Array | None]
@@ -68,9 +68,22 @@ def both_there(original: pa.Table | None, released: pa.Table | None) -> tuple[pa
     return original, _spelled(original, released)
 
 
-def encoded(
-    original: pa.Table, released: pa.Table, others: Sequence[pa.Table | None], log: list[str] | None
-) -> Measured:
+@dataclass(frozen=True)
+class Coding:
+    """How numbers are coded for measuring: the options of the same names that measures and releases have.
+
+    Attributes
+    ----------
+    log, special, categories
+        As in `measured_encoding`.
+    """
+
+    log: list[str] | None = None
+    special: Any = "auto"
+    categories: list[str] | None = None
+
+
+def encoded(original: pa.Table, released: pa.Table, others: Sequence[pa.Table | None], coding: Coding) -> Measured:
     """Code tables by the original.
 
     Raises
@@ -78,12 +91,12 @@ def encoded(
     ValueError
         For NaN and infinity, types that cannot be coded, and columns of more than 1,000 categories.
     """
-    encoding, _ = fit(original, log=log, nulls="category", lenient=True)
+    encoding = measured_encoding(original, coding.log, coding.special, coding.categories)
     first, second = (encoding.matrix(table) for table in (original, released))
     return Measured(encoding, first, second, [None if table is None else encoding.matrix(table) for table in others])
 
 
-def unscaled(encoding: Encoding, matrix: Array) -> Array:
+def unscaled(encoding: MeasuredEncoding, matrix: Array) -> Array:
     """Give numbers (their logarithms) their own scale and origin back; categories stay as they are."""
     result = np.array(matrix, np.float64)
     for column, group in zip(encoding.columns, encoding.groups, strict=True):

@@ -15,6 +15,7 @@ from duckanon.common.people import people_in
 from duckanon.matrix.arrow import indices_of, kind_of, valid_of
 from duckanon.matrix.column_fit import MOST_CATEGORIES
 from duckanon.matrix.columns import NumberColumn
+from duckanon.matrix.digits import cleaned, with_usual_digits
 from duckanon.matrix.fit import fit, refuse_nulls
 from duckanon.matrix.identifiers import looks_like_identifier
 from duckanon.matrix.parts import ColumnParts, doubles
@@ -60,12 +61,13 @@ def taken_apart(table: pa.Table, people: Ints | None, reading: Reading) -> list[
     if reading.nulls == "error":
         refuse_nulls({name: column.null_count for name, column in zip(table.column_names, table.columns, strict=True)})
     return [
-        _parts(name, _whole(column), people, reading)
+        _parts(name, cleaned(whole(column)), people, reading)
         for name, column in zip(table.column_names, table.columns, strict=True)
     ]
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """Put the chunks of a column together."""
     if column.num_chunks > 1 and pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries()
     whole = column.combine_chunks()
@@ -82,7 +84,7 @@ def _parts(name: str, array: pa.Array, people: Ints | None, reading: Reading) ->
     distinct, counts = np.unique(known, return_counts=True)
     if not np.isfinite(distinct[[0, -1]]).all():
         raise ValueError(f'column "{name}" holds NaN or infinity; remove these rows or make them NULL.')
-    if _is_category(name, distinct, reading):
+    if is_category(name, distinct, reading):
         return _number_categories(name, array, values, distinct, people, reading.k)
     if looks_like_identifier(name, known, len(distinct)):
         raise ValueError(
@@ -98,7 +100,8 @@ def _parts(name: str, array: pa.Array, people: Ints | None, reading: Reading) ->
     return _numbers(name, array, people, reading, special)
 
 
-def _is_category(name: str, distinct: Floats, reading: Reading) -> bool:
+def is_category(name: str, distinct: Floats, reading: Reading) -> bool:
+    """Tell whether a number is a category: named as one or, where none is named, whole and of few values."""
     if reading.categories is not None:
         return name in reading.categories
     return len(distinct) <= FEW_VALUES and bool((distinct == np.rint(distinct)).all())
@@ -223,7 +226,8 @@ def _numbers(name: str, array: pa.Array, people: Ints | None, reading: Reading, 
     is_regular = codes == len(special) + 1
     if valid is not None:
         is_regular &= valid
-    encoding, _ = fit(pa.table({name: array.filter(pa.array(is_regular))}), log=[], lenient=True)
+    numbers = array.filter(pa.array(is_regular))
+    encoding, _ = fit(pa.table({name: numbers}), log=[], lenient=True)
     regular = encoding.columns[0]
     assert isinstance(regular, NumberColumn)
     left = [code for code in range(len(special) + 1) if to[code] == code and holders[code]]
@@ -231,7 +235,7 @@ def _numbers(name: str, array: pa.Array, people: Ints | None, reading: Reading, 
     number[left] = np.arange(len(left))
     known = _typed(special, array.type)
     outcomes = tuple([*known, None][code] for code in left)
-    return ColumnParts(name, array.type, number[codes], outcomes, regular, array)
+    return ColumnParts(name, array.type, number[codes], outcomes, with_usual_digits(regular, numbers), array)
 
 
 def _without_regular(name: str, array: pa.Array, codes: Ints, special: Floats, k: int) -> ColumnParts:

@@ -19,7 +19,8 @@ from duckanon.matrix.arrow import (
     valid_of,
     zero_of,
 )
-from duckanon.matrix.columns import LARGEST, CategoryColumn, NumberColumn, above
+from duckanon.matrix.columns import LARGEST, CategoryColumn, NumberColumn, PlacedColumn, above
+from duckanon.matrix.coordinates import Places
 from duckanon.matrix.wide import Shifted, Wide
 
 Map: TypeAlias = list[dict[int, float]]  # one matrix column each: coefficients by row of the wide matrix
@@ -30,7 +31,8 @@ MOST_DECIMALS = 6
 """Numbers with more decimals count as unrounded."""
 HEAVY_SKEWNESS = 2.0
 """That of an exponential distribution: beyond it a logarithm is worth trying."""
-_FEWEST_DECIMALS = -6  # numbers rounded to millions
+FEWEST_DECIMALS = -6
+"""Numbers rounded to millions."""
 _SAMPLE = 1024  # rows looked at first: most columns turn out there to have no step or decimals of their own
 
 
@@ -49,7 +51,7 @@ class NumberSeen:
     high: Any = None
     origin: int = 0
     step: int = 0
-    decimals: int | None = _FEWEST_DECIMALS
+    decimals: int | None = FEWEST_DECIMALS
     raw: Shifted = field(init=False)
     logs: Shifted | None = None
     null_slot: int | None = None
@@ -226,6 +228,33 @@ class CategoriesSeen:
             )
         if pa.types.is_dictionary(self.type) and distinct - 1 > np.iinfo(storage_of(self.type.index_type)).max:
             raise ValueError(f'column "{self.name}" has {distinct} values, too many for {self.type}; cast it to text.')
+
+
+@dataclass
+class PlacedSeen:
+    """Texts that are whole numbers from 0 on, whose coordinates are given, in rows of their own in the wide matrix."""
+
+    name: str
+    type: pa.DataType
+    wide: Wide
+    places: Places
+    null_count: int = 0
+    slots: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slots = [self.wide.next() for _ in range(self.places.coordinates.shape[1])]
+
+    def read(self, array: pa.Array) -> None:
+        """Look at the next records and write them into the wide matrix."""
+        indices, listed = indices_of(array)
+        codes = np.array([int(value) for value in listed])
+        self.wide.rows()[self.slots] = self.places.coordinates[codes].T.take(indices, axis=1)
+
+    def finish(self, rows: int, lenient: bool = False) -> tuple[PlacedColumn, Map, Floats]:
+        """Fit the column; return it with its rows of the affine map from the wide matrix to the encoded one."""
+        values = tuple(str(code) for code in range(len(self.places.counts)))
+        maps = [{slot: 1.0} for slot in self.slots]
+        return PlacedColumn(self.name, self.type, values, self.places), maps, np.zeros(len(self.slots))
 
 
 def _rounded(floats: Reals, doubles: Floats, decimals: int) -> bool:

@@ -24,6 +24,7 @@ from duckanon.matrix.arrow import (
     valid_of,
     zero_of,
 )
+from duckanon.matrix.coordinates import Places, shared_out
 
 LARGEST = 1e150  # squares of larger numbers, summed, come near the largest double
 
@@ -193,6 +194,37 @@ class CategoryColumn:
         if self.width == 1:
             return categories_of((rows[0] > 0).astype(np.int16), list(self.values), self.type)
         return categories_of(_largest(rows), list(self.values), self.type)
+
+
+@dataclass(frozen=True)
+class PlacedColumn(CategoryColumn):
+    """Texts of many values: a few rows for the coordinates of the values in place of one for each.
+
+    Attributes
+    ----------
+    places
+        The coordinates of the values, and how many rows hold each: as many come back, in proportion.
+    """
+
+    places: Places
+
+    @property
+    def width(self) -> int:
+        """The number of matrix columns."""
+        return int(self.places.coordinates.shape[1])
+
+    def fill(self, array: pa.Array, out: Reals) -> None:
+        """Write the rows of the matrix for these records; a value that was never seen is in the middle."""
+        indices, listed = indices_of(array)
+        known = {value: code for code, value in enumerate(self.values)}
+        codes = [*(known.get(value, -1) for value in listed), known.get(None, -1)]
+        coordinates = np.vstack([self.places.coordinates, np.zeros(self.width, np.float32)])[codes]
+        out[:] = coordinates.T.take(indices, axis=1, mode="wrap")  # -1, NULL, is the last
+
+    def back(self, rows: Reals) -> pa.Array:
+        """Return the category of every record: a near one, each as often as it was."""
+        wanted = shared_out(self.places.counts, rows.shape[1])
+        return categories_of(self.places.assigned(rows.T, wanted), list(self.values), self.type)
 
 
 SpectralColumn = NumberColumn | CategoryColumn

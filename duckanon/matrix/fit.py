@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +13,13 @@ from duckanon.common.arguments import OneOf, refuse_unless, spelled
 from duckanon.common.arrays import Floats
 from duckanon.common.kinds import is_number
 from duckanon.matrix.arrow import kind_of
-from duckanon.matrix.column_fit import CategoriesSeen, NumberSeen
+from duckanon.matrix.column_fit import CategoriesSeen, NumberSeen, PlacedSeen
+from duckanon.matrix.coordinates import Places
 from duckanon.matrix.encoding import Encoding
 from duckanon.matrix.sources import Source, open_source
 from duckanon.matrix.wide import Wide
+
+_Seen: TypeAlias = NumberSeen | CategoriesSeen | PlacedSeen
 
 _WIDE_CELLS = 2**19  # of the matrix of one step: four megabytes, which the caches of most machines hold
 _MOST_ROWS = 2**16  # of a step: bounds what a narrow table holds at once
@@ -44,6 +48,7 @@ def fit(
     nulls: str = "error",
     lenient: bool = False,
     tell: Callable[[int], None] | None = None,
+    places: Mapping[str, Places] | None = None,
 ) -> tuple[Encoding, Moments]:
     """Fit the encoding of a table and the moments of the encoded matrix in one pass.
 
@@ -64,6 +69,8 @@ def fit(
         coded too, a constant number in its own unit.
     tell
         Told the rows read so far.
+    places
+        The coordinates of the values of columns that have many, which are the texts of 0, 1, and so on.
 
     Returns
     -------
@@ -84,19 +91,24 @@ def fit(
     """
     opened = open_source(source, cols)
     try:
-        return _fit(opened, log, nulls, lenient, tell)
+        return _fit(opened, log, nulls, lenient, tell, places or {})
     finally:
         if opened is not source:
             opened.close()
 
 
 def _fit(
-    opened: Source, log: Sequence[str] | None, nulls: str, lenient: bool, tell: Callable[[int], None] | None
+    opened: Source,
+    log: Sequence[str] | None,
+    nulls: str,
+    lenient: bool,
+    tell: Callable[[int], None] | None,
+    places: Mapping[str, Places],
 ) -> tuple[Encoding, Moments]:
     log = spelled("log", log, opened.schema.names)
     _check(opened.schema, log, nulls, 1 if lenient else 2)
     wide = Wide()
-    seen = [_seen(column, log, wide) for column in opened.schema]
+    seen = [_seen(column, log, wide, places.get(column.name)) for column in opened.schema]
     rows = 0
     for batch in opened.batches(batch_rows(2 * len(seen))):
         step = batch_rows(wide.size)
@@ -125,7 +137,9 @@ def _check(schema: pa.Schema, log: Sequence[str] | None, nulls: str, fewest: int
             raise ValueError(f"log names {name}, which is no column; the columns are {', '.join(schema.names)}.")
 
 
-def _seen(column: pa.Field, log: Sequence[str] | None, wide: Wide) -> NumberSeen | CategoriesSeen:
+def _seen(column: pa.Field, log: Sequence[str] | None, wide: Wide, places: Places | None) -> _Seen:
+    if places is not None:
+        return PlacedSeen(column.name, column.type, wide, places)
     kind = kind_of(column.name, column.type)
     named = None if log is None else column.name in log
     if named and not is_number(column.type):
@@ -145,7 +159,7 @@ def refuse_nulls(counts: Mapping[str, int]) -> None:
 
 
 def _finished(
-    schema: pa.Schema, seen: Sequence[NumberSeen | CategoriesSeen], wide: Wide, rows: int, lenient: bool
+    schema: pa.Schema, seen: Sequence[_Seen], wide: Wide, rows: int, lenient: bool
 ) -> tuple[Encoding, Moments]:
     mean = wide.totals / rows
     wide_covariance = (wide.products - rows * np.outer(mean, mean)) / max(rows - 1, 1)

@@ -17,6 +17,7 @@ VIOLATIONS = 0.002
 """The share of the rows in which a choice may differ from what the other column says."""
 _OF_MINORITY = 0.05  # of the rows without the commonest choice: one that nearly everybody makes is no function
 _RECURRING, _HOLDERS = 0.95, 5  # the share of rows in values that so many rows hold: other choices say nothing
+_DENSE = 4  # pairs of values a row that are counted in a table
 _LOOKED_AT = 20_000  # rows in which functions are looked for, before they are confirmed in all
 
 
@@ -115,7 +116,9 @@ def found_lookups(columns: Sequence[ColumnParts], left_out: Sequence[int], rando
         for target, column in enumerate(few):
             progress.check()
             is_free = target not in found and target not in left_out and target not in _above(source.column, found)
-            if not is_free or not 2 <= column.choices <= source.count or not _decided(source, column):
+            if not is_free or not 2 <= column.choices <= source.count:
+                continue
+            if not _decided(source, column) or not _in_intervals(source, column):
                 continue
             if whole is None:
                 whole = _whole(source, columns)
@@ -159,26 +162,47 @@ def _whole(source: _Source, columns: Sequence[ColumnParts]) -> _Source:
 
 
 def _decided(source: _Source, column: _Sampled) -> bool:
-    counts = _counts(source, column)
-    minority = len(column.codes) - int(counts.sum(axis=0).max())
-    violations = len(column.codes) - int(counts.max(axis=1).sum())
+    minority = len(column.codes) - int(np.bincount(column.codes).max())
+    violations = len(column.codes) - int(_commonest(source, column)[1].sum())
     return minority > 0 and violations <= min(VIOLATIONS * len(column.codes), _OF_MINORITY * minority)
 
 
-def _counts(source: _Source, column: _Sampled) -> Ints:
+def _commonest(source: _Source, column: _Sampled) -> tuple[Ints, Ints]:
+    """Return the choice that most rows make at each value of the source, and how many; -1 and 0 where there is none.
+
+    Where there are many pairs, only those that occur are counted: a million numbers by 900 districts would not fit into
+    memory.
+    """
     size = len(source.numbers) + 1 if source.numbers is not None else source.count
-    counts = np.bincount(source.codes * column.choices + column.codes, minlength=size * column.choices)
-    return counts.reshape(size, column.choices)
+    both = source.codes * column.choices + column.codes
+    if size * column.choices <= _DENSE * len(both):
+        table = np.bincount(both, minlength=size * column.choices).reshape(size, column.choices)
+        most = table.max(axis=1)
+        return np.where(most > 0, table.argmax(axis=1), -1), most
+    pairs, counts = np.unique(both, return_counts=True)
+    order = np.lexsort((-pairs, counts))  # what comes last stays: the largest count, the first choice among equals
+    commonest, held = np.full(size, -1, np.int64), np.zeros(size, np.int64)
+    values = pairs[order] // column.choices
+    commonest[values], held[values] = pairs[order] % column.choices, counts[order]
+    return commonest, held
 
 
 def _lookup(target: int, source: _Source, column: _Sampled) -> Lookup | None:
-    counts = _counts(source, column)
-    commonest = int(counts.sum(axis=0).argmax())
-    codes = np.where(counts.any(axis=1), counts.argmax(axis=1), commonest)
+    commonest, _ = _commonest(source, column)
+    codes = np.where(commonest >= 0, commonest, int(np.bincount(column.codes).argmax()))
     if source.numbers is None:
         return Lookup(target, source.column, None, codes)
     least = _HOLDERS if source.recurs else 1
-    held = np.flatnonzero(counts[:-1].sum(axis=1) >= least)
+    held = np.flatnonzero(np.bincount(source.codes, minlength=len(codes))[:-1] >= least)
     if len(held) == 0 or np.count_nonzero(np.diff(codes[held])) > column.choices - 1:
         return None
     return Lookup(target, source.column, source.numbers[held], np.append(codes[held], codes[-1]))
+
+
+def _in_intervals(source: _Source, column: _Sampled) -> bool:
+    """Tell whether numbers of a sample may decide by intervals: in all rows there are no fewer changes along them."""
+    if source.numbers is None:
+        return True
+    changes = np.count_nonzero(np.diff(column.codes[np.argsort(source.codes, kind="stable")]))
+    exceptions = 2 * VIOLATIONS + 1 - _RECURRING  # of the rows, each of which makes two changes; about as in all rows
+    return bool(changes <= column.choices + 2 * exceptions * len(column.codes))

@@ -20,11 +20,18 @@ MOST_INDICATORS = 50
 
 @dataclass(frozen=True)
 class NumberPair:
-    """A column of numbers or dates (in days since 1970) in both tables; NULL is NaN."""
+    """A column of numbers or dates (in days since 1970) in both tables; NULL is NaN.
+
+    Attributes
+    ----------
+    special
+        Values that are more than amounts, such as zeros that many have: each has an indicator beside the number.
+    """
 
     name: str
     original: Floats
     released: Floats
+    special: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,22 +152,28 @@ def indicators(column: Pair) -> list[tuple[str, Floats, Floats]]:
     """Take a column as one or several columns of plain numbers of both tables, with their names.
 
     Numbers and dates are themselves, NULL filled with the original's mean, and an indicator of NULL where there are
-    NULLs. Two categories are one indicator (0 or 1) of the second, more are one each, at most `MOST_INDICATORS`.
+    NULLs, and of each special value. Two categories are one indicator (0 or 1) of the second, more are one each, at
+    most `MOST_INDICATORS`.
     """
     return _number_indicators(column) if isinstance(column, NumberPair) else _category_indicators(column)
 
 
 def _number_indicators(column: NumberPair) -> list[tuple[str, Floats, Floats]]:
     tables = (column.original, column.released)
+    special = [
+        (f"{column.name} = {value:.15g}", *((values == value).astype(np.float64) for values in tables))
+        for value in column.special
+    ]
     missing = [np.isnan(values) for values in tables]
     if not (missing[0].any() or missing[1].any()):
-        return [(column.name, column.original, column.released)]
+        return [(column.name, column.original, column.released), *special]
     known = column.original[~missing[0]]
     mean = known.mean() if len(known) else 0.0
     filled = [np.where(is_missing, mean, values) for is_missing, values in zip(missing, tables, strict=True)]
     return [
         (column.name, filled[0], filled[1]),
         (f"{column.name} IS NULL", missing[0].astype(np.float64), missing[1].astype(np.float64)),
+        *special,
     ]
 
 

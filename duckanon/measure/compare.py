@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon.common.arguments import Whole, checked, generator
+from duckanon.common.codes import encode
 from duckanon.common.reports import report
 from duckanon.common.samples import sampled_rows
-from duckanon.matrix.aligned import encoded
+from duckanon.matrix.aligned import Coding, encoded
 from duckanon.measure.coarse.tables import Judged, judged
 from duckanon.measure.declared import COMPARE_RELEASES
 from duckanon.measure.functions import privacy_tests
@@ -21,6 +22,7 @@ from duckanon.measure.stacked import RELEASE, rows_of
 from duckanon.measure.utility.classifiers import detectability
 from duckanon.measure.utility.kernel_components import kernel_utility
 from duckanon.measure.utility.statistics import utility
+from duckanon.privacy.reference_test import smallest_class
 
 _FEWEST_ROWS = 200
 
@@ -35,6 +37,8 @@ def compare_releases(
     meanings: Sequence[Mapping[str, Any]],
     max_rows: int,
     log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
     seed: int | None,
     tell: Callable[[float], None],
 ) -> pa.Table:
@@ -54,16 +58,18 @@ def compare_releases(
         For each release, by ``release``, what its labels hold: ``meanings``.
     max_rows
         How many rows of each table are looked at, drawn at random.
-    log
-        As for the spectral releases.
+    log, special, categories
+        How numbers are coded, as for the spectral releases.
     seed
         Makes the drawing repeatable.
     tell
         Told the share of the work done.
     """
     random = generator(seed)
+    coding = Coding(log, special, categories)
     if stacked is None:
         raise ValueError("the released tables have no rows; give some that have.")
+    everybody = original
     original, reference = (
         None if table is None else _drawn(table, max_rows, random) for table in (original, reference)
     )
@@ -72,13 +78,15 @@ def compare_releases(
     others: dict[str, float] = {}
     labels = {row["release"]: row["meanings"] for row in meanings}
     for index, name in enumerate(sorted(names)):
-        release = _drawn(rows_of(stacked, name), max_rows, random)
+        whole = rows_of(stacked, name)
+        class_size = _class_size(everybody, whole)
+        release = _drawn(whole, max_rows, random)
         read = judged(original, release, labels.get(name), reference=reference)
         first, other = read.original, read.others[0]
         if other is not None and not others:
-            others = _statistics(Judged(first, other, [], {}, {}), log, random)
-        kept = _statistics(read, log, random)
-        rows += [(name, row) for row in _privacy(read, log, random)]
+            others = _statistics(Judged(first, other, [], {}, {}), coding, random)
+        kept = _statistics(read, coding, random)
+        rows += [(name, row) for row in _privacy(read, coding, random, class_size)]
         rows += [(name, ("utility", measure, value, others.get(measure), None)) for measure, value in kept.items()]
         tell((index + 1) / len(names))
     columns: dict[str, list[Any]] = {"release": [name for name, _ in rows]}
@@ -93,19 +101,29 @@ def _drawn(table: pa.Table, rows: int, random: np.random.Generator) -> pa.Table:
     return table.take(pa.array(sampled_rows(rows, table.num_rows, random)))
 
 
-def _privacy(read: Judged, log: list[str] | None, random: np.random.Generator) -> list[Row]:
+def _class_size(original: pa.Table | None, released: pa.Table) -> float | None:
+    """Return how many people share a released row at least, before rows are drawn; None where rows are no classes."""
+    if original is None or any(pa.types.is_nested(kind) for kind in released.schema.types):
+        return None
+    rows, release = (
+        np.column_stack([codes for codes, _ in encode(table)]).astype(np.float64) for table in (original, released)
+    )
+    return smallest_class(rows, release)
+
+
+def _privacy(read: Judged, coding: Coding, random: np.random.Generator, class_size: float | None) -> list[Row]:
     return [
         ("privacy", test.name, test.judged, None if test.shift_bound is not None else test.reference, test.passed)
-        for test in privacy_tests(read, log, random)
+        for test in privacy_tests(read, coding, random, class_size=class_size)
     ]
 
 
-def _statistics(read: Judged, log: list[str] | None, random: np.random.Generator) -> dict[str, float]:
+def _statistics(read: Judged, coding: Coding, random: np.random.Generator) -> dict[str, float]:
     """Return the numbers that sum up the utility of a release."""
     original, released = read.original, read.drawn(random)
     differences = utility(original, released)
     medians = dict(zip(differences["statistic"].to_pylist(), differences["median_difference"].to_pylist(), strict=True))
-    tables = encoded(original, released, [], log)
+    tables = encoded(original, released, [], coding)
     kernel = kernel_utility(tables.original, tables.released, random=random)
     queries = query_utility(original, read.released, random=random, labels=read.meanings)
     return {

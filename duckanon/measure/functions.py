@@ -14,7 +14,7 @@ from duckanon.common.arguments import ColumnNames, Number, Whole, checked, gener
 from duckanon.common.arrays import Ints
 from duckanon.common.codes import encode
 from duckanon.common.reports import report
-from duckanon.matrix.aligned import aligned, encoded
+from duckanon.matrix.aligned import Coding, aligned, encoded
 from duckanon.matrix.pairs import kind_of, numbers_of, plain
 from duckanon.measure.attacks import inference, matching, singling_cells, singling_out
 from duckanon.measure.coarse.tables import Judged, MeaningRows, judged, linked, matrices
@@ -39,13 +39,15 @@ def prediction_risk(
     k: int,
     sample: int | None,
     log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
     seed: int | None,
     tell: Tell,
 ) -> pa.Table:
     """Return the originals looked at, each with its distance, ambiguity and uncertainties."""
     random = generator(seed)
     read = judged(original, released, meanings)
-    coded = matrices(read, log)
+    coded = matrices(read, Coding(log, special, categories))
     tables, rows = coded.values, coded.values.original
     looked_at = np.arange(len(rows))
     if sample is not None:
@@ -90,6 +92,8 @@ def privacy_test(
     k: int,
     sample: int | None,
     log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
     seed: int | None,
     tell: Tell,
 ) -> pa.Table:
@@ -98,19 +102,18 @@ def privacy_test(
     if stacked is not None and reference is None and holdout is None:
         raise ValueError("draws are attacked by comparing members with other people; name a reference or a holdout.")
     read = judged(original, released, meanings, reference=reference, holdout=holdout)
+    coding = Coding(log, special, categories)
     draws = []
     for name in [] if stacked is None else sorted(pc.unique(stacked[RELEASE]).to_pylist()):
-        coded = matrices(judged(original, rows_of(stacked, name), meanings), log)
+        coded = matrices(judged(original, rows_of(stacked, name), meanings), coding)
         draws.append((coded.values.released, coded.variances))
     looked_at = max(20, min(read.original.num_rows, _SAMPLED)) if sample is None else sample
-    return privacy_report(privacy_tests(read, log, random, k=k, sample=looked_at, draws=draws, tell=tell))
+    return privacy_report(privacy_tests(read, coding, random, k=k, sample=looked_at, draws=draws, tell=tell))
 
 
-def privacy_tests(
-    read: Judged, log: list[str] | None, random: np.random.Generator, **options: Any
-) -> list[PrivacyTest]:
+def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **options: Any) -> list[PrivacyTest]:
     """Test a release that was read, against the first of the other tables, and with the second as holdout."""
-    coded = matrices(read, log)
+    coded = matrices(read, coding)
     reference, holdout = (*coded.values.others, None)[:2]
     cells = None
     if coded.variances is not None:
@@ -124,6 +127,7 @@ def privacy_tests(
         reference=reference,
         holdout=holdout,
         cells=cells,
+        groups=coded.values.encoding.groups,
         **options,
     )
 
@@ -141,12 +145,19 @@ def privacy_report(tests: list[PrivacyTest]) -> pa.Table:
 
 
 def matching_attack(
-    original: pa.Table | None, released: pa.Table | None, *, key: str, k: int, log: list[str] | None
+    original: pa.Table | None,
+    released: pa.Table | None,
+    *,
+    key: str,
+    k: int,
+    log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
 ) -> pa.Table:
     """Match every original with its nearest released row."""
     keys, records = _key_apart(original, key)
     released_keys, images = _key_apart(released, key)
-    tables = encoded(*aligned(records, images), log)
+    tables = encoded(*aligned(records, images), Coding(log, special, categories))
     return matching.matching_attack(tables.original, tables.released, keys, released_keys, k)
 
 
@@ -162,12 +173,14 @@ def linkage_risk(
     attacks: int,
     tolerance: float,
     log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
     seed: int | None,
 ) -> pa.Table:
     """Guess secret columns from known ones by way of the release."""
     random = generator(seed)
     read = judged(original, released, meanings, control=control)
-    tables, groups = linked(read, secret_cols, log, random)
+    tables, groups = linked(read, secret_cols, Coding(log, special, categories), random)
     apart = tables.others[0]
     attacked = _drawn(len(tables.original), attacks, random)
     attacked_apart = None if apart is None else _drawn(len(apart), attacks, random)

@@ -96,7 +96,7 @@ def exact_copies(original: Ints, released: list[Ints], reference: Ints | None, s
     confidence
         The share of honest releases that pass.
     """
-    codes = _code_count(original, *released, reference)
+    codes = code_count(original, *released, reference)
     copies = np.bincount(original, minlength=codes)
     if reference is None:
         # Of the other rows equal to it, a record sees those in a random part of the table.
@@ -113,7 +113,7 @@ def exact_copies(original: Ints, released: list[Ints], reference: Ints | None, s
     return rate(float(copies @ hit), rows * len(released), float(copies @ seen), rows, confidence, clump)
 
 
-def _code_count(*tables: Ints | None) -> int:
+def code_count(*tables: Ints | None) -> int:
     """Count the codes up to the largest one in use."""
     return 1 + max(int(codes.max()) for codes in tables if codes is not None)
 
@@ -121,61 +121,6 @@ def _code_count(*tables: Ints | None) -> int:
 def _clump(copies: Ints, weight: Matrix) -> float:
     total = float(copies @ weight)
     return float((copies**2) @ weight) / total if total > 0 else 1.0
-
-
-def unique_copies(
-    original: Ints,
-    released: Ints,
-    reference: Ints | None,
-    random: np.random.Generator,
-    confidence: float,
-) -> Rate:
-    """Count originals without an equal in the table that the release repeats, against a reference sample.
-
-    Parameters
-    ----------
-    original, released, reference
-        Codes of rows; no reference: one half of the originals serves as the reference of the other half, and parts of
-        the release of that size are looked at.
-    random
-        Draws the parts.
-    confidence
-        The share of honest releases that pass.
-
-    Notes
-    -----
-    No record that is unique among N rows has an equal among the others, so leaving one out says nothing; how many
-    records that are unique in one half recur in the other does. Halves are compared with halves: of a record and its
-    copy, exactly one pair of parts holds both, so that nothing is lost.
-    """
-    codes = _code_count(original, released, reference)
-
-    def present(rows: Ints) -> Bools:
-        return np.bincount(rows, minlength=codes) > 0
-
-    def single(rows: Ints) -> Bools:
-        return np.equal(np.bincount(rows, minlength=codes), 1)
-
-    if reference is not None:
-        size = min(len(released), len(reference))
-        unique = single(original)
-        drawn = [present(released[part]) for part in parts(len(released), size, random)]
-        hits = sum(int((unique & occurs).sum()) for occurs in drawn)
-        reference_hits, trials = int((unique & present(reference[:size])).sum()), int(unique.sum())
-        return rate(hits, trials * len(drawn), reference_hits, trials, confidence)
-    repeats = 8 if len(original) <= 100_000 else 2  # more of them make chance smaller; large tables have little of it
-    totals = np.zeros(4)
-    for _ in range(repeats):
-        halves = np.array_split(original[random.permutation(len(original))], 2)
-        drawn = [present(released[part]) for part in parts(len(released), max(1, len(original) // 2), random)]
-        for half, other_half in (halves, halves[::-1]):
-            unique = single(half)
-            totals[0] += sum(int((unique & occurs).sum()) for occurs in drawn)
-            totals[1] += unique.sum() * len(drawn)
-            totals[2] += (unique & present(other_half)).sum()
-            totals[3] += unique.sum()
-    hits, trials, reference_hits, reference_trials = totals / repeats
-    return rate(hits, trials, reference_hits, reference_trials, confidence)
 
 
 def half_distances(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +21,17 @@ from duckanon.privacy.copy_rates import (
     part_distances,
     parts,
     rate,
-    unique_copies,
 )
 from duckanon.privacy.equal_rows import distinct_rows, known_codes
 from duckanon.privacy.membership import distance_scores, isolated_membership, membership
 from duckanon.privacy.prediction import Measures, measures, widened
-from duckanon.privacy.rare_copies import rare_copies
+from duckanon.privacy.rarity import rarity_of
 from duckanon.privacy.shifts import LIMITS, PrivacyTest, measure_test
+from duckanon.privacy.unique_copies import unique_copies
 
 _CONFIDENCE = 0.99  # of honest releases pass each of the counting tests
 _EITHER = 0.995  # of honest releases pass each of two tests of which either may fail
+_OVERLAPPING = 0.995  # of the test of near copies, whose halves are drawn from the same people: 3 % failed at 0.99
 _CERTAIN = 0.999  # of the test of all people, who share their nearest rows, so that chance is larger than the formula
 _FEWEST = 20  # originals whose distribution says anything
 _CHEAP = 25_000_000  # pairs of rows that four splits of the table may each look at
@@ -50,6 +52,8 @@ def privacy_tests(
     replicates: int = 400,
     tell: Tell = silent,
     cells: ReleasedCells | None = None,
+    groups: Sequence[slice] | None = None,
+    class_size: float | None = None,
 ) -> list[PrivacyTest]:
     """Test whether a release tells more about the originals than a reference sample would.
 
@@ -80,6 +84,10 @@ def privacy_tests(
         Is told the share of the work done.
     cells
         Of a coarse release: what its rows hold; ``released`` then has the means of that.
+    groups
+        The matrix columns of each column of the table; None: each is one by itself.
+    class_size
+        What `smallest_class` found, where ``released`` is a sample of the rows: a sample breaks classes.
 
     Raises
     ------
@@ -127,10 +135,11 @@ def privacy_tests(
         measure_test(name, getattr(measured, name), getattr(expected, name), size, replicates, random)
         for name in LIMITS
     ]
-    if cells is None and (smallest := _smallest_class(rows, release)) is not None:
+    smallest = smallest_class(rows, release) if class_size is None else class_size
+    if cells is None and smallest is not None:
         tests[-1] = PrivacyTest("class_size", smallest, k, k, smallest >= k)  # uncertainty, the last one, is 0 for all
-    tests += _equal_row_tests(rows, release, others, release_parts, size, random, cells)
-    tests.append(_rate_test("near_copies", near_copies(distances, splits, _CONFIDENCE)))
+    tests += _equal_row_tests(rows, release, others, release_parts, size, random, cells, groups)
+    tests.append(_rate_test("near_copies", near_copies(distances, splits, _OVERLAPPING)))
     releases = [release, *(np.asarray(draw, np.float64) for draw, _ in draws)]
     if apart is not None:
         scores = distance_scores(rows[looked_at], releases), distance_scores(apart, releases)
@@ -151,7 +160,7 @@ def _refuse_few(rows: Matrix, release: Matrix, others: Matrix | None, k: int) ->
             raise ValueError(f"a privacy test with k = {k} needs more than {k} {role} rows; got {len(table)}.")
 
 
-def _smallest_class(rows: Matrix, release: Matrix) -> float | None:
+def smallest_class(rows: Matrix, release: Matrix) -> float | None:
     """Return how many people share a released row at least; None where rows are not released in classes of equal ones.
 
     Microaggregates are: every released row has an equal, and not every original. A release of more rows than people,
@@ -188,15 +197,16 @@ def _equal_row_tests(
     size: int,
     random: np.random.Generator,
     cells: ReleasedCells | None,
+    groups: Sequence[slice] | None,
 ) -> list[PrivacyTest]:
     """Count released rows that are equal to originals, to any and to those that nobody shares."""
     codes, release_codes, *other_codes = known_codes(rows, release, *([] if others is None else [others]))
     reference = other_codes[0][random.permutation(len(other_codes[0]))[:size]] if other_codes else None
-    release_part_codes = [release_codes[part] for part in release_parts]
-    unique = unique_copies(codes, release_codes, reference, random, _CONFIDENCE)
-    copies = rare_copies(rows, codes, release_part_codes, reference, size, _CONFIDENCE) if cells is None else None
-    if copies is None:
-        copies = exact_copies(codes, release_part_codes, reference, size, _CONFIDENCE)
+    copies = exact_copies(codes, [release_codes[part] for part in release_parts], reference, size, _EITHER)
+    rarity = rarity_of(rows, groups)
+    if cells is not None:  # people whom cells single out are counted, not weighed
+        rarity = replace(rarity, scores=np.ones(len(rows)))
+    unique = unique_copies(codes, release_codes, reference, rarity, random, _CONFIDENCE)
     return [
         _rate_test("exact_copies", copies),
         _rate_test("unique_copies", unique if cells is None else _singled_out(cells, unique, random)),

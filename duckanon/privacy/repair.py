@@ -6,10 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from duckanon.common.arrays import Bools, Ints, Matrix
-from duckanon.privacy.copy_rates import exact_copies, farthest, half_distances, parts, unique_copies
+from duckanon.privacy.copy_rates import exact_copies, farthest, half_distances, parts
 from duckanon.privacy.equal_rows import row_codes
 from duckanon.privacy.neighbours import nearest
+from duckanon.privacy.rarity import Rarity, rarity_of
 from duckanon.privacy.self_check import BUDGET, CONFIDENCE, as_matrices, check, chosen_originals, near_copy_rate
+from duckanon.privacy.unique_copies import unique_copies
 
 _ROUNDS = 8  # of dropping near copies, each after another draw of halves
 _REPAIRED = 0.9  # stricter than the check, whose halves are drawn anew
@@ -48,9 +50,10 @@ def repair(
     keep = _without_near_copies(rows, release, budget, random, confidence)
     codes, release_codes = row_codes(rows, release)
     sharers = np.bincount(codes, minlength=int(release_codes.max(initial=0)) + 1)[release_codes]
+    rarity = rarity_of(rows)
     most_sharers = 1
     while keep.any():
-        excess = _excess_of_copies(codes, release_codes[keep], random, confidence)
+        excess = _excess_of_copies(codes, release_codes[keep], rarity, random, confidence)
         if excess is None:
             break
         copies = np.flatnonzero(keep & (sharers > 0) & (sharers <= most_sharers))
@@ -62,13 +65,15 @@ def repair(
     return keep
 
 
-def _excess_of_copies(codes: Ints, kept_codes: Ints, random: np.random.Generator, confidence: float) -> float | None:
+def _excess_of_copies(
+    codes: Ints, kept_codes: Ints, rarity: Rarity, random: np.random.Generator, confidence: float
+) -> float | None:
     """Return the share of the copies that chance does not explain; None where it explains all."""
     size = min(len(codes), len(kept_codes))
     part_codes = [kept_codes[part] for part in parts(len(kept_codes), size, random)]
     rates = [
         exact_copies(codes, part_codes, None, size, confidence),
-        unique_copies(codes, kept_codes, None, random, confidence),
+        unique_copies(codes, kept_codes, None, rarity, random, confidence),
     ]
     return max((1 - rate.reference / rate.value for rate in rates if not rate.passed), default=None)
 

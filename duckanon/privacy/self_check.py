@@ -17,9 +17,10 @@ from duckanon.privacy.copy_rates import (
     near_copies,
     part_distances,
     parts,
-    unique_copies,
 )
 from duckanon.privacy.equal_rows import row_codes
+from duckanon.privacy.rarity import rarity_of
+from duckanon.privacy.unique_copies import unique_copies
 
 CHECKS = ("error", "repair", "off")
 """What a release may do about what its checks find."""
@@ -54,7 +55,10 @@ class Findings:
         said = []
         for name, what in (
             ("exact_copies", "original rows come back unchanged"),
-            ("unique_copies", "comparisons with a record that nobody shares find it unchanged"),
+            (
+                "unique_copies",
+                "comparisons with a record that nobody shares find it unchanged, rare ones weighing more",
+            ),
             ("near_copies", "times an isolated record has a released row nearer than half the way to any other record"),
         ):
             if name in failed:
@@ -107,7 +111,7 @@ def check(
     looked_at, drawn = chosen_originals(rows, len(release), budget, random)
     checks = {
         "exact_copies": exact_copies(codes, part_codes, None, size, confidence),
-        "unique_copies": unique_copies(codes, release_codes, None, random, confidence),
+        "unique_copies": unique_copies(codes, release_codes, None, rarity_of(rows), random, confidence),
         "near_copies": near_copy_rate(rows, release, looked_at, drawn, random, confidence)[0],
     }
     if len(rows) == len(release):

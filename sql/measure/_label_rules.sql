@@ -29,8 +29,9 @@ WITH _duckanon_labels AS MATERIALIZED (
     FROM anon._label_leaves('_duckanon_values', '_duckanon_spans', '_duckanon_labels', '_duckanon_leaves')
 ), _duckanon_listed AS MATERIALIZED (
     FROM _duckanon_covered
-    UNION ALL                                          -- NULL is a value
-    SELECT place, NULL, NULL FROM _duckanon_labels JOIN _duckanon_spans USING (place) WHERE label IS NULL AND has_null
+    UNION ALL                                          -- NULL is a value, alone or the last of a set
+    SELECT place, label, NULL FROM _duckanon_labels JOIN _duckanon_spans USING (place)
+    WHERE has_null AND (label IS NULL OR (NOT is_ordered AND label LIKE '{%, NULL}'))
     UNION ALL                                          -- the rest, NULL too where it is not released
     SELECT every.place, 'other', every.value
     FROM _duckanon_labels AS labels

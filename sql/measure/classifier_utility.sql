@@ -9,10 +9,13 @@
 --     trained_on_original, trained_on_released, difference   the scores
 --     train_rows, test_rows   how many rows they rest on
 --     hierarchies   of a coarse release, from whose cells values are drawn, as in anon.utility
+--     special, categories   as in anon.utility: linear models get an indicator of each special value, and a target that
+--               is a category is one of several classes
 -- test: tests/measure/classifier_utility.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.classifier_utility(
-    original, released, cols, target, holdout := NULL, hierarchies := NULL, seed := NULL
+    original, released, cols, target, holdout := NULL, hierarchies := NULL, special := 'off', categories := [],
+    seed := NULL
 ) AS TABLE
 SELECT unnest(anon._run_classifier_utility(
            anon._pack('anon.classifier_utility', original, anon._with_target(cols, target), seed),
@@ -20,6 +23,6 @@ SELECT unnest(anon._run_classifier_utility(
            anon._pack_other('anon.classifier_utility', holdout, original, anon._with_target(cols, target), seed),
            {'meanings': anon._label_meanings('anon.classifier_utility', original, released,
                                              anon._with_target(cols, target), hierarchies),
-            'target': target, 'seed': seed}), max_depth := 2);
+            'target': target, 'special': special, 'categories': categories, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.classifier_utility IS
     'What models trained on a release predict for originals, against models trained on originals.';

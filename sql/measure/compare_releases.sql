@@ -13,13 +13,14 @@
 --     pass       of privacy: as anon.privacy_test judges; NULL for utility
 --     max_rows   a table of more rows is compared by this many, drawn at random
 --     hierarchies   of coarse releases: MAP {'education': 'education_hierarchy'}, as in anon.generalization_loss
---     log        as in anon.prediction_risk
+--     log, special, categories   as in anon.prediction_risk
 -- Releases of all families stand side by side: new records, and coarse releases (labels, intervals, ancestors), which
 -- are read as in anon.privacy_test and anon.utility.
 -- test: tests/measure/compare_releases.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.compare_releases(
-    original, releases, cols, reference := NULL, max_rows := 10_000, hierarchies := NULL, log := NULL, seed := NULL
+    original, releases, cols, reference := NULL, max_rows := 10_000, hierarchies := NULL, log := NULL,
+    special := 'auto', categories := NULL, seed := NULL
 ) AS TABLE
 WITH _duckanon_stacked AS (
     FROM anon._stacked('anon.compare_releases', releases, cols)
@@ -31,7 +32,8 @@ SELECT unnest(anon._run_compare_releases(
            anon._pack('anon.compare_releases', original, cols, seed),
            anon._tickets('_duckanon_stacked', '', seed, true),
            anon._pack_other('anon.compare_releases', reference, original, cols, seed),
-           {'meanings': (SELECT all_meanings FROM _duckanon_meanings), 'max_rows': max_rows, 'log': log, 'seed': seed}),
+           {'meanings': (SELECT all_meanings FROM _duckanon_meanings), 'max_rows': max_rows, 'log': log,
+            'special': special, 'categories': categories, 'seed': seed}),
            max_depth := 2);
 COMMENT ON MACRO TABLE anon.compare_releases IS
     'Privacy and utility of several releases of a table, one row per release and measure.';

@@ -10,14 +10,15 @@
 --                  are nearly linear and test little
 --     points       compare this many rows of each, drawn at random (the Thesis: 1296); NULL: all
 --     hierarchies  of a coarse release, from whose cells values are drawn, as in anon.utility
---     log          as in anon.prediction_risk
+--     log, special, categories  as in anon.prediction_risk
 -- Exact up to some thousands of rows, by 500 landmarks (Nystroem) above: linear in the rows.
 --     (Thesis, Section 3.2, Table 5.1; the kernel is centred)
 -- test: tests/measure/kernel_utility.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.kernel_utility(
     original, released, cols, degree := 4, components := 20, standardize := true, kernel := 'polynomial',
-    reference := NULL, points := NULL, hierarchies := NULL, log := NULL, seed := NULL
+    reference := NULL, points := NULL, hierarchies := NULL, log := NULL, special := 'auto',
+    categories := NULL, seed := NULL
 ) AS TABLE
 SELECT unnest(anon._run_kernel_utility(anon._pack('anon.kernel_utility', original, cols, seed),
                                        anon._pack('anon.kernel_utility', released, cols, seed),
@@ -25,6 +26,7 @@ SELECT unnest(anon._run_kernel_utility(anon._pack('anon.kernel_utility', origina
                                        {'meanings': anon._label_meanings('anon.kernel_utility', original, released,
                                                                          cols, hierarchies),
                                         'degree': degree, 'components': components, 'standardize': standardize,
-                                        'kernel': kernel, 'points': points, 'log': log, 'seed': seed}), max_depth := 2);
+                                        'kernel': kernel, 'points': points, 'log': log, 'special': special,
+                                        'categories': categories, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.kernel_utility IS
     'Compares a release with the original along kernel principal components, for structure that is not linear.';

@@ -8,12 +8,14 @@
 --     tied_rows      how many rows are nearest, on average
 --     distance_auc, ambiguity_auc, uncertainty_auc   how well each measure tells right matches from wrong ones: 0.5 not
 --                    at all, 1 perfectly; NULL where all are right or all wrong
---     log            as in anon.prediction_risk
+--     log, special, categories   as in anon.prediction_risk
 -- For releases that have an image of each record, such as noise or microaggregation (their `key` keeps it).
 --     (Thesis, Section 4.2, Figure 4-4)
 -- test: tests/measure/matching_attack.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.matching_attack(original, released, cols, key := NULL, k := 5, log := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.matching_attack(
+    original, released, cols, key := NULL, k := 5, log := NULL, special := 'auto', categories := NULL
+) AS TABLE
 WITH _duckanon_original AS (                            -- a name that begins with a space is nobody's column
     SELECT COLUMNS(anon._with_column(cols, key)), row_number() OVER () AS " position"
     FROM query_table(anon._checked('anon.matching_attack', original, cols))
@@ -26,6 +28,7 @@ SELECT unnest(anon._run_matching_attack(
                       anon._with_columns(cols, [coalesce(key, ' position')]), NULL),
            anon._pack('anon.matching_attack', '"_duckanon_released"',
                       anon._with_columns(cols, [coalesce(key, ' position')]), NULL),
-           {'key': coalesce(key, ' position'), 'k': k, 'log': log}), max_depth := 2);
+           {'key': coalesce(key, ' position'), 'k': k, 'log': log, 'special': special,
+            'categories': categories}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.matching_attack IS
     'How many records are found again by their nearest released row, and whether an attacker can tell which.';

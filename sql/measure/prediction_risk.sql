@@ -8,8 +8,15 @@
 --     column_uncertainty   the same by column
 --     sample       look at this many originals, drawn at random; NULL: all
 --     log          the columns to take logarithms of; NULL: those that are positive and heavily skewed; []: none
+--     special      numbers that stand for something else, such as zeros of many and negative codes, are told from
+--                  amounts ('auto', as in anon.spectral_release), or none are ('off'); MAP {'cigarettes': [-8]} says
+--                  which
+--     categories   the numbers that are categories; NULL: whole ones of at most twelve values, in at least ten rows for
+--                  each value; []: none
 --     hierarchies  of a coarse release: MAP {'education': 'education_hierarchy'}, as in anon.generalization_loss
--- Distances are exact. A missing value is a category of its own, and differs from every other.
+-- Distances are exact. A missing value is a category of its own, and differs from every other. A special value is at
+-- the mean of the others, with an indicator beside it. special := 'off', categories := [] takes all numbers as amounts,
+-- as the thesis does.
 -- A row of a coarse release (labels, intervals, ancestors) is known up to its cells: it stands for a value drawn from
 -- what they hold, all equally likely (anon.utility). Its distance is the root of the mean squared one, which is 0 only
 -- where the cells hold nothing else, and the plain distance where they are values; rows of the same cells are equally
@@ -20,7 +27,7 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.prediction_risk(
     original, released, cols, k := 5, sample := NULL, hierarchies := NULL, weights := NULL, log := NULL,
-    seed := NULL
+    special := 'auto', categories := NULL, seed := NULL
 ) AS TABLE
 SELECT record, distance, ambiguity, uncertainty,
        map(list_transform(prefixed_names,
@@ -41,7 +48,8 @@ FROM (SELECT struct_pack(*COLUMNS(cols)) AS record, " distance" AS distance, " a
                                                    {'meanings': anon._label_meanings('anon.prediction_risk', original,
                                                                                      released, cols, hierarchies),
                                                     'weights': anon._column_weights('anon.prediction_risk', weights),
-                                                    'k': k, 'sample': sample, 'log': log, 'seed': seed})
+                                                    'k': k, 'sample': sample, 'log': log, 'special': special,
+                                                    'categories': categories, 'seed': seed})
                          AS _duckanon_released LIMIT 1) AS _py
                  LEFT JOIN (SELECT COLUMNS(cols) FROM query_table(original) LIMIT 0) AS _duckanon_original ON true
                  LEFT JOIN (SELECT COLUMNS('(.*)') AS ' uncertainty of \1'

@@ -3,7 +3,8 @@
 -- cannot see.
 --     measure      distance, ambiguity, uncertainty: their distributions over the records
 --                  exact_copies: the share of the records that the release has a copy of
---                  unique_copies: the same among the records that have no equal
+--                  unique_copies: the same among the records that have no equal; a record weighs the more the fewer
+--                  others differ from it in one column or two, since chance copies those who have many
 --                  near_copies: the share of the most isolated 5 % of the records to which a released row comes nearer
 --                  than half the distance that the reference leaves
 --                  membership: with `holdout`, the AUC of telling members by their distance
@@ -27,6 +28,7 @@
 --     draws        names of further releases of the same people: ['second', 'third']; both tests of membership attack
 --                  all of them together, by mean distances. Every further release adds to what is known
 --     sample       look at this many originals, drawn at random; NULL: up to 5,000
+--     log, special, categories  how numbers are coded, as in anon.prediction_risk
 --     hierarchies  of a coarse release: MAP {'education': 'education_hierarchy'}, as in anon.generalization_loss
 -- A row of a coarse release (labels, intervals, ancestors) stands for a value drawn from what its cells hold, as in
 -- anon.prediction_risk. An exact copy is a row whose cells hold the record's values and no others; a unique copy one
@@ -37,7 +39,7 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.privacy_test(
     original, released, cols, reference := NULL, holdout := NULL, k := 5, sample := NULL, hierarchies := NULL,
-    draws := NULL, log := NULL, seed := NULL
+    draws := NULL, log := NULL, special := 'auto', categories := NULL, seed := NULL
 ) AS TABLE
 WITH _duckanon_draws AS (
     FROM anon._stacked('anon.privacy_test', anon._numbered_draws('anon.privacy_test', draws, released), cols)
@@ -49,6 +51,7 @@ SELECT unnest(anon._run_privacy_test(anon._pack('anon.privacy_test', original, c
                                      anon._tickets('_duckanon_draws', '', seed, draws IS NOT NULL),
                                      {'meanings': anon._label_meanings('anon.privacy_test', original, released, cols,
                                                                        hierarchies),
-                                      'k': k, 'sample': sample, 'log': log, 'seed': seed}), max_depth := 2);
+                                      'k': k, 'sample': sample, 'log': log, 'special': special,
+                                      'categories': categories, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.privacy_test IS
     'Tests whether a release is as safe as not taking part: prediction risk, copies, isolated records, membership.';

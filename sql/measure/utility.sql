@@ -7,6 +7,9 @@
 --     median_difference   the median of the absolute normalized differences of the statistic, as in Table 4.1 of the
 --                  Thesis
 --     log          columns to take by their logarithms
+--     special      values that have an indicator beside their number: 'off' for none, 'auto' for zeros that many have
+--                  and codes such as -8, as the spectral releases find them, or MAP {'cigarettes': [-8]}
+--     categories   numbers that are categories; NULL for whole ones of at most twelve values
 --     hierarchies  of a coarse release: MAP {'education': 'education_hierarchy'}, as in anon.generalization_loss
 --     seed         makes the draw of a coarse release repeatable
 -- A coarse release (labels, intervals, ancestors) is what an analyst makes of it: in place of every cell a value drawn
@@ -16,11 +19,14 @@
 --     (Thesis, Section 4.2.1)
 -- test: tests/measure/utility.test
 -- needs: python
-CREATE OR REPLACE MACRO anon.utility(original, released, cols, hierarchies := NULL, log := [], seed := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.utility(
+    original, released, cols, hierarchies := NULL, log := [], special := 'off', categories := [], seed := NULL
+) AS TABLE
 SELECT unnest(anon._run_utility(anon._pack('anon.utility', original, cols, seed),
                                 anon._pack('anon.utility', released, cols, seed),
                                 {'meanings': anon._label_meanings('anon.utility', original, released, cols,
                                                                   hierarchies),
-                                 'log': log, 'seed': seed}), max_depth := 2);
+                                 'log': log, 'special': special, 'categories': categories, 'seed': seed}),
+              max_depth := 2);
 COMMENT ON MACRO TABLE anon.utility IS
     'How far means, variances, correlations and distributions of a release are from the original''s.';

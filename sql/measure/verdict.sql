@@ -4,13 +4,14 @@
 --                `max_detectability_auc` detectability
 --     measured, "limit", pass   what came out, what is allowed, and whether it keeps to that: k and class_size are the
 --                least that is allowed, all other limits are the most. Too few records to tell is a promise not kept
---     reference, holdout, draws, hierarchies, log, seed  as in anon.privacy_test
+--     reference, holdout, draws, hierarchies, log, special, categories, seed  as in anon.privacy_test
 --     person     name of the release's column that says whose row it is: k then counts different people
 -- test: tests/measure/verdict.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.verdict(
     original, released, cols, reference := NULL, holdout := NULL, k := NULL, max_correlation_difference := NULL,
-    max_detectability_auc := NULL, hierarchies := NULL, draws := NULL, log := NULL, seed := NULL, person := NULL
+    max_detectability_auc := NULL, hierarchies := NULL, draws := NULL, log := NULL, special := 'auto',
+    categories := NULL, seed := NULL, person := NULL
 ) AS TABLE
 WITH _duckanon_verdict_classes AS (                    -- one column, so that no name of the release is in the way
     SELECT class, whose[1] AS whose
@@ -20,7 +21,7 @@ WITH _duckanon_verdict_classes AS (                    -- one column, so that no
 )
 SELECT measure AS promise, coalesce(shift_bound, value) AS measured, "limit", pass
 FROM anon.privacy_test(original, released, cols, reference := reference, holdout := holdout, hierarchies := hierarchies,
-                       draws := draws, log := log, seed := seed)
+                       draws := draws, log := log, special := special, categories := categories, seed := seed)
 UNION ALL
 SELECT 'k', classes.k, k, classes.k >= k
 FROM anon.k_anonymity('"_duckanon_verdict_classes"', ['class'],

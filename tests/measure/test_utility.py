@@ -113,6 +113,39 @@ def test_columns_without_values():
     assert paired(pa.table({"a": pa.nulls(2)}), pa.table({"a": pa.nulls(3)}))[0].texts == [None]
 
 
+def test_special_values_and_codes_by_hand():
+    random = np.random.default_rng(2)
+    tables = []
+    for zeros in (0.3, 0.1):
+        wage = np.where(random.random(500) < zeros, 0, random.integers(900, 9000, 500)).astype(float)
+        race = random.integers(1, 4, 500)
+        born = [datetime.date(1970, 1, day) for day in random.integers(1, 4, 500).tolist()]
+        missing = random.random(500) < 0.1
+        tables.append(
+            (wage, race, missing, pa.table({"wage": wage, "race": pa.array(race, mask=missing), "born": born}))
+        )
+    found = utility(tables[0][-1], tables[1][-1], "auto", None)
+    means, linear = rows(found, "mean"), rows(found, "correlation")
+    for side, (wage, race, missing, _) in zip(("original", "released"), tables, strict=True):
+        assert means["wage", None][side] == pytest.approx(wage.mean())
+        assert means["wage = 0", None][side] == pytest.approx((wage == 0).mean())
+        assert means["race = 2", None][side] == pytest.approx(((race == 2) & ~missing).mean())
+        assert means["race IS NULL", None][side] == pytest.approx(missing.mean())
+        assert linear["wage", "wage = 0"][side] == pytest.approx(np.corrcoef(wage, wage == 0)[0, 1])
+    assert [name for name, _ in rows(found, "total_variation")] == ["race"]
+    assert [name for name, _ in rows(found, "ks")] == ["wage", "born"]  # few days are no codes
+    assert rows(utility(tables[0][-1], tables[1][-1]), "mean").keys() == {
+        (name, None) for name in ("wage", "race", "race IS NULL", "born")
+    }
+
+
+def test_categories_that_only_the_release_has():
+    before, after = pa.table({"code": [1, 2] * 20}), pa.table({"code": [1, 7] * 20})
+    found = utility(before, after, "off", ["code"])
+    assert rows(found, "total_variation")["code", None]["difference"] == 0.5
+    assert rows(found, "mean")["code = 7", None]["released"] == 0.5
+
+
 samples = st.lists(st.integers(0, 5) | st.floats(-2, 8, width=16), min_size=2, max_size=20).map(sorted)
 
 

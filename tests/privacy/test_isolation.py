@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from duckanon.privacy.equal_rows import known_codes
+from duckanon.privacy.equal_rows import known_codes, row_codes
 from duckanon.privacy.isolation import distances_apart
 from duckanon.privacy.membership import area_of, isolated_membership
-from duckanon.privacy.rare_copies import rare_copies
+from duckanon.privacy.rarity import rarity_of
 from duckanon.privacy.reference_test import privacy_tests
 from duckanon.privacy.shifts import FAIL, PASS, TOO_FEW, measure_test
+from duckanon.privacy.unique_copies import unique_copies
 from tests.profiles import cheap
 
 rows_of_few_values = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=15)
@@ -107,21 +108,66 @@ def test_five_copies_in_a_thousand_fail(with_reference):
     leaky = fresh.copy()
     leaky[:5] = rows[random.permutation(1000)[:5]]
     reference = other if with_reference else None
-    for release, expected in ((fresh, []), (leaky, ["exact_copies"])):
+    for release, expected in ((fresh, []), (leaky, ["unique_copies"])):
         tests = privacy_tests(rows, release, random, reference=reference, sample=100, replicates=50)
-        assert [name for name in failed(tests) if name == "exact_copies"] == expected
+        assert [name for name in failed(tests) if name == "unique_copies"] == expected
+
+
+@cheap
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 1)), min_size=4, max_size=25))
+def test_rarity_by_force(records):
+    """Who differs in one column and in two, counted pair by pair; a column may be several of the matrix."""
+    rows = np.array(records, float)
+    wide = np.column_stack([rows[:, 0], rows[:, 1] == 0, rows[:, 1] == 1, rows[:, 1] == 2, rows[:, 2]])
+    found = rarity_of(wide, [slice(0, 1), slice(1, 4), slice(4, 5)])
+    differing = (rows[:, None] != rows[None]).sum(axis=2)
+    one, two = (differing == 1).sum(axis=1), (differing == 2).sum(axis=1)
+    assert found.near_pairs == one.sum() / 2
+    score = one / max(one.sum(), 1) + (two + 0.5) / (two.sum() + 0.5 * len(rows))
+    assert found.scores == pytest.approx(score**1.1)
+
+
+def test_changes_of_two_categories_do_not_look_alike():
+    """A matrix of indicators, column by column: who has another category differs in two of them."""
+    values = np.random.default_rng(11).integers(0, 3, (60, 2))
+    indicators = np.column_stack([values[:, column] == value for column in range(2) for value in range(3)]).astype(
+        float
+    )
+    found = rarity_of(indicators)
+    two = ((values[:, None] != values[None]).sum(axis=2) == 1).sum(axis=1)
+    assert found.near_pairs == 0
+    assert found.scores == pytest.approx(((two + 0.5) / (two.sum() + 0.5 * len(values))) ** 1.1)
 
 
 def test_copies_that_chance_explains_pass():
-    """Of few values, many records have equals: these tell by themselves how many copies chance gives."""
+    """Of few values, many records have equals: these tell how many copies chance gives."""
     random = np.random.default_rng(9)
-    rows = random.integers(0, 3, (500, 4)).astype(float)
-    codes = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
-    assert rare_copies(rows, codes, [codes], None, 500, 0.99) is None
-    near = np.column_stack([np.arange(400.0) // 2, np.arange(400.0) // 2, np.arange(400.0)])
-    found = rare_copies(near, np.arange(400), [np.arange(400)], None, 400, 0.99)
-    assert found.reference == pytest.approx(200 / (21 * 399 * 200 / 400))  # 200 pairs differ in one column
-    assert not found.passed
+    rows, fresh = random.integers(0, 5, (2, 500, 5)).astype(float)
+    codes, fresh_codes = row_codes(rows, fresh)
+    found = unique_copies(codes, fresh_codes, None, rarity_of(rows), random, 0.99)
+    assert found.count > 20
+    assert found.passed
+    assert not unique_copies(codes, codes, None, rarity_of(rows), random, 0.99).passed
+
+
+def test_copies_of_the_rare_weigh_more():
+    """Half of the people crowd a few values; ten copies of others are seen, ten of theirs are chance."""
+    random = np.random.default_rng(10)
+
+    def sample():
+        crowd, rare = random.integers(0, 4, (500, 5)), random.integers(0, 40, (500, 5))
+        return np.concatenate([crowd, rare]).astype(float)
+
+    rows, fresh = sample(), sample()
+    rarity = rarity_of(rows)
+    unique = np.bincount(row_codes(rows)[0])[row_codes(rows)[0]] == 1
+    passed = []
+    for people in (np.flatnonzero(unique & (np.arange(1000) < 500)), np.flatnonzero(unique & (np.arange(1000) >= 500))):
+        leaky = fresh.copy()
+        leaky[-10:] = rows[people[:10]]
+        codes, leaky_codes = row_codes(rows, leaky)
+        passed.append(unique_copies(codes, leaky_codes, None, rarity, random, 0.99).passed)
+    assert passed == [True, False]
 
 
 def test_microaggregates_are_judged_by_their_class():

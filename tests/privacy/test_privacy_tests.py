@@ -6,13 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from duckanon.privacy.copy_rates import exact_copies, farthest, near_copies, parts, rate, unique_copies
+from duckanon.privacy.copy_rates import exact_copies, farthest, near_copies, parts, rate
 from duckanon.privacy.equal_rows import row_codes
 from duckanon.privacy.prediction import measures
+from duckanon.privacy.rarity import Rarity
 from duckanon.privacy.reference_test import privacy_tests
 from duckanon.privacy.repair import repair, screened
 from duckanon.privacy.self_check import check
 from duckanon.privacy.shifts import shift
+from duckanon.privacy.unique_copies import unique_copies
 from tests.profiles import cheap
 
 
@@ -168,7 +170,8 @@ def test_copies_by_force(original, released, reference):
     assert alone.reference == pytest.approx(np.mean([original.count(row) > 1 for row in original]))
     unique = [row for row in original if original.count(row) == 1]
     if unique and len(released) == len(reference):
-        found = unique_copies(codes[0], codes[1], codes[2], np.random.default_rng(0), 0.99)
+        alike = Rarity(np.ones(len(original)), 0, 1.0)
+        found = unique_copies(codes[0], codes[1], codes[2], alike, np.random.default_rng(0), 0.99)
         assert found.value == pytest.approx(np.mean([row in released for row in unique]))
         assert found.reference == pytest.approx(np.mean([row in reference for row in unique]))
 

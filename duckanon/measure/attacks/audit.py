@@ -15,7 +15,7 @@ from duckanon.common.imports import imported
 from duckanon.common.reports import report_rows
 from duckanon.common.samples import sampled_rows
 from duckanon.matrix.encoding import FEWEST_ROWS
-from duckanon.matrix.fit import fit
+from duckanon.matrix.marked import measured_encoding
 from duckanon.measure.declared import MEMBERSHIP_AUDIT
 from duckanon.privacy.audit import LIMIT, audits
 from duckanon.release.declared import FUNCTIONS
@@ -34,6 +34,8 @@ def membership_audit(
     splits: int,
     max_rows: int,
     log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
     seed: int | None,
 ) -> pa.Table:
     """Release random halves of a table, and tell whether isolated people are nearer to releases that they are part of.
@@ -49,8 +51,8 @@ def membership_audit(
         How often the table is halved; two releases each.
     max_rows
         A larger table is audited on this many rows, drawn at random.
-    log
-        The numbers whose logarithm distances are taken of, and the release's own where it has this option.
+    log, special, categories
+        How numbers are coded for distances, and the release's own where it has these options.
     seed
         Makes it repeatable.
 
@@ -69,13 +71,13 @@ def membership_audit(
         )
     if rows > max_rows:
         table = table.take(pa.array(sampled_rows(max_rows, rows, random)))
-    encoding, _ = fit(table, log=log, nulls="category", lenient=True)
-    points = np.asarray(encoding.matrix(table), np.float64)
-    make = _maker(method, {} if options is None else dict(options), log)
+    encoding = measured_encoding(table, log, special, categories)
+    points = encoding.matrix(table)
+    make = _maker(method, options or {}, {"log": log, "special": special, "categories": categories})
 
     def release(places: Ints, draw: np.random.Generator) -> Matrix:
         made = make(table.take(pa.array(places)), seed=int(draw.integers(2**31)))
-        return np.asarray(encoding.matrix(made.read_all().select(table.column_names)), np.float64)
+        return encoding.matrix(made.read_all().select(table.column_names))
 
     return report_rows(
         [
@@ -94,13 +96,13 @@ def membership_audit(
     )
 
 
-def _maker(method: str, options: dict[str, Any], log: list[str] | None) -> Callable[..., pa.RecordBatchReader]:
+def _maker(method: str, options: Mapping[str, Any], coding: Mapping[str, Any]) -> Callable[..., pa.RecordBatchReader]:
     """Return what releases a table by a method, with its options; refuse options that it does not have."""
     function = imported(METHODS[method])
     kept_back = {"source", "cols", "seed", "tell", "key", "person", "reference", "by", "rows"}
     known = [name for name in inspect.signature(function).parameters if name not in kept_back]
     for name in options:
         refuse_unless(OneOf(*known), f"an option of {method}", name)
-    given = {"checks": "off", "log": log, **options}
+    given = {"checks": "off", **coding, **options}
     given = {name: value for name, value in given.items() if name in known}
     return lambda table, seed: function(table, seed=seed, **given)

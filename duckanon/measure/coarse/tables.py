@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon.common.arrays import Floats, Matrix
-from duckanon.matrix.aligned import Measured, aligned, both_there, encoded
+from duckanon.matrix.aligned import Coding, Measured, aligned, both_there, encoded
 from duckanon.matrix.pairs import plain
 from duckanon.measure.coarse.columns import ReadColumn, is_coarse, read_column
+from duckanon.measure.coarse.sets import with_sets
 from duckanon.measure.queries.labels import Meanings, is_text, meanings_of
 
 MeaningRows = Sequence[Mapping[str, Any]] | None
@@ -84,6 +85,7 @@ def judged(
         For tables without rows, columns that hold different kinds of values, and labels that are not understood.
     """
     original, released = both_there(original, released)
+    released = with_sets(released)
     of_columns = meanings_of(meanings)
     labels: dict[str, Meanings] = {name: of_columns.get(name.lower(), {}) for name in original.column_names}
     for name in original.column_names:
@@ -123,11 +125,11 @@ class JudgedMatrices:
     variances: Matrix | None
 
 
-def matrices(tables: Judged, log: list[str] | None) -> JudgedMatrices:
+def matrices(tables: Judged, coding: Coding) -> JudgedMatrices:
     """Code tables by the original; a coarse cell becomes the mean and variance of what it holds."""
     if not tables.coarse:
-        return JudgedMatrices(encoded(tables.original, tables.released, tables.others, log), None)
-    first = encoded(tables.original, _standing_in(tables), tables.others, log)
+        return JudgedMatrices(encoded(tables.original, tables.released, tables.others, coding), None)
+    first = encoded(tables.original, _standing_in(tables), tables.others, coding)
     released, variances = first.released, np.zeros_like(first.released)
     for name, group in zip(tables.original.column_names, first.encoding.groups, strict=True):
         if name in tables.coarse:
@@ -139,7 +141,7 @@ def matrices(tables: Judged, log: list[str] | None) -> JudgedMatrices:
 
 
 def linked(
-    tables: Judged, secret: Sequence[str], log: list[str] | None, random: np.random.Generator
+    tables: Judged, secret: Sequence[str], coding: Coding, random: np.random.Generator
 ) -> tuple[Measured, dict[str, tuple[str, slice]]]:
     """Code tables for an attacker who links people to released rows by some columns and reads others off these.
 
@@ -149,8 +151,8 @@ def linked(
         The tables.
     secret
         The columns that are read off: where their cells are coarse, the attacker draws a value from them.
-    log
-        As for the spectral releases.
+    coding
+        How numbers are coded.
     random
         Draws the values.
 
@@ -161,11 +163,11 @@ def linked(
         what their cells hold, and one more column, in which people are 0 and cells the root of their variance: so the
         distance of a person to a cell is the root of the mean squared one.
     """
-    coded = encoded(tables.original, tables.drawn(random), tables.others, log)
-    names, parts = coded.encoding.schema.names, coded.encoding.groups
+    coded = encoded(tables.original, tables.drawn(random), tables.others, coding)
+    names, parts = coded.encoding.names, coded.encoding.groups
     if not tables.coarse:
         return coded, {name.lower(): (name, group) for name, group in zip(names, parts, strict=True)}
-    cells = matrices(tables, log)
+    cells = matrices(tables, coding)
     assert cells.variances is not None
     is_drawn = {name.lower() for name in secret}
     released, groups = np.array(coded.released), {}

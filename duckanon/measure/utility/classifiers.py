@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 from duckanon.common.arguments import Number, Whole, checked
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.reports import report
+from duckanon.matrix.coded_pairs import coded
 from duckanon.matrix.pairs import CategoryPair, NumberPair, Pair, paired
 from duckanon.measure.declared import CLASSIFIER_UTILITY, DETECTABILITY
 from duckanon.measure.utility.learners import (
@@ -36,6 +38,8 @@ def classifier_utility(
     *,
     random: np.random.Generator,
     holdout: pa.Table | None = None,
+    special: Any = "off",
+    categories: Sequence[str] | None = (),
     test_fraction: float = 0.3,
     max_rows: int = 50_000,
 ) -> pa.Table:
@@ -52,6 +56,8 @@ def classifier_utility(
         Splits, draws rows, and grows trees.
     holdout
         Originals that the release was not made from, to test on. Without it, a random part of the original is held out.
+    special, categories
+        Which values have an indicator beside their number, and which numbers are categories: see `coded_pairs.coded`.
     test_fraction
         Which part of the original is held out.
     max_rows
@@ -75,7 +81,7 @@ def classifier_utility(
     if holdout is not None:
         paired(original, holdout)  # names what does not match
         known = pa.concat_tables([original, holdout.select(original.column_names)], promote_options="permissive")
-    pairs = paired(known, released)
+    pairs = coded(paired(known, released), known.schema, special, categories)
     aim, usable, released_usable = _target(next(column for column in pairs if column.name == target))
     inside, outside = usable[usable < original.num_rows], usable[usable >= original.num_rows]
     if holdout is None:
@@ -160,6 +166,7 @@ def detectability(
     released: pa.Table,
     *,
     random: np.random.Generator,
+    categories: Sequence[str] | None = (),
     max_rows: int = 20_000,
     folds: int = 5,
     halves: bool = True,
@@ -172,6 +179,8 @@ def detectability(
         Tables with the same columns.
     random
         Draws rows, splits folds, and grows trees.
+    categories
+        Which numbers are categories: see `coded_pairs.coded`. Trees find special values by themselves.
     max_rows
         Largest number of rows of each table.
     folds
@@ -193,7 +202,7 @@ def detectability(
     .5: a tree that has learnt one of the two equal rows is wrong about the other.
     """
     least = min(original.num_rows, released.num_rows)
-    pairs = paired(original, released)
+    pairs = coded(paired(original, released), original.schema, "off", categories)
     if least < 2 * folds or max_rows < 2 * folds:
         raise ValueError(
             f"both tables and max_rows must have at least {2 * folds} rows for {folds} folds; "

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon.common.arguments import Flag, Whole, checked, generator, spelled
 from duckanon.common.reports import report
-from duckanon.matrix.aligned import both_there, encoded, unscaled
+from duckanon.matrix.aligned import Coding, both_there, encoded, unscaled
 from duckanon.matrix.pairs import kind_of
+from duckanon.matrix.special import special_choices
 from duckanon.measure.coarse.tables import MeaningRows, judged
 from duckanon.measure.declared import KERNEL_COMPONENTS
 from duckanon.measure.queries import answers as queries_utility
@@ -23,12 +26,16 @@ def utility(
     *,
     meanings: MeaningRows,
     log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
     seed: int | None,
 ) -> pa.Table:
     """Compare statistics."""
     read = judged(original, released, meanings)
     names = spelled("log", log, read.original.column_names) or []
-    return statistics.utility(_logged(read.original, names), _logged(read.drawn(generator(seed)), names))
+    _refuse_logged(special, names, read.original.column_names)
+    released = read.drawn(generator(seed))
+    return statistics.utility(_logged(read.original, names), _logged(released, names), special, categories)
 
 
 @checked(standardize=Flag(), components=Whole(1))
@@ -44,12 +51,14 @@ def kernel_utility(
     kernel: str,
     points: int | None,
     log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
     seed: int | None,
 ) -> pa.Table:
     """Compare distributions along kernel principal components."""
     random = generator(seed)
     read = judged(original, released, meanings, reference=reference)
-    tables = encoded(read.original, read.drawn(random), read.others, log)
+    tables = encoded(read.original, read.drawn(random), read.others, Coding(log, special, categories))
     first, second, third = tables.original, tables.released, tables.others[0]
     if not standardize:
         first, second = (unscaled(tables.encoding, matrix) for matrix in (first, second))
@@ -71,12 +80,14 @@ def kernel_components(
     kernel: str,
     points: int,
     log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
     seed: int | None,
 ) -> pa.Table:
     """Place records along kernel principal components, for a plot."""
     random = generator(seed)
     read = judged(original, released, meanings)
-    tables = encoded(read.original, read.drawn(random), [], log)
+    tables = encoded(read.original, read.drawn(random), [], Coding(log, special, categories))
     matrices = [tables.original, tables.released]
     if not standardize:
         matrices = [unscaled(tables.encoding, matrix) for matrix in matrices]
@@ -99,6 +110,8 @@ def classifier_utility(
     *,
     meanings: MeaningRows,
     target: str,
+    special: Any,
+    categories: list[str] | None,
     seed: int | None,
 ) -> pa.Table:
     """Compare models trained on the release with models trained on originals."""
@@ -106,16 +119,29 @@ def classifier_utility(
     read = judged(original, released, meanings, holdout=holdout)
     name = next((name for name in read.original.column_names if name.lower() == str(target).lower()), str(target))
     released = read.drawn(random)
-    return classifiers.classifier_utility(read.original, released, name, random=random, holdout=read.others[0])
+    return classifiers.classifier_utility(
+        read.original,
+        released,
+        name,
+        random=random,
+        holdout=read.others[0],
+        special=special,
+        categories=categories,
+    )
 
 
 def detectability(
-    original: pa.Table | None, released: pa.Table | None, *, meanings: MeaningRows, seed: int | None
+    original: pa.Table | None,
+    released: pa.Table | None,
+    *,
+    meanings: MeaningRows,
+    categories: list[str] | None,
+    seed: int | None,
 ) -> pa.Table:
     """Tell released rows from original ones."""
     random = generator(seed)
     read = judged(original, released, meanings)
-    return classifiers.detectability(read.original, read.drawn(random), random=random)
+    return classifiers.detectability(read.original, read.drawn(random), random=random, categories=categories)
 
 
 def query_utility(
@@ -144,3 +170,11 @@ def _logged(table: pa.Table, names: list[str]) -> pa.Table:
             raise ValueError(f'column "{name}" cannot be logged, for it must hold positive numbers.')
         table = table.set_column(index, name, pc.ln(column.cast(pa.float64())))
     return table
+
+
+def _refuse_logged(special: Any, logged: list[str], names: list[str]) -> None:
+    """Refuse special values of columns that are logged, in whose logarithms nobody would find them."""
+    chosen = special_choices(special, names)
+    both = [name for name in logged if chosen is not None and name in chosen]
+    if both:
+        raise ValueError(f"special must name columns that are none of log; got {both[0]} in both.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from duckanon.common import progress
 from duckanon.common.arrays import Array, Floats
 from duckanon.common.reports import report
 from duckanon.common.runs import run_starts
+from duckanon.matrix.coded_pairs import coded
 from duckanon.matrix.pairs import CategoryPair, NumberPair, Pair, indicators, paired
 from duckanon.measure.declared import UTILITY
 from duckanon.measure.two_samples import ks_distance, total_variation
@@ -20,7 +22,9 @@ from duckanon.measure.two_samples import ks_distance, total_variation
 _CHUNK = 16_384  # rows at a time: of tens of columns they stay in the processor's cache
 
 
-def utility(original: pa.Table, released: pa.Table) -> pa.Table:
+def utility(
+    original: pa.Table, released: pa.Table, special: Any = "off", categories: Sequence[str] | None = ()
+) -> pa.Table:
     """Compare the statistics of a release with those of its original.
 
     Parameters
@@ -28,6 +32,8 @@ def utility(original: pa.Table, released: pa.Table) -> pa.Table:
     original, released
         Tables with the same columns of any types. They may have different numbers of rows. For moments and correlations
         they become matrices, in which each number is itself and each category an indicator, see `pairs.indicators`.
+    special, categories
+        Which values have an indicator beside their number, and which numbers are categories: see `coded_pairs.coded`.
 
     Returns
     -------
@@ -48,7 +54,7 @@ def utility(original: pa.Table, released: pa.Table) -> pa.Table:
     In ``ks`` a NULL is larger than every number, so that another share of NULLs counts as a difference too; in
     ``total_variation`` it is one of the categories. Elsewhere NULL is the original's mean, and an indicator.
     """
-    pairs = paired(original, released)
+    pairs = coded(paired(original, released), original.schema, special, categories)
     # Single columns, because a matrix would be one more copy of everything.
     columns = [indicator for column in pairs for indicator in indicators(column)]
     names = [name for name, _, _ in columns]

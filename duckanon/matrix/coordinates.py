@@ -1,0 +1,217 @@
+"""Choices between many values, such as 900 districts: a few coordinates of each in place of an indicator each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from duckanon.common import progress
+from duckanon.common.arrays import Floats, Ints, Reals
+
+WIDE = 40
+"""Choices of more values are given coordinates: indicators cost the square of their number."""
+_MOST = 8  # coordinates of a value
+_BEYOND_NOISE = 1.2  # times the largest singular value that two unrelated choices have
+
+
+def coordinates(counts: Floats, sums: Floats) -> Reals:
+    """Return coordinates of choices by which they differ most in other features.
+
+    Parameters
+    ----------
+    counts
+        The rows of each choice.
+    sums
+        Choices by other features: the sum of each feature, of mean 0, over the rows of the choice.
+
+    Returns
+    -------
+    numpy.ndarray
+        Choices by coordinates, of mean 0 over the rows; the first has a variance of 1, the others the smaller the less
+        they say about the other features.
+
+    Notes
+    -----
+    All that is linear between a choice and the other features are the means of these for each value, of which the
+    principal directions are taken. Without any other features, the order of the choices is all there is.
+    """
+    weights = np.sqrt(counts / counts.sum())[:, None]
+    means = sums / np.maximum(counts, 1)[:, None]
+    _, spread, directions = np.linalg.svd(weights * means, full_matrices=False)
+    kept = min(_MOST, int((spread > 1e-6 * max(spread.max(initial=0.0), 1e-300)).sum()))
+    if not kept:
+        means = np.arange(len(counts))[:, None] - np.average(np.arange(len(counts)), weights=counts)
+        directions, kept = np.ones((1, 1)), 1
+        spread = np.array([np.sqrt(np.average(means[:, 0] ** 2, weights=counts)) or 1.0])
+    placed: Reals = (means @ directions[:kept].T / spread[0]).astype(np.float32)
+    return placed
+
+
+def sums_of(codes: Sequence[Ints], choices: Sequence[int], blocks: Iterable[Reals]) -> list[Floats]:
+    """Sum features, given in blocks of rows that follow each other, less their means, over the rows of each choice.
+
+    Parameters
+    ----------
+    codes, choices
+        Of several columns: the choice of every row, and how many there are.
+    blocks
+        Rows by features.
+
+    Returns
+    -------
+    list
+        Of each column, choices by features.
+    """
+    sums: list[Any] = [0.0] * len(codes)
+    start = 0
+    for block in blocks:
+        progress.check()
+        features = np.ascontiguousarray(block.T, np.float64)
+        for place, (own, count) in enumerate(zip(codes, choices, strict=True)):
+            here = own[start : start + len(block)]
+            sums[place] = sums[place] + np.stack([np.bincount(here, feature, count) for feature in features], axis=1)
+        start += len(block)
+    shares = [np.bincount(own, minlength=count) / len(own) for own, count in zip(codes, choices, strict=True)]
+    return [one - share[:, None] * one.sum(axis=0) for one, share in zip(sums, shares, strict=True)]
+
+
+def related_sums(codes: Ints, choices: int, others: Ints, other_choices: int) -> Floats:
+    """Sum features of another wide choice over the rows of each value, as `sums_of` does: those that both go along by.
+
+    Notes
+    -----
+    The singular vectors of the table of both (correspondence analysis), as far as they stand out of what chance gives:
+    most of the cells of such a table are of a few rows.
+    """
+    rows = len(codes)
+    cells = np.bincount(codes * other_choices + others, minlength=choices * other_choices).reshape(choices, -1) / rows
+    shares = cells.sum(axis=1)
+    scale = np.sqrt(np.outer(shares, cells.sum(axis=0)))
+    standardised = np.divide(cells, scale, out=np.zeros_like(cells), where=scale > 0) - scale
+    vectors, spread, _ = np.linalg.svd(standardised, full_matrices=False)
+    noise = np.sqrt(choices / rows) + np.sqrt(other_choices / rows)
+    kept = min(_MOST, int((spread > _BEYOND_NOISE * noise).sum()))
+    return np.asarray(rows * np.sqrt(shares)[:, None] * vectors[:, :kept] * spread[:kept])
+
+
+def placed_choices(codes: Sequence[Ints], choices: Sequence[int], sums: Sequence[Floats]) -> list[Places]:
+    """Place several wide choices.
+
+    Parameters
+    ----------
+    codes
+        Of each, the choice of every row.
+    choices
+        How many values each has.
+    sums
+        Those of the other features, of narrow choices and numbers, over the rows of each value (`sums_of`).
+
+    Notes
+    -----
+    What two wide choices have to do with each other counts only where there is no other feature: it needs as many
+    coordinates as there are values, and a few of them would spoil what the others say about the rest.
+    """
+    made = []
+    for one, (own, count, known) in enumerate(zip(codes, choices, sums, strict=True)):
+        if not known.shape[1]:
+            others = [(codes[other], choices[other]) for other in range(len(codes)) if other != one]
+            known = np.hstack([np.zeros((count, 0)), *(related_sums(own, count, *other) for other in others)])
+        held = np.bincount(own, minlength=count)
+        made.append(Places(coordinates(held.astype(np.float64), known), held))
+    return made
+
+
+def shared_out(counts: Ints, total: int) -> Ints:
+    """Divide a total in proportion to counts; none is more than one off, and small ones come as often as they should.
+
+    Examples
+    --------
+    >>> shared_out(np.array([3, 3, 4]), 5).tolist()
+    [2, 1, 2]
+    """
+    ends = np.floor(np.cumsum(counts) * (total / counts.sum()) + 0.5).astype(np.int64)
+    return np.asarray(np.diff(ends, prepend=0))
+
+
+@dataclass(frozen=True)
+class Places:
+    """The coordinates of choices, and a tree that cuts them in two until one is left.
+
+    Attributes
+    ----------
+    coordinates
+        Of each choice.
+    counts
+        How many rows hold each, by which the tree is balanced.
+    """
+
+    coordinates: Reals
+    counts: Ints
+
+    def assigned(self, scores: Reals, wanted: Ints) -> Ints:
+        """Choose for every row a value near its coordinates, such that each is chosen as often as it is wanted.
+
+        Parameters
+        ----------
+        scores
+            The coordinates of every row.
+        wanted
+            How often each choice is to be made; together as many as there are rows.
+
+        Notes
+        -----
+        Choices are cut in two across the direction in which they are widest, and rows across the same one, as many to
+        each side as its choices want; over and over, until one choice is left. The cost is that of sorting the rows.
+
+        Examples
+        --------
+        >>> places = Places(np.array([[0.0], [5.0]]), np.array([20, 10]))
+        >>> places.assigned(np.array([[3.0], [1.0], [2.0]]), np.array([2, 1])).tolist()
+        [1, 0, 0]
+        """
+        leaves, cuts = self._tree
+        before = np.concatenate([[0], np.cumsum(wanted[leaves])])
+        rows = np.arange(len(scores))
+        for number, (first, cut, last, direction) in enumerate(cuts):
+            if number % 64 == 0:
+                progress.check()
+            start, middle, end = before[first], before[cut], before[last]
+            if start < middle < end:
+                here = rows[start:end]
+                along = np.argpartition(scores[here] @ direction, middle - start)
+                rows[start:end] = here[along]
+        codes = np.empty(len(scores), np.int64)
+        codes[rows] = np.repeat(leaves, wanted[leaves])
+        return codes
+
+    @cached_property
+    def _tree(self) -> tuple[Ints, list[tuple[int, int, int, Reals]]]:
+        """Return the choices in the order of the leaves, and the cuts: first leaf, first one beyond the cut, end."""
+        leaves = np.arange(len(self.counts))
+        cuts = []
+        nodes = [(0, len(leaves))]
+        while nodes:
+            first, last = nodes.pop()
+            if last - first < 2:
+                continue
+            choices = leaves[first:last]
+            direction = _widest(self.coordinates[choices], self.counts[choices])
+            choices = choices[np.argsort(self.coordinates[choices] @ direction, kind="stable")]
+            leaves[first:last] = choices
+            ends = np.cumsum(self.counts[choices])
+            cut = first + 1 + min(int(np.searchsorted(ends, ends[-1] / 2)), last - first - 2)
+            cuts.append((first, cut, last, direction))
+            nodes += [(first, cut), (cut, last)]
+        return leaves, cuts
+
+
+def _widest(places: Reals, weights: Ints) -> Reals:
+    """Return the direction in which places, so many rows at each, are widest."""
+    known = np.maximum(weights, 1)
+    centred = (places - np.average(places, axis=0, weights=known)).astype(np.float64)
+    direction: Reals = np.linalg.eigh((centred * known[:, None]).T @ centred)[1][:, -1].astype(places.dtype)
+    return direction
