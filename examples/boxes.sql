@@ -45,3 +45,20 @@ SELECT min(visits) AS fewest_visits FROM (SELECT count(*) AS visits FROM anon.bo
 CREATE OR REPLACE TABLE boxes AS FROM anon.box_table('boxed', ['age', 'glucose']);
 WITH newcomers AS (SELECT age, glucose FROM patients LIMIT 100)
 SELECT count(box) AS in_a_box, count(*) AS people FROM anon.label_boxes('newcomers', 'boxes', ['age', 'glucose']);
+
+-- means instead of intervals: groups of ten similar people of the same sex, and what is left of the correlation
+CREATE OR REPLACE TABLE newcomers AS SELECT sex, age, glucose FROM patients LIMIT 2000;
+CREATE OR REPLACE TABLE averaged AS
+FROM anon.microaggregate('newcomers', ['age', 'glucose'], 10, method := 'fast', by := ['sex']);
+SELECT corr(age, glucose) FROM averaged;
+
+-- numbers and categories together, made coarser class by class, with smokers and others in each class; and what that lost
+CREATE OR REPLACE TABLE ward AS FROM patients WHERE patient_id <= 'P003000';
+CREATE OR REPLACE TABLE recoded AS
+FROM anon.recode('ward', ['age', 'sex', 'occupation'], 10, sensitive := 'smoker', l := 2, keep := ['smoker']);
+SELECT class, "rows", labels, round(loss, 3) AS loss
+FROM anon.recode_classes('recoded', ['age', 'sex', 'occupation']) ORDER BY loss DESC, class LIMIT 5;
+
+-- or single cells that are left out: every record agrees with those of four other people
+CREATE OR REPLACE TABLE gaps AS FROM anon.suppress_cells('newcomers', ['sex', 'age'], 5, importance := ['sex']);
+SELECT count(*) AS people, count(sex) AS sexes, count(age) AS ages FROM gaps;

@@ -1,4 +1,4 @@
--- `make demo`: what is in the table, and the plainest release of it. Run it on a database that population.sql made.
+-- What is in the table, and the plainest release of it. Run it on a database that population.sql made.
 
 -- the functions that are there
 SELECT stage, string_agg(name, ', ') AS functions

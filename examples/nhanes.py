@@ -34,6 +34,7 @@ LABS = ["ALB", "ALT", "AST", "ALP", "BUN", "CA", "CHOL", "HCO3", "GLU", "PHOS", 
 ROWS = 2000
 POINTS = 1296  # how many records the thesis's tests look at: a shift of 5 % is found with a power of .8
 K = 5
+THESIS = "special := 'off', categories := []"  # columns as they come
 
 STATISTICS = ["mean", "variance", "correlation", "rank_correlation"]
 TABLE_4_1 = {
@@ -97,7 +98,7 @@ class Experiment:
     def releases(self) -> dict[str, str]:
         """Write the call that makes each release of the table `original`, unchecked: it is measured afterwards."""
         common = f"log := {LABS}, seed := {self.seed}"
-        thesis = f"k := 1, special := 'off', categories := [], derived := 'off', {common}"  # columns as they come
+        thesis = f"k := 1, derived := 'off', {THESIS}, {common}"  # columns as they come
         keyed = f"key := 'seqn', {common}"  # the key says whose image a row is: for measuring, never to be given away
         columns, with_key = self.columns, ["seqn", *self.columns]
         pica = "anon.pica('original', {}, cluster_size := {}, checks := 'off', {})"
@@ -121,14 +122,15 @@ class Experiment:
         """Figure 4-3: the medians of distance, ambiguity and uncertainty."""
         return self.numbers(f"""
             SELECT median(distance), median(ambiguity), median(uncertainty)
-            FROM anon.prediction_risk('original', '{released}', {self.columns}, k := {K}, log := {LABS})""")
+            FROM anon.prediction_risk('original', '{released}', {self.columns}, k := {K}, log := {LABS},
+                                      {THESIS})""")
 
     def matching(self, released: str) -> list[float]:
         """Figure 4-4: the share of right matches, and how well each measure tells them from wrong ones."""
         return self.numbers(f"""
             SELECT matched, distance_auc, ambiguity_auc, uncertainty_auc
             FROM anon.matching_attack('original', '{released}', {self.columns}, key := 'seqn', k := {K},
-                                      log := {LABS})""")
+                                      log := {LABS}, {THESIS})""")
 
     def small_groups(self, released: str) -> list[float]:
         """Count the rows that fewer than k records share, and those that stand alone."""
@@ -141,7 +143,7 @@ class Experiment:
         found = self.rows(f"""
             SELECT measure, p_value, pass
             FROM anon.privacy_test('original', '{released}', {self.columns}, reference := 'reference', k := {K},
-                                   sample := {POINTS}, log := {LABS}, seed := {self.seed})""")
+                                   sample := {POINTS}, log := {LABS}, seed := {self.seed}, {THESIS})""")
         return {measure: (p_value, passed) for measure, p_value, passed in found}
 
     def kernel(self, released: str, standardize: bool) -> float:
@@ -149,7 +151,8 @@ class Experiment:
         return self.numbers(f"""
             SELECT count(*) FILTER (p_value < 0.05)
             FROM anon.kernel_utility('original', '{released}', {self.columns}, components := 20, points := {POINTS},
-                                     standardize := {standardize}, log := {LABS}, seed := {self.seed})""")[0]
+                                     standardize := {standardize}, log := {LABS}, seed := {self.seed},
+                                     {THESIS})""")[0]
 
 
 def run(experiment: Experiment) -> Sample:

@@ -1,5 +1,5 @@
 -- The whole road: a table about people is assessed, generalized, boxed, spectrally released three ways, and measured.
--- `make demo` runs it, on a database that population.sql made:
+-- Run it on a database that population.sql made:
 --     mkdir -p build/demo
 --     duckanon run examples/population.sql --db clinic.duckdb --create && duckanon run examples/road.sql --db clinic.duckdb
 

@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import duckanon
+from duckanon.cli import assess_command, demo_command, history_command, policy_command, release_command, render_command
 from duckanon.cli.output import FORMATS
 
-COMMANDS = ("shell", "run", "functions", "sql")
+JOB_COMMANDS = ("release", "policy", "history")
+"""Commands for which exit code 1 means a broken promise, and a wrong command line is 2, like a wrong policy."""
+COMMANDS = ("shell", "run", "functions", "sql", "assess", "demo", "render", *JOB_COMMANDS)
 TAKING_VALUES = ("--db", "--format", "-c")
 
 EPILOG = """\
 examples:
+  duckanon demo
+  duckanon assess people.csv
   duckanon clinic.duckdb
   duckanon -c "FROM anon.column_profile('patients')" --db clinic.duckdb --format markdown
   duckanon run export.sql --db clinic.duckdb
@@ -24,14 +29,16 @@ examples:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one sentence and exit code 1, like all others."""
+    """An argument parser whose errors are one sentence and exit code 1, like all others; a command may have its own."""
+
+    exit_code = 1
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
         """Say what was wrong and where the help is."""
-        self.exit(1, f"{self.prog}: {message}; {self.prog} --help lists what it takes.\n")
+        self.exit(self.exit_code, f"{self.prog}: {message}; {self.prog} --help lists what it takes.\n")
 
 
 def parser() -> Parser:
@@ -75,6 +82,15 @@ def parser() -> Parser:
         help="print the pure-SQL functions as a script for the stock shell",
         description="Print the pure-SQL functions as a script: duckanon sql > duckanon.sql; duckdb -init duckanon.sql",
     )
+    for command_of_its_own in (
+        assess_command,
+        demo_command,
+        render_command,
+        release_command,
+        policy_command,
+        history_command,
+    ):
+        command_of_its_own.add_to(commands)
     for command in (shell, run):
         _add_database(command, is_command=True)
     for command in (shell, run, functions):
@@ -109,7 +125,9 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
     ``duckanon clinic.duckdb`` is ``duckanon shell --db clinic.duckdb``, as ``duckdb clinic.duckdb`` is.
     """
-    options = parser().parse_args(_with_named_database(list(arguments)))
+    main_parser = parser()
+    main_parser.exit_code = 2 if any(command in arguments for command in JOB_COMMANDS) else 1
+    options = main_parser.parse_args(_with_named_database(list(arguments)))
     if options.sql is not None and options.command is not None:
         parser().error(f"-c cannot be used together with the command {options.command}")
     if options.command is None and options.sql is None and options.db is not None:

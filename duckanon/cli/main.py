@@ -25,6 +25,9 @@ class LeavingAtOnce:
     nothing yet that would have to be put away.
     """
 
+    def __init__(self, exit_code: int = 1) -> None:
+        self._exit_code = exit_code
+
     def __enter__(self) -> None:
         """Answer interrupts, where Python has them at all: not on other threads, nor where they are ignored."""
         self._before = signal.getsignal(signal.SIGINT)
@@ -39,21 +42,23 @@ class LeavingAtOnce:
         if self._is_ours:
             signal.signal(signal.SIGINT, self._before)
 
-    @staticmethod
-    def _leave(*_: object) -> NoReturn:
+    def _leave(self, *_: object) -> NoReturn:
         os.write(2, b"duckanon: interrupted.\n")
-        os._exit(1)
+        os._exit(self._exit_code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0, or 1 after one sentence on standard error."""
+    """Run the command and return its exit code: 0, or 1 after one sentence on standard error; jobs have more."""
     _open_closed_streams()
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        with LeavingAtOnce():
+        with LeavingAtOnce(130 if "release" in given else 1):  # where 1 says that a promise was broken
             from duckanon.cli.arguments import parsed
 
-            options = parsed(sys.argv[1:] if arguments is None else arguments)
+            options = parsed(given)
             from duckanon.cli.statements import sentence  # loads DuckDB, which --version and --help can do without
+        if hasattr(options, "runner"):  # a command with a module and exit codes of its own
+            return int(options.runner(options))
         return _run(options)
     except BrokenPipeError:  # the reader of our output went away, as in `duckanon functions | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -77,11 +82,14 @@ def _run(options: argparse.Namespace) -> int:
     with LeavingAtOnce():
         import duckanon
         from duckanon.bridge import catalog, macros  # noqa: F401 - what duckanon.connect loads
-        from duckanon.cli import arguments, interrupts, output, shell, statements
+        from duckanon.cli import arguments, interrupts, output, render_command, shell, statements
 
     write = output.writer(sys.stdout)
     if options.command == "sql":
         write(macros.script())
+        return 0
+    if options.command == "render":
+        write(render_command.run(options))
         return 0
     if options.command is None and options.sql is None:
         write(arguments.parser().format_help())

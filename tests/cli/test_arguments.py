@@ -96,7 +96,7 @@ def test_options_count_before_and_after_a_command(
         (["a.duckdb", "--db", "b.duckdb"], "a.duckdb is not a command, and --db names a database already"),
         (["a.duckdb", "b.duckdb"], "invalid choice: 'b.duckdb'"),
         (["-c", "SELECT 1", "shell"], "-c cannot be used together with the command shell"),
-        (["shel"], "shel is neither a command (shell, run, functions, sql) nor a database file"),
+        (["shel"], f"shel is neither a command ({', '.join(arguments.COMMANDS)}) nor a database file"),
         (["--form", "csv", "-c", "SELECT 1"], "csv is neither a command"),
     ],
 )

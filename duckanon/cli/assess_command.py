@@ -1,0 +1,158 @@
+"""``duckanon assess``: what is known of one's own table at a glance, and what to type next."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:  # `duckanon --version` can do without DuckDB
+    import duckdb
+
+WIDTH = 100
+"""Columns of the text."""
+
+_DATABASES = (".duckdb", ".db", ".ddb")
+_TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".csv.zst")
+
+ROLES = {
+    "identifier": "Identifiers: they name people, and have to go.",
+    "person key": "Person keys: they say whose a row is.",
+    "quasi-identifier": "Quasi-identifiers: what others may know of a person, and find them by.",
+    "sensitive": "Sensitive: what nobody should learn.",
+    "free": "Free: nothing is known of them by themselves.",
+}
+
+
+class Column(NamedTuple):
+    """A column of the table, as anon.assess sees it."""
+
+    name: str
+    role: str
+    why: str
+
+
+def add_to(commands: Any) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "assess",
+        prog="duckanon assess",
+        help="say what a table tells of people",
+        description="Say of every column of a table which role it plays and why, and what to type next.",
+    )
+    parser.add_argument("file", metavar="FILE", help="CSV, Parquet or DuckDB file")
+    parser.add_argument("--table", metavar="NAME", help="the table of a DuckDB file, if it has several")
+    parser.add_argument("--person", metavar="COLUMN", help="the column that says whose a row is, if it is not found")
+    parser.set_defaults(runner=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    import duckanon
+    from duckanon.cli import interrupts, output
+
+    con = duckanon.connect()
+    try:
+        con.execute("SET python_enable_replacements = false; SET enable_progress_bar = false").fetchall()
+
+        def work() -> str:
+            return assessment(con, options.file, open_table(con, options.file, options.table), options.person)
+
+        output.writer(sys.stdout)(output.visible(interrupts.interruptible(con, work), keep="\n"))
+    finally:
+        con.close()
+    return 0
+
+
+def open_table(con: duckdb.DuckDBPyConnection, file: str, table: str | None = None) -> str | None:
+    """Make the table or the file the view ``assessed``, and return the name of the table in its file, if it has one.
+
+    Nothing is written: a database is opened read-only. A text is read once, into memory.
+    """
+    path = Path(file)
+    if not path.exists():
+        raise ValueError(f"duckanon assess: there is no file {file}.")
+    quoted = "'" + file.replace("'", "''") + "'"
+    if not file.lower().endswith(_DATABASES):
+        if table is not None:
+            raise ValueError(f"duckanon assess: --table is for DuckDB files, which end in .duckdb or .db; got {file}.")
+        if file.lower().endswith(_TEXTS):
+            con.execute(f"CREATE TEMP TABLE assessed AS FROM read_csv({quoted})").fetchall()
+        else:
+            con.execute(f"CREATE TEMP VIEW assessed AS FROM read_parquet({quoted})").fetchall()
+        return None
+    con.execute(f"ATTACH {quoted} AS assessed_file (READ_ONLY)").fetchall()
+    found = con.execute(
+        """SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'assessed_file' UNION ALL
+           SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'assessed_file' AND NOT internal"""
+    ).fetchall()
+    names = {f"{schema}.{name}": (schema, name) for schema, name in sorted(found)}
+    chosen = [
+        full for full, (_, name) in names.items() if table is None or table.lower() in (name.lower(), full.lower())
+    ]
+    if len(chosen) != 1:
+        wanted = "must name one of its tables" if table is None else f"must be one of its tables, not {table}"
+        raise ValueError(f"duckanon assess: --table {wanted}: {', '.join(names) or 'there is none'}.")
+    schema, name = (part.replace('"', '""') for part in names[chosen[0]])
+    con.execute(f'CREATE TEMP VIEW assessed AS FROM assessed_file."{schema}"."{name}"').fetchall()
+    return chosen[0].removeprefix("main.")
+
+
+def assessment(
+    con: duckdb.DuckDBPyConnection, file: str, table: str | None, person: str | None, is_last: bool = True
+) -> str:
+    """Return the assessment of the view ``assessed`` as text, with what to type next if nothing else follows."""
+    columns = [
+        Column(*row)
+        for row in con.execute(
+            "SELECT column_name, role, why FROM anon.assess('assessed', person := $1)", [person]
+        ).fetchall()
+    ]
+    (count,) = con.execute("SELECT count(*) FROM assessed").fetchall()[0]
+    lines = [f"{file}{f', table {table}' if table else ''}: {count:,} rows, {len(columns)} columns", ""]
+    for role, meaning in ROLES.items():
+        lines += _listed(meaning, [column for column in columns if column.role == role])
+    keys = [column.name for column in columns if column.role == "person key"]
+    known = [column.name for column in columns if column.role == "quasi-identifier"]
+    if known:
+        lines += _crowds(con, known, person or next(iter(keys), None))
+    return "\n".join([*lines, *(_next_steps(file, table) if is_last else []), ""])
+
+
+def _listed(meaning: str, columns: list[Column]) -> list[str]:
+    if not columns:
+        return []
+    widest = min(max(len(column.name) for column in columns), 30)
+    lines = [meaning]
+    for column in columns:
+        begin = f"  {column.name.ljust(widest)}  "
+        lines += textwrap.wrap(column.why or "", WIDTH, initial_indent=begin, subsequent_indent=" " * (widest + 4)) or [
+            begin.rstrip()
+        ]
+    return [*lines, ""]
+
+
+def _crowds(con: duckdb.DuckDBPyConnection, columns: list[str], person: str | None) -> list[str]:
+    """Say how many people are alone with all quasi-identifiers together."""
+    smallest, alone, rows = con.execute(
+        "SELECT k, rows_under_2, \"rows\" FROM anon.k_anonymity('assessed', $1, person := $2)", [columns, person]
+    ).fetchall()[0]
+    unit = ("person" if person else "row") if smallest == 1 else ("people" if person else "rows")
+    text = (
+        f"Who knows all {len(columns)} quasi-identifiers of a person finds {alone:,} of {rows:,} rows "
+        f"({alone / max(rows, 1):.1%}) alone in their class; the smallest class has {smallest} {unit}."
+    )
+    return [*textwrap.wrap(text, WIDTH), ""]
+
+
+def _next_steps(file: str, table: str | None) -> list[str]:
+    source = f"--from {shlex.quote(file)}" + (f" --table {shlex.quote(table)}" if table else "")
+    draft, release = f"  duckanon policy init {source} --to policy.toml", "  duckanon release policy.toml"
+    return [
+        "Roles are hints from names and counts: you know better. Next, type",
+        f"{draft}  # a draft to read and correct",
+        f"{release.ljust(len(draft))}  # a file that may leave, and its report",
+    ]

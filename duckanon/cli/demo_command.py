@@ -1,0 +1,90 @@
+"""``duckanon demo``: the whole road on people who do not exist, from a table to a file that may leave and a report."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FILES = Path(__file__).parent / "demo"
+"""The population and the policy, as the package carries them."""
+
+DATABASE, POLICY, REPORT = "clinic.duckdb", "policy.toml", "report.html"
+FEWEST = 500
+"""People, below which no release of five columns is worth looking at."""
+
+
+def examples() -> Path:
+    """Find the folder of examples: inside the installed package, or beside it in a source tree."""
+    package = Path(__file__).parent.parent
+    installed = package / "examples"
+    return installed if installed.is_dir() else package.parent / "examples"
+
+
+def add_to(commands: Any) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "demo",
+        prog="duckanon demo",
+        help="show the whole road on generated people",
+        description="Generate the visits of a clinic, assess them, release them by a policy, and write the report.",
+    )
+    parser.add_argument("--rows", type=int, default=200_000, metavar="N", help="so many people (default: 200000)")
+    parser.add_argument("--to", dest="folder", default="duckanon-demo", metavar="DIR", help="where all files go")
+    parser.set_defaults(runner=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    from duckanon.cli import output
+
+    folder = Path(options.folder)
+    if options.rows < FEWEST:
+        raise ValueError(f"duckanon demo: --rows must be a whole number of at least {FEWEST}; got {options.rows}.")
+    _make_folder(folder)
+    return shown(folder, options.rows, output.writer(sys.stdout))
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder, or take that of an earlier demo; a file of the same name that somebody made is left alone."""
+    database, policy = folder / DATABASE, folder / POLICY
+    is_ours = policy.exists() and policy.read_bytes() == (FILES / POLICY).read_bytes()
+    if not is_ours and (database.exists() or policy.exists()):
+        raise ValueError(
+            f"duckanon demo: {folder} has a {DATABASE} or {POLICY} of its own; name another folder (--to)."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    database.unlink(missing_ok=True)
+    shutil.copyfile(FILES / POLICY, policy)
+
+
+def shown(folder: Path, people: int, write: Callable[[str], None]) -> int:
+    """Go the whole road in a folder, and say what is done."""
+    import duckanon
+    from duckanon.cli import assess_command, statements
+
+    write(f"1. A clinic with {people:,} patients, none of whom exists: {folder / DATABASE}\n\n")
+    con = duckanon.connect(folder / DATABASE)
+    try:
+        con.execute(f"SET VARIABLE people = {people}; SET enable_progress_bar = false").fetchall()
+        for statement in statements.split(statements.script(FILES / "population.sql")):
+            con.execute(statement).fetchall()
+        write("2. Who can be picked out of its visits? (duckanon assess)\n\n")
+        con.execute("CREATE TEMP VIEW assessed AS FROM visits").fetchall()
+        write(assess_command.assessment(con, str(folder / DATABASE), "visits", None, is_last=False) + "\n")
+    finally:
+        con.close()
+    from duckanon import job
+
+    write(f"3. The release that {folder / POLICY} asks for (duckanon release)\n\n")
+    record = job.release(folder / POLICY, report=folder / REPORT, show_progress=sys.stderr.isatty())
+    for table in record["tables"]:
+        write("".join(f"  {'kept' if kept['passed'] else 'broken'}: {kept['words']}\n" for kept in table["promises"]))
+    write(f"\nThe release:   {folder / 'release.parquet'}\nMore examples: {examples()}\n")
+    write(f"The report:    {(folder / REPORT).resolve()}\n")
+    return 0

@@ -1,0 +1,37 @@
+"""``duckanon history``: compares the records of two runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+
+def add_to(commands: Any) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "history",
+        prog="duckanon history",
+        help="compare the records of two releases",
+        description="Compare the records of two releases: what was done otherwise, and what their difference tells "
+        "about who came or went.",
+    )
+    parser.exit_code = 2
+    parser.add_argument("old", metavar="OLD.json", help="the record of the older release")
+    parser.add_argument("new", metavar="NEW.json", help="the record of the newer release")
+    parser.set_defaults(runner=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    from duckanon.cli.release_command import visible_lines
+    from duckanon.job import history, record
+    from duckanon.job.errors import JobError
+
+    try:
+        lines = history.differences(record.read(options.old), record.read(options.new))
+    except JobError as error:
+        print(visible_lines(str(error)), file=sys.stderr)
+        return error.exit_code
+    print(visible_lines("\n".join(lines)))
+    return 0

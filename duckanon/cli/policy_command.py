@@ -1,0 +1,81 @@
+"""``duckanon policy``: drafts a policy from a table, and checks one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def add_to(commands: Any) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "policy",
+        prog="duckanon policy",
+        help="draft or check a policy for a release",
+        description="Draft or check the policy of a release.",
+    )
+    steps = parser.add_subparsers(dest="step", metavar="STEP", required=True, parser_class=type(parser))
+    init = steps.add_parser(
+        "init",
+        prog="duckanon policy init",
+        help="draft a policy from a table",
+        description="Draft a policy from what anon.assess sees in a table; every role is a hint, to be read.",
+    )
+    init.add_argument("--from", dest="source", metavar="FILE", required=True, help="DuckDB, Parquet or CSV file")
+    init.add_argument("--table", metavar="NAME", help="the table of a DuckDB file")
+    init.add_argument("--query", metavar="SQL", help="a query in place of a table")
+    init.add_argument("--to", dest="policy", metavar="POLICY.toml", help="write it there (default: standard output)")
+    check = steps.add_parser(
+        "check",
+        prog="duckanon policy check",
+        help="say whether a policy can be used",
+        description="Check a policy, and that its columns are those of its source; exit codes as of duckanon release.",
+    )
+    check.add_argument("policy", metavar="POLICY.toml", help="the policy")
+    for step in (parser, init, check):
+        step.exit_code = 2
+    parser.set_defaults(runner=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    from duckanon.cli.release_command import visible_lines
+    from duckanon.job.errors import JobError
+
+    try:
+        return _init(options) if options.step == "init" else _check(options)
+    except JobError as error:
+        print(visible_lines(str(error)), file=sys.stderr)
+        return error.exit_code
+
+
+def _init(options: argparse.Namespace) -> int:
+    from duckanon.job.draft import draft
+    from duckanon.job.errors import FileProblem
+    from duckanon.job.run import connection
+
+    path = Path(options.policy) if options.policy else None
+    con = connection()
+    try:
+        text = draft(con, options.source, options.table, options.query, path)
+    finally:
+        con.close()
+    if path is None:
+        sys.stdout.write(text)
+        return 0
+    try:
+        with path.open("x", encoding="utf-8") as file:  # a policy that somebody has read is not overwritten
+            file.write(text)
+    except OSError as error:
+        raise FileProblem(f"{path}: the policy cannot be written ({error.strerror}).") from None
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    from duckanon.job.check import checked
+
+    for line in checked(options.policy):
+        print(line)
+    return 0

@@ -1,0 +1,135 @@
+"""``duckanon release``: runs the release job of a policy; its exit codes tell the cases apart."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from typing import Any, NoReturn
+
+INTERRUPTED = 130
+"""The exit code of an interrupted job, as of shells: 1 would say that a promise was broken."""
+TERMINATED = 143
+
+EPILOG = """\
+exit codes:
+  0  released; every promise was counted on the written file
+  1  a promise is broken, or cannot be kept; the last release is still in its place
+  2  the policy is wrong, or does not fit the table
+  3  a source could not be read, or a target not be written
+  130, 143  interrupted (Ctrl-C, SIGTERM); the last release is still in its place
+
+examples:
+  duckanon release policy.toml
+  duckanon release policy.toml --from warehouse.duckdb --table patients --to release.parquet --report report.html
+  duckanon release policy.toml --plan plan.parquet
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "release",
+        prog="duckanon release",
+        help="release a table by a policy",
+        description="Release the tables of a policy: read, anonymize, write, read back, count every promise on the "
+        "written file, and only then give it its name.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.exit_code = 2
+    parser.add_argument("policy", nargs="?", metavar="POLICY.toml", help="the policy")
+    parser.add_argument("--policy", dest="named_policy", metavar="FILE", help="the policy, by name")
+    parser.add_argument("--from", dest="source", metavar="FILE", help="DuckDB, Parquet or CSV file, or a glob of them")
+    parser.add_argument("--table", metavar="NAME", help="the table of a DuckDB file")
+    parser.add_argument("--query", metavar="SQL", help="a query in place of a table; files are its table source")
+    parser.add_argument("--to", dest="target", metavar="FILE", help="the release: .parquet, .csv, .csv.gz, .duckdb")
+    parser.add_argument("--report", metavar="FILE.html", help="write a report for people")
+    parser.add_argument("--plan", metavar="FILE.parquet", help="use this plan; if there is none, save it there")
+    parser.add_argument("--previous", metavar="FILE", help="the last release (default: the file in the target's place)")
+    parser.add_argument("--dry-run", action="store_true", help="do all but write")
+    parser.add_argument("--progress", action="store_true", help="say what is being done, also without a terminal")
+    parser.set_defaults(runner=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the job and return its exit code."""
+    terminations: list[int] = []
+
+    def terminate(number: int, _: object) -> NoReturn:
+        terminations.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        return _released(options)
+    except KeyboardInterrupt:
+        what = "terminated" if terminations else "interrupted"
+        print(f"duckanon release: {what}; what is in the target's place was checked.", file=sys.stderr)
+        return TERMINATED if terminations else INTERRUPTED
+
+
+def _released(options: argparse.Namespace) -> int:
+    from duckanon.cli.interrupts import interruptible
+    from duckanon.cli.output import visible
+    from duckanon.job import errors
+    from duckanon.job.run import changes_of, connection, released
+
+    policy = options.named_policy or options.policy
+    if policy is None or (options.named_policy and options.policy):
+        print("duckanon release: name one policy; duckanon policy init drafts one.", file=sys.stderr)
+        return errors.PolicyError.exit_code
+    given = changes_of(
+        source=options.source,
+        table=options.table,
+        query=options.query,
+        target=options.target,
+        report=options.report,
+        plan=options.plan,
+    )
+    try:
+        con = connection()
+        try:
+            record = interruptible(
+                con,
+                lambda: released(
+                    con,
+                    policy,
+                    given,
+                    previous=options.previous,
+                    dry_run=options.dry_run,
+                    show_progress=options.progress or sys.stderr.isatty(),
+                ),
+            )
+        finally:
+            con.close()
+    except errors.JobError as error:
+        print(visible_lines(str(error)), file=sys.stderr)
+        return error.exit_code
+    except Exception as error:  # a fault of ours: it is no broken promise, and its text may quote a value
+        print(f"duckanon release: it failed unexpectedly ({type(error).__name__}).", file=sys.stderr)
+        return errors.FileProblem.exit_code
+    for warning in record["warnings"]:
+        print(visible(f"warning: {warning}"), file=sys.stderr)
+    if options.progress or sys.stdout.isatty():
+        print(summary(record), end="")
+    return 0
+
+
+def visible_lines(text: str) -> str:
+    """Write a text of several lines without characters that a terminal obeys."""
+    from duckanon.cli.output import visible
+
+    return "\n".join(visible(line) for line in text.splitlines())
+
+
+def summary(record: dict[str, Any]) -> str:
+    """Say what was released, for a terminal."""
+    lines = []
+    for table in record["tables"]:
+        output = table["output"]
+        lines.append(f"{record['outcome']}: {table['name']}, {output['rows']} rows, {output['path']}\n")
+        lines += [
+            f"  {'kept' if promise['passed'] else 'BROKEN'}: {promise['words']}\n" for promise in table["promises"]
+        ]
+    return "".join(lines)

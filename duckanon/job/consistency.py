@@ -1,0 +1,146 @@
+"""What a policy must not say although each of its parts is right: checked before any data is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from duckanon.job.errors import PolicyError
+from duckanon.job.formats import FORMATS, format_of, is_database
+from duckanon.job.policy import Table
+from duckanon.job.policy_file import PolicyFile
+
+Wrong = Callable[[tuple[str | int, ...], str], PolicyError]
+
+_KEYED = re.compile(r"\b(pseudonym|shift_date)\s*\(", re.IGNORECASE)
+
+
+def check(file: PolicyFile) -> None:
+    """Raise PolicyError where the parts of a policy contradict each other."""
+    for table_name, table in file.policy.tables.items():
+
+        def wrong(path: tuple[str | int, ...], text: str, table_name: str = table_name) -> PolicyError:
+            return file.wrong(table_name, path, text)
+
+        for check_one in (_check_source, _check_people, _check_roles, _check_promises, _check_names):
+            check_one(table, wrong)
+        if file.policy.plan and (table.method.name != "generalize" or len(file.policy.tables) > 1):
+            raise wrong(("method",), "a plan can be saved for one table with method generalize only.")
+        needs_key = _needs_key(table)
+        if needs_key and file.policy.key is None:
+            raise wrong(
+                ("columns", needs_key),
+                f"columns.{needs_key} needs a key; add [key] with environment (the name of a variable) or file.",
+            )
+
+
+def _needs_key(table: Table) -> str | None:
+    for column_name, column in table.columns.items():
+        if column.role == "pseudonym" or column.pseudonym or column.shift_days:
+            return column_name
+    return None
+
+
+def _check_source(table: Table, wrong: Wrong) -> None:
+    source = table.source
+    if source.query and source.table:
+        raise wrong(("source",), "source must have a table or a query, not both.")
+    if not source.path and not source.query:
+        raise wrong(("source",), "source must have a path, or a query that reads files.")
+    if source.path and is_database(source.path) and not (source.table or source.query):
+        raise wrong(("source",), "source.table must say which table of the database is meant.")
+    if source.query and _KEYED.search(source.query):
+        raise wrong(
+            ("source", "query"),
+            "source.query must not call anon.pseudonym or anon.shift_date, since a key would stand in it; give the "
+            'column the role "pseudonym", or shift_days.',
+        )
+    if format_of(table.target.path) is None:
+        raise wrong(("target", "path"), f"target.path must end in one of {', '.join(FORMATS)}.")
+
+
+def _check_people(table: Table, wrong: Wrong) -> None:
+    people = table.named("person")
+    if len(people) > 1:
+        raise wrong(
+            ("columns", people[1]), "columns must have one person at the most; who else is meant is an identifier."
+        )
+    for column_name, column in table.columns.items():
+        path = ("columns", column_name)
+        if column.pseudonym and column.role != "person":
+            raise wrong(path, f'columns.{column_name}: pseudonym is for a person; else the role is "pseudonym".')
+        if column.shift_days and column.role in ("person", "identifier", "pseudonym"):
+            raise wrong(path, f"columns.{column_name}: shift_days is for dates that are released.")
+        if column.shift_days and not people:
+            raise wrong(path, f"columns.{column_name}: shift_days needs a column with the role person.")
+
+
+def _check_roles(table: Table, wrong: Wrong) -> None:
+    method = table.method.name
+    if table.method.makes_classes:
+        if not table.named("quasi_identifier"):
+            raise wrong(("columns",), f"columns must have a quasi_identifier for {method} to protect.")
+        for column_name in table.named("numeric"):
+            raise wrong(
+                ("columns", column_name),
+                f"columns.{column_name}: numeric is for svd_swap, pica and spectral_release; for {method} the column "
+                "is a quasi_identifier, sensitive or free.",
+            )
+        return
+    if not table.named("numeric", "quasi_identifier", "sensitive"):
+        raise wrong(("columns",), f"columns must have something for {method} to release.")
+    for column_name, column in table.columns.items():
+        if column.role in ("free", "pseudonym") or column.pseudonym:
+            raise wrong(
+                ("columns", column_name),
+                f"columns.{column_name}: {method} makes new records, and no column of people passes beside them; its "
+                "role must be numeric, quasi_identifier, sensitive or identifier.",
+            )
+
+
+def _check_promises(table: Table, wrong: Wrong) -> None:
+    promises, method = table.promises, table.method.name
+    if not table.method.makes_classes:
+        for promise in ("k", "linked_k", "l", "t", "max_small_changes"):
+            if getattr(promises, promise) is not None:
+                raise wrong(
+                    ("promises", promise),
+                    f"promises.{promise} cannot be counted for {method}, whose records are new; promise prediction.",
+                )
+        if not promises.prediction:
+            raise wrong(
+                ("promises",), f"promises.prediction must be true for {method}: nothing else protects its rows."
+            )
+        return
+    if table.person and getattr(table.method, "nulls", None) == "any":
+        raise wrong(("method", "nulls"), 'method.nulls must be "value" where people are counted.')
+    if promises.k is None:
+        raise wrong(("promises",), f"promises.k must say how many people every class of {method} has.")
+    for promise in ("l", "t"):
+        if getattr(promises, promise) is not None and not table.named("sensitive"):
+            raise wrong(("promises", promise), f"promises.{promise} needs a column with the role sensitive.")
+
+
+def _check_names(table: Table, wrong: Wrong) -> None:
+    """Check the columns that parameters name: those of a role that the parameter is about."""
+    is_class = table.method.makes_classes
+    protected = table.named("quasi_identifier") if is_class else table.named("numeric", "quasi_identifier", "sensitive")
+    kept = table.named("sensitive", "free")
+    for parameter in ("by", "importance", "weights", "methods", "epsilon", "log", "categories", "narrowing"):
+        allowed = kept if parameter == "narrowing" else protected
+        _check_among(getattr(table.method, parameter, None), allowed, ("method", parameter), wrong)
+    _check_among(table.hierarchies, protected, ("hierarchies",), wrong)
+    if table.hierarchies and table.method.name not in ("generalize", "recode"):
+        raise wrong(("hierarchies",), f"hierarchies are for generalize and recode, not for {table.method.name}.")
+    by = set(getattr(table.method, "by", None) or ())
+    if by and by == set(protected):
+        raise wrong(("method", "by"), "method.by must leave a column to protect.")
+
+
+def _check_among(given: Iterable[str] | None, allowed: list[str], path: tuple[str, ...], wrong: Wrong) -> None:
+    for column_name in given or ():
+        if column_name not in allowed:
+            raise wrong(
+                (*path, column_name),
+                f"{'.'.join(path)}: {column_name} must be one of {', '.join(allowed) or 'no column'}.",
+            )

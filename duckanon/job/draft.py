@@ -1,0 +1,146 @@
+"""A policy drafted from what anon.assess sees in a table: a beginning for a person to read and to correct."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import duckdb
+
+from duckanon.job import sources, sql
+from duckanon.job.errors import FileProblem
+from duckanon.job.formats import is_database, is_server
+from duckanon.job.policy import Source
+
+_ROLES = {
+    "identifier": "identifier",
+    "person key": "person",
+    "quasi-identifier": "quasi_identifier",
+    "sensitive": "sensitive",
+    "free": "free",
+}
+
+_BEGINNING = """\
+# A draft by duckanon policy init. Roles are hints from names and counts: read every line before you use it.
+# duckanon policy check {policy}
+# duckanon release {policy}
+
+[source]
+path = {path}
+{table}
+[target]
+path = {target}  # .parquet, .csv, .csv.gz or .duckdb
+
+# The role of every column; a column without one stops the job.
+#   identifier        left out
+#   pseudonym         replaced by a code that is the same in every table; needs [key]
+#   person            says whose row it is: promises count people; left out, or {{ role = "person", pseudonym = true }}
+#   quasi_identifier  what others may know of a person: protected by the method
+#   sensitive         released as it is; l and t are promised of it
+#   free              released as it is
+[columns]
+"""
+
+_ENDING = """
+[method]
+name = "generalize"  # or recode, suppress_cells, boxes, microaggregate, svd_swap, pica, spectral_release
+
+# Counted on the written file, before it gets its name.
+[promises]
+k = 10                          # people in every class, at the least
+{diversity}max_suppressed_fraction = 0.01  # of the people
+"""
+
+
+def draft(
+    con: duckdb.DuckDBPyConnection, path: str, table: str | None, query: str | None, policy: Path | None = None
+) -> str:
+    """Write a policy for a table.
+
+    Parameters
+    ----------
+    con
+        A connection of the job's.
+    path
+        The source.
+    table, query
+        Which of its tables, or rows.
+    policy
+        Where the policy will stand: paths are written from there. None: from the folder of the process.
+    """
+    source = Source(path=path, table=table, query=query)
+    if is_database(path) and not (table or query):
+        raise FileProblem(f"{path}: --table must say which table of the database is meant.")
+    files = [] if is_server(path) else _files(path)
+    try:
+        rows = sources.opened(con, source, files)
+        con.execute(f"CREATE TABLE memory.main.drafted AS {rows}").fetchall()
+        con.execute("USE memory.main").fetchall()
+        columns = con.execute("SELECT column_name, role, why FROM anon.assess('drafted')").fetchall()
+    except duckdb.Error as error:
+        raise FileProblem(f"{path}: the table cannot be read ({sql.why(error)}).") from None
+    folder = policy.parent if policy else Path()
+    shown = re.sub(r"//[^/@]*@", "//", path) if is_server(path) else os.path.relpath(path, folder)  # without a password
+    which = f"table = {_text(table)}\n" if table else f"query = {_text(query)}\n" if query else ""
+    beginning = _BEGINNING.format(
+        policy=policy or "policy.toml",
+        path=_text(shown),
+        table=which,
+        target=_text(f"{_stem(path, table)}_release.parquet"),
+    )
+    lines = "".join(f"{_key(name)} = {_text(role)}  # {_comment(why)}\n" for name, role, why in _one_person(columns))
+    sensitive = [name for name, role, _ in columns if role == "sensitive"]
+    return beginning + lines + _ENDING.format(diversity=_diversity(sensitive))
+
+
+def _diversity(sensitive: list[str]) -> str:
+    """Return the line about l: methods shape classes for one column, so that several seldom keep it by themselves."""
+    if not sensitive:
+        return ""
+    if len(sensitive) == 1:
+        return "l = 2                           # values of the sensitive column in every class\n"
+    shaped = _comment(sensitive[0])
+    return (
+        f"# l = 2                         # values in every class: shaped for {shaped}, counted of all sensitive ones\n"
+    )
+
+
+def _files(path: str) -> list[Path]:
+    import glob
+
+    found = sorted(map(Path, glob.glob(path, recursive=True))) or ([Path(path)] if Path(path).exists() else [])
+    if not found:
+        raise FileProblem(f"{path}: there is no such file.")
+    return found
+
+
+def _one_person(columns: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """Translate roles; of several keys of people the first is taken."""
+    translated, has_person = [], False
+    for name, role, why in columns:
+        role = _ROLES[role]
+        if role == "person" and has_person:
+            role, why = "identifier", f"{why} Another column is the person already."
+        has_person = has_person or role == "person"
+        translated.append((name, role, why))
+    return translated
+
+
+def _stem(path: str, table: str | None) -> str:
+    stem = table or ("table" if is_server(path) else Path(path).name.split(".")[0])
+    return re.sub(r"\W+", "_", stem)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _text(value: str | None) -> str:
+    """Write a text of TOML, whose basic strings are JSON's, but for one control character."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _comment(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

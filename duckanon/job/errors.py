@@ -1,0 +1,45 @@
+"""The three ways in which a release job fails, each with an exit code of its own."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class JobError(Exception):
+    """A release job that ended without a release; its text is one or more whole sentences, without a value of the data.
+
+    Attributes
+    ----------
+    exit_code
+        What the command ``duckanon release`` returns.
+    """
+
+    exit_code: ClassVar[int] = 3
+
+
+class PromiseBroken(JobError):  # noqa: N818 - it says what happened
+    """The release was made, and does not keep what the policy promises; or no release can.
+
+    Attributes
+    ----------
+    record
+        The record of the run, if it came so far: what was asked and what was measured.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, text: str, record: dict[str, Any] | None = None) -> None:
+        super().__init__(text)
+        self.record = record
+
+
+class PolicyError(JobError):
+    """The policy cannot be understood, contradicts itself, or does not fit the table."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class FileProblem(JobError):  # noqa: N818 - it says what happened
+    """A source could not be read, or a target could not be written."""
+
+    exit_code: ClassVar[int] = 3

@@ -1,0 +1,110 @@
+"""The call of the function that makes a release, from what the policy says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from duckanon.job import sql
+from duckanon.job.policy import Table
+
+_TREATMENTS = {
+    "generalize": "made coarser",
+    "recode": "made coarser, class by class",
+    "suppress_cells": "single cells left out",
+    "boxes": "put into intervals",
+    "microaggregate": "replaced by what its group has in common",
+    "svd_swap": "swapped",
+    "pica": "swapped within clusters",
+    "spectral_release": "drawn anew",
+}
+
+
+def protected(table: Table) -> list[str]:
+    """Return the columns that the method changes, without those that it only groups by."""
+    roles = ("quasi_identifier",) if table.method.makes_classes else ("numeric", "quasi_identifier", "sensitive")
+    by = getattr(table.method, "by", None) or ()
+    return [column for column in table.named(*roles) if column not in by]
+
+
+def kept(table: Table) -> list[str]:
+    """Return the columns that pass through the method as they are; the person too, to be counted."""
+    return table.named("sensitive", "free", "pseudonym", "person") if table.method.makes_classes else []
+
+
+def dropped_person(table: Table) -> str | None:
+    """Return the person's column where it is needed for counting only, and is not released."""
+    person = table.person
+    return person if person and not table.columns[person].pseudonym else None
+
+
+def treatment(table: Table, column: str) -> str:
+    """Say what is done to a column."""
+    role = table.columns[column]
+    if role.role == "pseudonym" or role.pseudonym:
+        return "replaced by a pseudonym"
+    if role.role in ("identifier", "person"):
+        return "left out"
+    shifted = "shifted per person, then " if role.shift_days else ""
+    if column in protected(table):
+        return shifted + _TREATMENTS[table.method.name]
+    if column in (getattr(table.method, "by", None) or ()):
+        return f"{shifted}released as it is, with rare groups joined"
+    return f"{shifted}released as it is" if not shifted else "shifted per person"
+
+
+def parameters(table: Table) -> dict[str, Any]:
+    """Return the parameters that the function is called with, without columns: what the record tells."""
+    promises, method = table.promises, table.method.name
+    given = {name: value for name, value in table.method.model_dump(exclude={"name"}).items() if value is not None}
+    if not table.method.makes_classes:
+        return given
+    if method == "suppress_cells":
+        given.setdefault("nulls", "value")  # which anon.k_anonymity counts of people too
+    if method in ("generalize", "recode"):
+        given["max_suppressed_fraction"] = promises.max_suppressed_fraction
+        sensitive = table.named("sensitive")
+        if sensitive and (promises.l is not None or promises.t is not None):
+            # the function shapes classes for one column; the promise is counted of all
+            given |= {"sensitive": sensitive[0], "l": promises.l or 1, "l_kind": promises.l_kind, "c": promises.c}
+            given |= {"t": promises.t} if promises.t is not None else {}
+    return {"k": promises.k, **given}
+
+
+def call(table: Table, original: str, hierarchies: dict[str, str], function: str | None = None) -> str:
+    """Write the call.
+
+    Parameters
+    ----------
+    table
+        What the policy says of the table.
+    original
+        The name of the table.
+    hierarchies
+        The names of the tables of hierarchies.
+    function
+        ``plan``: the function that makes a plan for the same release; else the method's own.
+    """
+    given = parameters(table)
+    arguments = [sql.literal(original), sql.literal(protected(table))]
+    if table.method.makes_classes:
+        arguments.append(sql.literal(given.pop("k")))
+    is_release = function is None
+    if not is_release:
+        given.pop("narrowing", None)
+    if table.person and (table.method.makes_classes or table.method.name == "spectral_release"):
+        given["person"] = table.person
+    if is_release and table.method.makes_classes:
+        given |= _keeping(table)
+    if hierarchies:
+        given["hierarchies"] = hierarchies
+    by_name = [f"{sql.name(name)} := {sql.literal(value)}" for name, value in given.items()]
+    return f"FROM anon.{function or table.method.name}({', '.join([*arguments, *by_name])})"
+
+
+def _keeping(table: Table) -> dict[str, Any]:
+    """Return the columns to keep; codes that mean nothing to a reader may narrow, since they tell no value."""
+    keep = kept(table)
+    if not keep:
+        return {}
+    codes = table.named("pseudonym", "person")
+    return {"keep": keep, "narrowing": [*(getattr(table.method, "narrowing", None) or ()), *codes]}

@@ -1,0 +1,138 @@
+"""Plans that are kept: this month's categories used again next month."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from duckanon.job import methods, sql
+from duckanon.job.errors import FileProblem, PolicyError
+from duckanon.job.policy import Table
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A release made by a plan.
+
+    Attributes
+    ----------
+    is_reused
+        Whether the plan was there before.
+    coverage
+        How well it fits: the counts of anon.plan_coverage for each column.
+    small_classes
+        Classes that were left out, since they have too few people or sensitive values.
+    """
+
+    is_reused: bool
+    coverage: list[dict[str, Any]]
+    small_classes: int
+
+    def warnings(self, k: int | None) -> list[str]:
+        """Say where a plan that was used again no longer fits."""
+        if not self.is_reused:
+            return []
+        strange = [
+            f"the plan has never seen {row['unseen'] + row['below_range'] + row['above_range']} values of "
+            f"{row['column_name']}; they are in its rest, or in its first or last bucket."
+            for row in self.coverage
+            if row["unseen"] + row["below_range"] + row["above_range"]
+        ]
+        if self.small_classes:
+            strange.append(
+                f"{self.small_classes} classes of the plan have fewer than {k} people, or too few values of a "
+                "sensitive column, and were left out."
+            )
+        return strange
+
+    def entry(self, path: Path) -> dict[str, Any]:
+        """Return what the record tells."""
+        return {
+            "path": path.name,
+            "reused": self.is_reused,
+            "coverage": self.coverage,
+            "small_classes_left_out": self.small_classes,
+        }
+
+
+def release(
+    con: duckdb.DuckDBPyConnection, table: Table, original: str, released: str, hierarchies: dict[str, str], path: Path
+) -> Planned:
+    """Release a table by the plan of a file, or by a new one, which is in the table ``plan`` then."""
+    is_reused = path.exists()
+    if is_reused:
+        _load(con, table, path)
+    else:
+        con.execute(f"CREATE TABLE plan AS {methods.call(table, original, hierarchies, 'plan')}").fetchall()
+    _check_narrowing(con, table, original)
+    cursor = con.execute(f"FROM anon.plan_coverage({sql.literal(original)}, 'plan')")
+    fields = [column[0] for column in cursor.description]
+    coverage = [dict(zip(fields, row, strict=True)) for row in cursor.fetchall()]
+    keep = sql.literal(methods.kept(table) or None)
+    con.execute(
+        f"CREATE TABLE applied AS FROM anon.apply_plan({sql.literal(original)}, 'plan', keep := {keep})"
+    ).fetchall()
+    classes = methods.protected(table)
+    con.execute(
+        f"CREATE TABLE small_classes AS SELECT {sql.names(classes)} FROM applied GROUP BY ALL HAVING {_is_small(table)}"
+    ).fetchall()
+    equal = " AND ".join(f"applied.{sql.name(c)} IS NOT DISTINCT FROM small_classes.{sql.name(c)}" for c in classes)
+    con.execute(  # in random order, since the old one may tell what was taken away
+        f"CREATE TABLE {released} AS SELECT * FROM applied ANTI JOIN small_classes ON {equal} ORDER BY anon._random() "
+        "ASC NULLS LAST"
+    ).fetchall()
+    small = sql.one(con, "SELECT count(*) FROM small_classes")[0]
+    con.execute("DROP TABLE applied").fetchall()
+    return Planned(is_reused, coverage, small)
+
+
+def write(con: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Write the plan to a file."""
+    try:
+        con.execute(f"COPY plan TO {sql.literal(str(path))} (FORMAT parquet)").fetchall()
+    except duckdb.Error as error:
+        raise FileProblem(f"the plan cannot be written ({sql.why(error)}).") from None
+
+
+def _load(con: duckdb.DuckDBPyConnection, table: Table, path: Path) -> None:
+    try:
+        con.execute(f"CREATE TABLE plan AS FROM read_parquet({sql.literal(str(path))})").fetchall()
+        planned = {row[0] for row in con.execute("SELECT DISTINCT column_name FROM plan").fetchall()}
+    except duckdb.Error as error:
+        raise FileProblem(f"{path}: the plan cannot be read ({sql.why(error)}).") from None
+    if planned != set(methods.protected(table)):
+        raise PolicyError(
+            f"{path}: the plan must be for the policy's quasi-identifiers; it is for {', '.join(sorted(planned))}: "
+            "remove the file to have a new one made."
+        )
+
+
+def _check_narrowing(con: duckdb.DuckDBPyConnection, table: Table, original: str) -> None:
+    """Refuse kept columns that tell more of a coarse one than its label does, as anon.generalize does."""
+    kept = table.named("sensitive", "free")
+    if not kept:
+        return
+    allowed = getattr(table.method, "narrowing", None) or []
+    pairs = con.execute(
+        f"SELECT kept_column, column_name FROM anon.kept_column_risk({sql.literal(original)}, "
+        f"{sql.literal(methods.protected(table))}, {sql.literal(kept)}, plan := 'plan', "
+        f"person := {sql.literal(table.person)}) WHERE narrows"
+    ).fetchall()
+    for kept_column, column in pairs:
+        if kept_column not in allowed:
+            raise PolicyError(
+                f"columns.{kept_column} narrows down {column}; give it another role, or name it in method.narrowing."
+            )
+
+
+def _is_small(table: Table) -> str:
+    """Return the condition of classes to leave out."""
+    size = f"count(DISTINCT {sql.name(table.person)})" if table.person else "count(*)"
+    conditions = [f"{size} < {table.promises.k}"]
+    if table.promises.l is not None and table.promises.l_kind == "distinct":
+        for column in map(sql.name, table.named("sensitive")):
+            conditions.append(f"count(DISTINCT {column}) + (count(*) > count({column}))::INTEGER < {table.promises.l}")
+    return " OR ".join(conditions)

@@ -1,0 +1,267 @@
+"""What a policy of a release says: the roles of columns, the method, the promises. Its schema, nothing else."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+ROLES = ("identifier", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free")
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Several = Annotated[int, Field(ge=2, strict=True)]
+Names = list[Annotated[str, Field(min_length=1)]]
+
+
+class _Part(BaseModel):
+    """A part of a policy: what it does not know is refused, a slip of the pen promises nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Column(_Part):
+    """The role of a column.
+
+    Attributes
+    ----------
+    role
+        ``identifier`` is dropped; ``pseudonym`` is released as a pseudonym; ``person`` says whose row it is, and is
+        dropped unless ``pseudonym`` is true; ``quasi_identifier`` is protected; ``sensitive`` is released as it is, and
+        l and t are promised of it; ``numeric`` goes through a spectral method; ``free`` is released as it is.
+    pseudonym
+        For a person: release it as a pseudonym.
+    shift_days
+        Before all else the dates of a person are shifted by the same random number of days, at most so many.
+    """
+
+    role: Literal["identifier", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free"]
+    pseudonym: bool = False
+    shift_days: Annotated[int, Field(ge=1, strict=True)] | None = None
+
+
+def _as_column(value: Any) -> Any:
+    return {"role": value} if isinstance(value, str) else value
+
+
+ColumnRole = Annotated[Column, BeforeValidator(_as_column)]
+
+
+class Method(_Part):
+    """A function that makes the release.
+
+    Attributes
+    ----------
+    makes_classes
+        Whether released rows are those of people, in classes of k: else they are new records.
+    """
+
+    makes_classes: ClassVar[bool] = True
+    name: str
+
+
+class Generalize(Method):
+    """Columns made coarser, the same way for all rows: anon.generalize."""
+
+    name: Literal["generalize"]
+    beta: Fraction | None = None
+    population: Several | None = None
+    weights: dict[str, float] | None = None
+    methods: dict[str, str] | None = None
+    narrowing: Names | None = None
+
+
+class Recode(Method):
+    """Columns made coarser class by class: anon.recode."""
+
+    name: Literal["recode"]
+    weights: dict[str, float] | None = None
+    narrowing: Names | None = None
+    by: Names | None = None
+    effort: Literal["quick", "default", "thorough"] | None = None
+
+
+class SuppressCells(Method):
+    """Single cells left out: anon.suppress_cells."""
+
+    name: Literal["suppress_cells"]
+    importance: Names | None = None
+    narrowing: Names | None = None
+    nulls: Literal["any", "value"] | None = None
+
+
+class Boxes(Method):
+    """Intervals shaped for statistics: anon.boxes."""
+
+    name: Literal["boxes"]
+    statistics: list[dict[str, Any]] | None = None
+    l: Annotated[int, Field(ge=1, strict=True)] | None = None  # noqa: E741 - as the function calls it
+    epsilon: dict[str, float] | None = None
+    box: Literal["parts", "cell", "rounded"] | None = None
+    effort: Literal["default", "thorough"] | None = None
+    seconds: float | None = None
+    narrowing: Names | None = None
+    by: Names | None = None
+    top_code: bool | None = None
+
+
+class Microaggregate(Method):
+    """Means of groups of similar records: anon.microaggregate."""
+
+    name: Literal["microaggregate"]
+    method: Literal["mdav", "fast"] | None = None
+    label: Literal["mean", "median", "interval"] | None = None
+    by: Names | None = None
+    narrowing: Names | None = None
+
+
+class _Spectral(Method):
+    makes_classes: ClassVar[bool] = False
+    nulls: Literal["error", "category"] | None = None
+    k: Annotated[int, Field(ge=1, strict=True)] | None = None
+    special: Literal["auto", "off"] | dict[str, list[float]] | None = None
+    categories: Names | None = None
+    derived: Literal["auto", "off"] | None = None
+
+
+class SvdSwap(_Spectral):
+    """Permuted principal components: anon.svd_swap."""
+
+    name: Literal["svd_swap"]
+    tolerance: float | None = None
+    log: Names | None = None
+    checks: Literal["error", "repair"] | None = None
+
+
+class Pica(_Spectral):
+    """Permuted independent components in clusters: anon.pica."""
+
+    name: Literal["pica"]
+    cluster_size: Several | None = None
+    basis: Literal["ica", "pca"] | None = None
+    clustering: Literal["spectral", "bisect", "auto"] | None = None
+    log: Names | None = None
+    checks: Literal["error", "repair"] | None = None
+
+
+class SpectralRelease(_Spectral):
+    """New records drawn in clusters: anon.spectral_release."""
+
+    name: Literal["spectral_release"]
+    cluster_size: Several | None = None
+    rows: Several | None = None
+    by: Names | None = None
+    keep_out: Annotated[int, Field(ge=0, strict=True)] | None = None
+
+
+AnyMethod = Annotated[
+    Generalize | Recode | SuppressCells | Boxes | Microaggregate | SvdSwap | Pica | SpectralRelease,
+    Field(discriminator="name"),
+]
+
+
+class Promises(_Part):
+    """What is counted on the written file before it gets its name.
+
+    Attributes
+    ----------
+    k
+        People in every class over the quasi-identifiers, at the least.
+    linked_k
+        People whose rows, in all tables of the job, are in exactly the same classes, at the least, where a released
+        pseudonym tells which rows belong together. As large as k if it is not given.
+    l, l_kind, c, t
+        Of every sensitive column, as in anon.generalize.
+    max_suppressed_fraction
+        The share of the people (without a person: of the rows) that may be left out.
+    max_small_changes
+        Classes whose number of rows differs from the last release's by fewer than k, at the most; without it they are
+        only reported.
+    prediction
+        The measures of anon.privacy_test, against the reference where there is one.
+    max_correlation_difference, max_detectability_auc, max_marginal_difference
+        What analysts may lose at the most: the median difference of correlations, how well a classifier tells released
+        from original, the largest difference of one column's distributions.
+    """
+
+    k: Several | None = None
+    linked_k: Annotated[int, Field(ge=1, strict=True)] | None = None
+    l: Annotated[int | float, Field(ge=1)] | None = None  # noqa: E741 - as the functions call it
+    l_kind: Literal["distinct", "entropy", "recursive"] = "distinct"
+    c: Annotated[float, Field(gt=0)] = 3
+    t: Fraction | None = None
+    max_suppressed_fraction: Fraction = 0.01
+    max_small_changes: Annotated[int, Field(ge=0, strict=True)] | None = None
+    prediction: bool = False
+    max_correlation_difference: Annotated[float, Field(ge=0)] | None = None
+    max_detectability_auc: Annotated[float, Field(ge=0.5, le=1)] | None = None
+    max_marginal_difference: Fraction | None = None
+
+
+class Source(_Part):
+    """Where a table comes from: a file, a table of it, or a query."""
+
+    path: Annotated[str, Field(min_length=1)] | None = None
+    table: Annotated[str, Field(min_length=1)] | None = None
+    query: Annotated[str, Field(min_length=1)] | None = None
+    types: dict[str, str] | None = None
+
+
+class Target(_Part):
+    """Where the release goes."""
+
+    path: Annotated[str, Field(min_length=1)]
+    table: Annotated[str, Field(min_length=1)] | None = None
+
+
+class Key(_Part):
+    """Where the key of the pseudonyms is to be found, never the key itself."""
+
+    environment: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$", max_length=80)] | None = None
+    file: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Key:
+        if (self.environment is None) == (self.file is None):
+            raise ValueError("must name either an environment variable or a file")
+        return self
+
+
+class Table(_Part):
+    """A table of the job."""
+
+    source: Source
+    target: Target
+    columns: Annotated[dict[str, ColumnRole], Field(min_length=1)]
+    method: AnyMethod
+    promises: Promises = Promises()
+    hierarchies: dict[str, str] = {}
+    reference: Annotated[str, Field(min_length=1)] | None = None
+
+    def named(self, *roles: str) -> list[str]:
+        """Return the columns of these roles, in the policy's order."""
+        return [name for name, column in self.columns.items() if column.role in roles]
+
+    @property
+    def person(self) -> str | None:
+        """The column that says whose row it is."""
+        return next(iter(self.named("person")), None)
+
+
+class Policy(_Part):
+    """A whole policy.
+
+    Attributes
+    ----------
+    tables
+        By their names, in the order of the file.
+    key
+        Where the key of the pseudonyms is.
+    report, record, plan
+        Where the report, the record of the run and the plan go; the record goes beside the first release if not named.
+    """
+
+    tables: Annotated[dict[str, Table], Field(min_length=1)]
+    key: Key | None = None
+    report: Annotated[str, Field(min_length=1)] | None = None
+    record: Annotated[str, Field(min_length=1)] | None = None
+    plan: Annotated[str, Field(min_length=1)] | None = None

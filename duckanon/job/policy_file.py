@@ -1,0 +1,235 @@
+"""A policy read from its file: what is wrong with it is said in one sentence, with the line."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from duckanon.job.errors import FileProblem, PolicyError
+from duckanon.job.lines import line_of
+from duckanon.job.policy import Policy, Table
+
+_OF_JOB = ("key", "report", "record", "plan")
+_OF_TABLE = ("source", "target", "columns", "method", "promises", "hierarchies", "reference")
+_ALONE = "table"
+"""What the only table of a policy is called that names neither tables nor the table of its source."""
+
+
+@dataclass(frozen=True)
+class PolicyFile:
+    """A policy and the file that it stands in.
+
+    Attributes
+    ----------
+    path
+        The file.
+    text
+        What is written in it.
+    policy
+        What that means.
+    has_tables
+        Whether the tables are listed as ``[tables.name]``; else the file is about one table.
+    """
+
+    path: Path
+    text: str
+    policy: Policy
+    has_tables: bool
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the file."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def place(self, path: str | Path) -> Path:
+        """Return a path that the policy names, which is meant from the folder of the policy."""
+        return self.path.parent / Path(path).expanduser()
+
+    def wrong(self, table: str, path: Sequence[str | int], text: str) -> PolicyError:
+        """Make the error about a value of a table, with its line."""
+        return PolicyError(f"{self.path}, line {_line(self.text, ('tables', table, *path))}: {text}")
+
+
+def read(path: str | Path, changes: Mapping[str, Any] | None = None) -> PolicyFile:
+    """Read a policy.
+
+    Parameters
+    ----------
+    path
+        A TOML file.
+    changes
+        What the command line says in place of the file, by the names of the policy of one table:
+        ``{"source": {"path": "clinic.duckdb"}, "report": "report.html"}``.
+
+    Returns
+    -------
+    PolicyFile
+        The policy.
+
+    Raises
+    ------
+    FileProblem
+        The file cannot be read.
+    PolicyError
+        The policy is wrong; the text says where and how.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileProblem(f"{path}: the policy cannot be read ({_why(error)}).") from None
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(_not_toml(path, error)) from None
+    has_tables = "tables" in document
+    try:
+        policy = Policy.model_validate(_normal(path, text, document, changes or {}))
+    except ValidationError as error:
+        raise PolicyError(_sentence(path, text, error)) from None
+    return PolicyFile(path, text, policy, has_tables)
+
+
+def _why(error: Exception) -> str:
+    return str(error.strerror) if isinstance(error, OSError) else "it is no text in UTF-8"
+
+
+def _not_toml(path: Path, error: tomllib.TOMLDecodeError) -> str:
+    found = re.search(r"^(.*?) \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+    what, line = (found[1], found[2]) if found else (str(error), None)
+    what = re.sub(r"(?<=[a-z]) ['\"].*", "", what)  # it may quote the line, and a key stands there perhaps
+    return f"{path}, {f'line {line}' if line else 'at the end'}: it is no TOML; {what[:1].lower()}{what[1:]}."
+
+
+def _normal(path: Path, text: str, document: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Bring both ways to write a policy to one: a dictionary of tables, each with all that is said for all of them."""
+    common = {key: value for key, value in document.items() if key in _OF_TABLE}
+    rest = {key: value for key, value in document.items() if key not in _OF_TABLE}
+    rest |= {key: value for key, value in changes.items() if key in _OF_JOB}
+    changes = {key: value for key, value in changes.items() if key in _OF_TABLE}
+    tables = rest.get("tables")
+    for name, table in tables.items() if isinstance(tables, dict) else ():
+        if not isinstance(table, dict):
+            raise PolicyError(f"{path}, line {_line(text, ('tables', name))}: tables.{name} must be a table.")
+    if changes and isinstance(tables, dict) and len(tables) > 1:
+        given = ", ".join(changes)
+        raise PolicyError(f"{path}: {given} cannot be given from outside for a policy of {len(tables)} tables.")
+    if tables is None:
+        table = _merged(common, changes)
+        source = table.get("source")
+        name = source.get("table") if isinstance(source, dict) else None
+        rest["tables"] = {name if isinstance(name, str) and name else _ALONE: table}
+    elif isinstance(tables, dict):
+        rest["tables"] = {name: _merged(_merged(common, table), changes) for name, table in tables.items()}
+    return rest
+
+
+def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Join what is said for all tables with what is said for one, which counts more.
+
+    Only the parts of a source, of a target and of the promises are joined one by one: columns and methods belong to one
+    table.
+    """
+    merged = dict(common)
+    for key, value in own.items():
+        before = merged.get(key)
+        if key in ("source", "target", "promises") and isinstance(before, dict) and isinstance(value, Mapping):
+            merged[key] = {**before, **value}
+        else:
+            merged[key] = value
+    return merged
+
+
+def _line(text: str, path: Sequence[str | int]) -> int:
+    """Return the line of a value of a table: under the table's own name, or where it is said for all of them."""
+    path = tuple(path)
+    line, depth = line_of(text, path), len(path)
+    if path[:1] == ("tables",) and depth > 2:
+        common = path[2:]
+        own_depth = next(n for n in range(depth, -1, -1) if n <= 2 or _is_written(text, path[:n]))
+        common_depth = next(n for n in range(len(common), -1, -1) if n == 0 or _is_written(text, common[:n]))
+        if common_depth > own_depth - 2:
+            line = line_of(text, common)
+    return line
+
+
+def _is_written(text: str, path: Sequence[str | int]) -> bool:
+    value: Any = tomllib.loads(text)
+    for key in path:
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return True
+
+
+def _sentence(path: Path, text: str, error: ValidationError) -> str:
+    """Say what is wrong first, in the order of the lines."""
+    sentences = []
+    for problem in error.errors(include_url=False):
+        place = [*_place(problem["loc"]), *(["name"] if problem["type"] == "union_tag_invalid" else [])]
+        line = _line(text, place)
+        shown = place[2:] if place[:1] == ["tables"] and "tables" not in tomllib.loads(text) else place
+        name = ".".join(str(part) for part in shown) or "the policy"
+        sentences.append((line, f"{path}, line {line}: {name} {_what(problem, place)}."))
+    return min(sentences)[1]
+
+
+def _place(path: Sequence[str | int]) -> list[str | int]:
+    """Return a path of pydantic's as it is in the file: without the name of the method before its parameters."""
+    of_method = path[:1] == ("tables",) and path[2:3] == ("method",) and path[3:4] and path[3] in _tags()
+    return [*path[:3], *path[4:]] if of_method else list(path)
+
+
+def _tags() -> set[str]:
+    """Return the names of the methods."""
+    union = Table.model_fields["method"].annotation
+    return {model.model_fields["name"].annotation.__args__[0] for model in union.__args__}  # type: ignore[union-attr]
+
+
+def _what(problem: Mapping[str, Any], place: Sequence[str | int]) -> str:
+    """Say what a value must be; what it was only where it cannot be a key."""
+    kind, context = problem["type"], problem.get("ctx", {})
+    is_secret = "key" in place
+    got = "" if is_secret or not isinstance(problem["input"], int | float | str) else f"; got {problem['input']!r}"
+    if kind == "extra_forbidden":
+        hint = ": the key of pseudonyms comes from key.environment or key.file, never from the policy"
+        return f"is nothing that a policy has{hint if is_secret else ''}"
+    if kind == "missing":
+        return "is missing"
+    if kind == "string_pattern_mismatch":
+        return "must be the name of an environment variable: capital letters, digits and underscores"
+    if kind == "value_error":
+        return str(context["error"])
+    must = {
+        "greater_than_equal": f"at least {context.get('ge', 0):g}",
+        "greater_than": f"above {context.get('gt', 0):g}",
+        "less_than_equal": f"at most {context.get('le', 0):g}",
+        "literal_error": f"one of {context.get('expected')}",
+        "union_tag_invalid": f"one of {context.get('expected_tags')}",
+        "int_type": "a whole number",
+        "float_type": "a number",
+        "float_parsing": "a number",
+        "bool_type": "true or false",
+        "bool_parsing": "true or false",
+        "string_type": "a text",
+        "string_too_short": "a text that is not empty",
+        "string_too_long": "the name of an environment variable",
+        "dict_type": "a table of names and values",
+        "list_type": "a list",
+        "model_type": "a table of names and values",
+        "model_attributes_type": "a table of names and values",
+        "too_short": "a table with something in it",
+    }.get(kind)
+    if kind == "union_tag_invalid":
+        got = f"; got {context['tag']!r}"
+    if kind == "union_tag_not_found":
+        return "must have a name: " + ", ".join(sorted(_tags()))
+    return f"must be {must}{got}" if must else f"is wrong: {problem['msg'][:1].lower()}{problem['msg'][1:]}"

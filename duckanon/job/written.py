@@ -1,0 +1,180 @@
+"""A release written to a file and read back: what is counted is what a reader sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from duckanon.job import methods, sql
+from duckanon.job.errors import FileProblem, PolicyError
+from duckanon.job.formats import Format, format_of
+from duckanon.job.policy import Table
+
+_CATALOG = "release_file"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The columns of a release as its file has them.
+
+    Attributes
+    ----------
+    kind
+        The format of the file.
+    is_compressed
+        Whether a CSV file is.
+    table
+        The name of the table in a DuckDB file.
+    expressions
+        For each column of the file, the expression over the release that gives it.
+    types
+        The types of the columns that the file has as they are in the release.
+    classes
+        The columns of the file that make classes.
+    """
+
+    kind: Format
+    is_compressed: bool
+    table: str
+    expressions: dict[str, str]
+    types: dict[str, str]
+    classes: list[str]
+
+    @property
+    def selected(self) -> str:
+        """What is selected from the release to be written."""
+        return ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in self.expressions.items())
+
+
+def shape(con: duckdb.DuckDBPyConnection, table_name: str, table: Table, released: str) -> Shape:
+    """Say which columns the file has.
+
+    A CSV file has two columns for an interval, and no empty texts: readers take them for missing values, and so would
+    count other values than were counted here.
+    """
+    kind = format_of(table.target.path)
+    assert kind is not None
+    types = sql.columns(con, released)
+    ordered = [*(column for column in table.columns if column in types), *(c for c in types if c not in table.columns)]
+    shown = {column: types[column] for column in ordered if column != methods.dropped_person(table)}
+    parts = {column: _parts(column, column_type, kind) for column, column_type in shown.items()}
+    expressions: dict[str, str] = {}
+    for part in parts.values():
+        if taken := expressions.keys() & part.keys():
+            raise PolicyError(
+                f"target.path: in CSV an interval needs the name {min(taken)}, which a column has already."
+            )
+        expressions |= part
+    quasi = table.named("quasi_identifier") if table.method.makes_classes else []
+    classes = [name for column in quasi for name in parts.get(column, ())]
+    is_compressed = table.target.path.lower().endswith(".gz")
+    return Shape(kind, is_compressed, table.target.table or table_name, expressions, shown, classes)
+
+
+def _parts(column: str, column_type: str, kind: Format) -> dict[str, str]:
+    quoted = sql.name(column)
+    if kind == "csv" and column_type.startswith("STRUCT(lo ") and ", hi " in column_type:
+        return {f"{column}_lo": f"{quoted}.lo", f"{column}_hi": f"{quoted}.hi"}
+    if kind == "csv" and column_type == "VARCHAR":
+        return {column: f"nullif({quoted}, '')"}
+    return {column: f"{quoted}::VARCHAR" if column_type.startswith("ENUM") else quoted}
+
+
+def write(con: duckdb.DuckDBPyConnection, form: Shape, released: str, path: Path) -> None:
+    """Write a release to a file."""
+    query, place = f"SELECT {form.selected} FROM {released}", sql.literal(str(path))
+    try:
+        if form.kind == "duckdb":
+            con.execute(f"ATTACH {place} AS {_CATALOG}").fetchall()
+            try:
+                con.execute(f"CREATE TABLE {_CATALOG}.main.{sql.name(form.table)} AS {query}").fetchall()
+                con.execute(f"CHECKPOINT {_CATALOG}").fetchall()
+            finally:
+                con.execute(f"DETACH {_CATALOG}").fetchall()
+        elif form.kind == "csv":
+            compression = "gzip" if form.is_compressed else "none"
+            con.execute(f"COPY ({query}) TO {place} (FORMAT csv, HEADER true, COMPRESSION {compression})").fetchall()
+        else:
+            con.execute(f"COPY ({query}) TO {place} (FORMAT parquet)").fetchall()
+    except duckdb.Error as error:
+        raise FileProblem(f"the release cannot be written ({sql.why(error)}).") from None
+
+
+def read_back(
+    con: duckdb.DuckDBPyConnection, table: Table, form: Shape, released: str, path: Path | None, counted: str
+) -> None:
+    """Make the table of what is counted, from the file, after its rows were compared with the release's one by one.
+
+    Rows of the file are as the release's, in the same order, so that the person of a row can be counted although the
+    file does not tell it. Without a path nothing was written, and the table is what a reader would see.
+
+    Raises
+    ------
+    FileProblem
+        The file does not have the rows that were written.
+    """
+    person = methods.dropped_person(table) if table.method.makes_classes else None
+    whose = f", release.{sql.name(person)}" if person else ""
+    others = table.named("sensitive", "person", "pseudonym") if table.method.makes_classes else []
+    needed = [*form.classes, *(column for column in others if column != person)]
+    columns = ", ".join(f"{_typed(table, form, column)} AS {sql.name(column)}" for column in needed)
+    is_text = "::VARCHAR" if form.kind == "csv" else ""
+    try:
+        rows = (
+            f"SELECT {', '.join(f'{e}{is_text} AS {sql.name(n)}' for n, e in form.expressions.items())} FROM {released}"
+            if path is None
+            else _file_rows(con, form, path)
+        )
+        if path is not None:
+            _compare(con, form, released, rows, is_text)
+        # a Parquet file is read again for each promise, which costs less than a copy of it
+        what = "VIEW" if form.kind == "parquet" and not person else "TABLE"
+        con.execute(
+            f"CREATE {what} {counted} AS SELECT {columns or 'true AS row'}{whose} "
+            f"FROM ({rows}) AS file{f' POSITIONAL JOIN {released} AS release' if person else ''}"
+        ).fetchall()
+    except duckdb.Error as error:
+        raise FileProblem(f"the written release cannot be read back ({sql.why(error)}).") from None
+    finally:
+        if path is not None and form.kind == "duckdb":
+            con.execute(f"DETACH DATABASE IF EXISTS {_CATALOG}").fetchall()
+
+
+def _typed(table: Table, form: Shape, column: str) -> str:
+    """Return a column of the file; sensitive numbers and dates of a CSV file as such, since t asks how far apart."""
+    column_type = form.types.get(column, "VARCHAR")
+    if form.kind == "csv" and column in table.named("sensitive") and column_type != "VARCHAR":
+        return f"file.{sql.name(column)}::{column_type}"
+    return f"file.{sql.name(column)}"
+
+
+def _file_rows(con: duckdb.DuckDBPyConnection, form: Shape, path: Path) -> str:
+    place = sql.literal(str(path))
+    if form.kind == "duckdb":
+        con.execute(f"ATTACH {place} AS {_CATALOG} (READ_ONLY)").fetchall()
+        return f"SELECT * FROM {_CATALOG}.main.{sql.name(form.table)}"
+    if form.kind == "csv":
+        columns = sql.structure(dict.fromkeys(form.expressions, "VARCHAR"))
+        compression = "gzip" if form.is_compressed else "none"
+        return (
+            f"SELECT * FROM read_csv({place}, auto_detect = false, header = true, columns = {columns}, delim = ',', "
+            f"""quote = '"', escape = '"', compression = '{compression}')"""
+        )
+    return f"SELECT * FROM read_parquet({place})"
+
+
+def _compare(con: duckdb.DuckDBPyConnection, form: Shape, released: str, rows: str, is_text: str) -> None:
+    names = [row[0] for row in con.execute(f"DESCRIBE {rows}").fetchall()]
+    written = ", ".join(f"{expression}{is_text}" for expression in form.expressions.values())
+    other_rows, in_file, in_release = sql.one(
+        con,
+        f"SELECT count(*) FILTER (file.line IS DISTINCT FROM release.line), count(file.line), count(release.line) "
+        f"FROM (SELECT row({sql.names(form.expressions)}) AS line FROM ({rows})) AS file "
+        f"POSITIONAL JOIN (SELECT row({written}) AS line FROM {released}) AS release",
+    )
+    if names != list(form.expressions) or other_rows or in_file != in_release:
+        raise FileProblem(
+            f"the written file is not what was released: {in_file} rows for {in_release}, {other_rows} of them others."
+        )

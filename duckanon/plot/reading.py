@@ -1,0 +1,66 @@
+"""The tables that plots take: relations, Arrow tables and whatever gives one, with the columns that a plot needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+_WAYS = ("to_arrow_table", "fetch_arrow_table", "arrow", "to_arrow")
+"""What relations, results and data frames call the method that gives an Arrow table; the first one that is there."""
+
+
+def table_of(plot: str, relation: Any, columns: Sequence[str] = ()) -> pa.Table:
+    """Return a relation as an Arrow table that has rows and the columns that a plot needs.
+
+    Parameters
+    ----------
+    plot
+        The name of the plot, for errors.
+    relation
+        An Arrow table, or anything with a method that gives one.
+    columns
+        The columns that must be there.
+
+    Raises
+    ------
+    TypeError
+        For something that is not a table.
+    ValueError
+        For a table without rows, or without one of the columns.
+    """
+    table = _arrow(relation)
+    if table is None:
+        raise TypeError(
+            f"duckanon.plot.{plot}: relation must be a DuckDB relation or an Arrow table; "
+            f"got {type(relation).__name__}."
+        )
+    missing = [name for name in columns if name not in table.column_names]
+    if missing:
+        raise ValueError(
+            f"duckanon.plot.{plot}: relation must have the columns {', '.join(columns)}; "
+            f"got {', '.join(table.column_names)}."
+        )
+    if not table.num_rows:
+        raise ValueError(f"duckanon.plot.{plot}: relation must have rows; got none.")
+    return table
+
+
+def named_tables(plot: str, relations: Any, name: str, columns: Sequence[str]) -> dict[str, pa.Table]:
+    """Return several relations by the names of a mapping; one relation alone has the given name."""
+    given = relations if isinstance(relations, Mapping) else {name: relations}
+    if not given:
+        raise ValueError(f"duckanon.plot.{plot}: relation must be a relation or several by name; got none.")
+    return {str(name): table_of(plot, relation, columns) for name, relation in given.items()}
+
+
+def _arrow(relation: Any) -> pa.Table | None:
+    if isinstance(relation, pa.RecordBatch):
+        return pa.Table.from_batches([relation])
+    for way in _WAYS:
+        if not isinstance(relation, pa.Table) and callable(getattr(relation, way, None)):
+            relation = getattr(relation, way)()
+    if callable(getattr(relation, "read_all", None)):  # DuckDB's arrow() gives a reader
+        relation = relation.read_all()
+    return relation if isinstance(relation, pa.Table) else None

@@ -1,0 +1,95 @@
+"""Pictures of what an analyst keeps: correlations and distributions before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from duckanon.plot import style
+from duckanon.plot.assessment import shaded_cell, square_axes
+from duckanon.plot.reading import table_of
+
+_MOST_COLUMNS = 10
+
+
+def correlations(relation: Any) -> Figure:
+    """Draw correlations of `anon.utility` as a square: above the diagonal the original's, below it the release's.
+
+    Parameters
+    ----------
+    relation
+        Rows of `anon.utility`, of which those of the statistic `correlation` are drawn.
+    """
+    needed = ("statistic", "column_name", "other_column", "original", "released")
+    rows = [
+        row
+        for row in table_of("correlations", relation, needed).select(needed).to_pylist()
+        if row["statistic"] == "correlation"
+    ]
+    names = list(dict.fromkeys(name for row in rows for name in (row["column_name"], row["other_column"])))
+    if not names:
+        raise ValueError("duckanon.plot.correlations: relation must have correlations; got none.")
+    names = names[:_MOST_COLUMNS]
+    figure, (axes,) = style.new_figure(1.1 + 0.44 * len(names))
+    for row in rows:
+        if row["column_name"] in names and row["other_column"] in names:
+            low, high = sorted((names.index(row["column_name"]), names.index(row["other_column"])))
+            for column, line, value, colour in (
+                (high, low, row["original"], style.ORIGINAL),
+                (low, high, row["released"], style.RELEASED),
+            ):
+                known = value is not None and np.isfinite(value)
+                shaded_cell(axes, column, line, abs(value) if known else 0, f"{value:.2f}" if known else "–", colour)
+    square_axes(axes, names)
+    axes.plot([], [], "s", color=style.ORIGINAL, label="original, above the diagonal")
+    axes.plot([], [], "s", color=style.RELEASED, label="released, below it")
+    style.legend(figure, 1)
+    return figure
+
+
+def distributions(relation: Any) -> Figure:
+    """Draw distributions of columns before and after, side by side.
+
+    Parameters
+    ----------
+    relation
+        Rows with `column_name`, `part` (the text below a pair of bars), and the shares `original` and `released`.
+    """
+    needed = ("column_name", "part", "original", "released")
+    rows = table_of("distributions", relation, needed).select(needed).to_pylist()
+    names: Sequence[str] = list(dict.fromkeys(row["column_name"] for row in rows))
+    figure, all_axes = style.new_figure(0.5 + 2.0 * len(names), rows=len(names))
+    for axes, name in zip(all_axes, names, strict=True):
+        parts = [row for row in rows if row["column_name"] == name]
+        places = np.arange(len(parts))
+        is_first = axes is all_axes[0]
+        bars = axes.bar(
+            places - 0.21,
+            [row["original"] for row in parts],
+            0.4,
+            color=style.ORIGINAL,
+            alpha=0.75,
+            hatch="///",
+            edgecolor=style.INK,
+            linewidth=0,
+            label="original" if is_first else None,
+        )
+        axes.bar(
+            places + 0.21,
+            [row["released"] for row in parts],
+            bars[0].get_width(),
+            color=style.RELEASED,
+            label="released" if is_first else None,
+        )
+        crowded = sum(len(row["part"]) for row in parts) > 40
+        shown = [style.plain(row["part"], 14) for row in parts]
+        axes.set_xticks(places, shown, rotation=35 if crowded else 0, ha="right" if crowded else "center")
+        axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        axes.set_ylim(0, None)
+        style.label(axes, title=name)
+    style.legend(figure, 2)
+    return figure

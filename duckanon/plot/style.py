@@ -1,0 +1,93 @@
+"""What all pictures have in common: their size, their colours, and how names are written.
+
+Everything is set on the figure itself: `matplotlib.rcParams` belong to the user, and to all threads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+INK = "#1c2128"
+"""Text, axes and ticks. In a page it becomes the colour of the text around the picture, see `vector`."""
+
+ORIGINAL = "#b4530a"
+RELEASED = "#1263a3"
+REFERENCE = "#66707c"
+SERIES = (RELEASED, ORIGINAL, REFERENCE, "#2f7d4f", "#8a4fa3")
+"""Told apart with all kinds of colour vision; lines also differ by their dashes."""
+
+DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)))
+
+WIDTH = 5.0
+"""Inches: as wide as a phone, where a letter is then as large as in the text beside it."""
+
+TEXT = 10.0
+SMALL = 9.0
+
+_LONGEST_NAME = 24
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
+
+
+def new_figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure and its axes, row by row."""
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = list(figure.subplots(rows, columns, squeeze=False, **options).flat)
+    for one in axes:
+        dress(one)
+    return figure, axes
+
+
+def dress(axes: Axes) -> None:
+    """Give axes the house's colours and sizes."""
+    axes.set_facecolor("none")
+    axes.tick_params(labelsize=SMALL, colors=INK, labelcolor=INK, length=3)
+    for side, spine in axes.spines.items():
+        spine.set_color(INK)
+        spine.set_visible(side in ("left", "bottom"))
+
+
+def label(axes: Axes, across: str = "", up: str = "", title: str = "") -> None:
+    """Name the axes."""
+    axes.set_xlabel(plain(across, 80), fontsize=TEXT, color=INK)
+    axes.set_ylabel(plain(up, 80), fontsize=TEXT, color=INK)
+    if title:
+        axes.set_title(plain(title, 40), fontsize=TEXT, color=INK)
+
+
+def legend(figure: Figure, columns: int, **options: Any) -> None:
+    """Say above the picture which colour is what."""
+    figure.legend(
+        loc="outside upper left",
+        ncols=columns,
+        frameon=False,
+        fontsize=SMALL,
+        labelcolor=INK,
+        borderpad=0,
+        handlelength=2.6,
+        **options,
+    )
+
+
+def plain(name: str, longest: int = _LONGEST_NAME) -> str:
+    r"""Write a name so that matplotlib shows it as it is: no formulas between dollars, no control characters.
+
+    Examples
+    --------
+    >>> plain("$x$")
+    '\\$x\\$'
+    >>> plain("a name that does not fit on an axis")
+    'a name that does not fi…'
+    """
+    shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(name))
+    shown = shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    return shown.replace("$", r"\$")
+
+
+def together(names: Sequence[str]) -> str:
+    """Write a set of columns."""
+    return " + ".join(names)

@@ -1,0 +1,253 @@
+"""The numbers of a report about one table, rounded so that they may leave with the release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+
+from duckanon.plot.assessment import BAND_STARTS, band_name
+from duckanon.report.safe import rounded, significant, step_for
+from duckanon.report.tables import NEW_RECORDS, Pair, comparable, literal, name_list, sampled, utility_query
+
+_HIGH_RISK = 5
+"""People in a class: in smaller ones somebody is found with a chance above 0.2, the usual threshold."""
+
+_COMPONENTS = 5
+_ATTACKED = 1_000
+"""People whose neighbours are looked for in the release."""
+
+
+def measured(
+    con: duckdb.DuckDBPyConnection,
+    original: str,
+    released: str,
+    table: Mapping[str, Any],
+    reference: str | None = None,
+    *,
+    plan: str | None = None,
+    hierarchies: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Measure a release for its report: plain JSON values, none of them a value of the data.
+
+    Parameters
+    ----------
+    con
+        A connection with everything registered.
+    original, released
+        The names of the two tables in it.
+    table
+        The entry of the record: name, rows, method, columns with their roles.
+    reference
+        The name of a sample of other people, with the same columns.
+    plan
+        The name of the plan with which columns were made coarser; what kept columns narrow is then measured, too.
+    hierarchies
+        Names of tables with hierarchies, by column, for methods that release their labels.
+
+    Returns
+    -------
+    measures
+        `classes`, `risk`, `narrowing`, `prediction` and `utility`; None for what a release of this kind does not have.
+    """
+    pair = Pair(con, original, released, table, hierarchies or {})
+    people = int(table.get("people") or table.get("rows") or pair.rows(_count(original))[0]["rows"])
+    step = step_for(people)
+    columns = pair.with_role("quasi_identifier")
+    is_there = all(pair.rows(_count(name))[0]["rows"] for name in (original, released))
+    classes = _classes(pair, columns, step) if columns and is_there else None
+    return {
+        "step": step,
+        "classes": classes and {key: classes[key] for key in ("columns", "before", "after")},
+        "risk": classes and classes["risk"],
+        "narrowing": _narrowing(pair, columns, plan) if classes and classes["after"] else [],
+        "prediction": _prediction(pair, reference, step) if reference and is_there else None,
+        "utility": _utility(pair) if is_there else None,
+    }
+
+
+def _count(name: str) -> str:
+    return f'SELECT count(*) AS "rows" FROM query_table({literal(name)})'
+
+
+def _classes(pair: Pair, columns: Sequence[str], step: float) -> dict[str, Any]:
+    """Count people who look the same, before and after; before only in bands and rounded."""
+    before = _sizes(pair, pair.original, columns)
+    smallest = min(row["class_size"] for row in before)
+    start = max([edge for edge in BAND_STARTS if edge <= smallest] or [1])
+    result: dict[str, Any] = {
+        "columns": list(columns),
+        "before": {
+            "smallest": band_name(BAND_STARTS.index(start)),
+            "bands": [{**band, "fraction": rounded(band["fraction"], step)} for band in _bands(before)],
+        },
+        "after": None,
+        "risk": {"before": {name: rounded(value, step) for name, value in _risk(before).items()}, "after": None},
+    }
+    result["risk"]["before"]["maximum"] = significant(1 / start)
+    if pair.method not in NEW_RECORDS:
+        after = _sizes(pair, pair.released, columns)
+        result["after"] = {"smallest": min(row["class_size"] for row in after), "bands": _bands(after)}
+        result["risk"]["after"] = {name: significant(value, 3) for name, value in _risk(after).items()}
+    return result
+
+
+def _sizes(pair: Pair, name: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the histogram of class sizes; cells that were suppressed match anything."""
+    person = pair.person(name)
+    if pair.method == "suppress_cells" and name == pair.released and pair.parameters.get("nulls") != "value":
+        option = ", nulls := 'any'"
+    else:
+        option = f", person := {literal(person)}" if person else ""
+    return pair.rows(f"FROM anon.class_sizes({literal(name)}, {name_list(columns)}{option})")
+
+
+def _bands(sizes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    total = sum(row["rows"] for row in sizes) or 1
+    ends = [*BAND_STARTS[1:], float("inf")]
+    return [
+        {
+            "size": band_name(index),
+            "fraction": significant(
+                sum(row["rows"] for row in sizes if start <= max(row["class_size"], 1) < end) / total, 4
+            ),
+        }
+        for index, (start, end) in enumerate(zip(BAND_STARTS, ends, strict=True))
+    ]
+
+
+def _risk(sizes: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return what `anon.reidentification_risk` says of the prosecutor, from class sizes, by rows."""
+    total = sum(row["rows"] for row in sizes) or 1
+    return {
+        "maximum": max(1 / max(row["class_size"], 1) for row in sizes),
+        "average": sum(row["rows"] / max(row["class_size"], 1) for row in sizes) / total,
+        "fraction_at_risk": sum(row["rows"] for row in sizes if row["class_size"] < _HIGH_RISK) / total,
+    }
+
+
+def _narrowing(pair: Pair, columns: Sequence[str], plan: str | None) -> list[dict[str, Any]]:
+    """Say of every kept column what somebody who knows it is left with, and whether it tells what was made coarser."""
+    kept = pair.with_role("sensitive", "free")
+    if not kept or pair.method == "suppress_cells":
+        return []
+    narrows: dict[str, list[str]] = {}
+    if plan:
+        person = pair.person(pair.original)
+        option = f", person := {literal(person)}" if person else ""
+        for row in pair.rows(
+            f"""FROM anon.kept_column_risk({literal(pair.original)}, {name_list(columns)}, {name_list(kept)},
+                                           plan := {literal(plan)}{option})"""
+        ):
+            narrows.setdefault(row["kept_column"], []).extend([row["column_name"]] if row["narrows"] else [])
+    person = pair.person(pair.released)
+    option = f", person := {literal(person)}" if person else ""
+    return [
+        {
+            "kept": name,
+            "k": pair.rows(f"FROM anon.k_anonymity({literal(pair.released)}, {name_list([*columns, name])}{option})")[
+                0
+            ]["k"],
+            "narrows": narrows.get(name, []) if plan else None,
+        }
+        for name in kept
+    ]
+
+
+def _prediction(pair: Pair, reference: str, step: float) -> list[dict[str, Any]] | None:
+    """Compare how near released records come to people with how near other people's records come."""
+    with sampled(pair) as (sample, _):
+        there = set(pair.columns_of(reference))
+        columns = comparable(sample, [name for name in pair.described if name in there])
+        if not columns:
+            return None
+        try:
+            rows = pair.rows(
+                f"""FROM anon.privacy_test({literal(sample.original)}, {literal(sample.released)}, {name_list(columns)},
+                                           reference := {literal(reference)}, sample := {_ATTACKED}{pair.options()})"""
+            )
+        except duckdb.Error:  # columns whose kinds the reference does not share
+            return None
+    return [
+        {
+            "measure": row["measure"],
+            "released": rounded(row["value"], step) if row["measure"].endswith("copies") else significant(row["value"]),
+            "reference": significant(row["reference_value"]),
+            "moved": rounded(row["shift_bound"], step),
+            "limit": significant(row["limit"]),
+            "passed": bool(row["pass"]),
+        }
+        for row in rows
+    ]
+
+
+def _utility(pair: Pair) -> dict[str, Any] | None:
+    """Compare statistics of samples of both tables; categories are not named, only their columns."""
+    with sampled(pair) as (sample, rows_per_person):
+        columns = comparable(sample, pair.described)
+        if not columns:
+            return None
+        rows = sample.rows(utility_query(sample, columns))
+        people = sample.rows(_count(sample.original))[0]["rows"] // rows_per_person
+        step = step_for(people)
+        return {
+            "step": step,
+            "columns": columns,
+            "not_compared": [name for name in pair.described if name not in columns],
+            "medians": {
+                statistic: rounded(
+                    next(row["median_difference"] for row in rows if row["statistic"] == statistic), step
+                )
+                for statistic in dict.fromkeys(row["statistic"] for row in rows)
+            },
+            "largest_correlation_difference": rounded(_largest(rows, "correlation"), step),
+            "correlations": _correlations(rows, columns, step),
+            "marginals": _marginals(rows, columns, step),
+            "components": _components(sample, columns, step),
+        }
+
+
+def _largest(rows: Sequence[Mapping[str, Any]], statistic: str) -> float | None:
+    differences = [
+        abs(row["difference"]) for row in rows if row["statistic"] == statistic and row["difference"] is not None
+    ]
+    return max(differences, default=None)
+
+
+def _correlations(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], step: float) -> list[dict[str, Any]]:
+    """Return the correlations of numbers; those of categories would name them."""
+    return [
+        {
+            "column": row["column_name"],
+            "other": row["other_column"],
+            "original": rounded(row["original"], step),
+            "released": rounded(row["released"], step),
+        }
+        for row in rows
+        if row["statistic"] == "correlation" and row["column_name"] in columns and row["other_column"] in columns
+    ]
+
+
+def _marginals(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], step: float) -> list[dict[str, Any]]:
+    """Return how far the distribution of each column moved: the largest difference that any range or set has."""
+    distances = {row["column_name"]: row["difference"] for row in rows if row["statistic"] in ("ks", "total_variation")}
+    return [{"column": name, "distance": rounded(distances[name], step)} for name in columns if name in distances]
+
+
+def _components(sample: Pair, columns: Sequence[str], step: float) -> list[dict[str, Any]]:
+    try:
+        rows = sample.rows(
+            f"""FROM anon.kernel_utility({literal(sample.original)}, {literal(sample.released)}, {name_list(columns)},
+                                         components := {_COMPONENTS}, points := 1000{sample.options()})"""
+        )
+    except duckdb.Error:  # fewer rows than components, or constant columns: there is nothing to compare
+        return []
+    return [
+        {
+            "component": row["component"],
+            "cumulative": rounded(row["cumulative"], step),
+            "distance": rounded(row["ks"], step),
+        }
+        for row in rows
+    ]

@@ -1,0 +1,204 @@
+"""The page: a record and its pictures as one HTML file, with nothing to load and nothing that runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from duckanon.report.pictures import Figure
+from duckanon.report.safe import is_small, promised_k, significant
+from duckanon.report.tables import NEW_RECORDS, role_of
+from duckanon.report.words import DEFINITIONS, MEASURES, PARAMETERS, PROMISES, ROLES, STATISTICS
+
+_SECRET = re.compile(r"seed|key|salt|secret|password|token", re.IGNORECASE)
+"""Parameters that a report does not show, whatever a record has."""
+
+
+_PARTS = ("classes", "risk", "narrowing", "prediction", "utility")
+
+
+def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> str:
+    """Write the report of a run.
+
+    Parameters
+    ----------
+    record
+        The record of the run, each table with its `measures`. Every number in the page comes from it, in an element
+        `data` that says where it stands there (`data-path`, a JSON pointer).
+    figures
+        The pictures of each table, by its name, as `duckanon.report.figures` draws them.
+
+    Returns
+    -------
+    html
+        A whole page. What fewer than k people share of the original is written as `fewer than k`, hashes of the
+        original, seeds and keys are not written at all: somebody who knows nearly everything could try values.
+    """
+    environment = Environment(
+        loader=PackageLoader("duckanon.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    record = {"warnings": [], **record, "tables": [_completed(table) for table in record["tables"]]}
+    page = _Page(record)
+    return environment.get_template("report.html.j2").render(
+        record=record,
+        figures={name: [(figure, Markup(figure.svg)) for figure in of] for name, of in figures.items()},
+        number=page.number,
+        counted=page.counted,
+        measured=page.measured,
+        in_words=page.in_words,
+        few_left_out=page.few_left_out,
+        originals=page.originals,
+        broken=page.broken(),
+        kept=sum(promise["passed"] is True for table in record["tables"] for promise in table.get("promises", [])),
+        k_of=promised_k,
+        new_records=NEW_RECORDS,
+        role=lambda column: ROLES.get(role_of(column), str(column.get("role", ""))),
+        place=_place,
+        parameters=_parameters,
+        style=Markup(environment.get_template("style.css").render()),
+        definitions=DEFINITIONS,
+        words={"measures": MEASURES, "promises": PROMISES, "statistics": STATISTICS},
+    )
+
+
+class _Page:
+    """What the template asks about a record."""
+
+    def __init__(self, record: Mapping[str, Any]) -> None:
+        self._record = record
+
+    def number(self, *path: Any, form: str = "number") -> Markup:
+        """Write the value at a place of the record, together with the place."""
+        value: Any = self._record
+        for key in path:
+            value = value[key]
+        return _written(value, path, form)
+
+    def counted(self, place: int, *path: Any) -> Markup:
+        """Write a count of left out rows or people; one of fewer than k is not told."""
+        table = self._record["tables"][place]
+        value: Any = table
+        for key in path:
+            value = value[key]
+        if is_small(value, promised_k(table)):
+            return Markup("fewer than {}").format(promised_k(table))
+        return self.number("tables", place, *path, form="count")
+
+    def few_left_out(self, place: int) -> bool:
+        """Tell whether so few were left out that the report does not count them."""
+        table = self._record["tables"][place]
+        gone = table.get("suppressed") or {}
+        return any(is_small(gone.get(what), promised_k(table)) for what in ("rows", "people"))
+
+    def measured(self, place: int, position: int) -> Markup:
+        """Write what was measured for a promise, to two digits: an exact statistic of the original could be solved."""
+        table = self._record["tables"][place]
+        promise = table["promises"][position]
+        if "suppressed" in str(promise["name"]) and self.few_left_out(place):
+            return Markup("fewer than {} people or rows").format(promised_k(table))
+        path = ("tables", place, "promises", position, "measured")
+        if isinstance(promise["measured"], float):
+            return _written(significant(promise["measured"]), path, "number")
+        return self.number(*path)
+
+    def in_words(self, place: int, position: int) -> str:
+        """Return the sentence of a promise; one that counts fewer than k people is left out."""
+        promise = self._record["tables"][place]["promises"][position]
+        is_told = not ("suppressed" in str(promise["name"]) and self.few_left_out(place))
+        return str(promise["words"] or "") if is_told else "Nearly everybody is in the release."
+
+    def originals(self, place: int, what: str) -> Markup:
+        """Write how many rows or people the original has; less the released ones, that tells who was left out."""
+        table = self._record["tables"][place]
+        k = promised_k(table)
+        if is_small((table.get("suppressed") or {}).get(what), k) and table.get("output"):
+            released = self.number("tables", place, "output", what, form="count")
+            return Markup("{}, and fewer than {} more").format(released, k)
+        return self.number("tables", place, what, form="count")
+
+    def broken(self) -> list[tuple[int, int]]:
+        """Return the places of the promises that were not kept, by table and promise."""
+        return [
+            (place, position)
+            for place, table in enumerate(self._record["tables"])
+            for position, promise in enumerate(table.get("promises", []))
+            if promise["passed"] is not True
+        ]
+
+
+def _completed(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table's entry with None for what a run did not come to, such as the output of a dry run."""
+    whole = {"people": None, "promises": [], "output": None, "suppressed": None, **table}
+    whole["measures"] = {**dict.fromkeys(_PARTS), **(table.get("measures") or {})}
+    whole["promises"] = [
+        {"words": "", "asked": None, "measured": None, **promise} for promise in whole["promises"] or []
+    ]
+    if whole["output"]:
+        whole["output"] = {"people": None, "sha256": None, **whole["output"]}
+    if whole["suppressed"]:
+        whole["suppressed"] = {"people": None, "limit": None, **whole["suppressed"]}
+    return whole
+
+
+def _written(value: Any, path: Sequence[Any], form: str) -> Markup:
+    return Markup('<data value="{}" data-path="{}">{}</data>').format(
+        json.dumps(value), _pointer(path), _FORMS[form](value)
+    )
+
+
+def _pointer(path: Sequence[Any]) -> str:
+    return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
+
+
+def _percent(share: Any) -> str:
+    if not isinstance(share, int | float):
+        return "–"
+    return "under 0.01 %" if 0 < share < 0.0001 else f"{100 * share:.3g} %"
+
+
+def _any(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return ", ".join(map(_any, value)) or "none"
+    return "–" if value is None else str(value)
+
+
+_FORMS = {"number": _any, "count": _any, "percent": _percent}
+
+
+def _place(name: Any) -> str:
+    """Write where something is without saying more: no folders, no address with a password."""
+    text = str(name or "–")
+    return f"a {text.partition('://')[0]} database" if "://" in text else PurePath(text).name
+
+
+def _parameters(table: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the names of parameters that may be told, with what they mean."""
+    given = (table.get("method") or {}).get("parameters") or {}
+    return [
+        (name, PARAMETERS.get(name, name.replace("_", " ")))
+        for name, value in given.items()
+        if not _SECRET.search(name) and _is_plain(value)
+    ]
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether a parameter is a number, a word or a list of these: what is set for single columns is not shown."""
+    if isinstance(value, list):
+        return all(isinstance(item, str | int | float) for item in value)
+    return isinstance(value, str | int | float)

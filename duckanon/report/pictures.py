@@ -1,0 +1,238 @@
+"""The pictures of a report about one table, drawn from numbers that may leave with the release."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import matplotlib.figure
+import numpy as np
+import pyarrow as pa
+
+from duckanon import plot
+from duckanon.measure.coarse.tables import judged
+from duckanon.plot.assessment import class_bands
+from duckanon.plot.privacy import MEASURES, cumulative_curves
+from duckanon.plot.reading import table_of
+from duckanon.report.distributions import shares_of
+from duckanon.report.measures import measured
+from duckanon.report.safe import promised_k, significant
+from duckanon.report.tables import Pair, comparable, literal, name_list, sampled
+
+_ATTACKED = 1_000
+_CURVE_POINTS = 19
+"""Of a curve in a report: every twentieth part of the people."""
+_MOST_COLUMNS = 9
+_COLUMNS_A_PICTURE = 3
+"""Of distributions: a picture fits on a printed page."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture in a report.
+
+    Attributes
+    ----------
+    title
+        Its heading.
+    svg
+        The element, with `alt` inside.
+    alt
+        What it shows, for somebody who does not see it.
+    caption
+        How to read it.
+    part
+        The part of the report where it stands: `classes`, `prediction` or `utility`.
+    """
+
+    title: str
+    svg: str
+    alt: str
+    caption: str
+    part: str
+
+
+def figures(
+    con: duckdb.DuckDBPyConnection,
+    original: str,
+    released: str,
+    table: Mapping[str, Any],
+    reference: str | None = None,
+    *,
+    hierarchies: Mapping[str, str] | None = None,
+) -> list[Figure]:
+    """Draw the pictures of a release: class sizes, prediction curves, correlations, distributions, kernel components.
+
+    Parameters
+    ----------
+    con, original, released, table, reference, hierarchies
+        As `duckanon.report.measured` takes them; what it returned is expected in `table["measures"]`, and measured
+        otherwise.
+
+    Returns
+    -------
+    figures
+        In the order of the report; those that this release has no numbers for are left out.
+    """
+    measures = table.get("measures") or measured(con, original, released, table, reference, hierarchies=hierarchies)
+    pair = Pair(con, original, released, table, hierarchies or {})
+    drawn = [_class_figure(measures), _correlation_figure(measures)]
+    with sampled(pair) as (sample, rows_per_person):
+        columns = comparable(sample, pair.described)
+        least = promised_k(table) * rows_per_person
+        if columns:
+            parts = range(0, min(len(columns), _MOST_COLUMNS), _COLUMNS_A_PICTURE)
+            groups = [columns[start : start + _COLUMNS_A_PICTURE] for start in parts]
+            drawn += [_tried(functools.partial(_distribution_figure, sample, group, least)) for group in groups]
+            drawn.append(_tried(lambda: _component_figure(sample, columns, least)))
+            if reference:
+                drawn.insert(1, _tried(lambda: _prediction_figure(sample, columns, reference)))
+    return [figure for figure in drawn if figure]
+
+
+def _tried(draw: Callable[[], Figure | None]) -> Figure | None:
+    """Leave out a picture for which the tables are too small or too uniform: the functions of `anon` refuse them."""
+    try:
+        return draw()
+    except (duckdb.Error, ValueError):
+        return None
+
+
+def _figure(title: str, drawn: matplotlib.figure.Figure, alt: str, caption: str, part: str) -> Figure:
+    return Figure(title, plot.svg(drawn, title, alt), alt, caption, part)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _class_figure(measures: Mapping[str, Any]) -> Figure | None:
+    classes = measures["classes"]
+    if not classes:
+        return None
+    shares = {
+        when: np.array([band["fraction"] or 0.0 for band in classes[when]["bands"]])
+        for when in ("before", "after")
+        if classes[when]
+    }
+    names = [band["size"] for band in classes["before"]["bands"]]
+    alt = "; ".join(
+        f"{when}: "
+        + ", ".join(f"{_percent(share)} in classes of {name}" for name, share in zip(names, of, strict=True) if share)
+        for when, of in shares.items()
+    )
+    return _figure(
+        "How many people look the same",
+        class_bands(names, shares),
+        f"Bar chart of the share of rows by class size. {alt}.",
+        "The height of a bar is the share of the rows whose class has as many people as written below it. Before the "
+        "release the shares are rounded.",
+        "classes",
+    )
+
+
+def _correlation_figure(measures: Mapping[str, Any]) -> Figure | None:
+    rows = (measures["utility"] or {}).get("correlations") or []
+    if not rows:
+        return None
+    relation = pa.table(
+        {
+            "statistic": ["correlation"] * len(rows),
+            "column_name": [row["column"] for row in rows],
+            "other_column": [row["other"] for row in rows],
+            "original": pa.array([row["original"] for row in rows], pa.float64()),
+            "released": pa.array([row["released"] for row in rows], pa.float64()),
+        }
+    )
+    largest = measures["utility"]["largest_correlation_difference"]
+    return _figure(
+        "Correlations before and after",
+        plot.correlations(relation),
+        f"Table of {len(rows)} correlations, original and released. The largest difference of all correlations, those "
+        f"of categories included, is {largest}.",
+        "Above the diagonal stands the original's correlation of two columns, below it that of the release; the more "
+        "alike the two halves, the better.",
+        "utility",
+    )
+
+
+def _distribution_figure(sample: Pair, columns: Sequence[str], least: int) -> Figure | None:
+    """Draw the distributions of columns; of a coarse release, of values drawn from what its cells hold."""
+    chosen = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+    original, released = (
+        table_of("distributions", sample.con.sql(f"SELECT {chosen} FROM {name}"))
+        for name in (sample.original, sample.released)
+    )
+    options = sample.options().removeprefix(", hierarchies := ") or "NULL"
+    meanings = sample.rows(
+        f"""SELECT anon._label_meanings('anon.utility', {literal(sample.original)}, {literal(sample.released)},
+                                        {name_list(columns)}, {options}) AS meanings"""
+    )[0]["meanings"]
+    drawn = judged(original, released, meanings).drawn(np.random.default_rng())
+    rows = [row for name in columns for row in shares_of(name, original.column(name), drawn.column(name), least)]
+    if not rows:
+        return None
+    shown = list(dict.fromkeys(row["column_name"] for row in rows))
+    farthest = max(rows, key=lambda row: abs(row["original"] - row["released"]))
+    return _figure(
+        f"Distributions before and after: {', '.join(shown)}",
+        plot.distributions(pa.Table.from_pylist(rows)),
+        f"Pairs of bars for {', '.join(shown)}: shares of the original and of the release. The largest difference of "
+        f"two bars is {_percent(abs(farthest['original'] - farthest['released']))}, in {farthest['column_name']}.",
+        "Each pair of bars is a range or a category. Where the release has ranges or groups, a value within them is "
+        f"drawn for each row. What fewer than {least} rows of the original share is joined with its neighbours.",
+        "utility",
+    )
+
+
+def _component_figure(sample: Pair, columns: Sequence[str], least: int) -> Figure:
+    relation = sample.con.sql(
+        f"""FROM anon.kernel_components({literal(sample.original)}, {literal(sample.released)}, {name_list(columns)},
+                                        components := 3{sample.options()})"""
+    )
+    return _figure(
+        "Kernel components in pairs",
+        plot.kernel_components(relation, least),
+        "The distributions of original and released records along three components on the diagonal, and in pairs "
+        "beside it. How far they are apart stands in the table of components.",
+        "A component sums up how columns vary together, beyond correlations. Lines that lie on each other, and dots "
+        "where the ground is shaded, say that relations between columns are kept.",
+        "utility",
+    )
+
+
+def _prediction_figure(sample: Pair, columns: Sequence[str], reference: str) -> Figure | None:
+    columns = [name for name in columns if name in sample.columns_of(reference)]
+    if not columns:
+        return None
+    curves: dict[str, Any] = {}
+    for name, table in (("release", sample.released), ("reference", reference)):
+        rows = sample.rows(
+            f"""SELECT distance, ambiguity, uncertainty
+                FROM anon.prediction_risk({literal(sample.original)}, {literal(table)}, {name_list(columns)},
+                                          sample := {_ATTACKED}{sample.options()})"""
+        )
+        curves[name] = {measure: _curve([row[measure] for row in rows]) for measure in MEASURES}
+    middles = [
+        f"median {measure} {curves['release'][measure][1][_CURVE_POINTS // 2]:g}, "
+        f"reference {curves['reference'][measure][1][_CURVE_POINTS // 2]:g}"
+        for measure in MEASURES
+    ]
+    return _figure(
+        "How near released records come to people",
+        cumulative_curves(curves),
+        f"Cumulative curves of three measures for the release and a reference sample: {'; '.join(middles)}.",
+        "A curve that is not left of the dashed one says that the release comes no nearer to the people in it than "
+        "records of others do.",
+        "prediction",
+    )
+
+
+def _curve(values: Sequence[float | None]) -> tuple[Any, Any]:
+    """Return shares and rounded quantiles, which leave out the outermost twentieth at both ends."""
+    known = np.array([value for value in values if value is not None and np.isfinite(value)])
+    shares = np.linspace(0.05, 0.95, _CURVE_POINTS)
+    return shares, np.array([significant(value, 3) for value in np.quantile(known, shares)])

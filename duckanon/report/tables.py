@@ -1,0 +1,162 @@
+"""What a report asks DuckDB: which columns take part, samples, and calls of the functions of `anon`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+MOST_ROWS = 5_000
+"""Compared: distributions and correlations of so many are as exact as a report may be."""
+
+NEW_RECORDS = frozenset({"svd_swap", "pica", "swap", "spectral_release", "copula_synthesize", "data_shuffle"})
+"""Methods whose records belong to nobody: how many of them look the same says nothing about people."""
+
+_ABOUT_NOBODY = frozenset({"identifier", "person", "person_key", "pseudonym"})
+
+
+def literal(text: str) -> str:
+    """Write a text for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def name_list(names: Sequence[str]) -> str:
+    """Write names as a list for SQL."""
+    return "[" + ", ".join(map(literal, names)) + "]"
+
+
+def role_of(column: Mapping[str, Any]) -> str:
+    """Return the role of a column, however it is spelled: quasi-identifier, quasi identifier, quasi_identifier."""
+    return str(column.get("role", "")).lower().replace("-", "_").replace(" ", "_")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An original and its release in a connection, and what the record says of them.
+
+    Attributes
+    ----------
+    con
+        With everything registered.
+    original, released
+        The tables' names, as the functions of `anon` take them.
+    table
+        The entry of the record.
+    hierarchies
+        Names of tables that hold hierarchies, by column.
+    """
+
+    con: duckdb.DuckDBPyConnection
+    original: str
+    released: str
+    table: Mapping[str, Any]
+    hierarchies: Mapping[str, str]
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        """Run a query."""
+        result = self.con.execute(query)
+        names = [column[0] for column in result.description or []]
+        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+    def columns_of(self, name: str) -> list[str]:
+        """Return the columns of a table in the connection."""
+        result = self.con.execute(f"FROM query_table({literal(name)}) LIMIT 0")
+        names = [column[0] for column in result.description or []]
+        result.fetchall()
+        return names
+
+    def with_role(self, *roles: str) -> list[str]:
+        """Return the columns of some roles that original and release have both."""
+        there = set(self.columns_of(self.original)) & set(self.columns_of(self.released))
+        return [
+            column["name"] for column in self.table["columns"] if role_of(column) in roles and column["name"] in there
+        ]
+
+    @property
+    def described(self) -> list[str]:
+        """The released columns that say something about people, and no name or key."""
+        there = set(self.columns_of(self.original)) & set(self.columns_of(self.released))
+        return [
+            column["name"]
+            for column in self.table["columns"]
+            if role_of(column) not in _ABOUT_NOBODY and column["name"] in there
+        ]
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return str((self.table.get("method") or {}).get("name", ""))
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """What the method was called with."""
+        return (self.table.get("method") or {}).get("parameters") or {}
+
+    def person(self, name: str) -> str | None:
+        """Return the column of a table that says whose a row is, where it has one."""
+        keys = [column["name"] for column in self.table["columns"] if role_of(column) in ("person", "person_key")]
+        there = self.columns_of(name)
+        return next((key for key in keys if key in there), None)
+
+    def options(self) -> str:
+        """Write the option of functions that read labels."""
+        if not self.hierarchies:
+            return ""
+        entries = ", ".join(f"{literal(column)}: {literal(name)}" for column, name in self.hierarchies.items())
+        return f", hierarchies := MAP {{{entries}}}"
+
+
+@contextlib.contextmanager
+def sampled(pair: Pair) -> Iterator[tuple[Pair, int]]:
+    """Draw at most `MOST_ROWS` of both tables into temporary ones, which are gone afterwards.
+
+    Yields
+    ------
+    pair, rows_per_person
+        The samples, and the most rows that one person has in the original's: as many times k rows are k people.
+    """
+    person = pair.person(pair.original)
+    names = {place: f"duckanon_report_{place}" for place in ("original", "released")}
+    try:
+        for place, source in (("original", pair.original), ("released", pair.released)):
+            pair.con.execute(
+                f"""CREATE OR REPLACE TEMP TABLE {names[place]} AS
+                    FROM query_table({literal(source)}) USING SAMPLE reservoir({MOST_ROWS} ROWS)"""
+            ).fetchall()
+        most = 1
+        if person:
+            quoted = '"' + person.replace('"', '""') + '"'
+            counted = pair.rows(
+                f"""SELECT coalesce(max(rows_of), 1) AS most
+                    FROM (SELECT count(*) AS rows_of FROM {names["original"]} GROUP BY {quoted})"""
+            )
+            most = counted[0]["most"]
+        yield Pair(pair.con, names["original"], names["released"], pair.table, pair.hierarchies), most
+    finally:
+        for name in names.values():
+            pair.con.execute(f"DROP TABLE IF EXISTS temp.{name}").fetchall()
+
+
+def comparable(pair: Pair, columns: Sequence[str]) -> list[str]:
+    """Return the columns that can be compared: not nested ones, nor labels whose hierarchy is not there."""
+    if columns and _compares(pair, columns):
+        return list(columns)
+    return [name for name in columns if _compares(pair, [name])]
+
+
+def _compares(pair: Pair, columns: Sequence[str]) -> bool:
+    try:
+        pair.rows(utility_query(pair, columns) + " LIMIT 1")
+    except duckdb.Error:
+        return False
+    return True
+
+
+def utility_query(pair: Pair, columns: Sequence[str]) -> str:
+    """Write the call of `anon.utility` for two tables."""
+    return (
+        f"FROM anon.utility({literal(pair.original)}, {literal(pair.released)}, {name_list(columns)}{pair.options()})"
+    )

@@ -1,0 +1,78 @@
+"""Fixtures of the release job: one registered database for all of its tests, since registering takes a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckanon
+from duckanon.job import run
+
+PEOPLE = """
+    SELECT i AS id, i // 2 AS patient, 'Person ' || i AS name, 20 + 10 * (i // 2 % 4) AS age,
+           ['f', 'm'][1 + i % 2] AS sex, ['flu', 'asthma', 'cold'][1 + i // 8 % 3] AS diagnosis
+    FROM range(240) AS t(i)
+"""
+"""Eight classes of thirty rows over age and sex; two rows a person, in two classes."""
+
+POLICY = """\
+[source]
+path = "people.parquet"
+
+[target]
+path = "release.parquet"
+
+[columns]
+id = "identifier"
+patient = "person"
+name = "identifier"
+age = "quasi_identifier"
+sex = "quasi_identifier"
+diagnosis = "sensitive"
+
+[method]
+name = "suppress_cells"
+
+[promises]
+k = 10
+"""
+
+
+@pytest.fixture(scope="session")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    con = duckanon.connect()
+    yield con
+    con.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a folder with a policy and its source, in which jobs run on the one database."""
+
+    def connection() -> duckdb.DuckDBPyConnection:
+        cursor = database.cursor()
+        for kind, name in cursor.execute("""
+            SELECT 'VIEW', view_name FROM duckdb_views() WHERE database_name = 'memory' AND NOT internal
+            UNION ALL SELECT 'TABLE', table_name FROM duckdb_tables() WHERE database_name = 'memory'""").fetchall():
+            cursor.execute(f'DROP {kind} memory.main."{name}"').fetchall()
+        return cursor
+
+    monkeypatch.setattr(run, "connection", connection)
+    monkeypatch.chdir(tmp_path)
+    database.execute(f"COPY ({PEOPLE}) TO '{tmp_path}/people.parquet'").fetchall()
+    (tmp_path / "policy.toml").write_text(POLICY, encoding="utf-8")
+    return tmp_path
+
+
+def changed(folder: Path, *replacements: tuple[str, str], name: str = "policy.toml") -> Path:
+    """Write the policy with some of its text replaced."""
+    text = POLICY
+    for before, after in replacements:
+        assert before in text
+        text = text.replace(before, after)
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,115 @@
+"""What is wrong with a policy: one sentence with the line, and never a key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from duckanon.job import FileProblem, PolicyError, consistency, keys, policy_file
+from tests.job.conftest import POLICY
+
+WRONG = {
+    "k = 10": {
+        "k = 1": "line 19: promises.k must be at least 2; got 1.",
+        'k = "ten"': "line 19: promises.k must be a whole number; got 'ten'.",
+        "k = 10\nK = 3": "line 20: promises.K is nothing that a policy has.",
+        "k = 10\nt = 2": "line 20: promises.t must be at most 1; got 2.",
+        "l = 2": "line 18: promises.k must say how many people every class of suppress_cells has.",
+        "k = ten": "line 19: it is no TOML; invalid value.",
+    },
+    'name = "suppress_cells"': {
+        'name = "supress"': "line 16: method.name must be one of",
+        'name = "suppress_cells"\nseed = 3': "line 17: method.seed is nothing that a policy has.",
+        'name = "suppress_cells"\nimportance = ["x"]': "line 17: method.importance: x must be one of age, sex.",
+        'name = "suppress_cells"\nnulls = "any"': 'line 17: method.nulls must be "value" where people are counted.',
+        'name = "svd_swap"': "line 19: promises.k cannot be counted for svd_swap",
+        'name = "boxes"\nby = ["age", "sex"]': "line 17: method.by must leave a column to protect.",
+    },
+    'sex = "quasi_identifier"': {
+        'sex = "quasi"': "line 12: columns.sex.role must be one of",
+        'sex = "numeric"': "line 12: columns.sex: numeric is for svd_swap, pica and spectral_release",
+        'sex = "person"': "line 12: columns must have one person at the most",
+        'sex = "pseudonym"': "line 12: columns.sex needs a key",
+        'sex = { role = "free", pseudonym = true }': "line 12: columns.sex: pseudonym is for a person",
+        'sex = { role = "free", key = "my secret" }': "line 12: columns.sex.key is nothing that a policy has",
+    },
+    'path = "release.parquet"': {
+        'path = "release.xlsx"': "line 5: target.path must end in one of .parquet, .csv, .csv.gz, .duckdb, .db.",
+        'file = "release.parquet"': "line 4: target.path is missing.",
+    },
+    'path = "people.parquet"': {
+        'path = "people.duckdb"': "line 1: source.table must say which table of the database is meant.",
+        "query = \"SELECT anon.pseudonym(name, 'my secret') FROM people\"": "line 2: source.query must not call",
+    },
+}
+
+
+def checked(folder: Path, text: str) -> str:
+    path = folder / "policy.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(PolicyError) as error:
+        consistency.check(policy_file.read(path))
+    return str(error.value).removeprefix(f"{path}, ")
+
+
+@pytest.mark.parametrize(("before", "after"), [(before, after) for before, afters in WRONG.items() for after in afters])
+def test_errors_say_the_line(before: str, after: str, tmp_path: Path) -> None:
+    sentence = checked(tmp_path, POLICY.replace(before, after))
+    assert sentence.startswith(WRONG[before][after])
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    assert "my secret" not in sentence
+
+
+SECRET = "0123456789abcdef-not-to-be-seen"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        f'key = "{SECRET}"',
+        f'[key]\nvalue = "{SECRET}"',
+        f'[key]\nenvironment = "{SECRET}"',
+        f'[key]\nenvironment = "KEY"\nfile = "{SECRET}"',
+        f"[key]\nfile = ['{SECRET}']",
+        f'[key]\nenvironment = "{SECRET}',
+        f"[key]\nenvironment = {SECRET}",
+    ],
+)
+def test_a_key_in_a_policy_is_refused_and_not_shown(key: str, tmp_path: Path) -> None:
+    text = POLICY + key if key.startswith("[") else key + "\n" + POLICY
+    sentence = checked(tmp_path, text)
+    assert SECRET not in sentence
+    assert "line" in sentence or "end" in sentence
+
+
+@pytest.mark.parametrize("place", ["environment", "file"])
+def test_a_key_that_is_not_there_is_not_shown_either(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = "KEY_OF_JOB" if place == "environment" else SECRET
+    path = tmp_path / "policy.toml"
+    path.write_text(f'{POLICY}[key]\n{place} = "{value}"\n', encoding="utf-8")
+    monkeypatch.setenv("KEY_OF_JOB", "too short")
+    with pytest.raises(FileProblem) as error:
+        keys.read(policy_file.read(path))
+    assert SECRET not in str(error.value)
+    assert "too short" not in str(error.value)
+    monkeypatch.setenv("KEY_OF_JOB", SECRET)
+    (tmp_path / SECRET).write_text(SECRET + "\n", encoding="utf-8")
+    secret = keys.read(policy_file.read(path))
+    assert secret is not None
+    assert secret.reveal() == SECRET
+    assert SECRET not in repr(secret)
+
+
+def test_the_lines_of_several_tables(tmp_path: Path) -> None:
+    columns = '[tables.{0}.columns]\nage = "quasi_identifier"\n[tables.{0}.target]\npath = "{0}.csv"\n'
+    common = '[source]\npath = "people.parquet"\n[method]\nname = "recode"\n[promises]\nk = 10\n'
+    text = common + columns.format("a") + columns.format("b") + "[tables.b.promises]\nk = 1\n"
+    assert checked(tmp_path, text) == "line 16: tables.b.promises.k must be at least 2; got 1."
+    text = common.replace("10", "1") + columns.format("a")
+    assert checked(tmp_path, text) == "line 6: tables.a.promises.k must be at least 2; got 1."
+    text = common + columns.format("a") + "[tables.a.promises]\nt = 0.1\n"
+    assert checked(tmp_path, text) == "line 12: promises.t needs a column with the role sensitive."
