@@ -2,32 +2,45 @@
 PYTHON ?= python3
 VENV := .venv
 OLD := .venv-oldest
+ENGINES := .venv-engines
+PLACES := .venv-places
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 PYTEST := -m pytest -n auto --dist worksteal
 NEWEST := --editable '.[test,check]' 'duckdb>=2'
+AT_PLACES := --editable '.[test,places]'
+WITH_ENGINES := --editable '.[test,engines]' 'duckdb>=2'
 OLDEST := --constraint tests/oldest.txt --editable '.[test]'
 # uv installs in a tenth of pip's processor time; where it is not to be had, or finds no index, pip does it.
 install = $(VENV)/bin/uv pip install --quiet --python $(1) $(2) || $(PIP) --python $(1) install --quiet $(2)
 
-.PHONY: demo test test-thorough test-oldest stress check bench clean
+.PHONY: demo test test-thorough test-oldest test-engines test-browser test-places stress check bench clean
 
-demo: $(VENV)/ready            ## generate a population, assess, release and measure it, say where the result is
-	@mkdir -p build/demo
-	@$(VENV)/bin/duckanon run examples/population.sql --db build/demo/clinic.duckdb --create
-	@$(VENV)/bin/duckanon run examples/demo.sql --db build/demo/clinic.duckdb
-	@$(VENV)/bin/duckanon run examples/road.sql --echo --db build/demo/clinic.duckdb
-	@echo "The releases: build/demo/swapped.csv and build/demo/clustered.csv; all tables: build/demo/clinic.duckdb."
+demo: $(VENV)/ready            ## generate a clinic, assess and release its visits, say where the report is
+	@$(VENV)/bin/duckanon demo --to build/clinic
 
 test: $(VENV)/ready            ## all checks and tests, on the newest versions: five minutes
 	$(MAKE) check
 	$(VENV)/bin/python $(PYTEST)
 
 test-thorough: $(VENV)/ready   ## properties with at least 200 examples each, studies, the oldest versions: forty minutes
-	$(VENV)/bin/python $(PYTEST) -m "hypothesis or thorough" --hypothesis-profile=thorough
+	$(VENV)/bin/python $(PYTEST) -m "(hypothesis or thorough) and not engines and not browser" --hypothesis-profile=thorough
 	$(MAKE) test-oldest
 
 test-oldest: $(OLD)/ready      ## the SQL and the bridge on the oldest supported versions
 	$(OLD)/bin/python $(PYTEST) -m "not thorough and not shell" tests/bridge $(wildcard tests/*/*.test)
+
+test-engines: $(ENGINES)/ready ## what is rendered, on a PostgreSQL server and on Spark; skips what cannot be installed
+	$(ENGINES)/bin/python -m pytest -m engines tests/rendered
+
+test-browser: $(VENV)/ready    ## the report in Debian's Chromium, which is installed where that is allowed: a minute
+	@$(call install,$(VENV)/bin/python,--editable '.[browser]') || true
+	@command -v chromium || command -v chromium-browser || command -v google-chrome \
+	    || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
+	    || echo "There is no Chromium, and it cannot be installed: the tests in a browser are skipped."
+	$(VENV)/bin/python -m pytest -m browser -rs tests/browser
+
+test-places: $(PLACES)/ready   ## notebooks, dbt, and the wheel in an empty environment: five minutes
+	$(PLACES)/bin/python -m pytest -m "" tests/places
 
 stress: $(VENV)/ready          ## interrupts, closes, failures and kill -9 at random moments: ten minutes
 	$(VENV)/bin/python -m tests.stress
@@ -42,7 +55,7 @@ bench: $(VENV)/ready           ## ratios against floors and peers; only some: ma
 	$(VENV)/bin/python -m tests.bench $(if $(ONLY),--only "$(ONLY)") $(if $(LARGEST),--largest $(LARGEST))
 
 clean:
-	rm -rf $(VENV) $(OLD) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLD) $(ENGINES) $(PLACES) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)
@@ -53,4 +66,17 @@ $(VENV)/ready: pyproject.toml
 $(OLD)/ready: pyproject.toml tests/oldest.txt | $(VENV)/ready
 	$(PYTHON) -m venv --clear --without-pip $(OLD)
 	$(call install,$(OLD)/bin/python,$(OLDEST))
+	@touch $@
+
+# The servers come from Debian, where apt-get may install them; what is missing then is skipped, and pytest says so.
+$(ENGINES)/ready: pyproject.toml | $(VENV)/ready
+	-@test -d /usr/lib/postgresql || apt-get install --quiet --yes postgresql
+	-@command -v java || apt-get install --quiet --yes default-jre-headless
+	$(PYTHON) -m venv --clear --without-pip $(ENGINES)
+	$(call install,$(ENGINES)/bin/python,$(WITH_ENGINES))
+	@touch $@
+
+$(PLACES)/ready: pyproject.toml | $(VENV)/ready
+	$(PYTHON) -m venv --clear $(PLACES)
+	$(call install,$(PLACES)/bin/python,$(AT_PLACES))
 	@touch $@

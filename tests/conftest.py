@@ -6,12 +6,10 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: test processes that share processors wait otherwise
 
-import itertools
 import shutil
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -20,30 +18,12 @@ import pytest
 import duckanon
 from duckanon.bridge import macros
 from tests import profiles
-from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, parse, registered
+from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, empty_schema, parse
 
 profiles.register()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells let background jobs begin
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-schema_numbers = itertools.count()
-
-
-@contextmanager
-def empty_schema() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Connect to the database of this process, in a schema of one's own.
-
-    Tables, views and macros go with the schema; temporary tables, registered objects and settings with the connection.
-    """
-    schema = f"schema_of_test_{next(schema_numbers)}"
-    connection = registered().cursor()
-    connection.execute(f"CREATE SCHEMA {schema}; USE {schema}").fetchall()
-    try:
-        yield connection
-    finally:
-        connection.close()
-        registered().execute(f"DROP SCHEMA {schema} CASCADE").fetchall()
 
 
 @pytest.fixture
@@ -79,7 +59,7 @@ def adult() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.fixture
 def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the search for a recoding give up early: for what must hold of any plan, not only of the best."""
-    monkeypatch.setattr("duckanon.generalize.recoding.recode._STEPS", 8)
+    monkeypatch.setattr("duckanon.generalize.recoding.stages._STEPS", 8)
 
 
 def stock_shell() -> Path | None:

@@ -25,7 +25,9 @@ PAGES = (
     ROOT / "sql" / "README.md",
     *(ROOT / "sql" / stage / "README.md" for stage in STAGES),
     ROOT / "examples" / "README.md",
+    ROOT / "examples" / "plots" / "README.md",
     ROOT / "tests" / "bench" / "README.md",
+    ROOT / "duckanon" / "rendered" / "README.md",
 )
 """All pages of the documentation."""
 
@@ -50,6 +52,7 @@ QUESTIONS = {
     "catalog": "what is there?",
     "assess": "who can be picked out of this table?",
     "risk": "how risky is each record, by the measures of statistical offices?",
+    "pseudonymize": "how do records of a person stay together without a name?",
     "generalize": "which coarser values make it k-anonymous?",
     "release": "which new table can be given away?",
     "measure": "what would an attacker learn, and what did the analyst lose?",
@@ -113,6 +116,11 @@ class Clinic:
     def close(self) -> None:
         self.connection.execute(f"USE memory; DETACH {self._database}").fetchall()
         self.connection.close()
+
+
+def picture_texts(picture: Path) -> list[str]:
+    """Return what is written in a picture: other versions of matplotlib draw the same by other paths."""
+    return re.findall(r"<(?:text|title|desc)\b[^>]*>([^<]*)<", picture.read_text(encoding="utf-8"))
 
 
 def headings(text: str) -> list[str]:

@@ -23,10 +23,12 @@ are separated by tabs; NULL is NULL. After the letters may follow ``rowsort``: t
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
 import subprocess
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -53,8 +55,27 @@ def data_file(name: str) -> Path:
 
 @functools.cache
 def registered() -> duckdb.DuckDBPyConnection:
-    """Return the one database of this process in which everything is registered, which takes half a second."""
+    """Return the one database of this process in which everything is registered, which takes a second."""
     return duckanon.connect()
+
+
+schema_numbers = itertools.count()
+
+
+@contextmanager
+def empty_schema(database: Callable[[], duckdb.DuckDBPyConnection] = registered) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Connect to a database that many tests share, in a schema of one's own.
+
+    Tables, views and macros go with the schema; temporary tables, registered objects and settings with the connection.
+    """
+    schema = f"schema_of_test_{next(schema_numbers)}"
+    connection = database().cursor()
+    connection.execute(f"CREATE SCHEMA {schema}; USE {schema}").fetchall()
+    try:
+        yield connection
+    finally:
+        connection.close()
+        database().execute(f"DROP SCHEMA {schema} CASCADE").fetchall()
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,10 @@ PUBLIC = [file for file in macros.macro_files() if file.is_public]
 SCRIPTS = [path for path in sorted((ROOT / "examples").glob("*.sql")) if path.stem != "population"]
 LONG_SCRIPTS = {"boxes", "generalize", "measure", "road"}
 """For the thorough run: the pages of the reference call the same functions, and `make demo` runs the whole road."""
-LONG_PAGES = {ROOT / "sql" / stage / "README.md" for stage in ("generalize", "measure", "release")}
+LONG_PAGES = {
+    *(ROOT / "sql" / stage / "README.md" for stage in ("generalize", "measure", "release")),
+    ROOT / "examples" / "plots" / "README.md",
+}
 """For the thorough run: they take a minute."""
 MODULES_WITH_EXAMPLES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -56,6 +59,8 @@ def test_examples_print_what_is_shown(page: Path, files: Path, tmp_path: Path) -
         for example in EXAMPLE.finditer(page.read_text(encoding="utf-8")):
             printed = clinic.run(example["language"], example["code"])
             assert printed == (example["shown"] or ""), f"{example['code']}\nprints\n{printed}"
+    drawn = {picture.name: documentation.picture_texts(picture) for picture in tmp_path.glob("*.svg")}
+    assert drawn == {picture.name: documentation.picture_texts(picture) for picture in page.parent.glob("*.svg")}
 
 
 @pytest.mark.parametrize(

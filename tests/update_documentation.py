@@ -7,6 +7,7 @@ only the pages that are named. The outputs are drawn as DuckDB 2.0 draws them.
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 import tempfile
 from contextlib import closing
@@ -31,6 +32,8 @@ def draw(page: Path, files: Path) -> None:
             text = documentation.LIST.sub(lambda _: documentation.function_names(), text)
         if page == documentation.ROOT / "sql" / "README.md":
             text = documentation.LIST.sub(lambda _: documentation.function_list(opened.connection), text)
+        for picture in Path(folder).glob("*.svg"):
+            shutil.copy(picture, page.parent)
     page.write_text(text, encoding="utf-8")
 
 

@@ -59,7 +59,7 @@ def collapsed(key: Ints, cells: int, weights: Weights | None) -> tuple[Ints, Wei
         key = np.sort(key)
         starts = run_starts(key)
         return key.take(starts), np.diff(starts, append=len(key)).astype(np.float64)
-    order = _order(key, cells)
+    order = order_of_keys(key, cells)
     key = key.take(order)
     starts = run_starts(key)
     return key.take(starts), np.add.reduceat(weights.take(order), starts)
@@ -67,7 +67,7 @@ def collapsed(key: Ints, cells: int, weights: Weights | None) -> tuple[Ints, Wei
 
 def ranked(key: Codes, cells: int, weights: Weights | None) -> tuple[Codes, Array]:
     """Return the dense code of every row by its key, and the size of each class."""
-    order = _order(key, cells)
+    order = order_of_keys(key, cells)
     starts = run_starts(key.take(order))
     runs = np.diff(starts, append=len(key))
     ranks = np.empty(len(key), np.int32)
@@ -75,7 +75,7 @@ def ranked(key: Codes, cells: int, weights: Weights | None) -> tuple[Codes, Arra
     return ranks, runs if weights is None else np.add.reduceat(weights.take(order), starts)
 
 
-def _order(key: Codes, cells: int) -> Ints:
+def order_of_keys(key: Codes, cells: int) -> Ints:
     """Order of the rows by key; one sort of key and row number packed into 64 bits, if they fit."""
     bits = len(key).bit_length()
     if cells << bits > MAX_KEY:

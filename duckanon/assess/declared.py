@@ -21,6 +21,19 @@ QUASI_IDENTIFIERS = pa.schema(
     ]
 )
 
+SPECIAL_UNIQUES = pa.schema(
+    [
+        ("class", pa.uint64()),
+        ("sets_by_size", pa.list_(pa.int64())),
+        ("suda_score", pa.float64()),
+        ("dis_score", pa.float64()),
+        ("contributions", pa.list_(pa.float64())),
+    ]
+)
+SPECIAL_UNIQUE_COLUMNS = pa.schema(
+    [("place", pa.int64()), ("unique_sets", pa.int64()), ("rows", pa.int64()), ("contribution", pa.float64())]
+)
+
 FUNCTIONS = (
     Report("quasi_identifiers", "duckanon.assess.column_sets:exact", QUASI_IDENTIFIERS),
     Report(
@@ -31,4 +44,6 @@ FUNCTIONS = (
         collector="duckanon.assess.column_sets:SetSampler",
         caller="anon.quasi_identifiers",
     ),
+    Report("special_uniques", "duckanon.assess.special_uniques:special_uniques", SPECIAL_UNIQUES),
+    Report("special_unique_columns", "duckanon.assess.special_uniques:special_unique_columns", SPECIAL_UNIQUE_COLUMNS),
 )

@@ -64,8 +64,8 @@ def release_function(declared: Release, parcels: Parcels, tasks: Tasks) -> Arrow
         algorithm = imported(declared.algorithm)
         options |= dict(zip(declared.tables[1:], others, strict=True)) | _progress(algorithm)
         with for_cells(_cells(on_the_way + others)):
-            released = [_table(algorithm(on_the_way.pop(), **options))]
-        return pack(released)
+            released = [_table(algorithm(on_the_way if declared.hands_over else on_the_way.pop(), **options))]
+        return pack(released, declared.coded)
 
     return _begun_once(tasks, f"anon.{declared.name}", len(declared.tables), release)
 

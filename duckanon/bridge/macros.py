@@ -11,7 +11,7 @@ from pathlib import Path
 
 from duckanon.bridge.qualified import qualified
 
-STAGES = ("catalog", "assess", "risk", "generalize", "release", "measure")
+STAGES = ("catalog", "assess", "risk", "pseudonymize", "generalize", "release", "measure")
 """The folders of ``sql/`` that hold public functions, in the order in which they are listed."""
 
 ATTACH = "ATTACH IF NOT EXISTS ':memory:' AS anon (READ_WRITE);"

@@ -16,7 +16,11 @@ import duckanon.boxes.declared
 import duckanon.generalize.declared
 import duckanon.intervals.declared
 import duckanon.measure.declared
+import duckanon.microaggregate.declared
+import duckanon.recode.declared
 import duckanon.release.declared
+import duckanon.risk.declared
+import duckanon.suppress.declared
 from duckanon.bridge import calls, parcels, slots, tasks, waiting
 from duckanon.bridge.macros import MacroFile
 from duckanon.common.declare import ColumnReport, Declaration, Release, Report, Scalar
@@ -25,10 +29,14 @@ from duckanon.common.imports import imported
 DECLARATIONS: tuple[Declaration, ...] = (
     Release("identity", "duckanon.bridge.registry:identity"),
     *duckanon.assess.declared.FUNCTIONS,
+    *duckanon.risk.declared.FUNCTIONS,
     *duckanon.generalize.declared.FUNCTIONS,
     *duckanon.boxes.declared.FUNCTIONS,
     *duckanon.intervals.declared.FUNCTIONS,
+    *duckanon.recode.declared.FUNCTIONS,
     *duckanon.release.declared.FUNCTIONS,
+    *duckanon.microaggregate.declared.FUNCTIONS,
+    *duckanon.suppress.declared.FUNCTIONS,
     *duckanon.measure.declared.FUNCTIONS,
 )
 
@@ -45,6 +53,7 @@ SQL_TYPES = {
     pa.string(): "VARCHAR",
     pa.float64(): "DOUBLE",
     pa.int64(): "BIGINT",
+    pa.uint64(): "UBIGINT",
     pa.bool_(): "BOOLEAN",
 }
 

@@ -20,10 +20,13 @@ SLOTS: dict[str, tuple[str, pa.DataType]] = {
 }
 """The lists that a released column can travel in: their DuckDB and their Arrow type. One of them is filled."""
 
+CODES = "c"
+"""One more list: the places, from 1, of the values of all rows, where the other list has each different value once."""
+
 RELEASED_TYPE = (
     "STRUCT(names VARCHAR[], columns STRUCT("
     + ", ".join(f"{slot} {sql}[]" for slot, (sql, _) in SLOTS.items())
-    + ")[])"
+    + f", {CODES} INTEGER[])[])"
 )
 """What every algorithm's function returns to DuckDB, whatever the table looks like."""
 
@@ -70,7 +73,7 @@ def refuse_types_that_cannot_travel(schema: pa.Schema) -> None:
             )
 
 
-def pack(table: list[pa.Table]) -> pa.Array:
+def pack(table: list[pa.Table], coded: bool = False) -> pa.Array:
     """Turn a table into the one value that ``anon._unpack`` expects: the names, and each column as a list.
 
     Parameters
@@ -78,22 +81,47 @@ def pack(table: list[pa.Table]) -> pa.Array:
     table
         The table, in a list that is emptied: where nobody else holds the table, its memory goes piece by piece as the
         lists are filled, and there is never a second copy of it.
+    coded
+        Whether dictionaries travel as they are: as codes, and each value once. ``anon._unpack`` does not read these.
     """
-    names, columns, rows = table[0].column_names, table[0].columns, table.pop().num_rows
-    slots = [slot_of(column.type) for column in columns]
+    names, columns = table[0].column_names, table.pop().columns
+    codes: list[pa.Array | None] = [None] * len(columns)
+    if coded:
+        for place, column in enumerate(columns):
+            if pa.types.is_dictionary(column.type):
+                columns[place], codes[place] = _parted(column)
+    slots, lengths = [slot_of(column.type) for column in columns], list(map(len, columns))
     lists = []
     for slot, (_, arrow_type) in SLOTS.items():
         is_in_slot = np.array([slot_of_column == slot for slot_of_column in slots], dtype=bool)
         in_slot = [columns[index] for index in np.flatnonzero(is_in_slot)]
         for index in np.flatnonzero(is_in_slot):
             columns[index] = None
-        ends = np.cumsum(np.concatenate([[0], is_in_slot * rows]))
+        ends = np.cumsum(np.concatenate([[0], is_in_slot * np.array(lengths, np.int64)]))
         lists.append(list_array(ends, _joined(in_slot, arrow_type), ~is_in_slot))
-    columns_list = pa.StructArray.from_arrays(lists, names=list(SLOTS))
+    lists.append(_code_lists(codes))
+    columns_list = pa.StructArray.from_arrays(lists, names=[*SLOTS, CODES])
     ends = np.array([0, len(names)])
     return pa.StructArray.from_arrays(
         [list_array(ends, pa.array(names, pa.string())), list_array(ends, columns_list)], names=["names", "columns"]
     )
+
+
+def _parted(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.Array]:
+    """Return the dictionary of a column, and the place of each row's value in it, from 1 as lists count in SQL."""
+    whole = column.combine_chunks()
+    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    places = whole.indices.cast(pa.int32()).fill_null(-1).to_numpy() + 1
+    return pa.chunked_array([whole.dictionary]), pa.array(places, pa.int32(), mask=places == 0)
+
+
+def _code_lists(codes: list[pa.Array | None]) -> pa.Array:
+    """Return one list of codes a column, NULL where it has none; the list is emptied."""
+    ends = np.cumsum([0, *(0 if own is None else len(own) for own in codes)])
+    missing = np.array([own is None for own in codes], dtype=bool)
+    filled = [own for own in codes if own is not None]
+    codes.clear()
+    return list_array(ends, pa.concat_arrays(filled) if filled else pa.array([], pa.int32()), missing)
 
 
 def _joined(columns: list[pa.ChunkedArray], arrow_type: pa.DataType) -> pa.Array:

@@ -16,7 +16,7 @@ WITH _duckanon_of_rows AS (
 ), _duckanon_of_people AS (
     SELECT hash(*COLUMNS(cols)) AS class,
            CASE WHEN anon._uncollated(caller, COLUMNS([sensitive])) THEN COLUMNS([sensitive]) END AS value,
-           CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS member, NULL::BIGINT AS size
+           CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS member, count(*) AS size
     FROM query_table(anon._checked_person(caller, person, cols,
              CASE WHEN lower(CAST(person AS VARCHAR)) = lower(CAST(sensitive AS VARCHAR))
                        THEN error(caller || ': person must not be the sensitive column; got '

@@ -7,13 +7,16 @@
 --     linked_k        how many people have rows in exactly the same set of classes, at the least: what is left to
 --                     somebody who can tell which rows are one person's, since a release kept them together; k without
 --                     `person`
---     nulls           'value': NULL is a value; 'drop': rows with a NULL in cols are left out
+--     nulls           'value': NULL is a value; 'drop': rows with a NULL in cols are left out; 'any': NULL matches
+--                     anything, and the size of a class is the number of rows that it matches (anon.individual_risk)
+--     alpha           with 'any', how much a match counts that another row's NULL allows, from 0 to 1: sizes need not
+--                     be whole numbers then
 --     person          name of the column that says whose row it is, where a person has several: classes then count
 --                     different people. A row whose person is NULL counts as nobody, so that a class may have size 0.
 --                     NULL: every row is a person
 -- The classes that are too small: anon.small_classes; their rows: anon.risky_rows.
 -- test: tests/assess/k_anonymity.test
-CREATE OR REPLACE MACRO anon.k_anonymity(tbl, cols, nulls := 'value', person := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.k_anonymity(tbl, cols, nulls := 'value', person := NULL, alpha := 1) AS TABLE
 SELECT min(size) FILTER (NOT is_linked) AS k,
        count(*) FILTER (NOT is_linked) AS classes, sum(row_count)::BIGINT AS "rows",
        count(*) FILTER (size = 1 AND NOT is_linked) AS singletons,
@@ -25,7 +28,8 @@ SELECT min(size) FILTER (NOT is_linked) AS k,
        CASE WHEN person IS NULL THEN sum(row_count) ELSE coalesce(sum(size) FILTER (is_linked), 0) END::BIGINT
            AS people,
        CASE WHEN person IS NULL THEN min(size) ELSE coalesce(min(size) FILTER (is_linked), 0) END AS linked_k
-FROM anon._linked_classes('anon.k_anonymity', tbl, cols, nulls, person)
+FROM anon._linked_classes('anon.k_anonymity', tbl, cols,
+                          anon._checked_nulls('anon.k_anonymity', nulls, alpha, person), person, alpha)
 HAVING anon._checked_rows('anon.k_anonymity', count(*), true);
 COMMENT ON MACRO TABLE anon.k_anonymity IS
     'The k of a table: its smallest class, and how many rows are in classes under 2, 3, 5, 10 and 20.';

@@ -6,23 +6,32 @@
 --     marketer    wants as many as possible: only the average counts
 --     maximum_risk, average_risk (over the people), rows_at_risk (rows in classes whose risk is above `threshold`),
 --     people_at_risk (who have such a row) and fraction_at_risk, their share of the people
---     population  number of people that the table is a sample of; NULL: the table is its own universe, and the
---                 journalist is as well off as the prosecutor, who is the upper bound in any case
+--     population  number of people that the table is a sample of, or the name of a table of them, with the columns, of
+--                 which the journalist counts who shares the values (a class has at least as many people there as in
+--                 the table). NULL: the table is its own universe, and the journalist is as well off as the
+--                 prosecutor, who is the upper bound in any case
 --     nulls       'value': NULL is a value; 'drop': rows with a NULL in cols are left out
 --     person      name of the column that says whose row it is: a class then has as many members as different people,
 --                 and somebody with rows in several classes has the risk of the smallest. A row whose person is NULL
---                 counts as nobody, and in a class without anybody the risk is 1. NULL: every row is a person
+--                 counts as nobody, and in a class without anybody the risk is 1. A table of the population has the
+--                 column, too. NULL: every row is a person
 -- The classes at risk: anon.small_classes, with the k that 1 / k does not exceed the threshold.
 -- test: tests/assess/reidentification_risk.test
 CREATE OR REPLACE MACRO anon.reidentification_risk(
     tbl, cols, population := NULL, threshold := 0.2, nulls := 'value', person := NULL
 ) AS TABLE
-WITH _sizes AS MATERIALIZED (
+WITH _duckanon_counted AS NOT MATERIALIZED (
+    FROM anon._risks_among('anon.reidentification_risk', tbl, cols,
+                           CASE WHEN typeof(population) = 'VARCHAR' THEN CAST(population AS VARCHAR) ELSE tbl END,
+                           nulls, person)
+    WHERE typeof(population) = 'VARCHAR'
+), _sizes AS MATERIALIZED (
     FROM anon._risk_sizes('anon.reidentification_risk',
                           anon._checked_fraction('anon.reidentification_risk', 'threshold', threshold, tbl), cols,
                           nulls, person)
 ), _universe AS (
-    SELECT everybody / anon._checked_people('anon.reidentification_risk', population, all_rows, everybody, person)
+    SELECT everybody / anon._checked_people('anon.reidentification_risk',
+                           CASE WHEN typeof(population) <> 'VARCHAR' THEN population END, all_rows, everybody, person)
                AS sampled
     FROM (SELECT coalesce(sum(people), 0)::BIGINT AS everybody, coalesce(sum(row_count), 0)::BIGINT AS all_rows
           FROM _sizes)
@@ -30,6 +39,13 @@ WITH _sizes AS MATERIALIZED (
     SELECT unnest(['prosecutor', 'journalist']) AS attacker, people AS size_rows, row_count, false AS is_nobody,
            unnest([1 / greatest(class_size, 1), anon._expected_risk(greatest(class_size, 1), sampled)]) AS risk
     FROM _universe LEFT JOIN _sizes ON true
+    WHERE typeof(population) <> 'VARCHAR'
+    UNION ALL
+    SELECT 'prosecutor', people, row_count, false, 1 / greatest(class_size, 1)
+    FROM _universe LEFT JOIN _sizes ON true
+    WHERE typeof(population) = 'VARCHAR' AND sampled IS NOT NULL
+    UNION ALL
+    SELECT 'journalist', people, row_count, false, risk FROM _duckanon_counted
 ), _rows_at_risk AS (
     SELECT attacker, coalesce(sum(row_count) FILTER (risk > threshold), 0)::BIGINT AS class_rows
     FROM _risks GROUP BY attacker

@@ -1,11 +1,13 @@
 -- anon.risky_rows: the rows that break k-anonymity, whole, with the size of their class in `class_size`. A table that
 -- has a column of this name is refused: nobody could tell the two apart.
---     nulls   'value': NULL is a value; 'drop': rows with a NULL in cols are not looked at
+--     nulls   'value': NULL is a value; 'drop': rows with a NULL in cols are not looked at; 'any': NULL matches
+--             anything, and the size of a class is the number of rows that it matches
+--     alpha   with 'any', how much a match counts that another row's NULL allows, from 0 to 1
 --     person  name of the column that says whose row it is: sizes then count different people, and a row whose person
 --             is NULL counts as nobody. NULL: every row is a person
 -- The few small classes are joined to the table by one key: structs compare NULL with NULL as equal.
 -- test: tests/assess/risky_rows.test
-CREATE OR REPLACE MACRO anon.risky_rows(tbl, cols, k, nulls := 'value', person := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon.risky_rows(tbl, cols, k, nulls := 'value', person := NULL, alpha := 1) AS TABLE
 WITH _duckanon_names AS (
     SELECT bool_and(CASE WHEN lower(column_name) IN ('class_size', '_duckanon_key', '_duckanon_size')
                               THEN error('anon.risky_rows: the table must not have a column that is called like one of '
@@ -15,8 +17,8 @@ WITH _duckanon_names AS (
     FROM anon._columns(tbl)
 ), _duckanon_small AS (
     SELECT row(UNPACK(COLUMNS(cols))) AS _duckanon_key, _duckanon_size
-    FROM anon._classes('anon.risky_rows', anon._checked_whole('anon.risky_rows', 'k', k, 2, tbl), cols, nulls,
-                       person := person)
+    FROM anon._classes('anon.risky_rows', anon._checked_whole('anon.risky_rows', 'k', k, 2, tbl), cols,
+                       anon._checked_nulls('anon.risky_rows', nulls, alpha, person), person := person, alpha := alpha)
     WHERE _duckanon_size < k AND (SELECT are_apart FROM _duckanon_names)
 ), _duckanon_keyed AS (
     SELECT *, row(UNPACK(COLUMNS(cols))) AS _duckanon_key FROM query_table(anon._checked('anon.risky_rows', tbl, cols))

@@ -335,6 +335,9 @@ RELEASES = {
     "svd_swap": "anon.svd_swap({table}, ['mood', 'x'], checks := 'off')",
     "pica": "anon.pica({table}, ['mood', 'x'], cluster_size := 100, checks := 'off')",
     "boxes": "anon.boxes({table}, ['x'], 5, keep := ['mood'])",
+    "microaggregate": "anon.microaggregate({table}, ['x'], 5, keep := ['mood'])",
+    "suppress_cells": "anon.suppress_cells({table}, ['mood'], 5)",
+    "recode": "anon.recode({table}, ['x'], 5, keep := ['mood'], effort := 'quick')",
     "spectral_release": "anon.spectral_release({table}, ['mood', 'x'])",
     "spectral_rhs": "anon.spectral_rhs({table}, ['mood', 'x'], 5)",
     "rhs": "anon.rhs({table}, ['mood', 'x'], 5, checks := 'off')",
@@ -387,3 +390,13 @@ def test_a_call_for_several_rows_is_refused() -> None:
     called = calls.report_function(Report("x", "unused:unused", pa.schema([])), parcels.Parcels(), all_tasks)
     with pytest.raises(ValueError, match=r"^anon\.x: it works on whole tables and cannot be called for every row"):
         called(pa.array([[1, 1, 1]] * 2), pa.array([None, None], pa.list_(pa.int64())), pa.array([None, None]))
+
+
+def test_dictionaries_travel_as_codes_where_a_release_says_so():
+    labels = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, None], pa.int8()), pa.array(["a", "b"]))
+    table = pa.table({"label": labels, "number": [4, 5, 6, 7]})
+    label, number = slots.pack([table], coded=True)[0].as_py()["columns"]
+    assert (label["s"], label["c"]) == (["a", "b"], [1, 2, 1, None])  # as lists count in SQL
+    assert (number["i"], number["c"]) == ([4, 5, 6, 7], None)
+    spelled = slots.pack([table])[0].as_py()["columns"][0]
+    assert (spelled["s"], spelled["c"]) == (["a", "b", "a", None], None)

@@ -72,9 +72,9 @@ def test_default_connection_gets_it() -> None:
 @pytest.mark.parametrize(
     ("code", "absent"),
     [
-        ("import duckanon", "duckdb numpy pyarrow scipy sklearn"),
+        ("import duckanon", "duckdb numpy pyarrow scipy sklearn matplotlib jinja2 pydantic"),
         ("from duckanon.cli.arguments import parser; parser()", "duckdb numpy pyarrow scipy sklearn"),
-        ("import duckanon; duckanon.connect().close()", "pyarrow.compute scipy sklearn"),
+        ("import duckanon; duckanon.connect().close()", "pyarrow.compute scipy sklearn matplotlib jinja2 pydantic"),
     ],
 )
 def test_what_nobody_asked_for_is_not_imported(code: str, absent: str) -> None:
@@ -184,6 +184,11 @@ ARGUMENTS = {  # of the functions that take more than a table and columns
     "l_diversity_classes": ", ['a'], 'b'",
     "t_closeness": ", ['a'], 'b'",
     "t_closeness_classes": ", ['a'], 'b'",
+    "population_uniques": ", ['a', 'b'], 1000, interactions := [['a', 'b']]",
+    "k_map": ", ['a'], 'plain'",
+    "delta_presence": ", ['a'], 'plain'",
+    "sensitive_risk": ", ['a'], 'b'",
+    "sensitive_risk_classes": ", ['a'], 'b'",
     "hierarchy_level": ", 'a', 'tree', 100",
     "quantile_partition": ", 'a', k := 2",
     "sampled_partition": ", 'a', 2",
@@ -194,6 +199,9 @@ ARGUMENTS = {  # of the functions that take more than a table and columns
     "plan_coverage": ", 'plan'",
     "generalize": ", ['a', 'b'], 2",
     "boxes": ", ['a', 'b'], 5",
+    "microaggregate": ", ['a', 'b'], 5",
+    "suppress_cells": ", ['a', 'b'], 5",
+    "recode": ", ['a', 'b'], 5, effort := 'quick'",
     "label_boxes": ", 'boxes', ['a', 'b']",
     "unflatten_boxes": "",
     "optimal_uncertainty": ", ['a', 'b'], 5",
@@ -214,6 +222,7 @@ ARGUMENTS = {  # of the functions that take more than a table and columns
 }
 
 
+@pytest.mark.thorough
 def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
     """A table may be called like a step of a macro: query_table() would take the step for it."""
     files = {file.name: file for file in macros.macro_files()}
@@ -252,11 +261,15 @@ import duckanon
 from duckanon.bridge import macros, registry
 print(macros.sql_folder())
 print(duckanon.connect().execute("FROM anon.functions()").fetchall()[0][0])
+from duckanon import report
+print(report.html({{**dict.fromkeys(("duckanon", "duckdb", "python", "started", "finished", "policy")),
+                    "outcome": "released", "tables": []}}, {{}}).count("color-scheme: light dark"))
 """
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
-    folder, first = done.stdout.split()
+    folder, first, styles = done.stdout.split()
     assert folder == str(tmp_path / "site" / "duckanon" / "sql")
     assert first == "anon.functions"
+    assert styles == "1"
 
 
 @pytest.mark.parametrize("schema", ["anon", "Anon"])

@@ -25,6 +25,8 @@ PEOPLE = """
 TAKES_MINUTES = {  # seconds on one core, uninterrupted: more than twenty for each
     "generalize": "anon.generalize('people', ['age', 'zip', 'sex', 'income'], 10, person := 'person')",
     "boxes": "anon.boxes('people', ['age', 'income', 'share'], 5, effort := 'thorough')",
+    "microaggregate": "anon.microaggregate('people', ['age', 'income', 'share'], 5)",
+    "recode": "anon.recode('people', ['age', 'income', 'zip', 'sex'], 5, effort := 'thorough')",
     "pica": "anon.pica('people', ['age', 'income', 'share', 'sex'], checks := 'off')",
     "singling_out_risk": "anon.singling_out_risk('people', 'people', ['age', 'income', 'share', 'sex'])",
     "prediction_risk": "anon.prediction_risk('people', 'people', ['age', 'income', 'share'])",

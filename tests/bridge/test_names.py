@@ -22,7 +22,7 @@ from tests.sqltest import PythonEngine, check, each_test_file, parse
 QUICK = {"apply_plan", "direct_identifiers", "l_diversity", "swap"}
 """The `.test` files that are run on every change; all others are for the thorough run."""
 
-OF_GRAMMAR = {"row", "list_value", "struct_pack", "list_filter", "map", "to_days"}
+OF_GRAMMAR = {"row", "list_value", "struct_pack", "list_filter", "map", "to_days", "to_hours"}
 """What lists, structs, maps, intervals and COLUMNS(lambda ...) call: a `.test` file cannot do without."""
 
 REFUSED_BY_DUCKDB = {"struct_extract"}

@@ -1,0 +1,222 @@
+"""Columns of a table as codes, each with the labels that classes of codes have."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon.boxes.typed import typed_ends
+from duckanon.common.arrays import Array, Floats, Ints
+from duckanon.common.labels import Scale
+from duckanon.common.runs import run_lengths, run_starts
+from duckanon.generalize.hierarchies import ROOT
+from duckanon.recode.columns import Column
+
+OTHER = "other"
+"""What values are called that fewer than k people have: naming one would give its few people away."""
+
+SEPARATOR, NULL_MARK = "\x1f", "\x1e"
+"""How a list of values travels as text: between two of them, and for NULL (``anon._listed`` reads it)."""
+
+
+@dataclass(frozen=True)
+class Coding(ABC):
+    """A column as codes.
+
+    Attributes
+    ----------
+    name
+        The column's name.
+    column
+        What the search sees of it.
+    codes
+        The code of each row.
+    """
+
+    name: str
+    column: Column
+    codes: Array
+
+    @abstractmethod
+    def texts(self, codes: Array, starts: Ints) -> pa.Array:
+        """Return the label of each class, given the codes of its rows, which follow each other, as a dictionary."""
+
+    @abstractmethod
+    def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
+        """Return what each class says as values: its ends, or the list of its values as text (`SEPARATOR`).
+
+        As dictionaries: what many classes say is written once.
+        """
+
+
+@dataclass(frozen=True)
+class NumberCoding(Coding):
+    """Numbers, dates or moments: parts with published ends, ascending, and NULL behind them.
+
+    Attributes
+    ----------
+    lower, upper
+        The ends of the parts.
+    scale
+        How they are written.
+    kind
+        The column's type.
+    """
+
+    lower: Floats
+    upper: Floats
+    scale: Scale
+    kind: pa.DataType
+
+    def texts(self, codes: Array, starts: Ints) -> pa.Array:
+        """Return the label of each class: ``[20, 34]``, one number, NULL, or ``*`` for NULLs among others."""
+        first, last = _extremes(codes, starts)
+        return _labelled(first, last, self.column.size, self._text)
+
+    def _text(self, first: int, last: int) -> str | None:
+        parts = len(self.lower)
+        if last == parts:
+            return None if first == parts else ROOT
+        low, high = self.lower[first], self.upper[last]
+        text = self.scale.text(low)
+        return text if low == high else f"[{text}, {self.scale.text(high)}]"
+
+    def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
+        """Return the lower and the upper end of each class; both NULL where it says nothing."""
+        first, last = _extremes(codes, starts)
+        pairs, places = np.unique(first * self.column.size + last, return_inverse=True)
+        indices = pa.array(places.reshape(-1), pa.int32())
+        if not len(self.lower):
+            nothing = pa.DictionaryArray.from_arrays(indices, pa.nulls(1, self.kind))
+            return nothing, nothing
+        first, last = np.divmod(pairs, self.column.size)
+        is_open = last == len(self.lower)
+        at_first, at_last = (pa.array(np.where(is_open, 0, ends), mask=is_open) for ends in (first, last))
+        low, high = typed_ends(self.kind, self.lower, self.upper, has_unit=True)
+        # both columns have the same codes, and the macro reads those of the first for the pairs
+        return tuple(pa.DictionaryArray.from_arrays(indices, ends) for ends in (low.take(at_first), high.take(at_last)))
+
+
+@dataclass(frozen=True)
+class TreeCoding(Coding):
+    """Values of a hierarchy in the order of its tree.
+
+    Attributes
+    ----------
+    paths
+        By code: the labels from the value itself up to below the root; None for NULL.
+    root
+        The label of the root.
+    leaves_below
+        By label and level: the hierarchy's own values, whether they occur or not.
+    """
+
+    paths: Sequence[tuple[str, ...] | None]
+    root: str
+    leaves_below: dict[tuple[int, str], list[str]]
+
+    def texts(self, codes: Array, starts: Ints) -> pa.Array:
+        """Return the lowest common ancestor of each class."""
+        first, last = _extremes(codes, starts)
+        return _labelled(first, last, self.column.size, lambda low, high: self._ancestor(low, high)[1])
+
+    def _ancestor(self, first: int, last: int) -> tuple[int, str | None]:
+        """Return the level and the label of the ancestor of two codes."""
+        one, other = self.paths[first], self.paths[last]
+        if one is None and other is None:
+            return 0, None
+        if one is not None and other is not None:
+            for level, (label, other_label) in enumerate(zip(one, other, strict=True)):
+                if label == other_label and one[level:] == other[level:]:
+                    return level, label
+        return -1, self.root
+
+    def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
+        """Return the values below each class's ancestor, as text."""
+        first, last = _extremes(codes, starts)
+        return (_labelled(first, last, self.column.size, self._listed),)
+
+    def _listed(self, first: int, last: int) -> str | None:
+        level, label = self._ancestor(first, last)
+        if label is None:
+            return None
+        if level < 0:
+            has_null = [NULL_MARK] if None in self.paths else []
+            known = {path[0] for path in self.paths if path is not None}
+            return SEPARATOR.join([*sorted(known.union(*self.leaves_below.values())), *has_null])
+        return SEPARATOR.join(self.leaves_below.get((level, label), [label]))
+
+
+@dataclass(frozen=True)
+class SetCoding(Coding):
+    """Values without an order; the last code may stand for several rare ones, one may be NULL.
+
+    Attributes
+    ----------
+    written
+        By code: the value as text, None for NULL.
+    """
+
+    written: Sequence[str | None]
+
+    def texts(self, codes: Array, starts: Ints) -> pa.Array:
+        """Return the set of each class: ``{a, b}``, or the one value that it has."""
+        return self._labelled(codes, starts, self._text)
+
+    def _text(self, members: tuple[int, ...]) -> str | None:
+        if len(members) == 1:
+            return self.written[members[0]]
+        return "{" + ", ".join(self._sorted(members, "NULL")) + "}"
+
+    def _sorted(self, members: tuple[int, ...], null: str) -> list[str]:
+        values = [self.written[member] for member in members]
+        named = sorted(value for value in values if value not in (None, OTHER))
+        return [*map(str, named), *([OTHER] if OTHER in values else []), *([null] if None in values else [])]
+
+    def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
+        """Return the list of each class's values, as text."""
+        listed = self._labelled(codes, starts, lambda members: SEPARATOR.join(self._sorted(members, NULL_MARK)))
+        return (listed,)
+
+    def _labelled(self, codes: Array, starts: Ints, label: Callable[[tuple[int, ...]], str | None]) -> pa.Array:
+        members = _members(codes, starts)
+        numbers = {of_class: number for number, of_class in enumerate(dict.fromkeys(members))}
+        indices = np.array([numbers[of_class] for of_class in members], np.int32)
+        return _dictionary(indices, [label(of_class) for of_class in numbers])
+
+
+def _extremes(codes: Array, starts: Ints) -> tuple[Ints, Ints]:
+    """Return the smallest and the largest code of each class."""
+    return (
+        np.minimum.reduceat(codes, starts).astype(np.int64),
+        np.maximum.reduceat(codes, starts).astype(np.int64),
+    )
+
+
+def _labelled(first: Ints, last: Ints, size: int, label: Callable[[int, int], str | None]) -> pa.Array:
+    """Return the label of each pair of codes; each different pair is labelled once."""
+    pairs, indices = np.unique(first * size + last, return_inverse=True)
+    return _dictionary(indices.reshape(-1), [label(*divmod(pair, size)) for pair in pairs.tolist()])
+
+
+def _dictionary(indices: Array, labels: list[str | None]) -> pa.Array:
+    """Return labels by their places; the same label has the same place."""
+    places = {label: place for place, label in enumerate(dict.fromkeys(label for label in labels if label is not None))}
+    at = np.array([places.get(label, -1) if label is not None else -1 for label in labels], np.int32)[indices]
+    return pa.DictionaryArray.from_arrays(pa.array(at, mask=at < 0), pa.array(list(places), pa.string()))
+
+
+def _members(codes: Array, starts: Ints) -> list[tuple[int, ...]]:
+    """Return the different codes of each class, ascending."""
+    numbers = np.arange(len(starts)).repeat(run_lengths(starts, len(codes)))
+    size = int(codes.max(initial=0)) + 1
+    pairs = np.sort(numbers * size + codes)
+    pairs = pairs[run_starts(pairs)]
+    class_starts = run_starts(pairs // size)
+    values = (pairs % size).tolist()
+    ends = [*class_starts.tolist()[1:], len(values)]
+    return [tuple(values[start:end]) for start, end in zip(class_starts.tolist(), ends, strict=True)]

@@ -1,0 +1,119 @@
+"""From a table's columns to codes: numbers and dates as parts, hierarchies in tree order, other values as they are."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon.boxes.parts import column_parts
+from duckanon.boxes.typed import column_grid
+from duckanon.common.arrays import Ints
+from duckanon.common.kinds import is_number, is_time
+from duckanon.common.values import exact_numbers
+from duckanon.generalize.hierarchies import HierarchyTable
+from duckanon.generalize.leaves import Holders, TextLeaves, no_leaves, text_leaves
+from duckanon.recode.coding import OTHER, Coding, NumberCoding, SetCoding, TreeCoding
+from duckanon.recode.columns import Numbers, Tree, Values
+
+
+def encoded(
+    name: str, column: pa.ChunkedArray, k: int, people: Ints | None, tree: HierarchyTable | None, weight: float
+) -> Coding:
+    """Encode a column.
+
+    Parameters
+    ----------
+    name, column
+        The column.
+    k
+        How many people must share what is published of a value: a part of numbers, the name of a category.
+    people
+        Whose each row is; None: each is another person.
+    tree
+        The column's hierarchy; None: it has none.
+    weight
+        What a class loses that says nothing about the column.
+    """
+    if tree is None and (is_number(column.type) or is_time(column.type)):
+        return _numbers(name, column, k, people, weight)
+    holders = Holders(np.ones(len(column), np.int64), people)
+    leaves = no_leaves(holders) if column.null_count == len(column) else text_leaves(name, column, holders)
+    return _values(name, leaves, k, weight) if tree is None else _hierarchy(name, leaves, tree, weight)
+
+
+def _numbers(name: str, column: pa.ChunkedArray, k: int, people: Ints | None, weight: float) -> NumberCoding:
+    known, is_known, scale = exact_numbers(name, column)
+    known = known + 0.0  # -0.0 + 0.0 is 0.0
+    has_null = len(known) < len(is_known)
+    if not len(known):
+        codes = np.zeros(len(is_known), np.int32)
+        return NumberCoding(name, Numbers(known, known, True, weight), codes, known, known, scale, column.type)
+    grid = column_grid(column.type, known)
+    parts = column_parts(known, k, grid, None if people is None else people[is_known])
+    if ((known < parts.lower[parts.number]) | (known > parts.upper[parts.number])).any():
+        raise AssertionError("an end of a part lies inside its records.")
+    codes = np.full(len(is_known), len(parts.lower), np.int32)
+    codes[is_known] = parts.number
+    seen = Numbers(parts.lower, parts.upper, has_null, weight)
+    return NumberCoding(name, seen, codes, parts.lower, parts.upper, scale, column.type)
+
+
+def _values(name: str, leaves: TextLeaves, k: int, weight: float) -> SetCoding:
+    """Encode values by how frequent they are; those that fewer than k people have are pooled as the last code."""
+    known = leaves.people[: leaves.size]
+    is_rare = (known < k) | np.array([text == OTHER for text in leaves.texts], np.bool_)
+    by_rows = np.lexsort((np.arange(len(leaves.rows)), -leaves.rows))
+    is_pooled = np.append(is_rare, np.zeros(int(leaves.has_null), np.bool_))
+    named = by_rows[~is_pooled[by_rows]]
+    code_of_leaf = np.full(len(leaves.rows), len(named), np.int32)
+    code_of_leaf[named] = np.arange(len(named))
+    written = [leaves.texts[leaf] if leaf < leaves.size else None for leaf in named.tolist()]
+    pooled = int(is_rare.sum())
+    if pooled:
+        written.append(OTHER)
+    return SetCoding(name, Values(len(written), max(pooled, 1), weight), code_of_leaf[leaves.codes], written)
+
+
+def _hierarchy(name: str, leaves: TextLeaves, tree: HierarchyTable, weight: float) -> TreeCoding:
+    """Encode values in an order in which those below any node follow each other, more frequent nodes first."""
+    paths: list[tuple[str, ...] | None] = [tree.path(text) for text in leaves.texts]
+    paths += [None] * leaves.has_null
+    rows_below: dict[tuple[int, str], int] = {}
+    for path, rows in zip(paths, leaves.rows.tolist(), strict=True):
+        for node in enumerate(path or ()):
+            rows_below[node] = rows_below.get(node, 0) + rows
+
+    def place(leaf: int) -> list[tuple[int, str]]:
+        nodes = list(enumerate(paths[leaf] or ()))[::-1]
+        return [(-rows_below[node], node[1]) for node in nodes] or [(-int(leaves.rows[leaf]), "")]
+
+    order = sorted(range(len(paths)), key=place)
+    code_of_leaf = np.empty(len(paths), np.int32)
+    code_of_leaf[order] = np.arange(len(order))
+    in_order = [paths[leaf] for leaf in order]
+    column = Tree(_gaps(in_order), weight)
+    return TreeCoding(name, column, code_of_leaf[leaves.codes], in_order, tree.root, _leaves_below(tree))
+
+
+def _gaps(paths: list[tuple[str, ...] | None]) -> Ints:
+    """Count the values below the common ancestor of each value and the next."""
+    below: dict[tuple[str, ...], int] = {}
+    for path in paths:
+        for level in range(len(path or ())):
+            below[path[level:]] = below.get(path[level:], 0) + 1  # type: ignore[index]
+    gaps = []
+    for one, other in itertools.pairwise(paths):
+        shared = (one[level:] for level in range(len(one)) if other and one[level:] == other[level:]) if one else ()
+        gaps.append(next((below[path] for path in shared), len(paths)))
+    return np.array(gaps, np.int64)
+
+
+def _leaves_below(tree: HierarchyTable) -> dict[tuple[int, str], list[str]]:
+    """List the hierarchy's values below each of its labels, ascending."""
+    below: dict[tuple[int, str], list[str]] = {}
+    for leaf in sorted(tree.leaves):
+        for node in enumerate(tree.path(leaf)):
+            below.setdefault(node, []).append(leaf)
+    return below

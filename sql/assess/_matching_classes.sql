@@ -1,0 +1,58 @@
+-- anon._matching_classes: how many rows each class matches, and what they weigh, where NULL matches anything: two
+-- classes match that are equal in every column where neither is NULL.
+--     alpha   how much a match counts that another class's NULLs allow; classes without a NULL count fully
+-- (sdcMicro's definition.) Classes are compared by patterns, which columns are NULL: a full class, which has no NULL,
+-- with all open ones of a pattern, and open ones with those of other patterns, each by an equality join of the columns
+-- that are NULL in neither. Codes are put together by xor, so that this is the code of all columns less that of some.
+CREATE OR REPLACE MACRO anon._matching_classes(records, alpha) AS TABLE
+WITH _match_classes AS (
+    SELECT class, any_value(codes) AS codes, sum(row_count)::BIGINT AS row_count, fsum(stands_for) AS stands_for
+    FROM query_table(records) GROUP BY class
+), _match_shaped AS MATERIALIZED (                             -- hashed twice: hash(a, b) itself is a xor of hashes
+    SELECT class, row_count, stands_for,
+           list_transform(range(1, 1 + len(codes)), lambda place:
+               CASE WHEN codes[place] IS NOT NULL THEN hash(hash(codes[place], place)) END) AS places,
+           coalesce(list_aggregate(places, 'bit_xor'), 0) AS whole,
+           list_filter(range(1, len(codes) + 1), lambda place: codes[place] IS NULL) AS missing,
+           hash(missing) AS pattern
+    FROM _match_classes
+), _match_open AS MATERIALIZED (
+    FROM _match_shaped WHERE len(missing) > 0
+), _match_patterns AS MATERIALIZED (
+    SELECT pattern, any_value(missing) AS missing FROM _match_open GROUP BY pattern
+), _match_between AS MATERIALIZED (
+    SELECT own.class, own.row_count, own.stands_for, other.class AS open_class, other.row_count AS open_rows,
+           other.stands_for AS open_weight
+    FROM (SELECT class, row_count, stands_for, patterns.pattern,
+                 xor(whole, anon._codes_together(places, patterns.missing)) AS shared
+          FROM _match_shaped AS classes, _match_patterns AS patterns
+          WHERE len(classes.missing) = 0) AS own
+         JOIN _match_open AS other ON own.pattern = other.pattern AND own.shared = other.whole
+), _match_pairs AS MATERIALIZED (
+    SELECT own.pattern AS own_pattern, other.pattern AS other_pattern,
+           list_filter(other.missing, lambda place: NOT list_contains(own.missing, place)) AS own_extra,
+           list_filter(own.missing, lambda place: NOT list_contains(other.missing, place)) AS other_extra,
+           hash(other.pattern, other_extra) AS compared
+    FROM _match_patterns AS own JOIN _match_patterns AS other ON own.pattern <> other.pattern
+), _match_others AS MATERIALIZED (
+    SELECT compared, xor(whole, anon._codes_together(places, other_extra)) AS shared,
+           sum(row_count) AS row_count, fsum(stands_for) AS stands_for
+    FROM _match_open
+         JOIN (SELECT DISTINCT other_pattern, other_extra, compared FROM _match_pairs) ON pattern = other_pattern
+    GROUP BY ALL
+), _match_found AS (
+    SELECT class, alpha::DOUBLE * sum(open_rows) AS found, alpha::DOUBLE * fsum(open_weight) AS found_weight
+    FROM _match_between GROUP BY class
+    UNION ALL
+    SELECT open_class, sum(row_count), fsum(stands_for) FROM _match_between GROUP BY open_class
+    UNION ALL
+    SELECT class, alpha::DOUBLE * sum(others.row_count), alpha::DOUBLE * fsum(others.stands_for)
+    FROM (SELECT class, compared, xor(whole, anon._codes_together(places, own_extra)) AS shared
+          FROM _match_open JOIN _match_pairs ON pattern = own_pattern)
+         JOIN _match_others AS others USING (compared, shared)
+    GROUP BY class
+)
+SELECT class, any_value(row_count) + coalesce(sum(found), 0) AS frequency,
+       any_value(stands_for) + coalesce(fsum(found_weight), 0) AS stands_for
+FROM _match_shaped LEFT JOIN _match_found USING (class)
+GROUP BY class;
