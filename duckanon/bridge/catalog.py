@@ -101,7 +101,9 @@ def register(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyCon
 
 def _refuse_foreign_catalog(cursor: duckdb.DuckDBPyConnection) -> None:
     """Refuse to write into a user's own database that happens to be called anon."""
-    foreign = cursor.execute("SELECT path FROM duckdb_databases() WHERE database_name = 'anon' AND path IS NOT NULL")
+    foreign = cursor.execute(
+        "SELECT path FROM system.main.duckdb_databases() WHERE database_name = 'anon' AND path IS NOT NULL"
+    )
     for (path,) in foreign.fetchall():
         raise ValueError(
             f"duckanon.register: the name anon is taken by the database file {path}; "
@@ -112,8 +114,8 @@ def _refuse_foreign_catalog(cursor: duckdb.DuckDBPyConnection) -> None:
 def _refuse_schema(cursor: duckdb.DuckDBPyConnection) -> None:
     """Refuse a database with a schema called anon: to DuckDB, anon.swap could then mean either."""
     schemas = cursor.execute(
-        "SELECT database_name, schema_name FROM duckdb_schemas() "
-        "WHERE lower(schema_name) = 'anon' AND database_name = current_database()"
+        "SELECT database_name, schema_name FROM system.main.duckdb_schemas() "
+        "WHERE system.main.lower(schema_name) = 'anon' AND database_name = system.main.current_database()"
     )
     for database, schema in schemas.fetchall():
         raise ValueError(
@@ -127,9 +129,9 @@ def _refuse_objects(cursor: duckdb.DuckDBPyConnection) -> None:
     objects = {
         name
         for (name,) in cursor.execute(
-            "SELECT table_name FROM duckdb_tables() WHERE database_name = 'anon' UNION ALL "
-            "SELECT view_name FROM duckdb_views() WHERE database_name = 'anon' AND NOT internal UNION ALL "
-            "SELECT function_name FROM duckdb_functions() WHERE database_name = 'anon' AND NOT internal"
+            "SELECT table_name FROM system.main.duckdb_tables() WHERE database_name = 'anon' UNION ALL "
+            "SELECT view_name FROM system.main.duckdb_views() WHERE database_name = 'anon' AND NOT internal UNION ALL "
+            "SELECT function_name FROM system.main.duckdb_functions() WHERE database_name = 'anon' AND NOT internal"
         ).fetchall()
     }
     if objects and "_signatures" not in objects:  # which the script of `duckanon sql` leaves
@@ -161,7 +163,7 @@ def _create_macros(cursor: duckdb.DuckDBPyConnection) -> None:
 
 def _divide_exactly(cursor: duckdb.DuckDBPyConnection) -> None:
     """Let a slash mean division while the macros are parsed: with integer_division, every risk would be 0."""
-    if cursor.execute("SELECT current_setting('integer_division')").fetchall() == [(True,)]:
+    if cursor.execute("SELECT system.main.current_setting('integer_division')").fetchall() == [(True,)]:
         try:
             cursor.execute("SET SESSION integer_division = false").fetchall()
         except duckdb.InvalidInputException as error:

@@ -23,6 +23,9 @@ Place: TypeAlias = tuple[int, int]
 _PLACES: weakref.WeakKeyDictionary[duckdb.DuckDBPyConnection, Place | None] = weakref.WeakKeyDictionary()
 """The connections whose end is watched. None: not known yet, since asking would end a result that is being read."""
 
+_OWN_PLACE = "SELECT anon._database(), system.main.current_connection_id()"
+"""As calls are told apart (``anon._owner``): a user's macro of that name would send the end of one to another."""
+
 _WRAPPING = threading.Lock()
 
 
@@ -46,7 +49,7 @@ def watch(con: duckdb.DuckDBPyConnection, is_fresh: bool) -> None:
 
 def _note_place(con: duckdb.DuckDBPyConnection) -> Place | None:
     try:
-        ((database, connection),) = con.execute("SELECT anon._database(), current_connection_id()").fetchall()
+        ((database, connection),) = con.execute(_OWN_PLACE).fetchall()
     except duckdb.Error:  # it is closed, or its transaction was aborted
         return None
     _PLACES[con] = database, connection

@@ -187,6 +187,22 @@ def test_rows_of_a_failed_query_go_with_its_cursor(many: duckdb.DuckDBPyConnecti
         assert len(registry.PARCELS) == 0
 
 
+def test_a_macro_of_a_user_does_not_end_the_queries_of_another_cursor() -> None:
+    """Cursors are told apart by DuckDB's own number, whatever a macro of that function's name answers."""
+    con = duckanon.connect()
+    con.execute(PEOPLE.format(rows=3000)).fetchall()
+    cursor = con.cursor()
+    ((number,),) = cursor.execute("SELECT current_connection_id()").fetchall()
+    con.execute(f"CREATE MACRO current_connection_id() AS {number}").fetchall()
+    with pytest.raises(duckdb.Error, match="stopped"):
+        cursor.execute(FAILS_WITH_ROWS).fetchall()
+    con.cursor().close()
+    assert len(registry.PARCELS) == 1
+    cursor.close()
+    assert len(registry.PARCELS) == 0
+    con.close()
+
+
 def test_rows_of_a_failed_query_go_with_a_plain_connection() -> None:
     con = duckanon.register(duckdb.connect())
     con.execute(PEOPLE.format(rows=3000)).fetchall()

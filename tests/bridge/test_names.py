@@ -127,6 +127,16 @@ def test_macros_of_a_user_do_not_take_the_place_of_builtins(path: Path, hostile:
     cursor.close()
 
 
+def test_a_database_with_macros_of_a_user_can_be_registered() -> None:
+    """Python asks DuckDB itself about databases, schemas, tables and settings."""
+    asked = {"databases", "schemas", "tables", "views"}
+    with duckdb.connect() as con:
+        hostile_macros(con, {f"duckdb_{name}" for name in asked} | {"current_setting", "current_database", "lower"})
+        duckanon.register(con)
+        con.execute("CREATE TABLE people AS FROM (VALUES (1), (1)) AS t(age)").fetchall()
+        assert con.execute("SELECT k FROM anon.k_anonymity('people', ['age'])").fetchall() == [(2,)]
+
+
 def test_lists_and_structs_are_duckdbs_own(own_con: duckdb.DuckDBPyConnection) -> None:
     """Where the user's macros are called like the functions behind [...] and {...}, the arguments name DuckDB's."""
     own_con.execute("CREATE TABLE people AS SELECT i % 4 AS age, i % 3 AS sex, i AS income FROM range(48) AS t(i)")
