@@ -73,7 +73,8 @@ def _released(options: argparse.Namespace) -> int:
     from duckanon.cli.interrupts import interruptible
     from duckanon.cli.output import visible
     from duckanon.job import errors
-    from duckanon.job.run import changes_of, connection, released
+    from duckanon.job.given import changes_of
+    from duckanon.job.run import connection, released
 
     policy = options.named_policy or options.policy
     if policy is None or (options.named_policy and options.policy):
