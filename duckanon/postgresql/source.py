@@ -71,6 +71,9 @@ def fetch(
     """
     asked = query_of(table, query)
     with Server(address, is_reader=True) as server:
+        declared = _declared(server, table) if table else {}
+        if table and unread:  # who may not read some columns of a table cannot ask for all of them
+            asked = f"SELECT {', '.join(name(c) for c in declared if c not in unread)} FROM {table_name(table)}"
         schema = server.schema(asked)
         columns = [incoming(field) for field in schema if field.name not in unread]
         if not columns:
@@ -80,10 +83,9 @@ def fetch(
         with server.reader(f"SELECT {selected} FROM ({asked}) AS rows_of_query{limited}") as reader:
             take(con, reader, into)
         relations = server.relations()
-        declared = _declared(server, table) if table else {}
     for column in columns:
         _convert(con, into, column)
-    return Fetched([field.name for field in schema if field.name in unread], declared, relations)
+    return Fetched([column for column in declared or schema.names if column in unread], declared, relations)
 
 
 def take(con: duckdb.DuckDBPyConnection, reader: pa.RecordBatchReader, into: str) -> None:

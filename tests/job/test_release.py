@@ -11,7 +11,6 @@ from types import ModuleType
 from unittest.mock import MagicMock
 
 import duckdb
-import pyarrow.parquet as pq
 import pytest
 
 from duckanon.job import FileProblem, JobError, PolicyError, PromiseBroken, release, run, written

@@ -21,10 +21,11 @@ TYPED = """
         single real, label varchar(20), padded char(4), note text, born date, at timestamp(3), seen timestamptz,
         hour time, alive boolean, code uuid, ward clinic.ward, extra jsonb, span interval, bytes bytea);
     INSERT INTO clinic.typed VALUES
-        (1, -2, 9007199254740993, 123456789.125, 0.1, 0.1, 1.5, 'it''s', 'ab', E'quote " back \\\\ line\\nend', '1900-02-28',
-         '2020-01-02 03:04:05.678', '2020-07-01 12:00:00+02', '23:59:59.999999', true,
+        (1, -2, 9007199254740993, 123456789.125, 0.1, 0.1, 1.5, 'it''s', 'ab', E'quote " back \\\\ line\\nend',
+         '1900-02-28', '2020-01-02 03:04:05.678', '2020-07-01 12:00:00+02', '23:59:59.999999', true,
          'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 'west', '{"a": 1}', '1 month 2 days 03:00', '\\x00ff'),
-        (NULL, NULL, NULL, NULL, 'NaN', 'NaN', NULL, '', NULL, '', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+        (NULL, NULL, NULL, NULL, 'NaN', 'NaN', NULL, '', NULL, '', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+         NULL);
 """
 
 
@@ -93,8 +94,8 @@ def test_a_class_that_is_too_small_is_not_written(clinic: Postgres, con: duckdb.
     con.execute("CREATE TABLE t AS SELECT unnest(['f', 'f', 'F', NULL, NULL]) AS sex, 1 AS n").fetchall()
     with pytest.raises(ValueError, match=r"a class has 1 rows; k = 2 was asked for"):
         postgresql.write(con, "t", clinic.address(), "clinic.released", cols=["sex"], k=2)
+    con.execute("CREATE TABLE visits AS SELECT 'f' AS sex, 7 AS pseudonym FROM range(5)").fetchall()
     with pytest.raises(ValueError, match=r"a class has 1 people"):
-        con.execute("CREATE TABLE visits AS SELECT 'f' AS sex, 7 AS pseudonym FROM range(5)").fetchall()
         postgresql.write(con, "visits", clinic.address(), "clinic.released", cols=["sex"], k=2, person="pseudonym")
     assert clinic.rows("SELECT to_regclass('clinic.released') AS t") == [{"t": None}]
     assert hidden(clinic) == []
@@ -120,7 +121,8 @@ def test_sources_are_never_replaced(clinic: Postgres, con: duckdb.DuckDBPyConnec
 
 def test_a_replaced_table_keeps_who_may_read_it(clinic: Postgres, con: duckdb.DuckDBPyConnection) -> None:
     clinic.run("""
-        DROP ROLE IF EXISTS analyst; DROP ROLE IF EXISTS stranger; CREATE ROLE analyst LOGIN; CREATE ROLE stranger LOGIN;
+        DROP ROLE IF EXISTS analyst; DROP ROLE IF EXISTS stranger;
+        CREATE ROLE analyst LOGIN; CREATE ROLE stranger LOGIN;
         GRANT USAGE ON SCHEMA clinic TO analyst, stranger;
         CREATE TABLE clinic.released AS SELECT 1 AS old; GRANT SELECT ON clinic.released TO analyst;
         ALTER DEFAULT PRIVILEGES IN SCHEMA clinic GRANT SELECT ON TABLES TO stranger;""")
