@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,6 +38,10 @@ Relation = tuple[str, int]
 """A table of a server, by whatever name it is reached: the server and database, and the table's number in it."""
 
 
+_open: set[Server] = set()
+"""The sessions that are open."""
+
+
 class ServerProblem(Exception):  # noqa: N818 - it says what happened
     """What PostgreSQL refused, in one sentence without an address, a password or a value."""
 
@@ -54,6 +59,12 @@ def literal(text: str) -> str:
 def table_name(text: str) -> str:
     """Write the name of a table, which may have a schema before it."""
     return ".".join(map(name, text.split(".")))
+
+
+def cancel_all() -> None:
+    """Stop what the sessions of this process are busy with."""
+    for server in list(_open):
+        server.cancel()
 
 
 class Server:
@@ -74,6 +85,7 @@ class Server:
             raise ServerProblem(f"{INSTALL}.") from None
         with told("the server cannot be reached"):
             self._connection = driver.connect(address)
+        _open.add(self)
         try:
             if is_reader:
                 self.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -146,8 +158,14 @@ class Server:
         with told():
             self._connection.commit()
 
+    def cancel(self) -> None:
+        """Stop the statement that the session is busy with, from another thread."""
+        with contextlib.suppress(Exception):  # it has ended meanwhile
+            self._connection.adbc_cancel()
+
     def close(self) -> None:
         """End the session."""
+        _open.discard(self)
         with told():
             self._connection.close()
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -57,10 +59,12 @@ def test_from_a_table_to_a_table(folder: Path, clinic: Postgres, capsys: pytest.
     assert types == [{"t": "age integer, sex text, diagnosis character varying(12)"}]
     # the second run compares with the first, and replaces it
     clinic.run("DELETE FROM clinic.people WHERE id = 0")
-    again = release(path, report="report.html")
+    again = release(path)
     assert again["tables"][0]["changes"]["previous_sha256"] == record["tables"][0]["output"]["sha256"]
     assert again["tables"][0]["changes"]["small_changes"] == 1
     assert smallest(clinic) == [{"people": 239, "k": 29}]
+    with pytest.raises(PromiseBroken):
+        release(policy(folder, clinic, ("k = 10", "k = 10\nl = 9")), report="report.html")
     # nothing that is written down tells the password
     written = [file.read_text(encoding="utf-8") for file in folder.iterdir() if file.suffix in (".json", ".html")]
     assert len(written) == 2
@@ -69,7 +73,7 @@ def test_from_a_table_to_a_table(folder: Path, clinic: Postgres, capsys: pytest.
         "clinic.released.record.json",
         "people.parquet",
         "policy.toml",
-        "report.html",
+        "report.not-released.html",
     ]
 
 
@@ -176,6 +180,23 @@ def _killed_at_publication(path: Path, is_committed: bool) -> int:
         release(path)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_job_that_waits_for_the_server_stops_when_it_is_asked_to(folder: Path, clinic: Postgres) -> None:
+    query = "SELECT p.* FROM clinic.people AS p, pg_sleep(100)"
+    path = policy(folder, clinic, ('table = "clinic.people"', f'query = "{query}"'))
+    command = [sys.executable, "-m", "duckanon.cli", "release", str(path), "--progress"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+    assert process.stderr is not None
+    assert process.stderr.readline() == "reading table ...\n"
+    for _ in range(100):
+        if clinic.rows("SELECT 1 AS n FROM pg_stat_activity WHERE wait_event = 'PgSleep'"):
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert sorted(os.listdir(folder)) == ["people.parquet", "policy.toml"]
 
 
 @pytest.mark.thorough
