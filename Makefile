@@ -8,7 +8,7 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 PYTEST := -m pytest -n auto --dist worksteal
 NEWEST := --editable '.[test,check]' 'duckdb>=2'
 AT_PLACES := --editable '.[test,places]'
-WITH_ENGINES := --editable '.[test,engines]' 'duckdb>=2'
+WITH_ENGINES := --editable '.[test,engines,postgresql]' 'duckdb>=2'
 OLDEST := --constraint tests/oldest.txt --editable '.[test]'
 # uv installs in a tenth of pip's processor time; where it is not to be had, or finds no index, pip does it.
 install = $(VENV)/bin/uv pip install --quiet --python $(1) $(2) || $(PIP) --python $(1) install --quiet $(2)
@@ -29,8 +29,8 @@ test-thorough: $(VENV)/ready   ## properties with at least 200 examples each, st
 test-oldest: $(OLD)/ready      ## the SQL and the bridge on the oldest supported versions
 	$(OLD)/bin/python $(PYTEST) -m "not thorough and not shell" tests/bridge $(wildcard tests/*/*.test)
 
-test-engines: $(ENGINES)/ready ## what is rendered, on a PostgreSQL server and on Spark; skips what cannot be installed
-	$(ENGINES)/bin/python -m pytest -m engines tests/rendered
+test-engines: $(ENGINES)/ready ## a PostgreSQL server and Spark: what is rendered, read and written; skips what cannot be installed
+	$(ENGINES)/bin/python -m pytest -m engines tests/rendered tests/postgresql
 
 test-browser: $(VENV)/ready    ## the report in Debian's Chromium, which is installed where that is allowed: a minute
 	@$(call install,$(VENV)/bin/python,--editable '.[browser]') || true

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import itertools
@@ -16,6 +17,7 @@ import duckdb
 import duckanon
 from duckanon.bridge import macros
 from duckanon.cli import main, statements
+from duckanon.rendered import roads
 from tests.sqltest import registered
 
 ROOT = Path(__file__).parent.parent
@@ -47,6 +49,11 @@ LIST = re.compile(
     re.DOTALL,
 )
 """Where the functions are listed, in README and in ``sql/README.md``."""
+
+ROADS = re.compile(
+    r"(?<=<!-- roads: drawn by python -m tests.update_documentation -->\n).*?(?=<!-- end of roads -->)", re.DOTALL
+)
+"""Where ``sql/README.md`` says what runs where."""
 
 QUESTIONS = {
     "catalog": "what is there?",
@@ -178,6 +185,40 @@ def function_list(connection: duckdb.DuckDBPyConnection) -> str:
         lines += ["", f"**[{stage.capitalize()}]({stage}/README.md)**: {QUESTIONS[stage]}", ""]
         for name, anchor in _entry_anchors(stage).items():
             lines.append(f"- [`anon.{name}`]({stage}/README.md#{anchor}): {comments[f'anon.{name}']}")
+    return "\n".join([*lines, "", ""])
+
+
+def exported(package: str) -> list[str]:
+    """Return what a package of duckanon lists in ``__all__``, without loading it; nothing where there is none."""
+    path = ROOT / "duckanon" / package / "__init__.py"
+    if not path.exists():
+        return []
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
+            return list(ast.literal_eval(statement.value))
+    return []
+
+
+def road_table() -> str:
+    """Draw which function runs where: in memory, larger than memory, on Spark, as SQL of another engine."""
+    large, spark = exported("large"), exported("spark")
+    is_python = {file.name: file.needs_python for file in macros.macro_files()}
+    lines = [
+        "",
+        "| function | in memory | larger than memory | on Spark | rendered |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for stage in STAGES:
+        for name, anchor in _entry_anchors(stage).items():
+            cells = [
+                f"[`anon.{name}`]({stage}/README.md#{anchor})",
+                "Python" if is_python[name] else "SQL",
+                f"`duckanon.large.{name}`" if name in large else "",
+                f"`duckanon.spark.{name}`" if name in spark else "",
+                f"`duckanon.{roads.RENDERED[name]}`" if name in roads.RENDERED else "",
+            ]
+            lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |"))
     return "\n".join([*lines, "", ""])
 
 

@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 from duckanon.bridge import macros
+from duckanon.rendered import checks, roads
 from tests import documentation
 from tests.documentation import EXAMPLE, ROOT, Clinic
 
@@ -107,6 +108,23 @@ def test_every_function_is_complete(con: duckdb.DuckDBPyConnection) -> None:
         assert comments[file.name].endswith("."), f"the comment of anon.{file.name} is not a sentence"
         assert (ROOT / "tests" / file.stage / f"{file.name}.test").exists(), f"anon.{file.name} has no .test file"
         assert f"anon.{file.name}(" in examples, f"anon.{file.name} is in no file of examples/"
+
+
+def test_the_table_says_what_runs_where() -> None:
+    """Every function has its line, every road that exists is in it, and none that does not."""
+    public = {file.name for file in PUBLIC}
+    shown = documentation.ROADS.search((ROOT / "sql" / "README.md").read_text(encoding="utf-8"))
+    assert shown
+    assert shown[0] == documentation.road_table(), "python -m tests.update_documentation draws the table anew"
+    assert re.findall(r"^\| \[`anon\.(\w+)`\]", shown[0], re.MULTILINE) == [
+        name for stage in documentation.STAGES for name in documentation.entries(stage)
+    ]
+    assert roads.RENDERED.keys() <= public
+    called = {check for call in roads.RENDERED.values() for check in re.findall(r"render_check\('(\w+)'", call)}
+    assert called == set(checks.CHECKS)
+    for package in ("large", "spark"):
+        drawn = set(re.findall(rf"`duckanon\.{package}\.(\w+)`", shown[0]))
+        assert drawn == public & set(documentation.exported(package))
 
 
 def test_the_lists_have_every_function(con: duckdb.DuckDBPyConnection) -> None:

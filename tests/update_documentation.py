@@ -32,6 +32,7 @@ def draw(page: Path, files: Path) -> None:
             text = documentation.LIST.sub(lambda _: documentation.function_names(), text)
         if page == documentation.ROOT / "sql" / "README.md":
             text = documentation.LIST.sub(lambda _: documentation.function_list(opened.connection), text)
+            text = documentation.ROADS.sub(lambda _: documentation.road_table(), text)
         for picture in Path(folder).glob("*.svg"):
             shutil.copy(picture, page.parent)
     page.write_text(text, encoding="utf-8")

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TypeVar
-
-import duckdb
+from typing import Protocol, TypeVar
 
 _LOOK_EVERY = 0.1  # seconds
 
 _Result = TypeVar("_Result")
 
 
-def interruptible(con: duckdb.DuckDBPyConnection, function: Callable[[], _Result]) -> _Result:
+class Interruptible(Protocol):
+    """What can be asked to stop its work: a connection of DuckDB, for one."""
+
+    def interrupt(self) -> None:
+        """Stop it, from another thread."""
+
+
+def interruptible(con: Interruptible, function: Callable[[], _Result]) -> _Result:
     """Call a function that runs statements on a connection.
 
     Raises

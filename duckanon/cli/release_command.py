@@ -7,6 +7,8 @@ import signal
 import sys
 from typing import Any, NoReturn
 
+from duckanon.cli.interrupts import Interruptible
+
 INTERRUPTED = 130
 """The exit code of an interrupted job, as of shells: 1 would say that a promise was broken."""
 TERMINATED = 143
@@ -40,10 +42,14 @@ def add_to(commands: Any) -> None:
     parser.exit_code = 2
     parser.add_argument("policy", nargs="?", metavar="POLICY.toml", help="the policy")
     parser.add_argument("--policy", dest="named_policy", metavar="FILE", help="the policy, by name")
-    parser.add_argument("--from", dest="source", metavar="FILE", help="DuckDB, Parquet or CSV file, or a glob of them")
-    parser.add_argument("--table", metavar="NAME", help="the table of a DuckDB file")
+    parser.add_argument(
+        "--from", dest="source", metavar="FILE", help="DuckDB, Parquet or CSV file, a glob of them, or postgresql://..."
+    )
+    parser.add_argument("--table", metavar="NAME", help="the table of a DuckDB file or a server")
     parser.add_argument("--query", metavar="SQL", help="a query in place of a table; files are its table source")
-    parser.add_argument("--to", dest="target", metavar="FILE", help="the release: .parquet, .csv, .csv.gz, .duckdb")
+    parser.add_argument(
+        "--to", dest="target", metavar="FILE", help="the release: .parquet, .csv, .csv.gz, .duckdb, postgresql://..."
+    )
     parser.add_argument("--report", metavar="FILE.html", help="write a report for people")
     parser.add_argument("--plan", metavar="FILE.parquet", help="use this plan; if there is none, save it there")
     parser.add_argument("--previous", metavar="FILE", help="the last release (default: the file in the target's place)")
@@ -73,7 +79,8 @@ def _released(options: argparse.Namespace) -> int:
     from duckanon.cli.interrupts import interruptible
     from duckanon.cli.output import visible
     from duckanon.job import errors
-    from duckanon.job.run import changes_of, connection, released
+    from duckanon.job.given import changes_of
+    from duckanon.job.run import connection, released
 
     policy = options.named_policy or options.policy
     if policy is None or (options.named_policy and options.policy):
@@ -91,7 +98,7 @@ def _released(options: argparse.Namespace) -> int:
         con = connection()
         try:
             record = interruptible(
-                con,
+                _Work(con),
                 lambda: released(
                     con,
                     policy,
@@ -114,6 +121,20 @@ def _released(options: argparse.Namespace) -> int:
     if options.progress or sys.stdout.isatty():
         print(summary(record), end="")
     return 0
+
+
+class _Work:
+    """What a job is busy with: statements of DuckDB, and of servers."""
+
+    def __init__(self, con: Interruptible) -> None:
+        self._con = con
+
+    def interrupt(self) -> None:
+        """Stop all of it."""
+        from duckanon.postgresql.server import cancel_all
+
+        self._con.interrupt()
+        cancel_all()
 
 
 def visible_lines(text: str) -> str:

@@ -16,20 +16,23 @@ from duckanon.job.formats import source_format
 from duckanon.job.policy import Table
 from duckanon.job.promises import Promise, Tables
 from duckanon.job.sources import hash_of
+from duckanon.job.warehouse import fingerprint
 from duckanon.job.written import Shape
 
 
 def compared(
-    con: duckdb.DuckDBPyConnection, table: Table, form: Shape, tables: Tables, previous: Path
+    con: duckdb.DuckDBPyConnection, table: Table, form: Shape, tables: Tables, previous: Path | str
 ) -> dict[str, Any] | None:
     """Compare the classes of a release with those of the last one; None where these have other columns.
+
+    The last one is a file, or the query of a server's rows.
 
     Rows are counted, or pseudonyms where both releases have them.
     """
     catalog = "previous_release"
     k = table.promises.k or 0
     try:
-        rows = _rows(con, form, previous, catalog)
+        rows = previous if isinstance(previous, str) else _rows(con, form, previous, catalog)
         present = {row[0] for row in con.execute(f"DESCRIBE {rows}").fetchall()}
         if not set(form.classes) <= present:
             return None
@@ -52,7 +55,7 @@ def compared(
     finally:
         con.execute(f"DETACH DATABASE IF EXISTS {catalog}").fetchall()
     return {
-        "previous_sha256": hash_of([previous]),
+        "previous_sha256": fingerprint(con, previous) if isinstance(previous, str) else hash_of([previous]),
         "counted": "people" if person else "rows",
         "classes": classes,
         "classes_before": before,

@@ -8,7 +8,7 @@ import duckdb
 
 from duckanon.job import consistency, policy_file, sources, sql
 from duckanon.job.errors import FileProblem
-from duckanon.job.places import places
+from duckanon.job.places import places, target_name
 from duckanon.job.run import connection
 
 
@@ -22,14 +22,16 @@ def checked(policy: str | Path) -> list[str]:
         lines = []
         for name, table in file.policy.tables.items():
             try:
-                query = sources.opened(con, table.source, sources.files_of(file, table.source))
+                files = sources.files_of(file, table.source)
+                query = sources.opened(con, table.source, files, unread=table.named("identifier"), limit=0)
                 sources.checked_columns(con, file, name, query)
                 con.execute("USE memory.main").fetchall()
             except duckdb.Error as error:
                 raise FileProblem(f"{table.source.path}: the table cannot be read ({sql.why(error)}).") from None
             values = table.promises.model_dump(exclude={"l_kind", "c"}, exclude_none=True)
+            shown = target_name(table.target)
             promised = [promise for promise, value in values.items() if value is not False]
-            lines.append(f"{name}: {table.method.name} to {table.target.path}; promises {', '.join(promised)}")
+            lines.append(f"{name}: {table.method.name} to {shown}; promises {', '.join(promised)}")
         return lines
     finally:
         con.close()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from duckanon.job.errors import PolicyError
-from duckanon.job.formats import FORMATS, format_of, is_database
+from duckanon.job.formats import FORMATS, format_of, is_database, is_server
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
 
@@ -55,8 +55,18 @@ def _check_source(table: Table, wrong: Wrong) -> None:
             "source.query must not call anon.pseudonym or anon.shift_date, since a key would stand in it; give the "
             'column the role "pseudonym", or shift_days.',
         )
-    if format_of(table.target.path) is None:
-        raise wrong(("target", "path"), f"target.path must end in one of {', '.join(FORMATS)}.")
+    _check_target(table, wrong)
+
+
+def _check_target(table: Table, wrong: Wrong) -> None:
+    target = table.target
+    if format_of(target.path) is None:
+        endings = ", ".join(FORMATS)
+        raise wrong(("target", "path"), f"target.path must end in one of {endings}, or begin with postgresql://.")
+    if is_server(target.path) and not target.table:
+        raise wrong(("target",), "target.table must say which table of the server is written.")
+    if target.replace and not is_server(target.path):
+        raise wrong(("target", "replace"), "target.replace is for tables of a server; a file is always replaced.")
 
 
 def _check_people(table: Table, wrong: Wrong) -> None:

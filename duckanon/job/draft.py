@@ -82,7 +82,7 @@ def draft(
     except duckdb.Error as error:
         raise FileProblem(f"{path}: the table cannot be read ({sql.why(error)}).") from None
     folder = policy.parent if policy else Path()
-    shown = re.sub(r"//[^/@]*@", "//", path) if is_server(path) else os.path.relpath(path, folder)  # without a password
+    shown = _without_password(path) if is_server(path) else os.path.relpath(path, folder)
     which = f"table = {_text(table)}\n" if table else f"query = {_text(query)}\n" if query else ""
     beginning = _BEGINNING.format(
         policy=policy or "policy.toml",
@@ -93,6 +93,11 @@ def draft(
     lines = "".join(f"{_key(name)} = {_text(role)}  # {_comment(why)}\n" for name, role, why in _one_person(columns))
     sensitive = [name for name, role, _ in columns if role == "sensitive"]
     return beginning + lines + _ENDING.format(diversity=_diversity(sensitive))
+
+
+def _without_password(address: str) -> str:
+    """Return an address without the user and the password before its host, and without its parameters."""
+    return re.sub(r"//\S*@", "//", address).partition("?")[0]
 
 
 def _diversity(sensitive: list[str]) -> str:

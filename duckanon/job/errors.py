@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
+
+_CREDENTIALS = re.compile(r"(?<=://)\S*@|(?i:password|passwd|passfile|sslpassword)\s*=\s*[^\s&']+")
+"""Where passwords stand in addresses of servers: before the host, and among the parameters."""
 
 
 class JobError(Exception):
@@ -15,6 +19,9 @@ class JobError(Exception):
     """
 
     exit_code: ClassVar[int] = 3
+
+    def __init__(self, text: str) -> None:
+        super().__init__(_CREDENTIALS.sub("...", text))
 
 
 class PromiseBroken(JobError):  # noqa: N818 - it says what happened

@@ -1,10 +1,10 @@
-"""Which files are tables, told by the ends of their names."""
+"""Which files are tables, told by the ends of their names, and what is a server."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-Format = Literal["parquet", "csv", "duckdb"]
+Format = Literal["parquet", "csv", "duckdb", "postgresql"]
 
 FORMATS: dict[str, Format] = {
     ".parquet": "parquet",
@@ -19,8 +19,8 @@ _READ: dict[str, Format] = {**FORMATS, ".tsv": "csv", ".txt": "csv", ".tsv.gz": 
 
 
 def format_of(path: str) -> Format | None:
-    """Return the format of a file that is to be written."""
-    return _ending(path, FORMATS)
+    """Return the format of what is to be written."""
+    return "postgresql" if is_server(path) else _ending(path, FORMATS)
 
 
 def source_format(path: str) -> Format | None:

@@ -2,7 +2,8 @@
 
 A file is written into a hidden folder beside the place where it is to stand, which nobody else may look into, and takes
 its name by a rename, which the file system does at once or not at all. Whoever kills the job leaves a hidden folder at
-the worst; the next run of the same target removes it.
+the worst; the next run of the same target removes it. What was decided and not done, since a run was killed between two
+of its renames, is done by the next run (`journal`).
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ import fcntl
 import glob
 import hashlib
 import os
+import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from duckanon.job import journal
 from duckanon.job.errors import FileProblem
 
 
@@ -31,17 +34,25 @@ class Outbox:
         The files of the releases: no other run may write them meanwhile.
     others
         Other files that the run writes.
+    is_committed
+        Tells whether the tables of servers that a killed run wrote have its mark.
     """
 
-    def __init__(self, targets: Iterable[Path], others: Iterable[Path] = ()) -> None:
+    def __init__(
+        self,
+        targets: Iterable[Path],
+        others: Iterable[Path] = (),
+        is_committed: Callable[[str], bool] = lambda mark: False,
+    ) -> None:
         self._targets = [_real(path) for path in targets]
         self._others = [_real(path) for path in others]
+        self._is_committed = is_committed
         self._beside: dict[Path, Path] = {}
         self._locks: list[tuple[Path, IO[bytes]]] = []
         self.spill = Path()
 
     def __enter__(self) -> Outbox:
-        """Take the locks, and remove what killed runs left."""
+        """Take the locks, do what killed runs had decided, and remove what else they left."""
         try:
             for path in self._targets:
                 _check_place(path)
@@ -49,6 +60,7 @@ class Outbox:
             for path in [*self._targets, *self._others]:
                 _check_place(path)
                 for leftover in path.parent.glob(f".{glob.escape(path.name)}.duckanon-*"):
+                    self._complete(leftover, path)
                     _remove(leftover)
             self.spill = self._spill_folder()
         except BaseException:
@@ -80,26 +92,49 @@ class Outbox:
         except OSError as error:
             raise FileProblem(f"{path}: it cannot be written ({error.strerror}).") from None
 
-    def publish(self) -> None:
-        """Give all files their names, in the order in which they were begun, after all are safe on the disk."""
+    def publish(self, commit: Callable[[str], None] | None = None) -> None:
+        """Give all files their names, in the order in which they were begun, after all are safe on the disk.
+
+        Parameters
+        ----------
+        commit
+            Makes the tables of servers visible, with a mark at them, after everything is decided.
+        """
+        mark = f"A release of duckanon, run {secrets.token_hex(8)}"
+        pairs = self._pairs()
         try:
-            for hidden in self._beside.values():
-                _sync(hidden)
-            for path, hidden in list(self._beside.items()):
-                os.replace(hidden, path)
-                _sync(path.parent)
+            for hidden, _ in pairs:
+                journal.sync(hidden)
+            journal.decide(pairs, mark if commit else None)
+            if commit:
+                commit(mark)
+            journal.rename(pairs, is_undone=commit is None)
         except OSError as error:
             raise FileProblem(f"{error.filename}: it cannot be put in its place ({error.strerror}).") from None
 
+    def _pairs(self) -> list[journal.Pair]:
+        return [(hidden, path) for path, hidden in self._beside.items()]
+
+    def _complete(self, leftover: Path, path: Path) -> None:
+        try:
+            journal.complete(leftover, self._is_committed)
+        except OSError as error:
+            raise FileProblem(
+                f"{path}: what a killed run had released cannot be put in its place ({error.strerror})."
+            ) from None
+
     def _spill_folder(self) -> Path:
         """Make a folder for what does not fit into memory: originals do not belong where releases are fetched."""
-        prefix = f"duckanon-{hashlib.sha256(str(self._targets).encode()).hexdigest()[:16]}-"
-        for leftover in Path(tempfile.gettempdir()).glob(f"{prefix}*") if self._targets else ():
+        written = [*self._targets, *self._others]
+        prefix = f"duckanon-{hashlib.sha256(str(written).encode()).hexdigest()[:16]}-"
+        for leftover in Path(tempfile.gettempdir()).glob(f"{prefix}*") if written else ():
             if leftover.stat().st_uid == os.getuid():
                 _remove(leftover)
         return Path(tempfile.mkdtemp(prefix=prefix))
 
     def _leave(self) -> None:
+        with contextlib.suppress(OSError):
+            journal.forget(self._pairs())
         for hidden in self._beside.values():
             _remove(hidden.parent)
         if self.spill != Path():
@@ -149,11 +184,3 @@ def _remove(path: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

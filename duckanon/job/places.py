@@ -9,6 +9,7 @@ from pathlib import Path
 
 from duckanon.job.errors import FileProblem
 from duckanon.job.formats import is_server
+from duckanon.job.policy import Target
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.sources import files_of, named_in
 
@@ -20,12 +21,15 @@ class Places:
     Attributes
     ----------
     targets
-        The releases, by the names of the tables.
+        The releases that are files, by the names of the tables.
+    tables
+        The releases that are tables of servers, by the names of the tables.
     record, report, plan
         The other files.
     """
 
     targets: dict[str, Path]
+    tables: dict[str, Target]
     record: Path
     report: Path | None
     plan: Path | None
@@ -35,21 +39,38 @@ class Places:
         """The files beside the releases."""
         return [path for path in (self.record, self.report, self.plan) if path is not None]
 
+    @property
+    def refusal(self) -> Path | None:
+        """Where the report of a broken promise goes: the report of the release that stays in place is left alone."""
+        return self.report and self.report.with_name(f"{self.report.stem}.not-released{self.report.suffix}")
+
+    def shown(self, name: str) -> str:
+        """Return what messages call the release of a table."""
+        return target_name(self.tables[name]) if name in self.tables else str(self.targets[name])
+
+
+def target_name(target: Target) -> str:
+    """Return what messages call a target: never an address, in which a password may stand."""
+    return f"{target.table} (postgresql)" if is_server(target.path) else target.path
+
 
 def places(file: PolicyFile) -> Places:
     """Return the places of a job's files, after it is sure that no original would be overwritten."""
     policy = file.policy
-    targets = {name: file.place(table.target.path) for name, table in policy.tables.items()}
-    first = next(iter(targets.values()))
+    tables = {name: table.target for name, table in policy.tables.items() if is_server(table.target.path)}
+    targets = {name: file.place(table.target.path) for name, table in policy.tables.items() if name not in tables}
+    first = next(iter(targets.values()), None) or file.place(next(iter(tables.values())).table or "")
     record = file.place(policy.record) if policy.record else first.with_name(f"{first.name}.record.json")
     found = Places(
         targets,
+        tables,
         record,
         file.place(policy.report) if policy.report else None,
         file.place(policy.plan) if policy.plan else None,
     )
-    _check_apart([*targets.values(), *found.others])
-    for path in [*targets.values(), *found.others]:
+    written = [*targets.values(), *found.others, *([found.refusal] if found.refusal else [])]
+    _check_apart(written)
+    for path in written:
         _check_no_original(file, path)
     return found
 

@@ -207,10 +207,21 @@ class Source(_Part):
 
 
 class Target(_Part):
-    """Where the release goes."""
+    """Where the release goes.
+
+    Attributes
+    ----------
+    path
+        A file, or the address of a server.
+    table
+        The table of a DuckDB file or of a server.
+    replace
+        Whether a table of a server may be there already; a file always may.
+    """
 
     path: Annotated[str, Field(min_length=1)]
     table: Annotated[str, Field(min_length=1)] | None = None
+    replace: bool = False
 
 
 class Key(_Part):

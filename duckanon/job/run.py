@@ -19,6 +19,7 @@ from duckanon.job import (
     keys,
     links,
     methods,
+    pages,
     plans,
     policy_file,
     promises,
@@ -29,11 +30,13 @@ from duckanon.job import (
     written,
 )
 from duckanon.job.errors import FileProblem, PromiseBroken
+from duckanon.job.given import changes_of
 from duckanon.job.outbox import Outbox
 from duckanon.job.places import Places, places
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Promise, Tables
+from duckanon.job.warehouse import Warehouse, fingerprint
 from duckanon.job.written import Shape
 
 
@@ -114,29 +117,6 @@ def connection() -> duckdb.DuckDBPyConnection:
     return con
 
 
-def changes_of(**given: str | Path | None) -> dict[str, Any]:
-    """Return what is given from outside, by the names of the policy."""
-    source: dict[str, Any] = {}
-    if given.get("source") is not None:
-        source["path"] = _outside(given["source"])
-    if given.get("table") is not None:
-        source |= {"table": given["table"], "query": None}
-    if given.get("query") is not None:
-        source |= {"query": given["query"], "table": None}
-    found: dict[str, Any] = {"source": source} if source else {}
-    if given.get("target") is not None:
-        found["target"] = {"path": _outside(given["target"])}
-    for name in ("report", "plan"):
-        if given.get(name) is not None:
-            found[name] = _outside(given[name])
-    return found
-
-
-def _outside(path: str | Path | None) -> str:
-    text = str(path)
-    return text if "://" in text else str(Path.cwd() / Path(text).expanduser())
-
-
 def released(
     con: duckdb.DuckDBPyConnection,
     policy: str | Path,
@@ -153,29 +133,36 @@ def released(
     key = keys.read(file)
     where = places(file)
     run = record.begun(file)
-    with Outbox(() if dry_run else where.targets.values(), () if dry_run else where.others) as outbox:
+    targets, others = ([], []) if dry_run else ([*where.targets.values()], where.others)
+    with Warehouse({} if dry_run else where.tables) as warehouse, Outbox(targets, others, warehouse.has) as outbox:
+        warehouse.check()
         con.execute(f"SET file_search_path = {sql.literal(str(file.path.parent.resolve()))}").fetchall()
         con.execute(f"SET temp_directory = {sql.literal(str(outbox.spill))}").fetchall()
         made: dict[str, _Made] = {}
         for number, name in enumerate(file.policy.tables, 1):
-            made[name] = _made(con, file, name, number, key, None if dry_run else outbox, where, say)
+            made[name] = _made(con, file, name, number, key, None if dry_run else outbox, warehouse, where, say)
         for name, promise in links.linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
             made[name].promises.append(promise)
         for name, one in made.items():
-            _compare_with_last(con, one, Path(previous) if previous else where.targets[name], run, bool(previous))
+            _compare_with_last(con, one, _last(con, name, previous, warehouse, where), run, bool(previous))
             run["warnings"] += one.warnings
             one.entry["promises"] = [promise.entry() for promise in one.promises]
             run["tables"].append(one.entry)
         run["finished"] = record.now()
-        _check(run, made)
+        _check(run, made, None if dry_run else where.refusal)
         run["outcome"] = "dry run" if dry_run else "released"
         if where.report:
             say("measuring for the report")
             with refusals.explained(file.path):
-                _report(con, run, made, where, None if dry_run else outbox)
+                tables = {name: one.tables for name, one in made.items()}
+                page = pages.released(con, run, tables, has_plan=where.plan is not None)
+            if not dry_run:
+                outbox.write(where.report, page)
         if not dry_run:
             outbox.write(where.record, record.text(run))
-            outbox.publish()
+            outbox.publish(warehouse.commit if where.tables else None)
+            if where.refusal:
+                where.refusal.unlink(missing_ok=True)
     return run
 
 
@@ -186,12 +173,14 @@ def _made(
     number: int,
     key: keys.Secret | None,
     outbox: Outbox | None,
+    warehouse: Warehouse,
     where: Places,
     say: Callable[[str], None],
 ) -> _Made:
     table = file.policy.tables[name]
     say(f"reading {name}")
     original = sources.read(con, file, name, number, key)
+    warehouse.refuse_sources(original.relations)
     tables = Tables(
         original.table,
         f"released_{number}",
@@ -205,23 +194,27 @@ def _made(
     if planned and where.plan and outbox and not planned.is_reused:
         plans.write(con, outbox.beside(where.plan))
     form = written.shape(con, name, table, tables.released)
-    hidden = outbox.beside(where.targets[name]) if outbox else None
-    if hidden:
+    hidden: Path | str | None = None
+    if outbox:
         say(f"writing {name}")
-        with _named(where.targets[name]):
-            written.write(con, form, tables.released, hidden)
+        with _named(where.shown(name)):
+            if name in warehouse:
+                hidden = written.deliver(con, warehouse, name, table, form, original, tables.released)
+            else:
+                hidden = outbox.beside(where.targets[name])
+                written.write(con, form, tables.released, hidden)
     say(f"counting what is promised of {name}")
-    with _named(where.targets[name]):
+    with _named(where.shown(name)):
         written.read_back(con, table, form, tables.released, hidden, tables.counted)
     with refusals.explained(file.path):
         kept = list(promises.promised(con, table, form, tables))
         rows, people = promises.people(con, table, tables.counted) if table.method.makes_classes else (None, None)
     output = {
-        "path": where.targets[name].name,
+        "path": table.target.table if name in where.tables else where.targets[name].name,
         "format": form.kind,
         "rows": sql.one(con, f"SELECT count(*) FROM {tables.released}")[0] if rows is None else rows,
         "people": people,
-        "sha256": sources.hash_of([hidden]) if hidden else None,
+        "sha256": _hash(con, hidden),
     }
     entry = record.of_table(con, name, table, original, tables, output)
     if planned and where.plan:
@@ -238,11 +231,28 @@ def _release(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, plan:
     return None
 
 
+def _hash(con: duckdb.DuckDBPyConnection, hidden: Path | str | None) -> str | None:
+    """Return the hash of what was written: of a file's bytes, of a server's rows."""
+    if hidden is None:
+        return None
+    return fingerprint(con, hidden) if isinstance(hidden, str) else sources.hash_of([hidden])
+
+
+def _last(
+    con: duckdb.DuckDBPyConnection, name: str, previous: str | Path | None, warehouse: Warehouse, where: Places
+) -> Path | str | None:
+    """Return the last release: a file, or the query of a server's rows."""
+    if previous or name in where.targets:
+        return Path(previous) if previous else where.targets[name]
+    return warehouse.previous(con, name, "previous_rows") if name in warehouse else None
+
+
 def _compare_with_last(
-    con: duckdb.DuckDBPyConnection, made: _Made, last: Path, run: dict[str, Any], is_asked: bool
+    con: duckdb.DuckDBPyConnection, made: _Made, last: Path | str | None, run: dict[str, Any], is_asked: bool
 ) -> None:
     """Say what the difference to the last release tells; without a last one there is none."""
-    if not made.table.method.makes_classes or not (is_asked or last.exists()):
+    is_there = last is not None and (is_asked or isinstance(last, str) or last.exists())
+    if not made.table.method.makes_classes or last is None or not is_there:
         return
     try:
         change = changes.compared(con, made.table, made.form, made.tables, last)
@@ -251,7 +261,8 @@ def _compare_with_last(
             raise FileProblem(f"{last}: the last release cannot be read ({sql.why(error)}).") from None
         change = None
     if change is None:
-        run["warnings"].append(f"{last.name}: the last release cannot be compared, its columns are others.")
+        last_name = made.table.target.table if isinstance(last, str) else last.name
+        run["warnings"].append(f"{last_name}: the last release cannot be compared, its columns are others.")
         return
     made.entry["changes"] = change
     promise = changes.promise(made.table, change)
@@ -261,32 +272,20 @@ def _compare_with_last(
         run["warnings"].append(changes.words(made.table, change))
 
 
-def _check(run: dict[str, Any], made: dict[str, _Made]) -> None:
-    if record.broken(run):
-        run["outcome"] = "promise broken"
-        raise PromiseBroken(record.broken_words({name: one.promises for name, one in made.items()}), run)
-
-
-def _report(
-    con: duckdb.DuckDBPyConnection, run: dict[str, Any], made: dict[str, _Made], where: Places, outbox: Outbox | None
-) -> None:
-    """Measure for the report, and write it."""
-    assert where.report is not None
-    from duckanon import report  # matplotlib takes a second to load
-
-    figures = {}
-    for name, one in made.items():
-        arguments = (con, one.tables.original, one.tables.released, one.entry, one.tables.reference)
-        hierarchies = one.tables.hierarchies or None
-        plan = "plan" if where.plan else None
-        one.entry["measures"] = report.measured(*arguments, plan=plan, hierarchies=hierarchies)
-        figures[name] = report.figures(*arguments, hierarchies=hierarchies)
-    if outbox:
-        outbox.write(where.report, report.html(run, figures))
+def _check(run: dict[str, Any], made: dict[str, _Made], refusal: Path | None) -> None:
+    """Stop where a promise is broken; who asked for a report gets one, which says so."""
+    if not record.broken(run):
+        return
+    run["outcome"] = "promise broken"
+    words = record.broken_words({name: one.promises for name, one in made.items()})
+    if refusal:
+        pages.put(refusal, pages.refused(run))
+        words += f"\nA report of it, which is not to be given away: {refusal}."
+    raise PromiseBroken(words, run)
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _named(path: str) -> Iterator[None]:
     """Put the name of the target before what went wrong with its file."""
     try:
         yield

@@ -7,17 +7,18 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
 
-from duckanon.job import sql
+from duckanon.job import postgresql, sql
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.formats import is_server, source_format
 from duckanon.job.keys import Secret
 from duckanon.job.policy import Column, Source, Table
 from duckanon.job.policy_file import PolicyFile
+from duckanon.postgresql.server import Relation
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,10 @@ class Original:
         Of the files' bytes; of the rows where they come from a database.
     row_count
         Its rows.
+    declared
+        The types of its columns on the server that it comes from.
+    relations
+        The tables of the server that it comes from.
     """
 
     table: str
@@ -43,6 +48,8 @@ class Original:
     files: list[Path]
     sha256: str
     row_count: int
+    declared: dict[str, str] = field(default_factory=dict)
+    relations: set[Relation] = field(default_factory=set)
 
 
 def files_of(file: PolicyFile, source: Source) -> list[Path]:
@@ -82,12 +89,15 @@ def read(
     files = files_of(file, source)
     before = [_state(path) for path in files]
     try:
-        query = opened(con, source, files)
+        fetched = _fetched(con, table)
+        query = fetched.query if fetched else opened(con, source, files)
         types = checked_columns(con, file, table_name, query)
         selected = ", ".join(_selected(table, types))
         parameters = {"key": key.reveal()} if key and "$key" in selected else {}
         con.execute(f"CREATE TABLE memory.main.{original} AS SELECT {selected} FROM ({query})", parameters).fetchall()
         con.execute("USE memory.main").fetchall()
+        if fetched:
+            con.execute(f"DROP TABLE {postgresql.FETCHED}").fetchall()
         row_count = sql.one(con, f"SELECT count(*) FROM {original}")[0]
         is_of_rows = not files or source_format(str(files[0])) == "duckdb" or bool(source.query)
         fingerprint = " ".join(map(str, sql.one(con, _fingerprint(con, original)))) if is_of_rows else ""
@@ -98,7 +108,16 @@ def read(
     if before != [_state(path) for path in files]:
         raise FileProblem(f"{label}: the file was changed while it was read; run the job again.")
     sha256 = hashlib.sha256(fingerprint.encode()).hexdigest() if is_of_rows else hash_of(files)
-    return Original(original, label, files, sha256, row_count)
+    if fetched is None:
+        return Original(original, label, files, sha256, row_count)
+    return Original(original, label, files, sha256, row_count, fetched.declared, fetched.relations)
+
+
+def _fetched(con: duckdb.DuckDBPyConnection, table: Table) -> postgresql.Fetched | None:
+    """Fetch a table of a server, without the columns that stay behind."""
+    if not table.source.path or not is_server(table.source.path):
+        return None
+    return postgresql.fetched(con, table.source, unread=table.named("identifier"))
 
 
 def hash_of(files: Sequence[Path]) -> str:
@@ -116,12 +135,16 @@ def relation(path: Path, types: dict[str, str] | None = None) -> str:
     return _files_query([path], types)
 
 
-def opened(con: duckdb.DuckDBPyConnection, source: Source, files: list[Path]) -> str:
-    """Open a source and return the query that gives its rows."""
+def opened(
+    con: duckdb.DuckDBPyConnection,
+    source: Source,
+    files: list[Path],
+    unread: Sequence[str] = (),
+    limit: int | None = None,
+) -> str:
+    """Open a source and return the query that gives its rows; of a server, all or so many, without some columns."""
     if source.path and is_server(source.path):
-        from duckanon.job import postgresql
-
-        return postgresql.opened(con, source)
+        return postgresql.fetched(con, source, unread, limit).query
     if files and source_format(str(files[0])) == "duckdb":
         return _database_query(con, source, files)
     if not files:

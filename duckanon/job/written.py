@@ -1,4 +1,4 @@
-"""A release written to a file and read back: what is counted is what a reader sees."""
+"""A release written to a file or a server and read back: what is counted is what a reader sees."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from duckanon.job import methods, sql
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.formats import Format, format_of
 from duckanon.job.policy import Table
+from duckanon.job.sources import Original
+from duckanon.job.warehouse import Warehouse
 
 _CATALOG = "release_file"
 
@@ -52,7 +54,7 @@ def shape(con: duckdb.DuckDBPyConnection, table_name: str, table: Table, release
     """Say which columns the file has.
 
     A CSV file has two columns for an interval, and no empty texts: readers take them for missing values, and so would
-    count other values than were counted here.
+    count other values than were counted here. A table of a server has two columns for an interval, too.
     """
     kind = format_of(table.target.path)
     assert kind is not None
@@ -64,7 +66,7 @@ def shape(con: duckdb.DuckDBPyConnection, table_name: str, table: Table, release
     for part in parts.values():
         if taken := expressions.keys() & part.keys():
             raise PolicyError(
-                f"target.path: in CSV an interval needs the name {min(taken)}, which a column has already."
+                f"target.path: an interval is two columns there, and needs the name {min(taken)}, which is taken."
             )
         expressions |= part
     quasi = table.named("quasi_identifier") if table.method.makes_classes else []
@@ -75,10 +77,12 @@ def shape(con: duckdb.DuckDBPyConnection, table_name: str, table: Table, release
 
 def _parts(column: str, column_type: str, kind: Format) -> dict[str, str]:
     quoted = sql.name(column)
-    if kind == "csv" and column_type.startswith("STRUCT(lo ") and ", hi " in column_type:
+    if kind in ("csv", "postgresql") and column_type.startswith("STRUCT(lo ") and ", hi " in column_type:
         return {f"{column}_lo": f"{quoted}.lo", f"{column}_hi": f"{quoted}.hi"}
     if kind == "csv" and column_type == "VARCHAR":
         return {column: f"nullif({quoted}, '')"}
+    if kind == "postgresql" and column_type in ("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"):
+        return {column: f"{quoted}::TIMESTAMP"}
     return {column: f"{quoted}::VARCHAR" if column_type.startswith("ENUM") else quoted}
 
 
@@ -102,13 +106,45 @@ def write(con: duckdb.DuckDBPyConnection, form: Shape, released: str, path: Path
         raise FileProblem(f"the release cannot be written ({sql.why(error)}).") from None
 
 
+def deliver(
+    con: duckdb.DuckDBPyConnection,
+    warehouse: Warehouse,
+    name: str,
+    table: Table,
+    form: Shape,
+    original: Original,
+    released: str,
+) -> str:
+    """Write a release to its server, and return the query of what the server has.
+
+    A column that passes as it is keeps the type that the source's server declares for it; a label does not, since it
+    may be longer than the values.
+    """
+    before, after = sql.columns(con, original.table), sql.columns(con, released)
+    passed = table.named("sensitive", "free") if table.method.makes_classes else []
+    declared = {
+        column: original.declared[column]
+        for column, column_type in after.items()
+        if column in original.declared
+        and before.get(column) == column_type
+        and (column in passed or (column in methods.protected(table) and column_type != "VARCHAR"))
+    }
+    return warehouse.write(con, name, f"SELECT {form.selected} FROM {released}", declared, f"written_{released}")
+
+
 def read_back(
-    con: duckdb.DuckDBPyConnection, table: Table, form: Shape, released: str, path: Path | None, counted: str
+    con: duckdb.DuckDBPyConnection,
+    table: Table,
+    form: Shape,
+    released: str,
+    file: Path | str | None,
+    counted: str,
 ) -> None:
     """Make the table of what is counted, from the file, after its rows were compared with the release's one by one.
 
     Rows of the file are as the release's, in the same order, so that the person of a row can be counted although the
-    file does not tell it. Without a path nothing was written, and the table is what a reader would see.
+    file does not tell it. `file` is a path, or the query of a server's rows; without it nothing was written, and the
+    table is what a reader would see.
 
     Raises
     ------
@@ -124,10 +160,12 @@ def read_back(
     try:
         rows = (
             f"SELECT {', '.join(f'{e}{is_text} AS {sql.name(n)}' for n, e in form.expressions.items())} FROM {released}"
-            if path is None
-            else _file_rows(con, form, path)
+            if file is None
+            else file
+            if isinstance(file, str)
+            else _file_rows(con, form, file)
         )
-        if path is not None:
+        if file is not None:
             _compare(con, form, released, rows, is_text)
         # a Parquet file is read again for each promise, which costs less than a copy of it
         what = "VIEW" if form.kind == "parquet" and not person else "TABLE"
@@ -138,7 +176,7 @@ def read_back(
     except duckdb.Error as error:
         raise FileProblem(f"the written release cannot be read back ({sql.why(error)}).") from None
     finally:
-        if path is not None and form.kind == "duckdb":
+        if file is not None and form.kind == "duckdb":
             con.execute(f"DETACH DATABASE IF EXISTS {_CATALOG}").fetchall()
 
 

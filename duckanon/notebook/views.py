@@ -1,4 +1,4 @@
-"""Views of results of which a table says little: class sizes as bars, compared releases as a risk-utility map."""
+"""Views of results of which a table says little: class sizes and compared releases as pictures, numbers below them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 CLASS_SIZES = ("class_size", "classes", "rows", "cumulative_fraction")
 """The columns of anon.class_sizes."""
@@ -46,10 +47,23 @@ def view(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> str | None:
     if not rows or len(rows) > MOST_ROWS:
         return None
     if tuple(names) == CLASS_SIZES:
-        return _bars(rows)
+        return _picture("class_sizes", "Class sizes", names, rows) + _bars(rows)
     if set(COMPARED) <= set(names):
-        return _map([dict(zip(names, row, strict=True)) for row in rows])
+        drawn = _picture("risk_utility", "Risk-utility map", names, rows)
+        return drawn + _map([dict(zip(names, row, strict=True)) for row in rows])
     return None
+
+
+def _picture(kind: str, title: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> str:
+    """Draw rows with `duckanon.plot`; what it has no picture of, such as too few measures, has numbers only."""
+    from duckanon import plot  # matplotlib takes a second to load
+
+    table = pa.table({name: [row[place] for row in rows] for place, name in enumerate(names)})
+    try:
+        svg = plot.svg(getattr(plot, kind)(table), title, "The same numbers stand in the table below.", "white")
+    except (ValueError, TypeError, pa.ArrowException):
+        return ""
+    return f'<div style="max-width:640px">{svg}</div>'
 
 
 def _bars(rows: Sequence[tuple[Any, ...]]) -> str:

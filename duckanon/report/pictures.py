@@ -30,6 +30,11 @@ _COLUMNS_A_PICTURE = 3
 """Of distributions: a picture fits on a printed page."""
 
 
+_DISTRIBUTIONS = "Distributions before and after"
+_COMPONENTS = "Kernel components in pairs"
+_PREDICTION = "How near released records come to people"
+
+
 @dataclass(frozen=True)
 class Figure:
     """A picture in a report.
@@ -39,7 +44,7 @@ class Figure:
     title
         Its heading.
     svg
-        The element, with `alt` inside.
+        The element, with `alt` inside; empty for a picture that could not be drawn, which the page says.
     alt
         What it shows, for somebody who does not see it.
     caption
@@ -75,7 +80,8 @@ def figures(
     Returns
     -------
     figures
-        In the order of the report; those that this release has no numbers for are left out.
+        In the order of the report; those that this release has no numbers for are left out, and those that could not
+        be drawn have no `svg`.
     """
     measures = table.get("measures") or measured(con, original, released, table, reference, hierarchies=hierarchies)
     pair = Pair(con, original, released, table, hierarchies or {})
@@ -86,19 +92,23 @@ def figures(
         if columns:
             parts = range(0, min(len(columns), _MOST_COLUMNS), _COLUMNS_A_PICTURE)
             groups = [columns[start : start + _COLUMNS_A_PICTURE] for start in parts]
-            drawn += [_tried(functools.partial(_distribution_figure, sample, group, least)) for group in groups]
-            drawn.append(_tried(lambda: _component_figure(sample, columns, least)))
+            for group in groups:
+                draw = functools.partial(_distribution_figure, sample, group, least)
+                drawn.append(_tried(f"{_DISTRIBUTIONS}: {', '.join(group)}", "utility", draw))
+            drawn.append(_tried(_COMPONENTS, "utility", lambda: _component_figure(sample, columns, least)))
             if reference:
-                drawn.insert(1, _tried(lambda: _prediction_figure(sample, columns, reference)))
+                draw = functools.partial(_prediction_figure, sample, columns, reference)
+                drawn.insert(1, _tried(_PREDICTION, "prediction", draw))
     return [figure for figure in drawn if figure]
 
 
-def _tried(draw: Callable[[], Figure | None]) -> Figure | None:
-    """Leave out a picture for which the tables are too small or too uniform: the functions of `anon` refuse them."""
+def _tried(title: str, part: str, draw: Callable[[], Figure | None]) -> Figure | None:
+    """Draw a picture; where tables are too small or too uniform the functions of `anon` refuse, and that is said."""
     try:
         return draw()
     except (duckdb.Error, ValueError):
-        return None
+        reason = "the tables have too few rows, or too little that differs, for it."
+        return Figure(title, "", "", f"It could not be drawn: {reason}", part)
 
 
 def _figure(title: str, drawn: matplotlib.figure.Figure, alt: str, caption: str, part: str) -> Figure:
@@ -178,7 +188,7 @@ def _distribution_figure(sample: Pair, columns: Sequence[str], least: int) -> Fi
     shown = list(dict.fromkeys(row["column_name"] for row in rows))
     farthest = max(rows, key=lambda row: abs(row["original"] - row["released"]))
     return _figure(
-        f"Distributions before and after: {', '.join(shown)}",
+        f"{_DISTRIBUTIONS}: {', '.join(shown)}",
         plot.distributions(pa.Table.from_pylist(rows)),
         f"Pairs of bars for {', '.join(shown)}: shares of the original and of the release. The largest difference of "
         f"two bars is {_percent(abs(farthest['original'] - farthest['released']))}, in {farthest['column_name']}.",
@@ -194,7 +204,7 @@ def _component_figure(sample: Pair, columns: Sequence[str], least: int) -> Figur
                                         components := 3{sample.options()})"""
     )
     return _figure(
-        "Kernel components in pairs",
+        _COMPONENTS,
         plot.kernel_components(relation, least),
         "The distributions of original and released records along three components on the diagonal, and in pairs "
         "beside it. How far they are apart stands in the table of components.",
@@ -222,7 +232,7 @@ def _prediction_figure(sample: Pair, columns: Sequence[str], reference: str) -> 
         for measure in MEASURES
     ]
     return _figure(
-        "How near released records come to people",
+        _PREDICTION,
         cumulative_curves(curves),
         f"Cumulative curves of three measures for the release and a reference sample: {'; '.join(middles)}.",
         "A curve that is not left of the dashed one says that the release comes no nearer to the people in it than "

@@ -35,7 +35,7 @@ WRONG = {
         'sex = { role = "free", key = "my secret" }': "line 12: columns.sex.key is nothing that a policy has",
     },
     'path = "release.parquet"': {
-        'path = "release.xlsx"': "line 5: target.path must end in one of .parquet, .csv, .csv.gz, .duckdb, .db.",
+        'path = "release.xlsx"': "line 5: target.path must end in one of .parquet, .csv, .csv.gz, .duckdb, .db, or",
         'file = "release.parquet"': "line 4: target.path is missing.",
     },
     'path = "people.parquet"': {

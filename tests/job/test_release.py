@@ -11,10 +11,9 @@ from types import ModuleType
 from unittest.mock import MagicMock
 
 import duckdb
-import pyarrow.parquet as pq
 import pytest
 
-from duckanon.job import FileProblem, PolicyError, PromiseBroken, release, run, written
+from duckanon.job import FileProblem, JobError, PolicyError, PromiseBroken, release, run, written
 from tests.job.conftest import changed
 
 FILES = {
@@ -243,22 +242,43 @@ def test_postgresql_is_an_extra(folder: Path) -> None:
     assert "my-password" not in str(error.value)
 
 
-def test_postgresql_is_read_as_arrow(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in for the driver, which is no part of the tests: what is asked for, and what is told of it."""
-    driver, server = ModuleType("adbc_driver_postgresql.dbapi"), MagicMock()
-    cursor = server.__enter__.return_value.cursor.return_value.__enter__.return_value
-    cursor.fetch_arrow_table.return_value = pq.read_table("people.parquet")
-    driver.connect = lambda _: server  # type: ignore[attr-defined]
+@pytest.mark.parametrize(
+    "address",
+    ["postgresql://me:my-password@server/clinic", "postgresql://server/clinic?user=me&password=my-password"],
+)
+def test_errors_tell_no_address(folder: Path, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    """A stand-in for the driver, whose errors quote all they know; tests/postgresql asks a real server."""
+    driver = ModuleType("adbc_driver_postgresql.dbapi")
+    driver.connect = MagicMock(side_effect=RuntimeError(address))  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", ModuleType("adbc_driver_postgresql"))
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql.dbapi", driver)
-    source = "postgresql://me:my-password@server/clinic"
-    record = release(folder / "policy.toml", source=source, table="main.people")
-    cursor.execute.assert_called_once_with('SELECT * FROM "main"."people"')
-    assert record["tables"][0]["source"] == "postgresql"
-    assert "my-password" not in (folder / "release.parquet.record.json").read_text()
-    cursor.execute.side_effect = RuntimeError("my-password")
-    with pytest.raises(FileProblem, match=r"^postgresql: the table cannot be read \(RuntimeError\)\.$"):
-        release(folder / "policy.toml", source=source, table="main.people")
+    expected = r"^postgresql: the server cannot be reached \(RuntimeError\)\.$"
+    with pytest.raises(FileProblem, match=expected):
+        release(folder / "policy.toml", source=address, table="people")
+    target = f'path = "{address}"\ntable = "released"'
+    with pytest.raises(FileProblem, match=expected):
+        release(changed(folder, ('path = "release.parquet"', target)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('path = "people.parquet"', 'path = "postgresql+psycopg://me:my-password@server/clinic"'),
+        ('path = "people.parquet"', 'path = "host=server user=me password=my-password"'),
+        ('path = "release.parquet"', 'path = "postgresql://me:my-password@server/clinic"'),
+        ('path = "release.parquet"', 'path = "mysql://me:my-password@server/clinic"'),
+        ('[target]\npath = "release.parquet"', '[target]\npath = 1\ntable = "postgresql://me:my-password@server"'),
+        ('[target]\npath = "release.parquet"', 'target = "postgresql://me:my-password@server/clinic"'),
+    ],
+)
+def test_no_error_tells_a_password(folder: Path, before: str, after: str) -> None:
+    policy = changed(folder, (before, after))
+    if after.startswith("target"):  # before the first table of the file
+        text = policy.read_text().replace(after, "")
+        policy.write_text(f"{after}\n{text}")
+    with pytest.raises(JobError) as error:
+        release(policy)
+    assert "my-password" not in str(error.value)
 
 
 def test_new_records_must_pass_the_privacy_test(folder: Path, database: duckdb.DuckDBPyConnection) -> None:

@@ -22,6 +22,8 @@ def test_class_sizes_are_bars(con: duckdb.DuckDBPyConnection) -> None:
     assert html.count("<tr>") == 1 + views.MOST_BARS + 1  # header, bars, and all larger sizes together
     counts = [int(line[2].replace(",", "")) for line in re.findall(r"<td[^>]*>([^<]*)</td>" * 3, html)]
     assert sum(counts) == 5000
+    assert html.startswith('<div style="max-width:640px"><svg ')  # of duckanon.plot, above the numbers
+    assert "<title" in html
 
 
 def test_other_results_are_left_to_the_notebook(con: duckdb.DuckDBPyConnection) -> None:
@@ -39,6 +41,16 @@ def test_compared_releases_are_a_map_and_names_are_no_markup() -> None:
     assert "<script>" not in html
     assert "<th>&lt;script&gt;</th><th>b</th><th>another sample</th>" in html
     assert html.count("<tr>") == 3
+    assert "<svg" not in html  # a map needs two measures
+    rows = [
+        (name, kind, measure, value, 0.4, True)
+        for name, value in (("<script>", 0.5), ("b", 0.3))
+        for kind, measure in (("privacy", "distance"), ("utility", "correlation"))
+    ]
+    drawn = views.view([*names, "pass"], rows)
+    assert drawn
+    assert "<svg" in drawn
+    assert "<script>" not in drawn
 
 
 class Formatter:

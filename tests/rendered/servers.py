@@ -25,6 +25,7 @@ class Postgres:
     """A server that answers through a socket in its folder, to psql."""
 
     def __init__(self, binaries: Path, folder: Path, as_user: list[str]) -> None:
+        self._folder = folder
         self._command = [
             *as_user,
             str(binaries / "psql"),
@@ -36,6 +37,10 @@ class Postgres:
             "-d",
             "postgres",
         ]
+
+    def address(self, user: str = "postgres", password: str = "") -> str:
+        """Return the address for a user, who is believed without a password."""
+        return f"postgresql://{user}{password and ':' + password}@/postgres?host={self._folder}"
 
     def run(self, script: str) -> str:
         """Run statements and return what they print; an error ends the test."""

@@ -354,3 +354,15 @@ def test_every_part_of_a_distribution_has_enough_people(values: list[int], kind:
 @given(st.integers(20, 10**7))
 def test_a_step_is_the_weight_of_ten_people(people: int) -> None:
     assert safe.step_for(people) * people >= 10
+
+
+def test_a_picture_that_could_not_be_drawn_is_named(run: Run) -> None:
+    def refuse(*_: object) -> None:
+        raise duckdb.Error("a value of somebody")
+
+    drawn = report.pictures._tried("Kernel components in pairs", "utility", refuse)
+    figures = [figure for figure in run[1]["people"] if "components" not in figure.title] + [drawn]
+    page = report.html(run[0], {"people": figures})
+    assert "<strong>Kernel components in pairs</strong>: It could not be drawn" in page
+    assert "a value of somebody" not in page
+    assert page.count("<figure>") == len(figures) - 1

@@ -1,0 +1,110 @@
+"""The tables of servers that a job writes: each server in one transaction, committed when every promise was counted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from types import TracebackType
+
+import duckdb
+
+from duckanon.job import sql
+from duckanon.job.errors import FileProblem
+from duckanon.job.policy import Target
+from duckanon.job.postgresql import problems
+from duckanon.postgresql.server import Relation, Server
+from duckanon.postgresql.source import fetch
+from duckanon.postgresql.target import Delivery
+from duckanon.postgresql.types import outgoing
+
+
+class Warehouse:
+    """The tables of one run; leaving it without a commit leaves the servers as they were.
+
+    Parameters
+    ----------
+    targets
+        The targets on servers, by the names of the tables.
+    """
+
+    def __init__(self, targets: Mapping[str, Target]) -> None:
+        self._targets = targets
+        self._servers: dict[str, Server] = {}
+        self._deliveries: dict[str, Delivery] = {}
+        self._open = ExitStack()
+
+    def __enter__(self) -> Warehouse:
+        """Connect, and see to it that no other run writes the same tables."""
+        with problems(), self._open as opened:
+            for name, target in self._targets.items():
+                if target.path not in self._servers:
+                    self._servers[target.path] = opened.enter_context(Server(target.path, is_reader=False))
+                self._deliveries[name] = Delivery(self._servers[target.path], target.table or "")
+            self._open = opened.pop_all()
+        tables = [delivery.place for delivery in self._deliveries.values()]
+        for delivery in self._deliveries.values():
+            if tables.count(delivery.place) > 1:
+                raise FileProblem(f"{delivery.table}: two tables of the job would have this name.")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the sessions."""
+        self._open.close()
+
+    def __contains__(self, name: str) -> bool:
+        """Tell whether a table of the job goes to a server."""
+        return name in self._deliveries
+
+    def check(self) -> None:
+        """Refuse places that are taken."""
+        with problems():
+            for name, delivery in self._deliveries.items():
+                delivery.check(is_replacing=self._targets[name].replace)
+
+    def has(self, mark: str) -> bool:
+        """Tell whether a run that was killed had committed: its mark stands at a table."""
+        with problems():
+            return any(delivery.mark() == mark for delivery in self._deliveries.values())
+
+    def refuse_sources(self, relations: Collection[Relation]) -> None:
+        """Refuse to replace a table that rows come from."""
+        with problems():
+            for delivery in self._deliveries.values():
+                delivery.refuse_sources(relations)
+
+    def write(
+        self, con: duckdb.DuckDBPyConnection, name: str, query: str, declared: Mapping[str, str], into: str
+    ) -> str:
+        """Write the rows of a query, and return the query of what the server has of them, fetched into a table."""
+        described = [(row[0], str(row[1])) for row in con.execute(f"DESCRIBE {query}").fetchall()]
+        with problems():
+            delivery = self._deliveries[name]
+            delivery.write(con, query, [outgoing(column, kind, declared.get(column)) for column, kind in described])
+            delivery.read_back(con, into)
+        return f"SELECT * FROM {into}"
+
+    def previous(self, con: duckdb.DuckDBPyConnection, name: str, into: str) -> str | None:
+        """Fetch the table that is to be replaced, and return the query of its rows."""
+        if not self._deliveries[name].existing:
+            return None
+        with problems():
+            fetch(con, self._targets[name].path, self._deliveries[name].table, None, into)
+        return f"SELECT * FROM {into}"
+
+    def commit(self, mark: str) -> None:
+        """Give all tables their names, and make them visible."""
+        with problems():
+            for delivery in self._deliveries.values():
+                delivery.put_in_place(mark)
+            for server in self._servers.values():
+                server.commit()
+
+
+def fingerprint(con: duckdb.DuckDBPyConnection, rows: str) -> str:
+    """Return the hash of a server's rows, which is the same in whatever order they are read."""
+    names = sql.names(row[0] for row in con.execute(f"DESCRIBE {rows}").fetchall())
+    found = sql.one(con, f"SELECT count(*), sum(hash({names})), bit_xor(hash({names})) FROM ({rows})")
+    return hashlib.sha256(" ".join(map(str, found)).encode()).hexdigest()

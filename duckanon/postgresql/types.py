@@ -1,0 +1,141 @@
+"""Types of columns on the way between PostgreSQL and DuckDB: kept where both have them, refused in a sentence else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from duckanon.postgresql.server import ServerProblem, name
+
+LONGEST_NAME = 63
+"""Bytes: PostgreSQL cuts off the rest of a name, without a word."""
+
+_PLAIN = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "smallint",
+    "UTINYINT": "smallint",
+    "SMALLINT": "smallint",
+    "USMALLINT": "integer",
+    "INTEGER": "integer",
+    "UINTEGER": "bigint",
+    "BIGINT": "bigint",
+    "FLOAT": "real",
+    "DOUBLE": "double precision",
+    "VARCHAR": "text",
+    "DATE": "date",
+    "TIME": "time",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
+    "INTERVAL": "interval",
+    "BLOB": "bytea",
+}
+"""Types whose values travel as they are."""
+
+_AS_TEXT = {"UBIGINT": "numeric(20, 0)", "HUGEINT": "numeric(39, 0)", "UHUGEINT": "numeric(39, 0)", "UUID": "uuid"}
+"""Types whose values travel as texts."""
+
+_KEPT = re.compile(
+    r"smallint|integer|bigint|real|double precision|numeric(\(\d+,-?\d+\))?|text|character( varying)?(\(\d+\))?|"
+    r"boolean|date|timestamp(\(\d\))? with(out)? time zone|time(\(\d\))? without time zone|interval|uuid|bytea"
+)
+"""What a column of the source is declared as, and a column of the release is, too, if it has the same values."""
+
+_PRECISION = 38
+"""Digits of a DECIMAL, at the most."""
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """A column that is read.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    asked
+        What is asked of the server.
+    as_type
+        The DuckDB type that its texts become; None leaves it as it comes.
+    is_open
+        Whether it is a numeric without digits declared, whose type its values decide.
+    """
+
+    name: str
+    asked: str
+    as_type: str | None = None
+    is_open: bool = False
+
+
+def incoming(field: pa.Field) -> Incoming:
+    """Say how a column is read; what DuckDB cannot anonymize is refused."""
+    metadata = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
+    kind, quoted = metadata.get("POSTGRESQL:type", ""), name(field.name)
+    if pa.types.is_nested(field.type) or kind.startswith("_"):
+        raise ServerProblem(
+            f"column {field.name} has arrays or records, which no function protects; give it the role identifier, or "
+            "leave it out by a query."
+        )
+    if kind == "numeric":
+        declared = _digits(int(metadata.get("POSTGRESQL:typmod", "-1")))
+        return Incoming(field.name, f"{quoted}::text", f"DECIMAL{declared}" if declared else None, declared is None)
+    is_padded = kind == "bpchar"  # the spaces behind a char(n) are no part of it
+    if is_padded or (isinstance(field.type, pa.BaseExtensionType) and kind != "uuid"):
+        return Incoming(field.name, f"{quoted}::text")
+    return Incoming(field.name, quoted)
+
+
+def _digits(modifier: int) -> tuple[int, int] | None:
+    """Return the digits of a declared numeric, as PostgreSQL packs them; None where a DECIMAL has no such."""
+    if modifier < 4:
+        return None
+    precision, scale = (modifier - 4) >> 16 & 0xFFFF, ((modifier - 4 & 0x7FF) ^ 0x400) - 0x400
+    return (precision, scale) if 0 <= scale <= precision <= _PRECISION else None
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A column that is written.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    duckdb_type
+        What it is in DuckDB.
+    declared
+        What it is on the server.
+    """
+
+    name: str
+    duckdb_type: str
+    declared: str
+
+    @property
+    def travels_as_text(self) -> bool:
+        """Whether its values are sent as texts."""
+        return self.duckdb_type not in _PLAIN
+
+    @property
+    def stored(self) -> str:
+        """The expression that makes the column of what was sent; numbers by way of texts, which round nothing."""
+        through = "::text" if self.declared.startswith("numeric") else ""
+        return f"{name(self.name)}{through}::{self.declared}"
+
+    @property
+    def asked(self) -> str:
+        """The expression that is read back."""
+        by_text = self.travels_as_text or self.declared.startswith(("numeric", "character("))
+        return f"{name(self.name)}::text AS {name(self.name)}" if by_text else name(self.name)
+
+
+def outgoing(column: str, duckdb_type: str, declared: str | None = None) -> Outgoing:
+    """Say how a column is written; `declared` is what the source says of the same values."""
+    if len(column.encode()) > LONGEST_NAME:
+        raise ServerProblem(f"column {column} has a name of more than {LONGEST_NAME} bytes, which PostgreSQL cuts off.")
+    decimal = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", duckdb_type)
+    own = f"numeric({decimal[1]}, {decimal[2]})" if decimal else _PLAIN.get(duckdb_type) or _AS_TEXT.get(duckdb_type)
+    if own is None:
+        raise ServerProblem(f"column {column} is of type {duckdb_type}, which is not written to PostgreSQL.")
+    return Outgoing(column, duckdb_type, declared if declared and _KEPT.fullmatch(declared) else own)

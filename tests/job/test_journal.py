@@ -1,0 +1,106 @@
+"""Several files take their names together: a run that is killed or fails between two renames is completed or undone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from duckanon.job import FileProblem, journal
+from duckanon.job.outbox import Outbox
+
+NAMES = ("a.csv", "b.csv", "c.json")
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> list[Path]:
+    """Make three files of the last release, one of them in another folder."""
+    (tmp_path / "far").mkdir()
+    found = [tmp_path / "a.csv", tmp_path / "far" / "b.csv", tmp_path / "c.json"]
+    for path in found:
+        path.write_text("old")
+    return found
+
+
+def published(places: list[Path], commit: Callable[[str], None] | None = None) -> None:
+    with Outbox(places[:2], places[2:]) as outbox:
+        for path in places:
+            outbox.write(path, "new")
+        outbox.publish(commit)
+
+
+def killed(places: list[Path], step: int, commit: Callable[[str], None] | None = None) -> None:
+    """Publish in a process that is gone at one of its renames, the first of which decides."""
+    child = os.fork()
+    if child == 0:
+        replace, calls = os.replace, iter(range(100))
+
+        def dying(*arguments: Path) -> None:
+            if next(calls) == step:
+                os._exit(9)
+            replace(*arguments)
+
+        os.replace = dying  # type: ignore[assignment]
+        published(places, commit)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+def texts(places: list[Path]) -> list[str]:
+    return [path.read_text() for path in places]
+
+
+@pytest.mark.parametrize("step", range(4))
+@pytest.mark.parametrize("whose", range(3))
+def test_the_next_run_completes_what_was_decided(places: list[Path], step: int, whose: int) -> None:
+    """Whichever of the files the next run has among its own; before the decision nothing has happened."""
+    killed(places, step)
+    assert texts(places) == ["new"] * max(step - 1, 0) + ["old"] * (3 - max(step - 1, 0))
+    with Outbox([places[whose]]):
+        assert texts(places) == ["new" if step else "old"] * 3
+    with Outbox(places):
+        assert texts(places) == ["new" if step else "old"] * 3
+    assert not [path for folder in (places[0].parent, places[1].parent) for path in folder.glob(".*")]
+
+
+def test_a_rename_that_fails_is_undone(places: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = os.replace
+
+    def failing(source: Path, target: Path) -> None:
+        if Path(target) == places[2]:
+            raise OSError(28, "No space left on device", str(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(FileProblem, match=r"c\.json: it cannot be put in its place"):
+        published(places)
+    assert texts(places) == ["old"] * 3
+    places[0].unlink()  # what was not there before is not there afterwards
+    with pytest.raises(FileProblem):
+        published(places)
+    assert not places[0].exists()
+
+
+def test_a_decision_counts_only_with_the_mark_of_its_tables(places: list[Path]) -> None:
+    killed(places, 1, lambda mark: None)
+    with Outbox(places, is_committed=lambda mark: False):
+        assert texts(places) == ["old"] * 3
+    killed(places, 1, lambda mark: None)
+    with Outbox(places, is_committed=lambda mark: mark.startswith("A release of duckanon, run ")):
+        assert texts(places) == ["new"] * 3
+
+
+@pytest.mark.parametrize("attack", ["another folder", "open to others", "another name"])
+def test_a_journal_of_somebody_else_is_not_believed(places: list[Path], attack: str) -> None:
+    """Attack: whoever may write into the folder of the releases lays a list of renames there."""
+    folder = places[0].parent / ".a.csv.duckanon-evil"
+    folder.mkdir(mode=0o755 if attack == "open to others" else 0o700)
+    hidden = folder / "a.csv" if attack != "another name" else folder / "b.csv"
+    hidden.write_text("evil")
+    target = places[0] if attack == "open to others" else places[1]
+    journal.decide([(hidden, target)], None)
+    with Outbox(places):
+        assert texts(places) == ["old"] * 3
+    assert not folder.exists()
