@@ -83,7 +83,7 @@ def fitted(
     distances = [0.0] * len(names) if epsilon is None else list(epsilon)
     is_even = all(isinstance(weight, float) for weight in points.weights)
     # Of a sample only shares are of interest, so that less than one of its records may stand for k of the table's.
-    needed = cast(int, k * share)
+    needed = math.ceil(k * share) if k * share >= 1 else cast(int, k * share)
     rules = Rules(needed, l, [distances[column] for column in chosen], uneven=_UNEVEN if is_even else _UNEVEN / 4)
     most = max(2, math.floor(part_rows * share))
     parts = iter(range(len(order)))
