@@ -57,7 +57,7 @@ def blocks(points: Points, rules: Rules, strata: Ints | None = None) -> Iterator
         if size <= BLOCK or size < 2 * rules.k:
             yield block
             continue
-        cut = _cut(points, block, rules)
+        cut = best_cut(points, block, rules)
         if cut is None:
             yield block._replace(whole=True)
             continue
@@ -77,7 +77,7 @@ def _strata(points: Points, strata: Ints | None) -> list[Ints]:
     return np.split(order, np.flatnonzero(np.diff(strata[order])) + 1)
 
 
-def _cut(points: Points, block: Block, rules: Rules) -> tuple[int, Bools] | None:
+def best_cut(points: Points, block: Block, rules: Rules) -> tuple[int, Bools] | None:
     """Find a column and the records of the left side; None if nothing separates the records."""
     size = len(block.records)
     step = -(-size // _SAMPLE)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from duckanon.job import FileProblem, journal
+from duckanon.common import journal
+from duckanon.job import FileProblem
 from duckanon.job.outbox import Outbox
 
 NAMES = ("a.csv", "b.csv", "c.json")

@@ -1,0 +1,179 @@
+"""Boxes of tables that are larger than memory: `duckanon.large.boxes`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon.boxes import functions
+from duckanon.boxes.parts import fences_of
+from duckanon.boxes.shaping import Moments, sensitivities_of
+from duckanon.boxes.whole import Whole
+from duckanon.bridge import sql
+from duckanon.common.arguments import generator
+from duckanon.large import parts, routed
+from duckanon.large.checks import Checked, checked, explained
+from duckanon.large.routing import fitted
+from duckanon.large.survey import Survey, surveyed
+from duckanon.large.workspace import SOURCE, arrow_reader, workspace
+
+CALLER = "anon.boxes"
+SAMPLE = 200_000
+"""Rows that the routing tree is fitted on: the sizes of twenty parts are right to within a percent."""
+
+BYTES_OF_ROW, BYTES_OF_CELL = 60, 90
+"""Memory of a part, for each row and for each of its values that become intervals."""
+
+_BATCH = 100_000
+
+
+def boxes(
+    source: Any,
+    target: Any,
+    cols: Sequence[str],
+    k: int,
+    *,
+    statistics: Sequence[Mapping[str, Any]] | None = None,
+    l: int = 1,  # noqa: E741 - the papers' name
+    epsilon: Mapping[str, float] | None = None,
+    box: str = "parts",
+    effort: str = "default",
+    seconds: float | None = None,
+    person: str | None = None,
+    keep: Sequence[str] | None = None,
+    narrowing: Sequence[str] | None = None,
+    top_code: bool = False,
+    bounds_are_public: bool = False,
+    memory: str = "2GB",
+    seed: int | None = None,
+    temporary: Any = None,
+) -> routed.Released:
+    """Write a table whose numbers and dates are intervals that at least k people share, as `anon.boxes` makes them.
+
+    Parameters
+    ----------
+    source, target, memory, temporary
+        As for `workspace`.
+    cols, k, statistics, l, epsilon, box, effort, seconds, person, keep, narrowing, top_code, bounds_are_public
+        As for `anon.boxes`.
+    seed
+        Makes the boxes of the same rows in the same order repeatable; the order of the released rows never is.
+    """
+    options: dict[str, Any] = {"k": k, "l": l, "epsilon": epsilon, "box": box, "bounds_are_public": bounds_are_public}
+    options |= {"top_code": top_code, "effort": effort, "seconds": seconds}
+    with explained(CALLER), workspace(source, target, memory, temporary) as work:
+        what = checked(work.con, CALLER, "_checked_boxes", options, cols, keep, person)
+        survey = numbers_of(work.con, what, k, seed)
+        statistics_asked = functions.read_statistics(statistics, what.names)
+        shape = arrow_reader(work.con.sql(f"SELECT {sql.names(what.columns)} FROM {SOURCE} LIMIT 0"), 1).read_all()
+        distances = functions.read_distances(shape, what.names, epsilon)
+        moments = Moments.known(survey.means, survey.covariances)
+        sensitivity = sensitivities_of(moments, what.names, statistics_asked)
+        whole = Whole(sensitivity, survey.grids, {name: fences_of(values) for name, values in survey.sample.items()})
+        part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
+        weights = sensitivity.at(list(survey.sample.values()))
+        apart = [distances.get(name, 0.0) for name in what.names]
+        tree = fitted(survey.sample, weights, survey.rows, k, part_rows, l, apart)
+        files = parts.route(work, what.columns, tree, what.expressions, k, what.person)
+
+        def released(part: pa.Table) -> pa.Table:
+            return functions.boxes(
+                part,
+                cols=what.names,
+                k=k,
+                statistics=statistics,
+                l=l,
+                epsilon=epsilon,
+                box=box,
+                effort=effort,
+                seconds=None if seconds is None else seconds / len(files),
+                person=what.person,
+                keeps_person=True,
+                narrowing=narrowing,
+                by=None,
+                top_code=top_code,
+                refused=None,
+                whole=whole,
+            )
+
+        shaping = {name for name, weight in zip(what.names, weights, strict=True) if np.max(weight) > 0}
+        of_boxes = BoxColumns(what, set() if box in ("bounds", "rounded") else set(what.names) - shaping)
+        return routed.released(work, what, files, released, of_boxes, k, survey.rows, part_rows)
+
+
+class BoxColumns:
+    """The columns of boxes: numbers that do not tell the part, and the same ends in all parts where no column shapes.
+
+    Parameters
+    ----------
+    what
+        The columns.
+    covered
+        Those that every box covers from end to end, in the whole table.
+    """
+
+    def __init__(self, what: Checked, covered: set[str]) -> None:
+        self._what = what
+        self._ends: dict[str, tuple[Any, ...]] = dict.fromkeys(covered, ())
+        self._count = 0
+        self._order = np.zeros(0, np.int64)
+
+    def collect(self, result: pa.Table) -> pa.Table:
+        """Tell the boxes of a part from those of the parts before."""
+        place = result.column_names.index("_duckanon_box")
+        numbers = result.column(place).to_numpy() + self._count
+        self._count = int(numbers.max())
+        for name, ends in self._ends.items():
+            low, high = result.column(name), result.column(functions.HIGH + name)
+            of_part = (
+                (None if low.null_count else pc.min(low).as_py()),
+                (None if high.null_count else pc.max(high).as_py()),
+            )
+            self._ends[name] = (
+                of_part if not ends else (_outer(min, ends[0], of_part[0]), _outer(max, ends[1], of_part[1]))
+            )
+        return result.set_column(place, "_duckanon_box", pa.array(numbers))
+
+    def settle(self) -> None:
+        """Draw the numbers."""
+        self._order = generator(None).permutation(self._count) + 1
+
+    def finish(self, block: pa.Table) -> pa.Table:
+        """Return the columns that are released: the box, the intervals, and what is kept."""
+        columns = {"box": pa.array(self._order[block.column("_duckanon_box").to_numpy() - 1])}
+        for name in self._what.names:
+            ends = [block.column(which).combine_chunks() for which in (name, functions.HIGH + name)]
+            if name in self._ends:
+                ends = [
+                    pa.repeat(pa.scalar(end, old.type), len(old))
+                    for old, end in zip(ends, self._ends[name], strict=True)
+                ]
+            columns[name] = pa.StructArray.from_arrays(ends, ["lo", "hi"])
+        return pa.table(columns | {name: block.column(name) for name in self._what.kept})
+
+
+def _outer(choose: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+    """Return the outer of two ends; None is open, farther than all."""
+    return None if one is None or other is None else choose(one, other)
+
+
+def numbers_of(con: duckdb.DuckDBPyConnection, what: Checked, k: int, seed: int | None) -> Survey:
+    """Read the columns as numbers, once, or say which of them no interval holds."""
+    counts = ", ".join(f"count({sql.name(name)})" for name in what.names)
+    rows, *known = sql.one(con, f"SELECT count(*), {counts} FROM {SOURCE}")
+    if k > rows:
+        raise ValueError(f"k must be at most the number of records, {rows}; got {k}.")
+    for name, count in zip(what.names, known, strict=True):
+        if count < rows:
+            raise ValueError(f'column "{name}" has {rows - count} NULLs, which no interval holds; leave them out.')
+    return surveyed(_batches(con, what.names), what.names, rows, SAMPLE, seed)
+
+
+def _batches(con: duckdb.DuckDBPyConnection, names: Sequence[str]) -> Iterator[pa.Table]:
+    for batch in arrow_reader(con.sql(f"SELECT {sql.names(names)} FROM {SOURCE}"), _BATCH):
+        yield pa.Table.from_batches([batch])
