@@ -13,22 +13,30 @@ try:
     import pyspark  # noqa: F401 - here, so that whoever lacks it is told so in one sentence
     import sqlglot  # noqa: F401
 except ImportError as missing:
-    raise ImportError("duckanon.spark needs pyspark and sqlglot; pip install 'duckanon[spark]' brings them.") from missing
+    raise ImportError(
+        "duckanon.spark needs pyspark and sqlglot; pip install 'duckanon[spark]' brings them."
+    ) from missing
 
+from duckanon.spark.boxed import boxes, microaggregate
 from duckanon.spark.checks import class_sizes, k_anonymity
 from duckanon.spark.generalize import generalize
-from duckanon.spark.plans import apply_plan, plan
+from duckanon.spark.labels import apply_plan
+from duckanon.spark.plans import plan
+from duckanon.spark.recoded import recode
 from duckanon.spark.risk import individual_risk
 from duckanon.spark.spread import l_diversity, t_closeness
 
 __all__ = [
     "apply_plan",
+    "boxes",
     "class_sizes",
     "generalize",
     "individual_risk",
     "k_anonymity",
     "l_diversity",
+    "microaggregate",
     "plan",
+    "recode",
     "t_closeness",
 ]
 
@@ -38,6 +46,6 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     raise AttributeError(
-        f"duckanon.spark.{name} is not there: on Spark there are {', '.join(__all__)}; everything else is in DuckDB, as "
-        "anon's functions."
+        f"duckanon.spark.{name} is not there: on Spark there are {', '.join(__all__)}; everything else is in DuckDB, "
+        "among anon's functions."
     )

@@ -115,9 +115,7 @@ def _classes(frame: Any, cols: list[str], person: str | None) -> Any:
         counted = frame.select(*keyed(cols)).groupBy(*keys).agg(F.count("*").alias(_ROWS))
         return counted.withColumn(_SIZE, F.col(_ROWS))
     members = (
-        frame.select(*keyed(cols), column(person).alias(_MEMBER))
-        .groupBy(*keys, _MEMBER)
-        .agg(F.count("*").alias(_ROWS))
+        frame.select(*keyed(cols), column(person).alias(_MEMBER)).groupBy(*keys, _MEMBER).agg(F.count("*").alias(_ROWS))
     )
     return members.groupBy(*keys).agg(F.count(_MEMBER).alias(_SIZE), F.sum(_ROWS).alias(_ROWS))
 

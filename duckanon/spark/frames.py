@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+from pyspark.errors import PythonException
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _OWN = "_duckanon_"
+_REFUSED = re.compile(r"^(?:ValueError|AssertionError): (.+)$", re.MULTILINE)
+"""A sentence with which a part was refused, in the message of the executor's error."""
 _NAMES_OF_TYPES = {
     "tinyint": "TINYINT",
     "smallint": "SMALLINT",
@@ -41,13 +45,18 @@ def public(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
         except ValueError as error:
             sentence = str(error)
             raise ValueError(sentence if sentence.startswith("duckanon.spark.") else caller + sentence) from error
+        except PythonException as error:
+            sentences = _REFUSED.findall(str(error))
+            if not sentences:
+                raise
+            raise ValueError(caller + sentences[-1]) from error
 
     return call
 
 
 def column(name: str) -> Any:
     """Return a column by its name, in which a dot is a dot."""
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(quoted(name))
 
 
 def duckdb_type(frame: Any, name: str) -> str:
@@ -94,7 +103,8 @@ def named_column(frame: Any, parameter: str, name: Any) -> str:
         raise ValueError(f'{parameter} must name one column of the table; it has several that are called "{name}".')
     if fitting[0].lower().startswith(_OWN):
         raise ValueError(
-            f'{parameter} must be without names that begin with {_OWN}, which are our own; got "{name}": rename it first.'
+            f"{parameter} must be without names that begin with {_OWN}, which are our own; "
+            f'got "{name}": rename it first.'
         )
     if " collate " in str(frame.schema[fitting[0]].dataType.simpleString()).lower():
         raise ValueError(
@@ -134,7 +144,7 @@ def equal(left: Any, right: Any, left_names: Sequence[str], right_names: Sequenc
     """Return the condition under which rows of two DataFrames agree in some columns; NULL agrees with NULL."""
     tests = [
         left[own].eqNullSafe(right[other])
-        for own, other in zip(map(_quoted, left_names), map(_quoted, right_names), strict=True)
+        for own, other in zip(map(quoted, left_names), map(quoted, right_names), strict=True)
     ]
     return functools.reduce(lambda one, other: one & other, tests)
 
@@ -150,5 +160,6 @@ def without_nulls(frame: Any, cols: Sequence[str], nulls: Any) -> Any:
     return frame.where(functools.reduce(lambda one, other: one & other, [column(name).isNotNull() for name in cols]))
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a name as Spark SQL reads it."""
     return "`" + name.replace("`", "``") + "`"

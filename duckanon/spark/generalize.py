@@ -11,10 +11,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from duckanon.bridge.catalog import connect
 from duckanon.generalize.budgets import sample_class_size
 from duckanon.rendered.plans import PlannedColumn, read_plan
-from duckanon.spark import spread
 from duckanon.spark.frames import column, equal, is_ordered, key_names, keyed, public
-from duckanon.spark.plans import Wish, fitted, kept_columns, labelled, wish_of
+from duckanon.spark.labels import kept_columns, labelled
+from duckanon.spark.partwise import refuse_other_classes
+from duckanon.spark.plans import fitted
+from duckanon.spark.sensitive import FARNESS, MEMBER, TOTAL, VALUE, Members, diversity, farness, rest_from
 from duckanon.spark.targets import Target, shuffled, target_called
+from duckanon.spark.wishes import Wish, wish_of
 
 _PEOPLE = "_duckanon_people"
 _ROWS = "_duckanon_rows"
@@ -113,7 +116,7 @@ def _released(frame: Any, wish: Wish, columns: Sequence[PlannedColumn], kept: li
     if proof:
         names = [*wish.cols, *kept]
         last = target.draft(shuffled(first.select(*(column(name) for name in names))))
-        _refuse_other_rows(first, last, wish.cols)
+        refuse_other_classes(first, last, wish.cols)
     return target.publish()
 
 
@@ -122,9 +125,9 @@ def _proof(wish: Wish) -> list[Any]:
     proof = []
     if wish.person is not None:
         whose = F.when(column(wish.person).isNotNull(), F.xxhash64(column(wish.person)))
-        proof.append(whose.alias(spread.MEMBER))
+        proof.append(whose.alias(MEMBER))
     if wish.sensitive is not None:
-        proof.append(column(wish.sensitive).alias(spread.VALUE))
+        proof.append(column(wish.sensitive).alias(VALUE))
     return proof
 
 
@@ -138,18 +141,18 @@ def _least(frame: Any, wish: Wish) -> int:
     return sample_class_size(wish.k, share, wish.population_size, people) if people else wish.k
 
 
-def _members(coarse: Any, wish: Wish) -> spread.Members:
-    whose = F.lit(None) if wish.person is None else F.col(spread.MEMBER)
-    value = F.lit(None) if wish.sensitive is None else F.col(spread.VALUE)
-    rows = coarse.select(*keyed(wish.cols), value.alias(spread.VALUE), whose.alias(spread.MEMBER))
-    return spread.Members(rows, wish.cols, wish.person is not None)
+def _members(coarse: Any, wish: Wish) -> Members:
+    whose = F.lit(None) if wish.person is None else F.col(MEMBER)
+    value = F.lit(None) if wish.sensitive is None else F.col(VALUE)
+    rows = coarse.select(*keyed(wish.cols), value.alias(VALUE), whose.alias(MEMBER))
+    return Members(rows, wish.cols, wish.person is not None)
 
 
 def _classes(coarse: Any, wish: Wish, others: Any) -> Any:
     """Return the classes with their rows and people; nobody where too much would be known of them."""
     keys = key_names(wish.cols)
     members = _members(coarse, wish)
-    counted = F.count_distinct(F.col(spread.MEMBER)) if wish.person is not None else F.count("*")
+    counted = F.count_distinct(F.col(MEMBER)) if wish.person is not None else F.count("*")
     classes = members.rows.groupBy(*keys).agg(F.count("*").alias(_ROWS), counted.alias(_PEOPLE))
     if others is not None:
         names = [f"{key}_elsewhere" for key in keys]
@@ -160,28 +163,28 @@ def _classes(coarse: Any, wish: Wish, others: Any) -> Any:
     if wish.sensitive is None:
         return classes
     names = [f"{key}_spread" for key in keys]
-    judged = _spread(members, wish, is_ordered(coarse, spread.VALUE)).toDF(*names, "_duckanon_is_spread")
+    judged = _spread(members, wish, is_ordered(coarse, VALUE)).toDF(*names, "_duckanon_is_spread")
     joined = classes.join(judged, equal(classes, judged, keys, names), "left")
     is_spread = F.coalesce(F.col("_duckanon_is_spread"), F.lit(False))
     return joined.select(*keys, _ROWS, F.when(is_spread, F.col(_PEOPLE)).otherwise(0).alias(_PEOPLE))
 
 
-def _spread(members: spread.Members, wish: Wish, ordered: bool) -> Any:
+def _spread(members: Members, wish: Wish, ordered: bool) -> Any:
     """Return for each class whether its sensitive values are spread as is asked; a sum of logarithms may be off."""
     keys = members.keys
-    rest = spread.rest_from(int(wish.l))
+    rest = rest_from(int(wish.l))
     of_kind = {
         "distinct": F.col("distinct_l") >= wish.l,
         "entropy": F.col("entropy_l") >= wish.l - 1e-9,
         "recursive": (rest > 0) & (F.col("largest") < wish.c * rest),
     }
-    judged = spread.diversity(members).select(*keys, of_kind[wish.l_kind].alias("_duckanon_is_spread"))
+    judged = diversity(members).select(*keys, of_kind[wish.l_kind].alias("_duckanon_is_spread"))
     if wish.t is None:
         return judged
     names = [f"{key}_far" for key in keys]
-    far = spread.farness(members, ordered).toDF(*names, spread.TOTAL, spread.FARNESS)
+    far = farness(members, ordered).toDF(*names, TOTAL, FARNESS)
     joined = judged.join(far, equal(judged, far, keys, names), "left")
-    is_near = F.coalesce(F.col(spread.FARNESS) <= wish.t + 1e-9, F.lit(False))
+    is_near = F.coalesce(F.col(FARNESS) <= wish.t + 1e-9, F.lit(False))
     return joined.select(*keys, (F.col("_duckanon_is_spread") & is_near).alias("_duckanon_is_spread"))
 
 
@@ -192,16 +195,6 @@ def _refuse_broken(written: Any, wish: Wish, others: Any, least: int, row_count:
         raise ValueError("what was written has other rows than the table had; it may have changed in the meantime.")
     if found[0] is not None and found[0] < least:
         raise ValueError("what was written does not keep what was asked for; classes that are left are too much alike.")
-
-
-def _refuse_other_rows(first: Any, last: Any, cols: list[str]) -> None:
-    """Refuse a second draft whose classes are not those of the first."""
-    keys = key_names(cols)
-    before, after = (
-        rows.select(*keyed(cols)).groupBy(*keys).agg(F.count("*").alias(_ROWS)) for rows in (first, last)
-    )
-    if before.exceptAll(after).limit(1).count() or after.exceptAll(before).limit(1).count():
-        raise ValueError("what was written has other rows than what was counted.")
 
 
 def _refuse_narrowing(frame: Any, wish: Wish, kept: list[str], allowed: list[str], plan: pa.Table) -> None:
@@ -225,8 +218,8 @@ def _refuse_narrowing(frame: Any, wish: Wish, kept: list[str], allowed: list[str
     if pairs:
         kept_name, coarse_name = pairs[0]
         raise ValueError(
-            f'the column "{kept_name}" in keep narrows down "{coarse_name}"; leave it out, make it coarser too, or name '
-            "it in narrowing."
+            f'the column "{kept_name}" in keep narrows down "{coarse_name}"; leave it out, make it coarser too, or '
+            "name it in narrowing."
         )
 
 

@@ -1,9 +1,8 @@
-"""Plans: fitted on the driver to combinations that the cluster has counted, applied by the cluster as expressions."""
+"""Plans: fitted on the driver to combinations that the cluster has counted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,118 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.common.arguments import Number, OneOf, Whole, refuse_unless
 from duckanon.generalize import plans as fitting
-from duckanon.rendered import kinds
-from duckanon.rendered.dialects import DIALECTS
-from duckanon.rendered.expressions import Lookup, Recoder
-from duckanon.rendered.plans import PlannedColumn, read_plan
-from duckanon.rendered.queries import known_kind
-from duckanon.spark.frames import (
-    column,
-    duckdb_type,
-    is_ordered,
-    named_column,
-    named_columns,
-    other_column,
-    public,
-)
+from duckanon.spark.frames import column, duckdb_type, is_ordered, public
+from duckanon.spark.wishes import Wish, wish_of
 
 MOST_COMBINATIONS = 20_000_000
 """Different combinations of values that the driver plans for: some gigabytes."""
-_SPARK = DIALECTS["spark"]
 _SENSITIVE = "_duckanon_sensitive"
 _PERSON = "_duckanon_person"
 _SIZE = "_duckanon_size"
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What is asked of a plan: the options of `anon.plan`, checked, with names as the table spells them."""
-
-    cols: list[str]
-    named: Sequence[str]
-    k: int
-    beta: float
-    population: Any
-    weights: Any
-    hierarchies: Any
-    max_suppressed_fraction: float
-    methods: Any
-    person: str | None
-    sensitive: str | None
-    l: float  # noqa: E741 - the name that everyone knows it by
-    l_kind: str
-    c: float
-    t: float | None
-
-    @property
-    def population_size(self) -> float | None:
-        """How many people the table is a sample of; None where they are at hand, or nothing is said."""
-        return None if self.population is None or self.has_population_table else float(self.population)
-
-    @property
-    def has_population_table(self) -> bool:
-        """Whether the people of the population are at hand."""
-        return hasattr(self.population, "columns")
-
-
-def wish_of(
-    frame: Any,
-    cols: Any,
-    k: int,
-    beta: float,
-    population: Any,
-    weights: Any,
-    hierarchies: Any,
-    max_suppressed_fraction: float,
-    methods: Any,
-    person: Any,
-    sensitive: Any,
-    l: float,  # noqa: E741
-    l_kind: str,
-    c: float,
-    t: float | None,
-) -> Wish:
-    """Look at the options of a plan, or refuse them."""
-    named = named_columns(frame, "cols", cols)
-    ordered = [name for name in frame.columns if name in named]  # as SQL has them: in the order of the table
-    refuse_unless(Whole(2), "k", k)
-    refuse_unless(Number(0, 1), "max_suppressed_fraction", max_suppressed_fraction)
-    if not Number(above=0, most=1).holds(beta) or beta == 1:
-        raise ValueError(f"beta must be a number above 0 and below 1; got {beta!r}.")
-    if population is not None and not hasattr(population, "columns"):
-        refuse_unless(Number(k), "population", population)
-    if hasattr(population, "columns"):
-        named_columns(population, "population", ordered)
-    whose = other_column(frame, "person", person, named)
-    secret = other_column(frame, "sensitive", sensitive, named)
-    if secret is None and (t is not None or l != 1):
-        raise ValueError("sensitive must be given where l or t is; got NULL.")
-    if secret is not None and secret == whose:
-        raise ValueError(f'sensitive must not be the person; got "{secret}".')
-    refuse_unless(Number(0, 1, null=True), "t", t)
-    refuse_unless(OneOf("distinct", "entropy", "recursive"), "l_kind", l_kind)
-    refuse_unless(Number(above=0), "c", c)
-    if not Number(1).holds(l) or (l_kind != "entropy" and l != round(l)):
-        raise ValueError(f"l must be a number of at least 1, whole unless l_kind is entropy; got {l!r}.")
-    return Wish(
-        ordered,
-        named,
-        k,
-        beta,
-        population,
-        weights,
-        hierarchies,
-        max_suppressed_fraction,
-        methods,
-        whose,
-        secret,
-        l,
-        l_kind,
-        c,
-        t,
-    )
 
 
 @public
@@ -202,7 +98,7 @@ def fitted(frame: Any, wish: Wish) -> pa.Table:
         beta=wish.beta,
         population=wish.population_size,
         weights=wish.weights,
-        hierarchies=_hierarchy_rows(wish.hierarchies),
+        hierarchies=hierarchy_rows(wish.hierarchies),
         methods=wish.methods,
         max_suppressed_fraction=wish.max_suppressed_fraction,
         has_person=wish.person is not None,
@@ -229,8 +125,8 @@ def _counted(rows: Any) -> pa.Table:
     table = counted.limit(MOST_COMBINATIONS + 1).toArrow()
     if table.num_rows > MOST_COMBINATIONS:
         raise ValueError(
-            f"cols must have at most {MOST_COMBINATIONS:,} different combinations of values, since the driver plans for "
-            "all of them; make the finest column coarser first, such as a date a month."
+            f"cols must have at most {MOST_COMBINATIONS:,} different combinations of values, since the driver plans "
+            "for all of them; make the finest column coarser first, such as a date a month."
         )
     return table
 
@@ -246,7 +142,7 @@ def _ranks(values: pa.ChunkedArray) -> pa.Array:
     return pa.array(places[coded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)])
 
 
-def _hierarchy_rows(hierarchies: Any) -> list[dict[str, Any]]:
+def hierarchy_rows(hierarchies: Any) -> list[dict[str, Any]]:
     """Return the rows of all hierarchies: column in lower case, leaf, level, label."""
     if hierarchies is None:
         return []
@@ -261,81 +157,3 @@ def _hierarchy_rows(hierarchies: Any) -> list[dict[str, Any]]:
             for level, label in enumerate(labels)
         ]
     return rows
-
-
-@public
-def apply_plan(frame: Any, plan: Any, keep: Any = None) -> Any:
-    """Return the planned columns of a table, made coarser as a stored plan says, and the columns to keep.
-
-    Parameters
-    ----------
-    frame
-        The table.
-    plan
-        A DataFrame, an Arrow table, or the path of a Parquet file that the driver can read.
-    keep
-        Other columns to release as they are, one by one.
-
-    Returns
-    -------
-    pyspark.sql.DataFrame
-        The rows of `anon.apply_plan`: no row is dropped and no class counted.
-    """
-    table = plan.toArrow() if hasattr(plan, "toArrow") else plan
-    columns = read_plan(table)
-    for planned in columns:
-        named_column(frame, "plan", planned.name)
-    kept = kept_columns(frame, keep, [planned.name for planned in columns])
-    return labelled(frame, columns, kept)
-
-
-def kept_columns(frame: Any, keep: Any, cols: Sequence[str]) -> list[str]:
-    """Return the columns to keep in the order of the table, or refuse them."""
-    if keep is None or keep == []:
-        return []
-    if isinstance(keep, list | tuple) and "*" in keep:
-        raise ValueError("keep must name the columns one by one on Spark; got *.")
-    named = named_columns(frame, "keep", keep)
-    coarse = {name.lower() for name in cols}
-    for name in named:
-        if name.lower() in coarse:
-            raise ValueError(f'keep must not name a column of cols; got "{name}".')
-        if "map<" in frame.schema[name].dataType.simpleString():
-            raise ValueError(f'keep must be without maps, which cannot be compared; got "{name}".')
-    return [name for name in frame.columns if name in named]
-
-
-def labelled(frame: Any, columns: Sequence[PlannedColumn], kept: Sequence[str], extra: Sequence[Any] = ()) -> Any:
-    """Return the labels of the planned columns, the columns to keep, and what else is asked for."""
-    types = {
-        planned.name: duckdb_type(frame, planned.name)
-        for planned in columns
-        if duckdb_type(frame, planned.name) != "OTHER"
-    }
-    kind_of_column = kinds.kinds_of_columns(types)
-    recoders = [
-        Recoder(
-            planned,
-            known_kind(planned, kind_of_column.get(planned.name.lower(), kinds.OTHER), _SPARK),
-            _SPARK,
-            _SPARK.literal,
-            place,
-        )
-        for place, planned in enumerate(columns, 1)
-    ]
-    joined = frame
-    for recoder in recoders:
-        for lookup in recoder.lookups():
-            joined = _with_list(joined, lookup)
-    labels = [
-        F.expr(recoder.expression().sql(dialect="spark")).cast("string").alias(recoder.planned.name)
-        for recoder in recoders
-    ]
-    return joined.select(*labels, *(column(name) for name in kept), *extra)
-
-
-def _with_list(frame: Any, lookup: Lookup) -> Any:
-    entries = [(entry.lower, entry.label) for entry in lookup.entries]
-    text, label = lookup.text.name, lookup.outcome.name
-    listed = frame.sparkSession.createDataFrame(entries, f"{text} string, {label} string")
-    return frame.join(F.broadcast(listed), F.expr(lookup.key.sql(dialect="spark")) == F.col(text), "left")

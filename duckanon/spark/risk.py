@@ -143,8 +143,8 @@ def _household_risks(records: Any, risks: Any, keys: list[str], has_people: bool
 _P = "(sample_frequency / population_frequency)"
 _FEW = f"""
     power({_P} / ({_P} - 1), sample_frequency - 1) * {_P} / (1 - {_P}) * -ln({_P})
-    - aggregate(sequence(1, 5), 0D, (total, step) -> total
-        + CASE WHEN step < sample_frequency THEN power({_P} / ({_P} - 1), sample_frequency - step) / step ELSE 0D END)"""
+    - aggregate(sequence(1, 5), 0D, (total, step) -> total + CASE
+        WHEN step < sample_frequency THEN power({_P} / ({_P} - 1), sample_frequency - step) / step ELSE 0D END)"""
 _MANY = f"""
     {_P} / sample_frequency * aggregate(
         sequence(1, least(400, greatest(24, cast(2400 / sample_frequency AS INT))) - 1),

@@ -39,7 +39,9 @@ class Target:
         if self._is_table and not _TABLE.fullmatch(name):
             raise ValueError(f"to must be a path or the name of a table such as clinic.released; got {name!r}.")
         if not self._is_table and not hasattr(session, "_jsparkSession"):
-            raise ValueError("to must be the name of a table over Spark Connect, where no file can be renamed; got a path.")
+            raise ValueError(
+                "to must be the name of a table over Spark Connect, where no file can be renamed; got a path."
+            )
         if self._exists():
             raise ValueError("to must be new: there is something of that name, and it is not replaced.")
 
@@ -85,7 +87,7 @@ class Target:
         return bool(files.exists(path(self._name)))
 
     def _files(self) -> tuple[Any, Callable[[str], Any]]:
-        """Return the file system of the target, and what makes paths of it: the only thing that DataFrames cannot do."""
+        """Return the file system of the target, and what makes its paths: the one thing that DataFrames cannot do."""
         path = self._session._jvm.org.apache.hadoop.fs.Path
         configuration = self._session._jsparkSession.sessionState().newHadoopConf()
         return path(self._name).getFileSystem(configuration), path
