@@ -16,6 +16,7 @@ from duckanon.boxes.result import Boxes
 from duckanon.boxes.shaping import Statistic
 from duckanon.boxes.strata import Strata, label_names, pooled, without_labels
 from duckanon.boxes.typed import column_grid, column_numbers, published_ends
+from duckanon.boxes.whole import Whole
 from duckanon.common import progress, values
 from duckanon.common.arguments import generator
 from duckanon.common.arrays import Bools, Floats, Ints
@@ -48,8 +49,12 @@ def boxes(
     by: Sequence[str] | None,
     top_code: bool,
     refused: str | None,
+    whole: Whole | None = None,
 ) -> pa.Table:
-    """Put the records of a table into boxes (`duckanon.boxes.make`) and return it with intervals, in a random order."""
+    """Put the records of a table into boxes (`duckanon.boxes.make`) and return it with intervals, in a random order.
+
+    `whole` is what is known of the table that this one is a part of, if it is one.
+    """
     if refused:
         raise ValueError(refused)
     names = _own_names(table, cols)
@@ -62,7 +67,7 @@ def boxes(
     for name in table.column_names:
         if name.lower() == "box" or name.lower().startswith("_duckanon_"):
             raise ValueError(f'the table has a column "{name}", a name that is needed for the boxes; rename it first.')
-    distances = _distances(table, names, epsilon)
+    distances = read_distances(table, names, epsilon)
     strata = None
     if by:
         labels = label_names(table, by, names, person)
@@ -71,7 +76,7 @@ def boxes(
             kept = without_labels(table.column(name), strata.lost[place])
             table = table.set_column(table.column_names.index(name), name, kept)
         allowed |= {name.lower() for name in labels}  # a box has the labels of one group, whose k people share it
-    made = _made(table, names, k, statistics, l, distances, effort, seconds, box, people, strata)
+    made = _made(table, names, k, statistics, l, distances, effort, seconds, box, people, strata, whole)
     _refuse_narrowing(table, names, made, box, allowed)
     order = generator(None).permutation(table.num_rows)
     shuffled = table.take(pa.array(order))
@@ -109,7 +114,7 @@ def optimal_uncertainty(
     if table is None:
         raise ValueError("the table has no rows to look at.")
     names = _own_names(table, cols)
-    asked = _statistics(statistics, names)
+    asked = read_statistics(statistics, names)
     least = theory.optimal_uncertainty(column_numbers(table, names), k, asked)
     row = {"optimum": least}
     for kind in ("parts", "bounds", "cell"):
@@ -156,11 +161,14 @@ def _made(
     box: str,
     people: Ints | None = None,
     strata: Strata | None = None,
+    whole: Whole | None = None,
 ) -> Boxes:
     if seconds is not None and not isinstance(seconds, int | float):
         raise ValueError(f"seconds must be a number; got {seconds}.")
-    asked, numbers = _statistics(statistics, names), column_numbers(table, names)
-    grids = {name: column_grid(table.schema.field(name).type, numbers[name]) for name in names if box == "parts"}
+    asked, numbers = read_statistics(statistics, names), column_numbers(table, names)
+    grids = {} if whole is None else whole.grids
+    if whole is None and box == "parts":
+        grids = {name: column_grid(table.schema.field(name).type, numbers[name]) for name in names}
     of_record = None if strata is None else strata.number
     return make_boxes(
         numbers,
@@ -175,11 +183,12 @@ def _made(
         kind=box,
         grids=grids,
         strata=of_record,
+        whole=whole,
         bounds_are_public=True,  # the macro has asked for it; `optimal_uncertainty` publishes widths only
     )
 
 
-def _distances(table: pa.Table, names: Sequence[str], epsilon: Any) -> dict[str, float]:
+def read_distances(table: pa.Table, names: Sequence[str], epsilon: Any) -> dict[str, float]:
     """Read how far apart values must be to be different, for days and moments in microseconds."""
     spelling = {name.lower(): name for name in names}
     try:
@@ -225,7 +234,7 @@ def _own_names(table: pa.Table, cols: Sequence[str]) -> list[str]:
     return [name for name in table.column_names if name.lower() in wanted]
 
 
-def _statistics(given: Sequence[Mapping[str, Any]] | None, names: Sequence[str]) -> list[Statistic] | None:
+def read_statistics(given: Sequence[Mapping[str, Any]] | None, names: Sequence[str]) -> list[Statistic] | None:
     """Read the statistics as the caller wrote them: structs of statistic, columns, probability, accuracy."""
     if given is None:
         return None

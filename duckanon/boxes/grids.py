@@ -25,6 +25,10 @@ class Grid(ABC):
     has_unit = True
 
     @abstractmethod
+    def joined(self, other: Grid, largest: float) -> Grid:
+        """Return the grid of two columns together, whose largest absolute value is given."""
+
+    @abstractmethod
     def whole(self, values: Floats) -> Floats:
         """Count values in units."""
 
@@ -71,6 +75,14 @@ class Decimals(Grid):
             if cls(digits)._fits(values[:_SAMPLE]) and cls(digits)._fits(values):
                 return cls(digits)
         return cls(None)
+
+    def joined(self, other: Grid, largest: float) -> Decimals:
+        """Return the grid of two columns together: the smaller unit, if the largest value can be counted in it."""
+        assert isinstance(other, Decimals)
+        if self._digits is None or other._digits is None:
+            return Decimals(None)
+        digits = max(self._digits, other._digits)
+        return Decimals(None if largest * 10.0 ** max(digits, 0) > _EXACT else digits)
 
     def _fits(self, values: Floats) -> bool:
         return bool((self.values(np.rint(self.whole(values))) == values).all())
@@ -161,6 +173,11 @@ class Calendar(Grid):
         """Find the longest unit of time that all values are multiples of."""
         units = (MICROSECONDS_PER_DAY, _HOUR, _MINUTE, _SECOND, 1000, 1)
         return cls(next(unit for unit in units if unit == 1 or not np.fmod(values, unit).any()))
+
+    def joined(self, other: Grid, largest: float) -> Calendar:
+        """Return the grid of two columns together: the shorter unit, which divides the longer one."""
+        assert isinstance(other, Calendar)
+        return Calendar(min(self._unit, other._unit))
 
     def whole(self, values: Floats) -> Floats:
         """Count values in units."""

@@ -23,7 +23,9 @@ from duckanon.boxes.portfolio import leaves_of
 from duckanon.boxes.result import KINDS, Boxes
 from duckanon.boxes.search import Rules
 from duckanon.boxes.shaping import Sensitivities, Statistic, sensitivities
-from duckanon.common.arguments import Flag, Number, OneOf, Whole, checked, refuse_unless
+from duckanon.boxes.whole import Whole
+from duckanon.common import arguments
+from duckanon.common.arguments import Flag, Number, OneOf, checked, refuse_unless
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.people import refuse_too_few
 
@@ -31,8 +33,8 @@ EFFORTS = ("default", "thorough")
 
 
 @checked(
-    k=Whole(2),
-    l=Whole(1),
+    k=arguments.Whole(2),
+    l=arguments.Whole(1),
     effort=OneOf(*EFFORTS),
     seconds=Number(0, null=True),
     kind=OneOf(*KINDS),
@@ -53,6 +55,7 @@ def make_boxes(
     strata: Ints | None = None,
     *,
     bounds_are_public: bool = False,
+    whole: Whole | None = None,
 ) -> Boxes:
     """Put records into boxes of at least k records that make the requested statistics as accurate as possible.
 
@@ -85,6 +88,8 @@ def make_boxes(
         The stratum of each record, from 0: no box holds records of two.  Each stratum must hold enough for a box.
     bounds_are_public : bool
         Whether everybody may know the smallest and largest values of a box, real people's, which 'bounds' publishes.
+    whole : Whole, optional
+        What is known of the table that the columns are a part of; None: they are the whole table.
 
     Returns
     -------
@@ -113,7 +118,7 @@ def make_boxes(
     data = checked_columns(columns)
     records = len(next(iter(data.values())))
     refuse_too_few(k, records, people, "records")
-    refuse_unless(Whole(1, k), "l", l)
+    refuse_unless(arguments.Whole(1, k), "l", l)
     distances = checked_distances(data, epsilon)
     if l > 1:
         refuse_uniform_columns(data, l, distances)
@@ -121,13 +126,17 @@ def make_boxes(
     order = value_order([*data.values()] if strata is None else [*data.values(), strata.astype(np.float64)])
     ordered = {name: values.take(order) for name, values in data.items()}
     people_in_order, strata_in_order = (None if given is None else given.take(order) for given in (people, strata))
-    sensitivity = sensitivities(ordered, statistics)
+    sensitivity = sensitivities(ordered, statistics) if whole is None else whole.sensitivities
     points, shaping, point_distances = _points(ordered, sensitivity, l, distances)
     points = points._replace(people=people_in_order)
     parts = None
     if kind == "parts":
         found = {name: (grids or {}).get(name) or Decimals.of(values) for name, values in ordered.items()}
-        parts = [column_parts(v, k, found[name], people_in_order, strata_in_order) for name, v in ordered.items()]
+        fences = {} if whole is None else whole.fences
+        parts = [
+            column_parts(values, k, found[name], people_in_order, strata_in_order, fences.get(name))
+            for name, values in ordered.items()
+        ]
         for of_column in parts:
             promise_parts(of_column, k, people_in_order)
         points = points._replace(parts=[_ends_by_record(parts[column]) for column in shaping])

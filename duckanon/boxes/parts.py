@@ -44,7 +44,14 @@ class _Nodes(NamedTuple):
         return _Nodes(self.starts[chosen], self.ends[chosen], self.leaves[chosen])
 
 
-def column_parts(values: Floats, k: int, grid: Grid, people: Ints | None = None, strata: Ints | None = None) -> Parts:
+def column_parts(
+    values: Floats,
+    k: int,
+    grid: Grid,
+    people: Ints | None = None,
+    strata: Ints | None = None,
+    fences: tuple[float, float] | None = None,
+) -> Parts:
     """Cut a column into parts of at least k records or people, at round numbers.
 
     Parameters
@@ -59,6 +66,9 @@ def column_parts(values: Floats, k: int, grid: Grid, people: Ints | None = None,
         Whose each record is (`common.people.person_numbers`).
     strata : int64, one per record, optional
         The stratum of each record, from 0; each holds at least k and is cut on its own.
+    fences : pair of float, optional
+        Beyond which values are far from the rest, where the column is a part of a larger one (`fences_of`); found from
+        each stratum where it is not given.
 
     Notes
     -----
@@ -102,7 +112,10 @@ def column_parts(values: Floats, k: int, grid: Grid, people: Ints | None = None,
     lower, upper = np.where(is_first, low, lower), np.where(is_last, high, upper)
     is_one = least == largest
     lower, upper = np.where(is_one, least, lower), np.where(is_one, least, upper)
-    far_below, far_above = _far(column, begins, starts, least, largest)
+    if fences is None:
+        far_below, far_above = _far(column, begins, starts, least, largest)
+    else:
+        far_below, far_above = grid.values(least) < fences[0], grid.values(largest) > fences[1]
     number = np.empty(len(column), np.int64)
     number[order] = np.repeat(np.arange(len(starts)), ends - starts)
     ends_of_part = grid.values(lower), grid.values(upper)
@@ -176,6 +189,14 @@ def _first_at_least(column: Floats, cuts: Floats, least: Ints, most: Ints) -> In
         is_below = (column[middle] < cuts) & (low < high)
         low, high = np.where(is_below, middle + 1, low), np.where(is_below, high, middle)
     return low
+
+
+def fences_of(values: Floats) -> tuple[float, float]:
+    """Return the numbers beyond which values are far from the rest of a column."""
+    ordered = np.sort(values)
+    size = len(ordered)
+    lower, upper = float(ordered[size // 4]), float(ordered[min(3 * size // 4, size - 1)])
+    return lower - _FAR * (upper - lower), upper + _FAR * (upper - lower)
 
 
 def _far(column: Floats, begins: Ints, starts: Ints, least: Floats, largest: Floats) -> tuple[Bools, Bools]:

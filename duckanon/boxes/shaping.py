@@ -141,7 +141,13 @@ def sensitivities(columns: Mapping[str, Floats], statistics: Sequence[Statistic]
     5.0
     """
     names = list(columns)
-    moments = _Moments([columns[name] for name in names])
+    return sensitivities_of(Moments([columns[name] for name in names]), names, statistics)
+
+
+def sensitivities_of(
+    moments: Moments, names: list[str], statistics: Sequence[Statistic] | None = None
+) -> Sensitivities:
+    """Combine the same from the moments alone, for who has no columns in memory."""
     if statistics is None:
         # The accuracy that is wanted of every mean is a tenth of the standard deviation.
         terms = [
@@ -171,7 +177,7 @@ def sensitivities(columns: Mapping[str, Floats], statistics: Sequence[Statistic]
     return Sensitivities(moments.means, tuple(terms))
 
 
-class _Moments:
+class Moments:
     """Means and second moments of columns, computed when first asked for."""
 
     def __init__(self, data: Sequence[Floats]) -> None:
@@ -180,6 +186,7 @@ class _Moments:
         self.covariances: dict[tuple[int, int], float] = {}
 
     def covariance(self, i: int, j: int) -> float:
+        """Return the covariance of two columns."""
         pair = (min(i, j), max(i, j))
         if pair not in self.covariances:
             first, second = self.data[pair[0]], self.data[pair[1]]
@@ -190,7 +197,17 @@ class _Moments:
                 self.covariances[pair] = float(np.mean(products))
         return self.covariances[pair]
 
+    @classmethod
+    def known(cls, means: Floats, covariances: Floats) -> Moments:
+        """Take moments that were computed elsewhere; the covariances with the number of records as divisor."""
+        moments = cls([])
+        moments.means = means
+        places = range(len(means))
+        moments.covariances = {(i, j): float(covariances[i, j]) for i in places for j in places}
+        return moments
+
     def deviation(self, i: int) -> float:
+        """Return the standard deviation of a column."""
         return math.sqrt(self.covariance(i, i))
 
     def gradients(self, statistic: str, used: tuple[int, ...]) -> list[Gradient]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -63,7 +62,7 @@ def fitted(
     Returns
     -------
     Split or int
-        The tree; the sample's rows of each part are at least as many as k is of the whole table.
+        The tree; each of its parts has rows of the sample.
 
     Examples
     --------
@@ -83,9 +82,10 @@ def fitted(
     share = len(order) / rows
     distances = [0.0] * len(names) if epsilon is None else list(epsilon)
     is_even = all(isinstance(weight, float) for weight in points.weights)
-    rules = Rules(max(2, math.ceil(k * share)), l, [distances[column] for column in chosen])
-    rules = replace(rules, uneven=_UNEVEN if is_even else _UNEVEN / 4)
-    most = max(2 * rules.k, math.floor(part_rows * share))
+    # Of a sample only shares are of interest, so that less than one of its records may stand for k of the table's.
+    needed = cast(int, k * share)
+    rules = Rules(needed, l, [distances[column] for column in chosen], uneven=_UNEVEN if is_even else _UNEVEN / 4)
+    most = max(2, math.floor(part_rows * share))
     parts = iter(range(len(order)))
 
     def grown(records: Ints) -> Tree:
@@ -104,7 +104,7 @@ def fitted(
 
 
 def _cut(points: Points, records: Ints, rules: Rules) -> tuple[int, np.ndarray] | None:
-    if len(records) < 2 * rules.k:
+    if len(records) < max(2, 2 * rules.k):
         return None
     ends = [(of_column.min(), of_column.max()) for of_column in (v.take(records) for v in points.values)]
     lower, upper = np.array(ends[: points.shaping]).T

@@ -1,0 +1,103 @@
+"""Options of a large release, looked at by the macros that look at those of the same function in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from duckanon.bridge import sql
+from duckanon.large.workspace import SOURCE
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The columns of a release, under the names that the table has for them.
+
+    Attributes
+    ----------
+    names
+        The columns that are made coarser.
+    kept
+        Those that are released as they are.
+    person
+        The one that tells whose a row is.
+    types
+        The types of all columns of the table.
+    """
+
+    names: list[str]
+    kept: list[str]
+    person: str | None
+    types: dict[str, str]
+
+    @property
+    def columns(self) -> list[str]:
+        """All that are needed, in the table's order."""
+        wanted = {*self.names, *self.kept, *([self.person] if self.person else [])}
+        return [name for name in self.types if name in wanted]
+
+    @property
+    def expressions(self) -> dict[str, str]:
+        """For each column that is made coarser, the SQL expression of its number."""
+        return {name: _number(name, self.types[name]) for name in self.names}
+
+
+def _number(name: str, kind: str) -> str:
+    is_time = kind == "DATE" or kind.startswith("TIMESTAMP")
+    return f"epoch_us({sql.name(name)})" if is_time else f"{sql.name(name)}::DOUBLE"
+
+
+def checked(
+    con: duckdb.DuckDBPyConnection,
+    caller: str,
+    macro: str,
+    options: Mapping[str, Any],
+    cols: Sequence[str],
+    keep: Sequence[str] | None,
+    person: str | None,
+    others: Sequence[str] = (),
+) -> Checked:
+    """Refuse options that the function in SQL refuses, with its sentences.
+
+    Parameters
+    ----------
+    con
+        A database with the source.
+    caller
+        The function.
+    macro, options
+        The macro that looks at its own options, and these in the macro's order.
+    cols, keep, person
+        The columns, as they were given.
+    others
+        More columns that are needed.
+    """
+    given = ", ".join(sql.literal(value) for value in options.values())
+    asked, kept, whose = sql.literal(cols), sql.literal(keep), sql.literal(person)
+    name = sql.literal(caller)
+    source = (
+        f"anon.{macro}({name}, {given}, anon._checked_person({name}, {whose}, {asked}, "
+        f"anon._checked_keep({name}, 'keep', {kept}, anon._checked({name}, '{SOURCE}', {asked}))))"
+    )
+    try:
+        sql.one(con, f"SELECT {source}")
+        refused = sql.one(con, f"SELECT sentence FROM anon._refused_keep(NULL, '{SOURCE}', {asked}, {kept}, {whose})")[
+            0
+        ]
+        types = sql.columns(con, SOURCE)
+        chosen = con.execute(
+            f"SELECT column_name, anon._is_among(column_name, {asked}), anon._is_kept(column_name, {asked}, {kept}, "
+            f"{whose}), anon._is_among(column_name, [{whose}]) "
+            f"FROM (SELECT unnest({sql.literal(list(types))}) AS column_name)"
+        ).fetchall()
+    except duckdb.Error as error:
+        raise ValueError(f"{sql.why(error)}.") from None
+    if refused:
+        raise ValueError(f"{caller}: {refused}")
+    names, kept_names, people = ([row[0] for row in chosen if row[place]] for place in (1, 2, 3))
+    if person is not None and not people:
+        raise ValueError(f"{caller}: person must be one column of the table; got {person}.")
+    return Checked(names, kept_names, people[0] if people else None, types)

@@ -1,0 +1,173 @@
+"""Where a large release works: a database of its own, a folder for parts, and the target under a hidden name.
+
+The parts hold originals. Their folder is the process's own, and is removed when the release ends; after a crash the
+next release to the same target removes it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+import duckanon
+from duckanon.bridge import sql
+from duckanon.common.outbox import Outbox
+from duckanon.large.memory import Budget, budget
+
+SOURCE = "source"
+"""The name of the source's rows in the database."""
+
+_DATABASES = (".duckdb", ".db", ".ddb")
+_BATCH = 100_000
+_CATALOG = "source_file"
+_TARGET = "target_file"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """What a release works with.
+
+    Attributes
+    ----------
+    con
+        The database, with the source's rows as `SOURCE`.
+    folder
+        The folder of parts.
+    hidden
+        Where the release is written before it has its name.
+    table
+        The name of the table in a target that is a DuckDB file; None: a Parquet file.
+    memory
+        What may be taken.
+    """
+
+    con: duckdb.DuckDBPyConnection
+    folder: Path
+    hidden: Path
+    table: str | None
+    memory: Budget
+
+    def released(self, rows: Path) -> str:
+        """Write the rows of a Parquet file to the hidden target, and return what they are read from there by."""
+        if self.table is None:
+            os.replace(rows, self.hidden) if rows != self.hidden else None
+            return f"read_parquet({sql.literal(str(self.hidden))})"
+        name = sql.name(self.table)
+        self.con.execute(f"ATTACH {sql.literal(str(self.hidden))} AS {_TARGET}").fetchall()
+        self.con.execute(
+            f"CREATE TABLE {_TARGET}.main.{name} AS FROM read_parquet({sql.literal(str(rows))})"
+        ).fetchall()
+        rows.unlink()
+        self.con.execute(f"DETACH {_TARGET}").fetchall()
+        self.con.execute(f"ATTACH {sql.literal(str(self.hidden))} AS {_TARGET} (READ_ONLY)").fetchall()
+        return f"{_TARGET}.main.{name}"
+
+
+@contextmanager
+def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> Iterator[Workspace]:
+    """Open a source and a place to write to; the target gets its name when the block ends without an error.
+
+    Parameters
+    ----------
+    source
+        The path of Parquet files; the path of a DuckDB file and the name of a table, as a tuple; or a pyarrow Table,
+        RecordBatch, Dataset or RecordBatchReader, or a DuckDB relation.
+    target
+        The path of a Parquet file; or that of a DuckDB file and the name of its table, as a tuple.
+    memory
+        What the process may take, such as '2GB'.
+    temporary
+        The folder in which that of the parts is made; None: that of temporary files.
+    """
+    path, table = _place("target", target)
+    shares = budget(memory)
+    where = None if temporary is None else Path(temporary)
+    if where is not None and not where.is_dir():
+        raise ValueError(f"temporary must be a folder; got {where}.")
+    with Outbox([path], spill_in=where) as outbox:
+        con = duckanon.connect()
+        try:
+            _set(con, shares, outbox.spill)
+            _open(con, source, outbox.spill)
+            yield Workspace(con, outbox.spill, outbox.beside(path), table, shares)
+        finally:
+            con.close()
+        outbox.publish()
+
+
+def _set(con: duckdb.DuckDBPyConnection, memory: Budget, folder: Path) -> None:
+    for name, value in {
+        "memory_limit": f"{memory.database}B",
+        "temp_directory": str(folder / "spilled"),
+        "enable_progress_bar": False,
+        "python_enable_replacements": False,
+        "partitioned_write_flush_threshold": 8192,  # rows that a part has in memory before they are written
+    }.items():
+        con.execute(f"SET {name} = {sql.literal(value)}").fetchall()
+
+
+def _place(parameter: str, given: Any) -> tuple[Path, str | None]:
+    """Read a path, or a path and the name of a table."""
+    path, table = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+    if not isinstance(path, str | os.PathLike) or not (table is None or isinstance(table, str)):
+        raise ValueError(
+            f"{parameter} must be the path of a Parquet file, or that of a DuckDB file and the name of a table; "
+            f"got {type(given).__name__}."
+        )
+    is_database = str(path).lower().endswith(_DATABASES)
+    if is_database != (table is not None):
+        raise ValueError(
+            f"{parameter} must have the name of a table if it is a DuckDB file, ('people.duckdb', 'visits'), and none "
+            f"else; got {given}."
+        )
+    if not is_database and not str(path).lower().endswith(".parquet") and parameter == "target":
+        raise ValueError(f"target must end in .parquet, or be a DuckDB file and the name of a table; got {path}.")
+    return Path(path), table
+
+
+def _open(con: duckdb.DuckDBPyConnection, source: Any, folder: Path) -> None:
+    """Let the source's rows be read by the name of `SOURCE`, as often as is needed."""
+    if isinstance(source, str | os.PathLike | tuple):
+        path, table = _place("source", source)
+        place = sql.literal(str(path))
+        try:
+            if table is not None:
+                con.execute(f"ATTACH {place} AS {_CATALOG} (READ_ONLY)").fetchall()
+                con.execute(f"CREATE VIEW {SOURCE} AS FROM {_CATALOG}.{sql.name(table)}").fetchall()
+            else:
+                files = sql.literal(str(path / "**" / "*.parquet")) if path.is_dir() else place
+                con.execute(f"CREATE VIEW {SOURCE} AS FROM read_parquet({files})").fetchall()
+        except duckdb.Error as error:
+            raise OSError(f"{path}: it cannot be read ({sql.why(error)}).") from None
+        return
+    if isinstance(source, duckdb.DuckDBPyRelation):
+        source = arrow_reader(source, _BATCH)
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    if isinstance(source, pa.Table | pads.Dataset):
+        con.register(SOURCE, source)
+    elif isinstance(source, pa.RecordBatchReader):  # it can be read once, and is read twice
+        kept = sql.literal(str(folder / "source.parquet"))
+        con.register("reader", source)
+        con.execute(f"COPY reader TO {kept} (FORMAT parquet)").fetchall()
+        con.unregister("reader")
+        con.execute(f"CREATE VIEW {SOURCE} AS FROM read_parquet({kept})").fetchall()
+    else:
+        raise ValueError(
+            "source must be a path, a path and the name of a table, a pyarrow Table, RecordBatch, Dataset or "
+            f"RecordBatchReader, or a DuckDB relation; got {type(source).__name__}."
+        )
+
+
+def arrow_reader(relation: duckdb.DuckDBPyRelation, batch_rows: int) -> pa.RecordBatchReader:
+    """Read a relation some rows at a time, under the name that DuckDB's version has for it."""
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return read(batch_rows)
