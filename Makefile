@@ -29,8 +29,8 @@ test-thorough: $(VENV)/ready   ## properties with at least 200 examples each, st
 test-oldest: $(OLD)/ready      ## the SQL and the bridge on the oldest supported versions
 	$(OLD)/bin/python $(PYTEST) -m "not thorough and not shell" tests/bridge $(wildcard tests/*/*.test)
 
-test-engines: $(ENGINES)/ready ## a PostgreSQL server and Spark: what is rendered, read and written; skips what cannot be installed
-	$(ENGINES)/bin/python -m pytest -m engines tests/rendered tests/postgresql
+test-engines: $(ENGINES)/ready ## PostgreSQL and Spark: what is rendered, read, written and released; skips what cannot be installed
+	$(ENGINES)/bin/python -m pytest -m engines tests/rendered tests/postgresql tests/spark
 
 test-browser: $(VENV)/ready    ## the report in Debian's Chromium, which is installed where that is allowed: a minute
 	@$(call install,$(VENV)/bin/python,--editable '.[browser]') || true

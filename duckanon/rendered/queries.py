@@ -77,7 +77,7 @@ def render(
     _refuse_person(person, k, released)
     kind_of_column = kinds.kinds_of_columns(types)
     known = [
-        _known_kind(planned, kind_of_column.get(planned.name.lower(), kinds.UNKNOWN), target) for planned in columns
+        known_kind(planned, kind_of_column.get(planned.name.lower(), kinds.UNKNOWN), target) for planned in columns
     ]
     what = f"a plan of {len(columns)} column{'s' * (len(columns) > 1)}"
     if k is None:
@@ -121,7 +121,7 @@ def _refuse_own_names(parameter: str, names: Sequence[str]) -> None:
             )
 
 
-def _known_kind(planned: PlannedColumn, kind: str, dialect: Dialect) -> str:
+def known_kind(planned: PlannedColumn, kind: str, dialect: Dialect) -> str:
     """Return a column's kind after a look whether its values can be told apart by this engine as by DuckDB."""
     _refuse_own_names("plan", [planned.name])
     if kind == kinds.UNKNOWN and planned.covers in ("value", "prefix"):

@@ -1,0 +1,51 @@
+"""duckanon on Spark: DataFrames in, DataFrames out, with the names and options of SQL.
+
+Only the DataFrame API is used, so that all of it works over Spark Connect too. Checks are computed by the cluster;
+plans are fitted on the driver to what the cluster has counted; releases are written (``to``), and what they promise is
+counted on what was written before it gets its name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    import pyspark  # noqa: F401 - here, so that whoever lacks it is told so in one sentence
+    import sqlglot  # noqa: F401
+except ImportError as missing:
+    raise ImportError(
+        "duckanon.spark needs pyspark and sqlglot; pip install 'duckanon[spark]' brings them."
+    ) from missing
+
+from duckanon.spark.boxed import boxes, microaggregate
+from duckanon.spark.checks import class_sizes, k_anonymity
+from duckanon.spark.generalize import generalize
+from duckanon.spark.labels import apply_plan
+from duckanon.spark.plans import plan
+from duckanon.spark.recoded import recode
+from duckanon.spark.risk import individual_risk
+from duckanon.spark.spread import l_diversity, t_closeness
+
+__all__ = [
+    "apply_plan",
+    "boxes",
+    "class_sizes",
+    "generalize",
+    "individual_risk",
+    "k_anonymity",
+    "l_diversity",
+    "microaggregate",
+    "plan",
+    "recode",
+    "t_closeness",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Say of what is not there that it is not, and where it is."""
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(
+        f"duckanon.spark.{name} is not there: on Spark there are {', '.join(__all__)}; everything else is in DuckDB, "
+        "among anon's functions."
+    )

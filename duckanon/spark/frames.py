@@ -1,0 +1,165 @@
+"""Columns of a DataFrame as callers name them, and the shape in which what cannot be done is refused."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+from pyspark.errors import PythonException
+from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_OWN = "_duckanon_"
+_REFUSED = re.compile(r"^(?:ValueError|AssertionError): (.+)$", re.MULTILINE)
+"""A sentence with which a part was refused, in the message of the executor's error."""
+_NAMES_OF_TYPES = {
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMPTZ",
+    "timestamp_ntz": "TIMESTAMP",
+    "string": "VARCHAR",
+}
+"""What DuckDB calls the types of Spark; a Spark timestamp is a moment, whatever the session's zone shows."""
+_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE")
+_ORDERED = (*_NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMPTZ")
+
+
+def public(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Put a function's name before the sentence with which it refuses something."""
+
+    @functools.wraps(function)
+    def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+        caller = f"duckanon.spark.{function.__name__}: "
+        try:
+            return function(*arguments, **options)
+        except ValueError as error:
+            sentence = str(error)
+            raise ValueError(sentence if sentence.startswith("duckanon.spark.") else caller + sentence) from error
+        except PythonException as error:
+            sentences = _REFUSED.findall(str(error))
+            if not sentences:
+                raise
+            raise ValueError(caller + sentences[-1]) from error
+
+    return call
+
+
+def column(name: str) -> Any:
+    """Return a column by its name, in which a dot is a dot."""
+    return F.col(quoted(name))
+
+
+def duckdb_type(frame: Any, name: str) -> str:
+    """Return what DuckDB calls the type of a column, OTHER for what neither of its types is."""
+    simple = str(frame.schema[name].dataType.simpleString())
+    if simple.startswith("decimal("):
+        return simple.upper()
+    if simple.startswith(("char(", "varchar(")):
+        return "VARCHAR"
+    return _NAMES_OF_TYPES.get(simple, "OTHER")
+
+
+def is_number(frame: Any, name: str) -> bool:
+    """Tell whether a column holds numbers."""
+    known = duckdb_type(frame, name)
+    return known in _NUMBERS or known.startswith("DECIMAL(")
+
+
+def is_ordered(frame: Any, name: str) -> bool:
+    """Tell whether neighbouring values of a column are near each other: numbers, times and booleans."""
+    known = duckdb_type(frame, name)
+    return known in _ORDERED or known.startswith("DECIMAL(")
+
+
+def named_columns(frame: Any, parameter: str, names: Any, at_least: int = 1) -> list[str]:
+    """Return names of columns as the DataFrame spells them, or refuse what it does not have."""
+    if not isinstance(names, list | tuple) or len(names) < at_least or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{parameter} must be a list of column names such as ['age', 'zip']; got {names!r}.")
+    found = [named_column(frame, parameter, name) for name in names]
+    for place, name in enumerate(found):
+        if name in found[:place]:
+            raise ValueError(f'{parameter} must name a column once; got "{name}" twice.')
+    return found
+
+
+def named_column(frame: Any, parameter: str, name: Any) -> str:
+    """Return the name of a column as the DataFrame spells it, or refuse what it does not have."""
+    if not isinstance(name, str):
+        raise ValueError(f"{parameter} must be the name of a column; got {name!r}.")
+    fitting = [own for own in frame.columns if own.lower() == name.lower()]
+    if not fitting:
+        raise ValueError(f'{parameter} must name a column of the table; got "{name}".')
+    if len(fitting) > 1:
+        raise ValueError(f'{parameter} must name one column of the table; it has several that are called "{name}".')
+    if fitting[0].lower().startswith(_OWN):
+        raise ValueError(
+            f"{parameter} must be without names that begin with {_OWN}, which are our own; "
+            f'got "{name}": rename it first.'
+        )
+    if " collate " in str(frame.schema[fitting[0]].dataType.simpleString()).lower():
+        raise ValueError(
+            f'column "{name}" has a collation, to which different texts may be equal; collate it to UTF8_BINARY first.'
+        )
+    return str(fitting[0])
+
+
+def other_column(frame: Any, parameter: str, name: Any, cols: Sequence[str]) -> str | None:
+    """Return the name of a column that must not be one of some others; None where none is named."""
+    if name is None:
+        return None
+    found = named_column(frame, parameter, name)
+    if found in cols:
+        raise ValueError(f'{parameter} must not be one of cols; got "{found}".')
+    return found
+
+
+def refuse_option(parameter: str, value: Any, default: Any) -> None:
+    """Refuse an option that the SQL function has and this one lacks, unless it says what happens anyway."""
+    if value != default:
+        shown = "NULL" if default is None else repr(default)
+        raise ValueError(f"{parameter} must be {shown} on Spark, where nothing else is there; got {value!r}.")
+
+
+def key_names(cols: Sequence[str]) -> list[str]:
+    """Return names of our own for columns, which no column of the table has."""
+    return [f"{_OWN}key_{place}" for place in range(1, len(cols) + 1)]
+
+
+def keyed(cols: Sequence[str]) -> list[Any]:
+    """Return columns under names of our own."""
+    return [column(name).alias(key) for name, key in zip(cols, key_names(cols), strict=True)]
+
+
+def equal(left: Any, right: Any, left_names: Sequence[str], right_names: Sequence[str]) -> Any:
+    """Return the condition under which rows of two DataFrames agree in some columns; NULL agrees with NULL."""
+    tests = [
+        left[own].eqNullSafe(right[other])
+        for own, other in zip(map(quoted, left_names), map(quoted, right_names), strict=True)
+    ]
+    return functools.reduce(lambda one, other: one & other, tests)
+
+
+def without_nulls(frame: Any, cols: Sequence[str], nulls: Any) -> Any:
+    """Return the rows that are looked at: all, or those without a NULL in some columns."""
+    if nulls == "any":
+        raise ValueError("nulls must be 'value' or 'drop' on Spark; got 'any': anon has it in DuckDB.")
+    if nulls not in ("value", "drop"):
+        raise ValueError(f"nulls must be 'value' or 'drop'; got {nulls!r}.")
+    if nulls == "value":
+        return frame
+    return frame.where(functools.reduce(lambda one, other: one & other, [column(name).isNotNull() for name in cols]))
+
+
+def quoted(name: str) -> str:
+    """Return a name as Spark SQL reads it."""
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,159 @@
+"""Plans: fitted on the driver to combinations that the cluster has counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812
+
+from duckanon.generalize import plans as fitting
+from duckanon.spark.frames import column, duckdb_type, is_ordered, public
+from duckanon.spark.wishes import Wish, wish_of
+
+MOST_COMBINATIONS = 20_000_000
+"""Different combinations of values that the driver plans for: some gigabytes."""
+_SENSITIVE = "_duckanon_sensitive"
+_PERSON = "_duckanon_person"
+_SIZE = "_duckanon_size"
+
+
+@public
+def plan(
+    frame: Any,
+    cols: Any,
+    k: int,
+    beta: float = 0.1,
+    population: Any = None,
+    weights: Any = None,
+    hierarchies: Mapping[str, Any] | None = None,
+    max_suppressed_fraction: float = 0.01,
+    methods: Mapping[str, str] | None = None,
+    person: str | None = None,
+    sensitive: str | None = None,
+    l: float = 1,  # noqa: E741
+    l_kind: str = "distinct",
+    c: float = 3,
+    t: float | None = None,
+) -> Any:
+    """Return how each of the columns is to be made coarser so that no one stands out: one row per bucket.
+
+    The cluster counts the different combinations of values; the driver searches among them.
+
+    Parameters
+    ----------
+    frame, cols, k, beta, weights, max_suppressed_fraction, methods, person, sensitive, l, l_kind, c, t
+        As in `anon.plan`; ``weights`` and ``methods`` are dictionaries.
+    population
+        How many people the table is a random sample of, or a DataFrame of them, one row a person.
+    hierarchies
+        Dictionary of columns and DataFrames: value, label of level 1, of level 2, ...
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The plan, as `anon.plan` has it.
+    """
+    wish = wish_of(
+        frame,
+        cols,
+        k,
+        beta,
+        population,
+        weights,
+        hierarchies,
+        max_suppressed_fraction,
+        methods,
+        person,
+        sensitive,
+        l,
+        l_kind,
+        c,
+        t,
+    )
+    return frame.sparkSession.createDataFrame(fitted(frame, wish))
+
+
+def fitted(frame: Any, wish: Wish) -> pa.Table:
+    """Count combinations on the cluster and fit a plan on the driver."""
+    secret = F.lit(None).cast("bigint") if wish.sensitive is None else column(wish.sensitive)
+    whose = F.lit(None).cast("bigint")
+    if wish.person is not None:  # two people with the same hash count as one, never the other way around
+        whose = F.when(column(wish.person).isNotNull(), F.xxhash64(column(wish.person)))
+    told = [column(name).alias(name) for name in wish.cols]
+    table = _counted(frame.select(*told, secret.alias(_SENSITIVE), whose.alias(_PERSON)))
+    if wish.sensitive is not None:
+        table = table.set_column(len(wish.cols), _SENSITIVE, _ranks(table.column(_SENSITIVE)))
+    others = None
+    if wish.has_population_table:
+        others = _counted(wish.population.select(*told))
+    found = fitting.plan(
+        table if table.num_rows else None,
+        others,
+        cols=list(wish.named),
+        k=wish.k,
+        beta=wish.beta,
+        population=wish.population_size,
+        weights=wish.weights,
+        hierarchies=hierarchy_rows(wish.hierarchies),
+        methods=wish.methods,
+        max_suppressed_fraction=wish.max_suppressed_fraction,
+        has_person=wish.person is not None,
+        has_sensitive=wish.sensitive is not None,
+        l=float(wish.l),
+        l_kind=wish.l_kind,
+        c=float(wish.c),
+        t=None if wish.t is None else float(wish.t),
+        is_ordered=None if wish.sensitive is None else is_ordered(frame, wish.sensitive),
+        refused=None,
+        unfit=[f'"{name}", {frame.schema[name].dataType.simpleString()},' for name in _unfit(frame, wish.cols)],
+    )
+    released = pa.nulls(found.num_rows, pa.struct([(name, pa.string()) for name in wish.cols]))
+    return found.append_column("released", released)
+
+
+def _unfit(frame: Any, cols: Sequence[str]) -> list[str]:
+    return [name for name in cols if duckdb_type(frame, name) == "OTHER"]
+
+
+def _counted(rows: Any) -> pa.Table:
+    """Return the different combinations with their numbers, on the driver."""
+    counted = rows.groupBy(*(column(name) for name in rows.columns)).agg(F.count("*").alias(_SIZE))
+    table = counted.limit(MOST_COMBINATIONS + 1).toArrow()
+    if table.num_rows > MOST_COMBINATIONS:
+        raise ValueError(
+            f"cols must have at most {MOST_COMBINATIONS:,} different combinations of values, since the driver plans "
+            "for all of them; make the finest column coarser first, such as a date a month."
+        )
+    return table
+
+
+def _ranks(values: pa.ChunkedArray) -> pa.Array:
+    """Return the place of each value among all, from 1; NULL comes after all others."""
+    coded = values.combine_chunks().dictionary_encode()
+    known = coded.dictionary
+    comparable = known.cast(pa.int8()) if pa.types.is_boolean(known.type) else known
+    places = np.empty(len(known) + 1, np.int64)
+    places[pc.sort_indices(comparable).to_numpy()] = np.arange(1, len(known) + 1)
+    places[-1] = len(known) + 1
+    return pa.array(places[coded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)])
+
+
+def hierarchy_rows(hierarchies: Any) -> list[dict[str, Any]]:
+    """Return the rows of all hierarchies: column in lower case, leaf, level, label."""
+    if hierarchies is None:
+        return []
+    if not isinstance(hierarchies, Mapping) or not all(hasattr(tree, "toArrow") for tree in hierarchies.values()):
+        raise ValueError("hierarchies must be a dictionary of columns and DataFrames such as {'zip': zip_hierarchy}.")
+    rows = []
+    for name, tree in hierarchies.items():
+        texts = tree.select(*(column(own).cast("string") for own in tree.columns)).collect()
+        rows += [
+            {"column_name": str(name).lower(), "leaf": labels[0], "level": level, "label": label}
+            for labels in texts
+            for level, label in enumerate(labels)
+        ]
+    return rows

@@ -1,0 +1,162 @@
+"""The risk of every row to be found by somebody who knows its columns: `individual_risk`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from duckanon.common.arguments import Number, OneOf, refuse_unless
+from duckanon.spark.frames import (
+    column,
+    equal,
+    key_names,
+    keyed,
+    named_columns,
+    other_column,
+    public,
+    refuse_option,
+    without_nulls,
+)
+
+_RESULTS = ("sample_frequency", "population_frequency", "risk", "household_risk")
+_MEMBER = "_duckanon_member"
+_HOME = "_duckanon_home"
+_WEIGHT = "_duckanon_weight"
+
+
+@public
+def individual_risk(
+    frame: Any,
+    cols: Any,
+    weight: str | None = None,
+    population: float | None = None,
+    household: str | None = None,
+    person: str | None = None,
+    method: str = "exact",
+    nulls: str = "value",
+    alpha: float = 1,
+) -> Any:
+    """Return every row with the probability that somebody who knows its columns finds the right person.
+
+    Parameters
+    ----------
+    frame, cols, nulls, person, alpha
+        As in `k_anonymity`.
+    weight
+        The column that says how many people of the population a row stands for.
+    population
+        How many people the table is a simple random sample of, where there are no weights.
+    household
+        The column that says which people belong together.
+    method
+        ``exact``, or ``approximate`` as sdcMicro has it.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The table's rows, and the columns that `anon.individual_risk` adds.
+    """
+    cols = named_columns(frame, "cols", cols)
+    refuse_option("alpha", alpha, 1)
+    refuse_unless(OneOf("exact", "approximate"), "method", method)
+    refuse_unless(Number(above=0, null=True), "population", population)
+    weight, household, person = (
+        other_column(frame, parameter, name, cols)
+        for parameter, name in (("weight", weight), ("household", household), ("person", person))
+    )
+    if weight is not None and population is not None:
+        raise ValueError(
+            "population must be NULL where weight is given, since weights say how many people there are; "
+            f"got {population}."
+        )
+    for name in frame.columns:
+        if name.lower() in _RESULTS:
+            raise ValueError(f'the table must be without a column called like a result; got "{name}": rename it first.')
+    known = without_nulls(frame, cols, nulls)
+    _refuse_weights(known, weight)
+    keys = key_names(cols)
+    records = known.select(
+        *keyed(cols),
+        (F.lit(None) if person is None else column(person)).alias(_MEMBER),
+        (F.lit(None) if household is None else column(household)).alias(_HOME),
+        (F.lit(None) if weight is None else column(weight)).cast("double").alias(_WEIGHT),
+    )
+    risks = _class_risks(records, keys, person is not None, weight is not None, population, method)
+    result = known.join(risks, equal(known, risks, cols, keys)).drop(*keys)
+    if household is None:
+        return result.withColumn("household_risk", F.lit(None).cast("double"))
+    homes = _household_risks(records, risks, keys, person is not None)
+    joined = result.join(homes, column(household) == F.col(_HOME), "left").drop(_HOME)
+    found = F.coalesce(F.col("_duckanon_found"), F.col("risk"))
+    return joined.withColumn("household_risk", found).drop("_duckanon_found")
+
+
+def _refuse_weights(known: Any, weight: str | None) -> None:
+    if weight is None:
+        return
+    value = column(weight).try_cast("double")
+    is_fit = F.coalesce((value > 0) & (value < float("inf")), F.lit(False))
+    if known.agg(F.count(F.when(~is_fit, 1))).collect()[0][0]:
+        raise ValueError("weight must name a column of positive numbers; got one that holds NULL or something else.")
+
+
+def _class_risks(
+    records: Any, keys: list[str], has_people: bool, has_weight: bool, population: float | None, method: str
+) -> Any:
+    """Return each class with its people, those for whom they stand, and its risk."""
+    if has_people:  # a person has one weight, the largest of the rows'
+        people = records.groupBy(*keys, _MEMBER).agg(F.max(_WEIGHT).alias(_WEIGHT))
+        counted, weighed = F.count(_MEMBER), F.sum(F.when(F.col(_MEMBER).isNotNull(), F.col(_WEIGHT)))
+    else:
+        people, counted, weighed = records, F.count("*"), F.sum(_WEIGHT)
+    per_record = 1.0
+    if population is not None:
+        everyone = F.count_distinct(F.col(_MEMBER)) if has_people else F.count("*")
+        number = records.agg(everyone).collect()[0][0]
+        if population < number:
+            of_what = "people" if has_people else "rows"
+            raise ValueError(f"population must be at least the number of {of_what}, {number}; got {population}.")
+        per_record = population / number if number else 1.0
+    classes = people.groupBy(*keys).agg(
+        counted.cast("double").alias("sample_frequency"), weighed.alias("population_frequency")
+    )
+    stands_for = F.coalesce(F.col("population_frequency"), F.col("sample_frequency") * per_record)
+    return classes.withColumn("population_frequency", stands_for).withColumn("risk", F.expr(_RISK[method]))
+
+
+def _household_risks(records: Any, risks: Any, keys: list[str], has_people: bool) -> Any:
+    """Return for each household the probability that at least one of its people is found.
+
+    A person with several rows counts once, with the largest risk.
+    """
+    sided = risks.select(*(F.col(key).alias(f"{key}_of_risk") for key in keys), "risk")
+    named = records.where(F.col(_HOME).isNotNull())
+    joined = named.join(sided, equal(named, sided, keys, [f"{key}_of_risk" for key in keys]))
+    if has_people:
+        joined = joined.where(F.col(_MEMBER).isNotNull()).groupBy(_HOME, _MEMBER).agg(F.max("risk").alias("risk"))
+    return joined.groupBy(_HOME).agg((1 - F.product(1 - F.col("risk"))).alias("_duckanon_found"))
+
+
+# The expected 1/F of anon._expected_risk: its sums, of which each term is made from the one before, since Spark has no
+# lgamma.
+_P = "(sample_frequency / population_frequency)"
+_FEW = f"""
+    power({_P} / ({_P} - 1), sample_frequency - 1) * {_P} / (1 - {_P}) * -ln({_P})
+    - aggregate(sequence(1, 5), 0D, (total, step) -> total + CASE
+        WHEN step < sample_frequency THEN power({_P} / ({_P} - 1), sample_frequency - step) / step ELSE 0D END)"""
+_MANY = f"""
+    {_P} / sample_frequency * aggregate(
+        sequence(1, least(400, greatest(24, cast(2400 / sample_frequency AS INT))) - 1),
+        named_struct('term', 1D, 'total', 1D),
+        (made, step) -> named_struct(
+            'term', made.term * (1 - {_P}) * step / (sample_frequency + step),
+            'total', made.total + made.term * (1 - {_P}) * step / (sample_frequency + step)),
+        made -> made.total)"""
+_EXPECTED = f"CASE WHEN {_P} < 0.5D AND sample_frequency < 6 THEN {_FEW} ELSE {_MANY} END"
+_LARGE = f"{_P} / (sample_frequency - 1 + {_P})"
+_NOBODY = "WHEN sample_frequency = 0 THEN 1D WHEN population_frequency <= sample_frequency THEN 1 / sample_frequency"
+_RISK = {
+    "exact": f"CASE {_NOBODY} ELSE {_EXPECTED} END",
+    "approximate": f"CASE {_NOBODY} WHEN sample_frequency > 2 THEN {_LARGE} ELSE {_EXPECTED} END",
+}
