@@ -131,7 +131,6 @@ class Growth:
         if pools.people is not None:
             self._open[pools.people == NOBODY] = NEVER
         self._counts = sum((join.counts(own) for join, own in zip(joins.sets, self._codes, strict=True)), np.float32(0))
-        self._left = pools.is_row.copy()
         self._left_count = pools.is_row.sum(axis=0)
         self.labels = np.full((places, count), -1, np.int64)
         self._states: list[list[State]] = []
@@ -196,8 +195,8 @@ class Growth:
         else:
             self._state = [join.single(values) for join, values in zip(self._joins.ordered, chosen, strict=True)]
         self._taken.append(pools.rows.take(place))
-        for flags, after in ((self._open, NEVER), (self._open_now, NEVER), (self._left, False)):
-            flags.ravel()[on] = after
+        for flags in (self._open, self._open_now):
+            flags.ravel()[on] = NEVER
         self._left_count = self._left_count - self._is_on
         self.labels.ravel()[on] = len(self._states)
         if pools.people is not None:
@@ -228,7 +227,9 @@ class Growth:
         exists = np.stack(self._grows)
         sizes = exists * self._size
         losses = self._losses_of(states)
-        left = self._left if pools.is_free is None else self._left & ~pools.is_free
+        left = pools.is_row & (self.labels < 0)
+        if pools.is_free is not None:
+            left &= ~pools.is_free
         failed = self._failed | (left.any(axis=0) & ~exists.any(axis=0))
         kinds = np.stack(self._kinds) if guide is not None else None
         for place, pool in _in_turn(left):

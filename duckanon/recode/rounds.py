@@ -211,7 +211,7 @@ def _batches(pools: Ints, sizes: Ints) -> list[Ints]:
     if not len(pools):
         return []
     padded = np.cumsum(sizes[pools])
-    parts = max(1, int(padded[-1]) // _POOL_PLACES, min(6, len(pools) // 200))
+    parts = max(1, int(padded[-1]) // _POOL_PLACES, min(2, len(pools) // 200))
     cuts = np.searchsorted(padded, padded[-1] * np.arange(1, parts) / parts)
     return [some for some in np.split(pools, cuts) if len(some)]
 
