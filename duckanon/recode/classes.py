@@ -14,7 +14,7 @@ from duckanon.common.runs import run_lengths, run_starts
 from duckanon.recode.columns import Column, Values
 from duckanon.recode.cuts import Rules, Table
 from duckanon.recode.growth import Grown, Pools
-from duckanon.recode.joins import Join
+from duckanon.recode.joining import Joins
 from duckanon.recode.pools import grow
 from duckanon.recode.rounds import Members, Round, Search
 from duckanon.recode.start import start_classes
@@ -114,7 +114,7 @@ def plain_round(generator: np.random.Generator, k: int) -> Round:
     """Make a round in which classes need nothing but k people."""
     classes = int(generator.choice(POOL_CLASSES))
 
-    def regrow(joins: list[Join], pools: Pools, of_pools: np.random.Generator) -> Grown:
+    def regrow(joins: Joins, pools: Pools, of_pools: np.random.Generator) -> Grown:
         return grow(joins, pools, k, of_pools)
 
     return Round(classes, 2 * classes * k + k, regrow)

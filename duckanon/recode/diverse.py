@@ -16,7 +16,7 @@ from duckanon.recode.columns import Column, class_losses
 from duckanon.recode.cuts import Rules, Table
 from duckanon.recode.diversity import Diversity
 from duckanon.recode.growth import Grown, Guide, Pools
-from duckanon.recode.joins import Join
+from duckanon.recode.joining import Joins
 from duckanon.recode.pools import exchanged, grow
 from duckanon.recode.rounds import Members, Round, Search
 from duckanon.recode.start import start_classes
@@ -72,7 +72,7 @@ def _growth(generator: np.random.Generator, size: int, diversity: Diversity) -> 
     larger = size + (int(generator.integers(_LARGER)) if diversity.spread.l >= size - 1 else 0)
     guide = Guide(min(int(diversity.spread.l), larger), diversity.shares, diversity.spread.t)
 
-    def regrow(joins: list[Join], pools: Pools, of_pools: np.random.Generator) -> Grown:
+    def regrow(joins: Joins, pools: Pools, of_pools: np.random.Generator) -> Grown:
         grown = grow(joins, pools, larger, of_pools, guide)
         return _if_diverse(grown, pools, diversity)
 
@@ -82,7 +82,7 @@ def _growth(generator: np.random.Generator, size: int, diversity: Diversity) -> 
 def _exchange(k: int, size: int, diversity: Diversity, counts_people: bool) -> Round:
     """Make a round in which two classes exchange rows, such that neither's sensitive values change."""
 
-    def regrow(joins: list[Join], pools: Pools, of_pools: np.random.Generator) -> Grown:
+    def regrow(joins: Joins, pools: Pools, of_pools: np.random.Generator) -> Grown:
         found = exchanged(joins, pools, of_pools, diversity.size)
         return _if_enough_people(found, pools, k) if counts_people else found
 
@@ -94,9 +94,9 @@ def _if_diverse(grown: Grown, pools: Pools, diversity: Diversity) -> Grown:
     assert pools.sensitive is not None
     width = int(grown.labels.max(initial=0)) + 1
     inside = grown.labels >= 0
-    pool = np.broadcast_to(np.arange(len(grown.labels))[:, None], inside.shape)
+    pool = np.broadcast_to(np.arange(inside.shape[1]), inside.shape)
     keys = (pool[inside] * width + grown.labels[inside]) * diversity.size + pools.sensitive[inside]
-    histograms = np.bincount(keys, minlength=len(inside) * width * diversity.size).reshape(-1, diversity.size)
+    histograms = np.bincount(keys, minlength=inside.shape[1] * width * diversity.size).reshape(-1, diversity.size)
     fails = (histograms.sum(axis=1) > 0) & ~diversity.holds(histograms)
     return grown._replace(losses=np.where(fails.reshape(-1, width).any(axis=1), np.inf, grown.losses))
 
@@ -105,8 +105,8 @@ def _if_enough_people(grown: Grown, pools: Pools, k: int) -> Grown:
     """Give up pools of which a class has too few people."""
     assert pools.people is not None
     inside = grown.labels >= 0
-    pool = np.broadcast_to(np.arange(len(grown.labels))[:, None], inside.shape)
-    found = people_in(pool[inside] * 2 + grown.labels[inside], pools.people[inside], 2 * len(inside)).reshape(-1, 2)
+    pool = np.broadcast_to(np.arange(inside.shape[1]), inside.shape)
+    found = people_in(pool[inside] * 2 + grown.labels[inside], pools.people[inside], 2 * inside.shape[1]).reshape(-1, 2)
     return grown._replace(losses=np.where((found < k).any(axis=1), np.inf, grown.losses))
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from duckanon.common.arrays import Array, Ints
 from duckanon.recode.columns import Column, Numbers, Tree, Values
-from duckanon.recode.joins import GroupJoin, Join, RangeJoin, SetJoin, SpanJoin, TableJoin
+from duckanon.recode.held import SetsJoin, sets_joins
+from duckanon.recode.joins import GroupJoin, Join, RangeJoin, SpanJoin, TableJoin
 
 _MOST_ENTRIES = 2**15
 """Entries of a table that still answers from the processor's cache."""
@@ -16,11 +18,28 @@ _MOST_ENTRIES = 2**15
 _LARGEST_TABLE = 2**18
 """Entries of a table that is better than computing: beyond that, values are compared."""
 
-_SUBSET_VALUES = 9
-"""Columns of so many values have a state for each of their subsets."""
+
+class Joins(NamedTuple):
+    """What the search asks about all columns.
+
+    Attributes
+    ----------
+    ordered
+        Those of numbers and trees, and of groups.
+    sets
+        Those of the columns of which classes publish sets.
+    """
+
+    ordered: list[Join]
+    sets: list[SetsJoin]
+
+    @property
+    def every(self) -> list[Join]:
+        """All joins: together they make the state of a class."""
+        return [*self.ordered, *self.sets]
 
 
-def joins_of(columns: Sequence[Column], codes: Sequence[Array], groups: Array | None) -> list[Join]:
+def joins_of(columns: Sequence[Column], codes: Sequence[Array], groups: Array | None) -> Joins:
     """Return the joins of all columns, small ones together.
 
     Parameters
@@ -32,6 +51,7 @@ def joins_of(columns: Sequence[Column], codes: Sequence[Array], groups: Array | 
     """
     tables: list[TableJoin] = []
     others: list[Join] = [] if groups is None else [GroupJoin(groups)]
+    of_sets: list[tuple[Values, Array]] = []
     for column, of_rows in zip(columns, codes, strict=True):
         if isinstance(column, Numbers):
             others.append(RangeJoin(column, of_rows))
@@ -43,11 +63,9 @@ def joins_of(columns: Sequence[Column], codes: Sequence[Array], groups: Array | 
             else:
                 others.append(SpanJoin(column, of_rows))
         elif isinstance(column, Values):
-            if column.size <= _SUBSET_VALUES:
-                tables.append(_subset_table(column, of_rows))
-            else:
-                others.append(SetJoin(column, of_rows))
-    return [*others, *_packed(tables)]
+            of_sets.append((column, of_rows))
+    sets = sets_joins([column for column, _ in of_sets], [of_rows for _, of_rows in of_sets])
+    return Joins([*others, *_packed(tables)], sets)
 
 
 def _packed(tables: list[TableJoin]) -> list[TableJoin]:
@@ -73,11 +91,3 @@ def _tree_table(column: Tree, nodes: Ints, codes: Array) -> TableJoin:
     places = np.searchsorted(keys[order], ancestors[0] * column.size + ancestors[1])
     next_states = order[places].reshape(low.shape)
     return TableJoin(codes.astype(np.int64), next_states, values, column.span_losses(first, last))
-
-
-def _subset_table(column: Values, codes: Array) -> TableJoin:
-    """Make the table of all subsets of few values."""
-    subsets, values = np.arange(2**column.size), np.arange(column.size)
-    held = (subsets[:, None] >> values) & 1
-    losses = column.set_losses(held @ column.counts)
-    return TableJoin(codes.astype(np.int64), subsets[:, None] | (1 << values), 1 << values, losses)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.recode.growth import NEVER, Grown, Growth, Guide, Pools
-from duckanon.recode.joins import Join
+from duckanon.recode.joining import Joins
 
 
-def grow(
-    joins: Sequence[Join], pools: Pools, k: int, generator: np.random.Generator, guide: Guide | None = None
-) -> Grown:
+def grow(joins: Joins, pools: Pools, k: int, generator: np.random.Generator, guide: Guide | None = None) -> Grown:
     """Build classes of k people: a random row, then again and again the one that adds least loss; the rest then joins.
 
     Parameters
@@ -37,7 +33,7 @@ def grow(
     return growth.finished(guide)
 
 
-def nearest_groups(joins: Sequence[Join], rows: Ints, is_row: Bools, size: int, generator: np.random.Generator) -> Ints:
+def nearest_groups(joins: Joins, rows: Ints, is_row: Bools, size: int, generator: np.random.Generator) -> Ints:
     """Group rows of windows by so many that are near each other; -1 where a row is left over.
 
     Parameters
@@ -45,7 +41,7 @@ def nearest_groups(joins: Sequence[Join], rows: Ints, is_row: Bools, size: int, 
     joins
         The columns.
     rows, is_row
-        Windows by places, padded.
+        Places by windows, padded.
     size
         Rows of a group.
     generator
@@ -59,7 +55,7 @@ def nearest_groups(joins: Sequence[Join], rows: Ints, is_row: Bools, size: int, 
     return growth.labels
 
 
-def exchanged(joins: Sequence[Join], pools: Pools, generator: np.random.Generator, kinds: int) -> Grown:
+def exchanged(joins: Joins, pools: Pools, generator: np.random.Generator, kinds: int) -> Grown:
     """Build the first of two classes anew from a random row, with as many rows of each sensitive value as before.
 
     Parameters
@@ -73,30 +69,30 @@ def exchanged(joins: Sequence[Join], pools: Pools, generator: np.random.Generato
     assert sensitive is not None
     assert sizes is not None
     growth = Growth(joins, pools._replace(people=None, is_free=None), generator)
-    is_first = np.arange(pools.rows.shape[1]) < sizes[:, None]
     pool = np.arange(len(sizes))
-    keys = np.broadcast_to(pool[:, None], is_first.shape) * kinds + sensitive
+    is_first = np.arange(len(pools.rows))[:, None] < sizes
+    keys = pool * kinds + sensitive
     wanted = np.bincount(keys[is_first], minlength=len(sizes) * kinds).reshape(-1, kinds)
-    growth.begin(1, np.take_along_axis(wanted, sensitive, axis=1) == 0)
+    growth.begin(1, wanted[pool, sensitive] == 0)
     for step in range(1, int(sizes.max())):
         assert growth.kinds_seen is not None
-        is_full = np.take_along_axis(growth.kinds_seen >= wanted, sensitive, axis=1)
+        is_full = (growth.kinds_seen >= wanted)[pool, sensitive]
         growth.take(np.where(is_full, NEVER, growth.scores()), sizes > step)
     labels = np.where(growth.labels == 0, 0, np.where(pools.is_row, 1, -1))
-    losses = sum((labels == label).sum(axis=1) * _set_losses(joins, pools.rows, labels == label) for label in (0, 1))
+    losses = sum((labels == label).sum(axis=0) * _set_losses(joins, pools.rows, labels == label) for label in (0, 1))
     return Grown(labels, np.asarray(losses, np.float64))
 
 
-def _set_losses(joins: Sequence[Join], rows: Ints, is_member: Bools) -> Floats:
+def _set_losses(joins: Joins, rows: Ints, is_member: Bools) -> Floats:
     """Return what one class of each pool loses, given its members."""
-    order = np.argsort(~is_member, axis=1, kind="stable")
-    members = np.take_along_axis(rows, order, axis=1)
-    counts = is_member.sum(axis=1)
-    total: Floats = np.zeros(len(rows))
-    for join in joins:
-        state = join.single(join.values(members[:, 0]))
+    order = np.argsort(~is_member, axis=0, kind="stable")
+    members = np.take_along_axis(rows, order, axis=0)
+    counts = is_member.sum(axis=0)
+    total: Floats = np.zeros(rows.shape[1])
+    for join in joins.every:
+        state = join.single(join.values(members[0]))
         for place in range(1, int(counts.max())):
-            joined = join.joined(state, join.values(members[:, place]))
+            joined = join.joined(state, join.values(members[place]))
             is_on = place < counts
             state = tuple(np.where(is_on, after, before) for after, before in zip(joined, state, strict=True))
         total += join.losses(state)

@@ -12,8 +12,7 @@ from duckanon.common.arrays import Array, Bools, Floats, Ints
 from duckanon.common.runs import run_lengths
 from duckanon.recode.columns import Column, Losses, Numbers, class_losses
 from duckanon.recode.growth import Grown, Pools
-from duckanon.recode.joining import joins_of
-from duckanon.recode.joins import Join
+from duckanon.recode.joining import Joins, joins_of
 from duckanon.recode.pools import nearest_groups
 
 WINDOW = 64
@@ -51,7 +50,7 @@ class Members(NamedTuple):
     sensitive: Ints | None = None
 
 
-Regrow = Callable[[list[Join], Pools, np.random.Generator], Grown]
+Regrow = Callable[[Joins, Pools, np.random.Generator], Grown]
 """Builds the classes of pools anew."""
 
 
@@ -132,7 +131,8 @@ class Search:
         pool_of_class = np.empty(count, np.int64)
         for begin in range(0, windows, _WINDOWS):
             some, is_some = padded[begin : begin + _WINDOWS], is_class[begin : begin + _WINDOWS]
-            labels = nearest_groups(self._joins, representatives[some], is_some, turn.classes, self._generator)
+            rows, is_row = np.ascontiguousarray(representatives[some].T), np.ascontiguousarray(is_some.T)
+            labels = nearest_groups(self._joins, rows, is_row, turn.classes, self._generator).T
             window = np.arange(begin, begin + len(some))[:, None]
             pools = window * (WINDOW + 1) + np.where(labels < 0, WINDOW, labels)
             pool_of_class[some[is_some]] = pools[is_some]
@@ -171,9 +171,9 @@ class Search:
         next_class = int(self.classes.max()) + 1
         for some in _batches(chosen, sizes):
             progress.check()
-            places = np.arange(int(sizes[some].max()))
-            is_row: Bools = places < sizes[some][:, None]
-            at = rows[np.where(is_row, starts[some][:, None] + places, starts[some][:, None])]
+            places = np.arange(int(sizes[some].max()))[:, None]
+            is_row: Bools = places < sizes[some]
+            at = rows[np.where(is_row, starts[some] + places, starts[some])]
             pools = Pools(
                 at,
                 is_row,
@@ -185,11 +185,10 @@ class Search:
             )
             grown = turn.regrow(self._joins, pools, self._generator)
             better = np.flatnonzero(grown.losses < before[some] - _WORTH_IT)
-            kept = is_row[better]
-            moved, labels = at[better][kept], grown.labels[better][kept]
-            width = int(sizes[some].max())
-            numbers = next_class + np.repeat(np.arange(len(better)), kept.sum(axis=1)) * width + labels
-            self.classes[moved] = np.where(labels < 0, members.home[moved], numbers)
+            kept, width = is_row[:, better], len(places)
+            moved, labels = at[:, better][kept], grown.labels[:, better]
+            numbers = next_class + np.arange(len(better)) * width + labels
+            self.classes[moved] = np.where(labels < 0, members.home[at[:, better]], numbers)[kept]
             next_class += len(better) * width
 
 
@@ -212,7 +211,7 @@ def _batches(pools: Ints, sizes: Ints) -> list[Ints]:
     if not len(pools):
         return []
     padded = np.cumsum(sizes[pools])
-    parts = max(1, int(padded[-1]) // _POOL_PLACES, min(6, len(pools) // 200))
+    parts = max(1, int(padded[-1]) // _POOL_PLACES, min(2, len(pools) // 200))
     cuts = np.searchsorted(padded, padded[-1] * np.arange(1, parts) / parts)
     return [some for some in np.split(pools, cuts) if len(some)]
 

@@ -187,7 +187,7 @@ def test_joins_lose_what_classes_lose(seed: int) -> None:
     codes = [generator.integers(0, column.size, rows) for column in columns]
     expected = float(class_losses(columns, codes, np.zeros(1, np.int64))[0])
     joined = 0.0
-    for join in joins_of(columns, codes, None):
+    for join in joins_of(columns, codes, None).every:
         state = join.single(join.values(np.array([0])))
         for row in range(1, rows):
             after = join.joined_losses(state, join.values(np.array([row])))
