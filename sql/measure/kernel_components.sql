@@ -13,7 +13,8 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.kernel_components(
     original, released, cols, degree := 4, components := 2, standardize := true, kernel := 'polynomial',
-    points := 1000, hierarchies := NULL, log := NULL, special := 'auto', categories := NULL, seed := NULL
+    points := 1000, hierarchies := NULL, log := NULL, special := 'auto', categories := NULL,
+    derived := 'off', seed := NULL
 ) AS TABLE
 SELECT unnest(anon._run_kernel_components(anon._pack('anon.kernel_components', original, cols, seed),
                                           anon._pack('anon.kernel_components', released, cols, seed),
@@ -21,7 +22,7 @@ SELECT unnest(anon._run_kernel_components(anon._pack('anon.kernel_components', o
                                                                             released, cols, hierarchies),
                                            'degree': degree, 'components': components, 'standardize': standardize,
                                            'kernel': kernel, 'points': points, 'log': log, 'special': special,
-                                           'categories': categories, 'seed': seed}),
+                                           'categories': categories, 'derived': derived, 'seed': seed}),
               max_depth := 2);
 COMMENT ON MACRO TABLE anon.kernel_components IS
     'Original and released records along kernel principal components, for a plot of structure that is not linear.';
