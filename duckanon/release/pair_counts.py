@@ -21,6 +21,7 @@ BINS = 8
 _BATCHES = 20
 _TRIED = 100_000  # rows that are looked at for each column, in each batch
 _MOST_PARTNERS = 8  # that are tried for a row
+_ALLOWED = 0.7  # deviations
 _MOST_CELLS = 4  # pairs of choices a row that are counted in a table
 
 
@@ -163,7 +164,7 @@ def _pairs(columns: Sequence[Choices], people: Ints | None, k: int) -> list[_Pai
         scale = len(one.released) / len(one.original)
         wanted = wanted_counts(counts, is_rare, k).ravel() * scale
         noise = wanted + k * scale
-        allowed = np.where((is_rare & (_expected(counts) >= k)).ravel(), 0.0, np.sqrt(noise))
+        allowed = np.where((is_rare & (_expected(counts) >= k)).ravel(), 0.0, _ALLOWED * np.sqrt(noise))
         made = np.bincount(one.released * other.count + other.released, minlength=size).astype(np.float64)
         found.append(_Pairs(first, second, other.count, wanted, 1 / noise, allowed, made))
     return found

@@ -5,8 +5,8 @@
 --                  projections[1] and projections[2]
 --     components   how many
 --     points       this many records of each table, drawn at random
---     degree, standardize, kernel, hierarchies, log, special, categories   as in anon.kernel_utility, which puts
---                  numbers to the picture
+--     degree, standardize, kernel, hierarchies, log, special, categories, derived   as in anon.kernel_utility, which
+--                  puts numbers to the picture
 -- The places of originals are those of real people: the plot is for whoever holds the original.
 --     (Thesis, Section 3.2, Figure 3-1; the kernel is centred)
 -- test: tests/measure/kernel_components.test
