@@ -74,13 +74,14 @@ class Coding:
 
     Attributes
     ----------
-    log, special, categories
+    log, special, categories, derived
         As in `measured_encoding`.
     """
 
     log: list[str] | None = None
     special: Any = "auto"
     categories: list[str] | None = None
+    derived: str = "off"
 
 
 def encoded(original: pa.Table, released: pa.Table, others: Sequence[pa.Table | None], coding: Coding) -> Measured:
@@ -91,7 +92,7 @@ def encoded(original: pa.Table, released: pa.Table, others: Sequence[pa.Table | 
     ValueError
         For NaN and infinity, types that cannot be coded, and columns of more than 1,000 categories.
     """
-    encoding = measured_encoding(original, coding.log, coding.special, coding.categories)
+    encoding = measured_encoding(original, coding.log, coding.special, coding.categories, coding.derived)
     first, second = (encoding.matrix(table) for table in (original, released))
     return Measured(encoding, first, second, [None if table is None else encoding.matrix(table) for table in others])
 

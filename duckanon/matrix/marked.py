@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon.common.arguments import spelled
+from duckanon.common.arguments import OneOf, refuse_unless, spelled
 from duckanon.common.arrays import Array, Floats, Reals
 from duckanon.common.kinds import is_number
 from duckanon.matrix.apart import Reading, is_category, whole
 from duckanon.matrix.arrow import kind_of
 from duckanon.matrix.columns import NumberColumn, SpectralColumn
 from duckanon.matrix.fit import fit
+from duckanon.matrix.followers import followers
 from duckanon.matrix.parts import doubles
 from duckanon.matrix.special import special_choices, special_values
 
@@ -148,7 +149,11 @@ class MeasuredEncoding:
 
 
 def measured_encoding(
-    table: pa.Table, log: Sequence[str] | None = None, special: Any = "auto", categories: Sequence[str] | None = None
+    table: pa.Table,
+    log: Sequence[str] | None = None,
+    special: Any = "auto",
+    categories: Sequence[str] | None = None,
+    derived: str = "off",
 ) -> MeasuredEncoding:
     """Fit how a table and others like it are coded for measuring.
 
@@ -160,6 +165,8 @@ def measured_encoding(
         The columns whose logarithm is coded, as in `fit.fit`; a column that is named here is no category.
     special, categories
         As in the releases; ``'off'`` and ``[]`` take all numbers as amounts, as the thesis does.
+    derived
+        ``'auto'`` leaves columns out that follow from others, ``'off'`` keeps them.
 
     Raises
     ------
@@ -169,7 +176,11 @@ def measured_encoding(
     names = table.column_names
     log = spelled("log", log, names)
     _refuse_unknown("log", log, names)
+    refuse_unless(OneOf("auto", "off"), "derived", derived)
     reading = measured_reading(names, special, categories)
+    if derived == "auto":
+        left_out = followers(table, reading)
+        names = [name for name in names if name not in left_out]
     marked: dict[str, MeasuredColumn] = {}
     for name in names:
         if is_number(table.schema.field(name).type):

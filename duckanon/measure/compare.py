@@ -39,6 +39,7 @@ def compare_releases(
     log: list[str] | None,
     special: Any,
     categories: list[str] | None,
+    derived: str,
     seed: int | None,
     tell: Callable[[float], None],
 ) -> pa.Table:
@@ -58,15 +59,15 @@ def compare_releases(
         For each release, by ``release``, what its labels hold: ``meanings``.
     max_rows
         How many rows of each table are looked at, drawn at random.
-    log, special, categories
-        How numbers are coded, as for the spectral releases.
+    log, special, categories, derived
+        How numbers are coded, as for the spectral releases; derived columns are left out of distances and kernels only.
     seed
         Makes the drawing repeatable.
     tell
         Told the share of the work done.
     """
     random = generator(seed)
-    coding = Coding(log, special, categories)
+    coding = Coding(log, special, categories, derived)
     if stacked is None:
         raise ValueError("the released tables have no rows; give some that have.")
     everybody = original
@@ -121,14 +122,15 @@ def _privacy(read: Judged, coding: Coding, random: np.random.Generator, class_si
 def _statistics(read: Judged, coding: Coding, random: np.random.Generator) -> dict[str, float]:
     """Return the numbers that sum up the utility of a release."""
     original, released = read.original, read.drawn(random)
-    differences = utility(original, released)
+    differences = utility(original, released, coding.special, coding.categories)
     medians = dict(zip(differences["statistic"].to_pylist(), differences["median_difference"].to_pylist(), strict=True))
     tables = encoded(original, released, [], coding)
     kernel = kernel_utility(tables.original, tables.released, random=random)
     queries = query_utility(original, read.released, random=random, labels=read.meanings)
+    trees = detectability(original, released, random=random, categories=coding.categories, halves=False)
     return {
         **{name: value for name, value in medians.items() if value is not None},
         "kernel_ks": float(pc.mean(kernel["ks"]).as_py()),
-        "detectability": float(detectability(original, released, random=random, halves=False)["auc"][0].as_py()),
+        "detectability": float(trees["auc"][0].as_py()),
         "query_error": float(queries["median_relative_error"][0].as_py()),
     }

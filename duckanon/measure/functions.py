@@ -94,6 +94,7 @@ def privacy_test(
     log: list[str] | None,
     special: Any,
     categories: list[str] | None,
+    derived: str,
     seed: int | None,
     tell: Tell,
 ) -> pa.Table:
@@ -102,7 +103,7 @@ def privacy_test(
     if stacked is not None and reference is None and holdout is None:
         raise ValueError("draws are attacked by comparing members with other people; name a reference or a holdout.")
     read = judged(original, released, meanings, reference=reference, holdout=holdout)
-    coding = Coding(log, special, categories)
+    coding = Coding(log, special, categories, derived)
     draws = []
     for name in [] if stacked is None else sorted(pc.unique(stacked[RELEASE]).to_pylist()):
         coded = matrices(judged(original, rows_of(stacked, name), meanings), coding)

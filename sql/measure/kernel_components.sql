@@ -5,15 +5,16 @@
 --                  projections[1] and projections[2]
 --     components   how many
 --     points       this many records of each table, drawn at random
---     degree, standardize, kernel, hierarchies, log, special, categories   as in anon.kernel_utility, which puts
---                  numbers to the picture
+--     degree, standardize, kernel, hierarchies, log, special, categories, derived   as in anon.kernel_utility, which
+--                  puts numbers to the picture
 -- The places of originals are those of real people: the plot is for whoever holds the original.
 --     (Thesis, Section 3.2, Figure 3-1; the kernel is centred)
 -- test: tests/measure/kernel_components.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.kernel_components(
     original, released, cols, degree := 4, components := 2, standardize := true, kernel := 'polynomial',
-    points := 1000, hierarchies := NULL, log := NULL, special := 'auto', categories := NULL, seed := NULL
+    points := 1000, hierarchies := NULL, log := NULL, special := 'auto', categories := NULL,
+    derived := 'off', seed := NULL
 ) AS TABLE
 SELECT unnest(anon._run_kernel_components(anon._pack('anon.kernel_components', original, cols, seed),
                                           anon._pack('anon.kernel_components', released, cols, seed),
@@ -21,7 +22,7 @@ SELECT unnest(anon._run_kernel_components(anon._pack('anon.kernel_components', o
                                                                             released, cols, hierarchies),
                                            'degree': degree, 'components': components, 'standardize': standardize,
                                            'kernel': kernel, 'points': points, 'log': log, 'special': special,
-                                           'categories': categories, 'seed': seed}),
+                                           'categories': categories, 'derived': derived, 'seed': seed}),
               max_depth := 2);
 COMMENT ON MACRO TABLE anon.kernel_components IS
     'Original and released records along kernel principal components, for a plot of structure that is not linear.';

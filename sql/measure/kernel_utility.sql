@@ -11,6 +11,7 @@
 --     points       compare this many rows of each, drawn at random (the Thesis: 1296); NULL: all
 --     hierarchies  of a coarse release, from whose cells values are drawn, as in anon.utility
 --     log, special, categories  as in anon.prediction_risk
+--     derived      'auto' leaves out columns that follow from others, as in anon.privacy_test
 -- Exact up to some thousands of rows, by 500 landmarks (Nystroem) above: linear in the rows.
 --     (Thesis, Section 3.2, Table 5.1; the kernel is centred)
 -- test: tests/measure/kernel_utility.test
@@ -18,7 +19,7 @@
 CREATE OR REPLACE MACRO anon.kernel_utility(
     original, released, cols, degree := 4, components := 20, standardize := true, kernel := 'polynomial',
     reference := NULL, points := NULL, hierarchies := NULL, log := NULL, special := 'auto',
-    categories := NULL, seed := NULL
+    categories := NULL, derived := 'off', seed := NULL
 ) AS TABLE
 SELECT unnest(anon._run_kernel_utility(anon._pack('anon.kernel_utility', original, cols, seed),
                                        anon._pack('anon.kernel_utility', released, cols, seed),
@@ -27,6 +28,6 @@ SELECT unnest(anon._run_kernel_utility(anon._pack('anon.kernel_utility', origina
                                                                          cols, hierarchies),
                                         'degree': degree, 'components': components, 'standardize': standardize,
                                         'kernel': kernel, 'points': points, 'log': log, 'special': special,
-                                        'categories': categories, 'seed': seed}), max_depth := 2);
+                                        'categories': categories, 'derived': derived, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.kernel_utility IS
     'Compares a release with the original along kernel principal components, for structure that is not linear.';

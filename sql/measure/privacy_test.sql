@@ -29,6 +29,8 @@
 --                  all of them together, by mean distances. Every further release adds to what is known
 --     sample       look at this many originals, drawn at random; NULL: up to 5,000
 --     log, special, categories  how numbers are coded, as in anon.prediction_risk
+--     derived      'auto' leaves columns out of distances that follow from others of the original, as the spectral
+--                  releases find them; 'off' keeps them. Copies are counted over all columns but these
 --     hierarchies  of a coarse release: MAP {'education': 'education_hierarchy'}, as in anon.generalization_loss
 -- A row of a coarse release (labels, intervals, ancestors) stands for a value drawn from what its cells hold, as in
 -- anon.prediction_risk. An exact copy is a row whose cells hold the record's values and no others; a unique copy one
@@ -39,7 +41,7 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.privacy_test(
     original, released, cols, reference := NULL, holdout := NULL, k := 5, sample := NULL, hierarchies := NULL,
-    draws := NULL, log := NULL, special := 'auto', categories := NULL, seed := NULL
+    draws := NULL, log := NULL, special := 'auto', categories := NULL, derived := 'off', seed := NULL
 ) AS TABLE
 WITH _duckanon_draws AS (
     FROM anon._stacked('anon.privacy_test', anon._numbered_draws('anon.privacy_test', draws, released), cols)
@@ -52,6 +54,6 @@ SELECT unnest(anon._run_privacy_test(anon._pack('anon.privacy_test', original, c
                                      {'meanings': anon._label_meanings('anon.privacy_test', original, released, cols,
                                                                        hierarchies),
                                       'k': k, 'sample': sample, 'log': log, 'special': special,
-                                      'categories': categories, 'seed': seed}), max_depth := 2);
+                                      'categories': categories, 'derived': derived, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.privacy_test IS
     'Tests whether a release is as safe as not taking part: prediction risk, copies, isolated records, membership.';

@@ -7,7 +7,7 @@
 CREATE OR REPLACE MACRO anon.require(
     original, released, cols, reference := NULL, holdout := NULL, k := NULL, max_correlation_difference := NULL,
     max_detectability_auc := NULL, hierarchies := NULL, draws := NULL, log := NULL, special := 'auto',
-    categories := NULL, seed := NULL, person := NULL
+    categories := NULL, derived := 'off', seed := NULL, person := NULL
 ) AS TABLE
 WITH _duckanon_verdict AS MATERIALIZED (
     SELECT *, list_position(['distance', 'ambiguity', 'uncertainty', 'exact_copies', 'unique_copies', 'near_copies',
@@ -16,8 +16,8 @@ WITH _duckanon_verdict AS MATERIALIZED (
     FROM anon.verdict(original, released, cols, reference := reference, holdout := holdout, k := k,
                       max_correlation_difference := max_correlation_difference,
                       max_detectability_auc := max_detectability_auc, hierarchies := hierarchies,
-                      draws := draws, log := log, special := special, categories := categories, seed := seed,
-                      person := person)
+                      draws := draws, log := log, special := special, categories := categories, derived := derived,
+                      seed := seed, person := person)
 ), _duckanon_decision AS MATERIALIZED (                -- a column of the filter below, so that it is always computed
     SELECT CASE WHEN bool_and(coalesce(pass, false)) THEN true
                 ELSE error('anon.require: the release breaks what was promised: '

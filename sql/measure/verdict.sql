@@ -4,14 +4,15 @@
 --                `max_detectability_auc` detectability
 --     measured, "limit", pass   what came out, what is allowed, and whether it keeps to that: k and class_size are the
 --                least that is allowed, all other limits are the most. Too few records to tell is a promise not kept
---     reference, holdout, draws, hierarchies, log, special, categories, seed  as in anon.privacy_test
+--     reference, holdout, draws, hierarchies, log, derived, seed  as in anon.privacy_test
+--     special, categories  as in anon.privacy_test; correlation and detectability read numbers in the same way
 --     person     name of the release's column that says whose row it is: k then counts different people
 -- test: tests/measure/verdict.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.verdict(
     original, released, cols, reference := NULL, holdout := NULL, k := NULL, max_correlation_difference := NULL,
     max_detectability_auc := NULL, hierarchies := NULL, draws := NULL, log := NULL, special := 'auto',
-    categories := NULL, seed := NULL, person := NULL
+    categories := NULL, derived := 'off', seed := NULL, person := NULL
 ) AS TABLE
 WITH _duckanon_verdict_classes AS (                    -- one column, so that no name of the release is in the way
     SELECT class, whose[1] AS whose
@@ -21,7 +22,8 @@ WITH _duckanon_verdict_classes AS (                    -- one column, so that no
 )
 SELECT measure AS promise, coalesce(shift_bound, value) AS measured, "limit", pass
 FROM anon.privacy_test(original, released, cols, reference := reference, holdout := holdout, hierarchies := hierarchies,
-                       draws := draws, log := log, special := special, categories := categories, seed := seed)
+                       draws := draws, log := log, special := special, categories := categories,
+                       derived := derived, seed := seed)
 UNION ALL
 SELECT 'k', classes.k, k, classes.k >= k
 FROM anon.k_anonymity('"_duckanon_verdict_classes"', ['class'],
@@ -29,12 +31,13 @@ FROM anon.k_anonymity('"_duckanon_verdict_classes"', ['class'],
 UNION ALL
 SELECT 'correlation', any_value(median_difference), max_correlation_difference,
        coalesce(any_value(median_difference) <= max_correlation_difference, false)
-FROM anon.utility(original, released, cols, hierarchies := hierarchies, seed := seed)
+FROM anon.utility(original, released, cols, hierarchies := hierarchies, special := special, categories := categories,
+                  seed := seed)
 WHERE statistic = 'correlation' AND max_correlation_difference IS NOT NULL
 HAVING max_correlation_difference IS NOT NULL
 UNION ALL
 SELECT 'detectability', auc, max_detectability_auc, auc <= max_detectability_auc
-FROM anon.detectability(original, released, cols, hierarchies := hierarchies, seed := seed)
+FROM anon.detectability(original, released, cols, hierarchies := hierarchies, categories := categories, seed := seed)
 WHERE comparison = 'released' AND max_detectability_auc IS NOT NULL;
 COMMENT ON MACRO TABLE anon.verdict IS
     'Whether a release keeps its promises of privacy, class size and utility: one row each, pass or fail.';

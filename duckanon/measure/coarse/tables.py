@@ -131,9 +131,9 @@ def matrices(tables: Judged, coding: Coding) -> JudgedMatrices:
         return JudgedMatrices(encoded(tables.original, tables.released, tables.others, coding), None)
     first = encoded(tables.original, _standing_in(tables), tables.others, coding)
     released, variances = first.released, np.zeros_like(first.released)
-    for name, group in zip(tables.original.column_names, first.encoding.groups, strict=True):
+    for column, group in zip(first.encoding.columns, first.encoding.groups, strict=True):
+        name = column.name
         if name in tables.coarse:
-            column = first.encoding.columns[tables.original.column_names.index(name)]
             centre, spread = _moments(tables.coarse[name], column)
             codes = tables.coarse[name].cells.codes
             released[:, group], variances[:, group] = centre[codes], spread[codes]

@@ -53,12 +53,13 @@ def kernel_utility(
     log: list[str] | None,
     special: Any,
     categories: list[str] | None,
+    derived: str,
     seed: int | None,
 ) -> pa.Table:
     """Compare distributions along kernel principal components."""
     random = generator(seed)
     read = judged(original, released, meanings, reference=reference)
-    tables = encoded(read.original, read.drawn(random), read.others, Coding(log, special, categories))
+    tables = encoded(read.original, read.drawn(random), read.others, Coding(log, special, categories, derived))
     first, second, third = tables.original, tables.released, tables.others[0]
     if not standardize:
         first, second = (unscaled(tables.encoding, matrix) for matrix in (first, second))
@@ -82,12 +83,13 @@ def kernel_components(
     log: list[str] | None,
     special: Any,
     categories: list[str] | None,
+    derived: str,
     seed: int | None,
 ) -> pa.Table:
     """Place records along kernel principal components, for a plot."""
     random = generator(seed)
     read = judged(original, released, meanings)
-    tables = encoded(read.original, read.drawn(random), [], Coding(log, special, categories))
+    tables = encoded(read.original, read.drawn(random), [], Coding(log, special, categories, derived))
     matrices = [tables.original, tables.released]
     if not standardize:
         matrices = [unscaled(tables.encoding, matrix) for matrix in matrices]
