@@ -96,8 +96,10 @@ def draft(
 
 
 def _without_password(address: str) -> str:
-    """Return an address without the user and the password before its host, and without its parameters."""
-    return re.sub(r"//\S*@", "//", address).partition("?")[0]
+    """Return an address without the user and the password before its host, and without passwords behind it."""
+    place, _, parameters = address.partition("?")
+    told = [parameter for parameter in parameters.split("&") if parameter and "pass" not in parameter.lower()]
+    return re.sub(r"//.*@", "//", place) + ("?" + "&".join(told) if told else "")
 
 
 def _diversity(sensitive: list[str]) -> str:

@@ -40,12 +40,11 @@ class Warehouse:
             for name, target in self._targets.items():
                 if target.path not in self._servers:
                     self._servers[target.path] = opened.enter_context(Server(target.path, is_reader=False))
-                self._deliveries[name] = Delivery(self._servers[target.path], target.table or "")
+                delivery = Delivery(self._servers[target.path], target.table or "")
+                if delivery.place in [other.place for other in self._deliveries.values()]:
+                    raise FileProblem(f"{delivery.table}: two tables of the job would have this name.")
+                self._deliveries[name] = delivery
             self._open = opened.pop_all()
-        tables = [delivery.place for delivery in self._deliveries.values()]
-        for delivery in self._deliveries.values():
-            if tables.count(delivery.place) > 1:
-                raise FileProblem(f"{delivery.table}: two tables of the job would have this name.")
         return self
 
     def __exit__(

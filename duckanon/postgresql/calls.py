@@ -60,7 +60,7 @@ def read(
     into = into or (table or "").split(".")[-1]
     if not into:
         raise ValueError("duckanon.postgresql.read: into must be the name of a table where a query is read.")
-    fetched = fetch(con, address, table, query, name(into))
+    fetched = fetch(con, address, table, query, f"temp.main.{name(into)}")
     _read.update(fetched.relations)
     ((rows,),) = con.execute(f"SELECT count(*) FROM temp.main.{name(into)}").fetchall()
     return int(rows)

@@ -46,6 +46,11 @@ def smallest(server: Postgres) -> list[dict[str, int]]:
 
 
 def test_from_a_table_to_a_table(folder: Path, clinic: Postgres, capsys: pytest.CaptureFixture[str]) -> None:
+    address = clinic.address(password=PASSWORD)
+    draft = ["policy", "init", "--from", address, "--table", "clinic.people", "--to", "draft.toml"]
+    assert cli.main(draft) == 0
+    assert PASSWORD not in (folder / "draft.toml").read_text(encoding="utf-8")
+    (folder / "draft.toml").unlink()
     path = policy(folder, clinic)
     assert cli.main(["policy", "check", str(path)]) == 0
     record = release(path)
