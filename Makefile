@@ -13,7 +13,7 @@ OLDEST := --constraint tests/oldest.txt --editable '.[test]'
 # uv installs in a tenth of pip's processor time; where it is not to be had, or finds no index, pip does it.
 install = $(VENV)/bin/uv pip install --quiet --python $(1) $(2) || $(PIP) --python $(1) install --quiet $(2)
 
-.PHONY: demo test test-thorough test-oldest test-engines test-browser test-places stress check bench clean
+.PHONY: demo test test-thorough test-oldest test-engines test-browser test-places stress check bench bench-large clean
 
 demo: $(VENV)/ready            ## generate a clinic, assess and release its visits, say where the report is
 	@$(VENV)/bin/duckanon demo --to build/clinic
@@ -53,6 +53,9 @@ check: $(VENV)/ready           ## style, types, and that packages import in one 
 
 bench: $(VENV)/ready           ## ratios against floors and peers; only some: make bench ONLY=swap LARGEST=1e6
 	$(VENV)/bin/python -m tests.bench $(if $(ONLY),--only "$(ONLY)") $(if $(LARGEST),--largest $(LARGEST))
+
+bench-large: $(VENV)/ready     ## releases of tables larger than memory: time, peak memory, loss; only some: ONLY="boxes 1e6"
+	$(VENV)/bin/python -m tests.bench.large $(ONLY)
 
 clean:
 	rm -rf $(VENV) $(OLD) $(ENGINES) $(PLACES) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon.boxes import functions
-from duckanon.boxes.parts import fences_of
+from duckanon.boxes.parts import Parts, counted_parts, fences_of
 from duckanon.boxes.shaping import Moments, sensitivities_of
+from duckanon.boxes.typed import column_numbers
 from duckanon.boxes.whole import Whole
 from duckanon.bridge import sql
 from duckanon.common.arguments import generator
@@ -20,14 +21,17 @@ from duckanon.large import parts, routed
 from duckanon.large.checks import Checked, checked, explained
 from duckanon.large.routing import fitted
 from duckanon.large.survey import Survey, surveyed
-from duckanon.large.workspace import SOURCE, arrow_reader, workspace
+from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
 
 CALLER = "anon.boxes"
 SAMPLE = 200_000
 """Rows that the routing tree is fitted on: the sizes of twenty parts are right to within a percent."""
 
-BYTES_OF_ROW, BYTES_OF_CELL = 60, 90
+BYTES_OF_ROW, BYTES_OF_CELL = 50, 75
 """Memory of a part, for each row and for each of its values that become intervals."""
+
+BYTES_OF_COUNTED, BYTES_OF_VALUE = 100, 50
+"""Memory of cutting a column into parts, for each record that is looked at and for each value."""
 
 _BATCH = 100_000
 
@@ -74,7 +78,9 @@ def boxes(
         distances = functions.read_distances(shape, what.names, epsilon)
         moments = Moments.known(survey.means, survey.covariances)
         sensitivity = sensitivities_of(moments, what.names, statistics_asked)
-        whole = Whole(sensitivity, survey.grids, {name: fences_of(values) for name, values in survey.sample.items()})
+        fences = {name: fences_of(values) for name, values in survey.sample.items()}
+        known = _parts(work, what, k, survey, fences) if box == "parts" and what.person is None else {}
+        whole = Whole(sensitivity, survey.grids, fences, known)
         part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
         weights = sensitivity.at(list(survey.sample.values()))
         apart = [distances.get(name, 0.0) for name in what.names]
@@ -104,6 +110,31 @@ def boxes(
         shaping = {name for name, weight in zip(what.names, weights, strict=True) if np.max(weight) > 0}
         of_boxes = BoxColumns(what, set() if box in ("bounds", "rounded") else set(what.names) - shaping)
         return routed.released(work, what, files, released, of_boxes, k, survey.rows, part_rows)
+
+
+def _parts(
+    work: Workspace, what: Checked, k: int, survey: Survey, fences: Mapping[str, tuple[float, float]]
+) -> dict[str, Parts]:
+    """Cut columns into parts that k people of the whole table share, where their values can be counted in memory.
+
+    Where they cannot, or where people have several rows, each part of the table cuts its columns itself, for k people
+    of its own.
+    """
+    found = {}
+    for name in what.names:
+        quoted = sql.name(name)
+        size = f"least(count(*), {k})::BIGINT"
+        values, looked_at = sql.one(
+            work.con,
+            f"SELECT count(*), sum(size)::BIGINT FROM (SELECT {size} AS size FROM {SOURCE} GROUP BY {quoted})",
+        )
+        if looked_at * BYTES_OF_COUNTED + values * BYTES_OF_VALUE > work.memory.part:
+            continue
+        query = f"SELECT {quoted}, count(*) AS _duckanon_size FROM {SOURCE} GROUP BY {quoted} ORDER BY {quoted}"
+        table = arrow_reader(work.con.sql(query), _BATCH).read_all()
+        counts = table.column("_duckanon_size").to_numpy()
+        found[name] = counted_parts(column_numbers(table, [name])[name], counts, k, survey.grids[name], fences[name])
+    return found
 
 
 class BoxColumns:

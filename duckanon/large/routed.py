@@ -26,11 +26,14 @@ class Released:
         How many parts they were made in.
     smallest_class
         The people of the smallest class, counted in the written file.
+    notes
+        Sentences on what the memory did not allow.
     """
 
     rows: int
     parts: int
     smallest_class: int
+    notes: tuple[str, ...] = ()
 
 
 class Columns(Protocol):
