@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from duckanon.boxes.checks import checked_columns, checked_distances, promise, promise_parts, refuse_uniform_columns
 from duckanon.boxes.grids import Decimals, Grid
 from duckanon.boxes.nodes import Leaves, Points, value_order
-from duckanon.boxes.parts import Parts, column_parts
+from duckanon.boxes.parts import Parts, column_parts, parts_of_part
 from duckanon.boxes.portfolio import leaves_of
 from duckanon.boxes.result import KINDS, Boxes
 from duckanon.boxes.search import Rules
@@ -132,13 +132,15 @@ def make_boxes(
     parts = None
     if kind == "parts":
         found = {name: (grids or {}).get(name) or Decimals.of(values) for name, values in ordered.items()}
-        fences = {} if whole is None else whole.fences
-        parts = [
-            column_parts(values, k, found[name], people_in_order, strata_in_order, fences.get(name))
-            for name, values in ordered.items()
-        ]
-        for of_column in parts:
-            promise_parts(of_column, k, people_in_order)
+        fences, known = ({}, {}) if whole is None else (whole.fences, whole.parts)
+        parts = []
+        for name, values in ordered.items():
+            if name in known:
+                parts.append(parts_of_part(known[name], values))
+            else:
+                made = column_parts(values, k, found[name], people_in_order, strata_in_order, fences.get(name))
+                promise_parts(made, k, people_in_order)
+                parts.append(made)
         points = points._replace(parts=[_ends_by_record(parts[column]) for column in shaping])
     ways = [points, points._replace(tiles=True)] if kind == "cell" else [points]
     rules, is_thorough, report = Rules(k, l, point_distances), effort == "thorough", progress or (lambda share: None)

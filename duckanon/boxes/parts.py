@@ -191,6 +191,34 @@ def _first_at_least(column: Floats, cuts: Floats, least: Ints, most: Ints) -> In
     return low
 
 
+def counted_parts(values: Floats, counts: Ints, k: int, grid: Grid, fences: tuple[float, float]) -> Parts:
+    """Cut a column into parts, given how many people have each of its values.
+
+    More than k people with the same value decide no cut, so that only so many are looked at.
+
+    Raises
+    ------
+    AssertionError
+        A part has fewer than k people.
+    """
+    repeated = np.repeat(values, np.minimum(counts, k))
+    parts = column_parts(repeated, k, grid, fences=fences)
+    first = np.cumsum(np.minimum(counts, k)) - np.minimum(counts, k)
+    parts = parts._replace(number=parts.number[first])
+    if np.bincount(parts.number, weights=counts, minlength=len(parts.lower)).min() < k:
+        raise AssertionError(f"a part of a column has fewer than {k} people.")
+    return parts
+
+
+def parts_of_part(parts: Parts, values: Floats) -> Parts:
+    """Return the parts of a column for some of its values, whose ends they contain."""
+    number = np.clip(np.searchsorted(parts.lower, values, side="right") - 1, 0, None)
+    # Where there is no unit, neighbours end at the same number, which is nobody's value.
+    if (values < parts.lower[number]).any() or (values > parts.upper[number]).any():
+        raise AssertionError("an end of a part lies inside its records.")
+    return parts._replace(number=number)
+
+
 def fences_of(values: Floats) -> tuple[float, float]:
     """Return the numbers beyond which values are far from the rest of a column."""
     ordered = np.sort(values)

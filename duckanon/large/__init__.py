@@ -1,5 +1,9 @@
 """Releases of tables that are larger than memory: routed into parts, released part by part, counted when written."""
 
-from duckanon.large.boxed import Released, boxes
+from duckanon.large.boxed import boxes
+from duckanon.large.generalized import generalize
+from duckanon.large.grouped import microaggregate
+from duckanon.large.recoded import recode
+from duckanon.large.routed import Released
 
-__all__ = ["Released", "boxes"]
+__all__ = ["Released", "boxes", "generalize", "microaggregate", "recode"]

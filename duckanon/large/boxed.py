@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from duckanon.boxes import functions
-from duckanon.boxes.parts import fences_of
+from duckanon.boxes.parts import Parts, counted_parts, fences_of
 from duckanon.boxes.shaping import Moments, sensitivities_of
+from duckanon.boxes.typed import column_numbers
 from duckanon.boxes.whole import Whole
 from duckanon.bridge import sql
 from duckanon.common.arguments import generator
-from duckanon.large import parts
-from duckanon.large.checks import Checked, checked
+from duckanon.large import parts, routed
+from duckanon.large.checks import Checked, checked, explained
 from duckanon.large.routing import fitted
 from duckanon.large.survey import Survey, surveyed
-from duckanon.large.workspace import SOURCE, arrow_reader, workspace
+from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
 
 CALLER = "anon.boxes"
 SAMPLE = 200_000
 """Rows that the routing tree is fitted on: the sizes of twenty parts are right to within a percent."""
 
-BYTES_OF_ROW, BYTES_OF_CELL = 60, 90
+BYTES_OF_ROW, BYTES_OF_CELL = 50, 75
 """Memory of a part, for each row and for each of its values that become intervals."""
 
+BYTES_OF_COUNTED, BYTES_OF_VALUE = 100, 50
+"""Memory of cutting a column into parts, for each record that is looked at and for each value."""
+
 _BATCH = 100_000
-
-
-@dataclass(frozen=True)
-class Released:
-    """What was written.
-
-    Attributes
-    ----------
-    rows
-        How many rows.
-    parts
-        How many parts they were made in.
-    smallest_class
-        The people of the smallest class, counted in the written file.
-    """
-
-    rows: int
-    parts: int
-    smallest_class: int
 
 
 def boxes(
@@ -71,7 +56,7 @@ def boxes(
     memory: str = "2GB",
     seed: int | None = None,
     temporary: Any = None,
-) -> Released:
+) -> routed.Released:
     """Write a table whose numbers and dates are intervals that at least k people share, as `anon.boxes` makes them.
 
     Parameters
@@ -85,15 +70,17 @@ def boxes(
     """
     options: dict[str, Any] = {"k": k, "l": l, "epsilon": epsilon, "box": box, "bounds_are_public": bounds_are_public}
     options |= {"top_code": top_code, "effort": effort, "seconds": seconds}
-    with workspace(source, target, memory, temporary) as work:
+    with explained(CALLER), workspace(source, target, memory, temporary) as work:
         what = checked(work.con, CALLER, "_checked_boxes", options, cols, keep, person)
-        survey = _survey(work.con, what, k, seed)
+        survey = numbers_of(work.con, what, k, seed)
         statistics_asked = functions.read_statistics(statistics, what.names)
         shape = arrow_reader(work.con.sql(f"SELECT {sql.names(what.columns)} FROM {SOURCE} LIMIT 0"), 1).read_all()
         distances = functions.read_distances(shape, what.names, epsilon)
         moments = Moments.known(survey.means, survey.covariances)
         sensitivity = sensitivities_of(moments, what.names, statistics_asked)
-        whole = Whole(sensitivity, survey.grids, {name: fences_of(values) for name, values in survey.sample.items()})
+        fences = {name: fences_of(values) for name, values in survey.sample.items()}
+        known = _parts(work, what, k, survey, fences) if box == "parts" and what.person is None else {}
+        whole = Whole(sensitivity, survey.grids, fences, known)
         part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
         weights = sensitivity.at(list(survey.sample.values()))
         apart = [distances.get(name, 0.0) for name in what.names]
@@ -120,59 +107,101 @@ def boxes(
                 whole=whole,
             )
 
-        numbering = _Numbering()
-        results = parts.made(
-            work, files, lambda part: numbering.apart(released(part)), parts.blocks_of(survey.rows, part_rows)
+        shaping = {name for name, weight in zip(what.names, weights, strict=True) if np.max(weight) > 0}
+        of_boxes = BoxColumns(what, set() if box in ("bounds", "rounded") else set(what.names) - shaping)
+        return routed.released(work, what, files, released, of_boxes, k, survey.rows, part_rows)
+
+
+def _parts(
+    work: Workspace, what: Checked, k: int, survey: Survey, fences: Mapping[str, tuple[float, float]]
+) -> dict[str, Parts]:
+    """Cut columns into parts that k people of the whole table share, where their values can be counted in memory.
+
+    Where they cannot, or where people have several rows, each part of the table cuts its columns itself, for k people
+    of its own.
+    """
+    found = {}
+    for name in what.names:
+        quoted = sql.name(name)
+        size = f"least(count(*), {k})::BIGINT"
+        values, looked_at = sql.one(
+            work.con,
+            f"SELECT count(*), sum(size)::BIGINT FROM (SELECT {size} AS size FROM {SOURCE} GROUP BY {quoted})",
         )
-        numbering.settle()
-        keeps_person = what.person in what.kept
-        written = parts.mixed(work, results, lambda block: _finished(block, what, numbering), what.person, keeps_person)
-        smallest = parts.counted(work, written, what.names, k, what.person, survey.rows)
-        return Released(survey.rows, len(files), smallest)
+        if looked_at * BYTES_OF_COUNTED + values * BYTES_OF_VALUE > work.memory.part:
+            continue
+        query = f"SELECT {quoted}, count(*) AS _duckanon_size FROM {SOURCE} GROUP BY {quoted} ORDER BY {quoted}"
+        table = arrow_reader(work.con.sql(query), _BATCH).read_all()
+        counts = table.column("_duckanon_size").to_numpy()
+        found[name] = counted_parts(column_numbers(table, [name])[name], counts, k, survey.grids[name], fences[name])
+    return found
 
 
-class _Numbering:
-    """Numbers for the boxes of all parts, which do not tell the part."""
+class BoxColumns:
+    """The columns of boxes: numbers that do not tell the part, and the same ends in all parts where no column shapes.
 
-    def __init__(self) -> None:
-        self.count = 0
+    Parameters
+    ----------
+    what
+        The columns.
+    covered
+        Those that every box covers from end to end, in the whole table.
+    """
+
+    def __init__(self, what: Checked, covered: set[str]) -> None:
+        self._what = what
+        self._ends: dict[str, tuple[Any, ...]] = dict.fromkeys(covered, ())
+        self._count = 0
         self._order = np.zeros(0, np.int64)
 
-    def apart(self, result: pa.Table) -> pa.Table:
+    def collect(self, result: pa.Table) -> pa.Table:
         """Tell the boxes of a part from those of the parts before."""
         place = result.column_names.index("_duckanon_box")
-        numbers = result.column(place).to_numpy() + self.count
-        self.count = int(numbers.max())
+        numbers = result.column(place).to_numpy() + self._count
+        self._count = int(numbers.max())
+        for name, ends in self._ends.items():
+            low, high = result.column(name), result.column(functions.HIGH + name)
+            of_part = (
+                (None if low.null_count else pc.min(low).as_py()),
+                (None if high.null_count else pc.max(high).as_py()),
+            )
+            self._ends[name] = (
+                of_part if not ends else (_outer(min, ends[0], of_part[0]), _outer(max, ends[1], of_part[1]))
+            )
         return result.set_column(place, "_duckanon_box", pa.array(numbers))
 
     def settle(self) -> None:
         """Draw the numbers."""
-        self._order = generator(None).permutation(self.count) + 1
+        self._order = generator(None).permutation(self._count) + 1
 
-    def of(self, boxes: pa.ChunkedArray) -> pa.Array:
-        """Return the numbers of boxes."""
-        return pa.array(self._order[boxes.to_numpy() - 1])
+    def finish(self, block: pa.Table) -> pa.Table:
+        """Return the columns that are released: the box, the intervals, and what is kept."""
+        columns = {"box": pa.array(self._order[block.column("_duckanon_box").to_numpy() - 1])}
+        for name in self._what.names:
+            ends = [block.column(which).combine_chunks() for which in (name, functions.HIGH + name)]
+            if name in self._ends:
+                ends = [
+                    pa.repeat(pa.scalar(end, old.type), len(old))
+                    for old, end in zip(ends, self._ends[name], strict=True)
+                ]
+            columns[name] = pa.StructArray.from_arrays(ends, ["lo", "hi"])
+        return pa.table(columns | {name: block.column(name) for name in self._what.kept})
 
 
-def _finished(block: pa.Table, what: Checked, numbering: _Numbering) -> pa.Table:
-    """Return the columns that are released: the box, the intervals, and what is kept."""
-    columns = {"box": numbering.of(block.column("_duckanon_box"))}
-    for name in what.names:
-        ends = [block.column(which).combine_chunks() for which in (name, functions.HIGH + name)]
-        columns[name] = pa.StructArray.from_arrays(ends, ["lo", "hi"])
-    return pa.table(columns | {name: block.column(name) for name in what.kept})
+def _outer(choose: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+    """Return the outer of two ends; None is open, farther than all."""
+    return None if one is None or other is None else choose(one, other)
 
 
-def _survey(con: duckdb.DuckDBPyConnection, what: Checked, k: int, seed: int | None) -> Survey:
+def numbers_of(con: duckdb.DuckDBPyConnection, what: Checked, k: int, seed: int | None) -> Survey:
+    """Read the columns as numbers, once, or say which of them no interval holds."""
     counts = ", ".join(f"count({sql.name(name)})" for name in what.names)
     rows, *known = sql.one(con, f"SELECT count(*), {counts} FROM {SOURCE}")
     if k > rows:
-        raise ValueError(f"{CALLER}: k must be at most the number of records, {rows}; got {k}.")
+        raise ValueError(f"k must be at most the number of records, {rows}; got {k}.")
     for name, count in zip(what.names, known, strict=True):
         if count < rows:
-            raise ValueError(
-                f'{CALLER}: column "{name}" has {rows - count} NULLs, which no interval holds; leave them out.'
-            )
+            raise ValueError(f'column "{name}" has {rows - count} NULLs, which no interval holds; leave them out.')
     return surveyed(_batches(con, what.names), what.names, rows, SAMPLE, seed)
 
 

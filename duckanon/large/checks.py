@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,8 +97,18 @@ def checked(
     except duckdb.Error as error:
         raise ValueError(f"{sql.why(error)}.") from None
     if refused:
-        raise ValueError(f"{caller}: {refused}")
+        raise ValueError(refused)
     names, kept_names, people = ([row[0] for row in chosen if row[place]] for place in (1, 2, 3))
     if person is not None and not people:
-        raise ValueError(f"{caller}: person must be one column of the table; got {person}.")
+        raise ValueError(f"person must be one column of the table; got {person}.")
     return Checked(names, kept_names, people[0] if people else None, types)
+
+
+@contextmanager
+def explained(caller: str) -> Iterator[None]:
+    """Put the name of the function before what it refuses."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error)
+        raise ValueError(text if text.startswith(f"{caller}: ") else f"{caller}: {text}") from None

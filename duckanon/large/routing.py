@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -82,7 +82,8 @@ def fitted(
     share = len(order) / rows
     distances = [0.0] * len(names) if epsilon is None else list(epsilon)
     is_even = all(isinstance(weight, float) for weight in points.weights)
-    needed = max(1, math.ceil(k * share))  # a whole number: small nodes are cut at places that are counted by it
+    # Of a sample only shares are of interest, so that less than one of its records may stand for k of the table's.
+    needed = math.ceil(k * share) if k * share >= 1 else cast(int, k * share)
     rules = Rules(needed, l, [distances[column] for column in chosen], uneven=_UNEVEN if is_even else _UNEVEN / 4)
     most = max(2, math.floor(part_rows * share))
     parts = iter(range(len(order)))

@@ -57,7 +57,7 @@ def surveyed(batches: Iterable[pa.Table], names: Sequence[str], rows: int, wante
     seed
         Decides which: the same rows of a table that comes in the same order. None draws from the operating system.
     """
-    random = _Drawing(rows, wanted, seed)
+    random = Drawing(rows, wanted, seed)
     done, means = 0, np.zeros(len(names))
     products = np.zeros((len(names), len(names)))
     least, largest = np.full(len(names), np.inf), np.full(len(names), -np.inf)
@@ -95,7 +95,7 @@ def surveyed(batches: Iterable[pa.Table], names: Sequence[str], rows: int, wante
     )
 
 
-class _Drawing:
+class Drawing:
     """Draws rows by a hash of their places in the table and of a key."""
 
     def __init__(self, rows: int, wanted: int, seed: int | None) -> None:

@@ -36,8 +36,12 @@ def microaggregate(
     keeps_person: bool,
     narrowing: Sequence[str] | None,
     refused: str | None,
+    deviations: Sequence[float] | None = None,
 ) -> pa.Table:
-    """Group the records of a table and release each as its group, in a random order."""
+    """Group the records of a table and release each as its group, in a random order.
+
+    `deviations` are the standard deviations of the table that this one is a part of, if it is one.
+    """
     if refused:
         raise ValueError(refused)
     wanted = {name.lower() for name in cols}
@@ -61,7 +65,7 @@ def microaggregate(
         allowed |= {name.lower() for name in labels}  # a group has the same labels, which k people share
     stratum = None if strata is None else strata.number
     with threads.one_thread(), progress.part(0, 0.9):
-        group = grouped(list(numbers.values()), k, method, people, stratum)
+        group = grouped(list(numbers.values()), k, method, people, stratum, deviations)
     released = _released(table, numbers, group, people, stratum, k, label)
     _refuse_narrowing(table, numbers, released, group, allowed)
     order = generator(None).permutation(table.num_rows)
@@ -73,7 +77,14 @@ def microaggregate(
     return shuffled.append_column("_duckanon_box", pa.array(group[order] + 1)) if label == "interval" else shuffled
 
 
-def grouped(columns: Sequence[Floats], k: int, method: str, people: Ints | None, strata: Ints | None = None) -> Ints:
+def grouped(
+    columns: Sequence[Floats],
+    k: int,
+    method: str,
+    people: Ints | None,
+    strata: Ints | None = None,
+    deviations: Sequence[float] | None = None,
+) -> Ints:
     """Group records by columns of any scale, those of each stratum on their own.
 
     Parameters
@@ -88,6 +99,8 @@ def grouped(columns: Sequence[Floats], k: int, method: str, people: Ints | None,
         Whose each record is; None where every record is another person.
     strata
         The stratum of each record, from 0, each of at least k.
+    deviations
+        What each column is divided by in place of its own standard deviation.
 
     Returns
     -------
@@ -95,7 +108,8 @@ def grouped(columns: Sequence[Floats], k: int, method: str, people: Ints | None,
         The group of each record, numbered from 0.
     """
     order = value_order(list(columns))  # so that groups do not depend on the order of the records
-    points = np.stack([_scaled(column[order]) for column in columns], axis=1)
+    given = [None] * len(columns) if deviations is None else deviations
+    points = np.stack([_scaled(column[order], by) for column, by in zip(columns, given, strict=True)], axis=1)
     group = np.empty(len(order), np.int64)
     number = np.zeros(len(order), np.int64) if strata is None else strata[order]
     sizes = np.bincount(number)
@@ -110,10 +124,10 @@ def grouped(columns: Sequence[Floats], k: int, method: str, people: Ints | None,
     return group
 
 
-def _scaled(column: Floats) -> Floats:
+def _scaled(column: Floats, given: float | None = None) -> Floats:
     """Return how many standard deviations each value is above the mean; 0 where all are the same."""
     above: Floats = column - column.mean()
-    deviation = float(above.std(ddof=1))
+    deviation = float(above.std(ddof=1)) if given is None else given
     return above / deviation if deviation > 0 and column.min() < column.max() else np.zeros_like(column)
 
 

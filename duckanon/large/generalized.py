@@ -1,0 +1,194 @@
+"""Plans for tables that are larger than memory, and their release: `duckanon.large.generalize`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from duckanon.bridge import sql
+from duckanon.large import parts, routed
+from duckanon.large.checks import Checked, checked, explained
+from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
+
+CALLER = "anon.generalize"
+
+BYTES_OF_COMBINATION, BYTES_OF_CELL = 150, 60
+"""Memory of planning, for each combination of values and for each value in it."""
+
+BYTES_OF_ROW = 600
+"""Memory of a block whose rows are mixed."""
+
+_BLOCK = "_duckanon_block"
+_MERGED = "merged_source"
+
+
+def generalize(
+    source: Any,
+    target: Any,
+    cols: Sequence[str],
+    k: int,
+    *,
+    weights: Any = None,
+    hierarchies: Mapping[str, pa.Table] | None = None,
+    max_suppressed_fraction: float = 0.01,
+    methods: Mapping[str, str] | None = None,
+    keep: Sequence[str] | None = None,
+    person: str | None = None,
+    narrowing: Sequence[str] | None = None,
+    memory: str = "2GB",
+    temporary: Any = None,
+) -> routed.Released:
+    """Write columns that are made coarser until every class has at least k people, and the columns to keep.
+
+    Parameters
+    ----------
+    source, target, memory, temporary
+        As for `workspace`.
+    cols, k, weights, max_suppressed_fraction, methods, keep, person, narrowing
+        As for `anon.generalize`.
+    hierarchies
+        By column: a table of values, labels of level 1, of level 2, ...
+
+    Returns
+    -------
+    Released
+        Its `notes` say which columns were planned in steps, where their values' combinations do not fit into memory:
+        no interval is then finer than such a step.
+    """
+    from duckanon.rendered.queries import render  # needs the extra [render]
+
+    options = {"k": k, "max_suppressed_fraction": max_suppressed_fraction, "effort": "quick", "output": "text"}
+    with explained(CALLER), workspace(source, target, memory, temporary) as work:
+        what = checked(work.con, CALLER, "_checked_recode", options, cols, keep, person)
+        trees = {column: f"hierarchy_{place}" for place, column in enumerate(hierarchies or {})}
+        for column, table in (hierarchies or {}).items():
+            work.con.register(trees[column], table)
+        planned, notes = _fitting(work, what, {name.lower() for name in trees})
+        given = {"weights": weights, "hierarchies": trees or None, "methods": methods, "person": what.person}
+        given["max_suppressed_fraction"] = max_suppressed_fraction
+        named = ", ".join(f"{name} := {sql.literal(value)}" for name, value in given.items() if value is not None)
+        try:
+            call = f"anon.plan({sql.literal(planned)}, {sql.literal(list(cols))}, {k}, {named})"
+            work.con.execute(f"CREATE TABLE plan AS FROM {call}").fetchall()
+        except duckdb.Error as error:
+            raise ValueError(f"{sql.why(error).replace('anon.plan: ', '')}.") from None
+        _refuse_narrowing(work.con, what, narrowing)
+        plan = arrow_reader(work.con.sql("FROM plan"), 10_000).read_all()
+        passed = [*what.kept, *([what.person] if what.person and what.person not in what.kept else [])]
+        coarse = render(plan, "duckdb", SOURCE, keep=passed, types=what.types)
+        rows = _left(work, what, coarse, k, max_suppressed_fraction)
+        if not rows:
+            raise ValueError("no class has enough people; nothing is left to release.")
+        block_rows = max(work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.types)), 1)
+        results = _in_blocks(work, what, coarse, parts.blocks_of(rows, block_rows), rows)
+        wanted = [*what.names, *what.kept]
+        written = parts.mixed(work, results, lambda block: block.select(wanted), what.person, what.person in what.kept)
+        smallest = parts.counted(work, written, what.names, k, what.person, rows)
+        return routed.Released(rows, len(results.pieces), smallest, tuple(notes))
+
+
+def _fitting(work: Workspace, what: Checked, with_trees: set[str]) -> tuple[str, list[str]]:
+    """Return the table to plan with: the source, or one whose numbers are merged until their combinations fit."""
+    most = work.memory.part // (BYTES_OF_COMBINATION + BYTES_OF_CELL * len(what.names))
+    numbers = [
+        name
+        for name in what.names
+        if name.lower() not in with_trees
+        and sql.one(work.con, f"SELECT anon._kind({sql.literal(what.types[name])}) = 'numeric'")[0]
+    ]
+    steps: dict[str, float] = {}
+    others = [sql.name(what.person)] if what.person else []
+
+    def merged(name: str) -> str:
+        quoted = sql.name(name)
+        return f"(floor({quoted} / {steps[name]!r}) * {steps[name]!r})::{what.types[name]}" if name in steps else quoted
+
+    while True:
+        expressions = {name: merged(name) for name in what.names}
+        listed = ", ".join([*expressions.values(), *others])
+        each = ", ".join(f"approx_count_distinct({expressions[name]})" for name in numbers)
+        count, *values = sql.one(
+            work.con, f"SELECT approx_count_distinct(hash({listed})){', ' + each if each else ''} FROM {SOURCE}"
+        )
+        if count <= most:
+            break
+        if not values or max(values) <= 2:
+            raise ValueError(f"cols must have at most {most} combinations of values to be planned here; got {count}.")
+        widest = numbers[values.index(max(values))]
+        steps[widest] = _next_step(work.con, widest, steps.get(widest))
+    if not steps:
+        return SOURCE, []
+    selected = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
+    with_person = "".join(f", {name}" for name in others)
+    work.con.execute(f"CREATE VIEW {_MERGED} AS SELECT {selected}{with_person} FROM {SOURCE}").fetchall()
+    return _MERGED, [f'the column "{name}" was planned in steps of {step:g}.' for name, step in steps.items()]
+
+
+def _next_step(con: duckdb.DuckDBPyConnection, name: str, step: float | None) -> float:
+    """Return the next of 1, 2, 5 times a power of ten; the first is a ten-thousandth of the range at least."""
+    if step is not None:
+        leading = int(f"{step:e}"[0])
+        return step * {1: 2, 2: 2.5, 5: 2}[leading]
+    quoted = sql.name(name)
+    (span,) = sql.one(con, f"SELECT (max({quoted}) - min({quoted}))::DOUBLE FROM {SOURCE}")
+    return float(f"1e{int(f'{max(span, 1e-300) / 10_000:e}'.split('e')[1])}")
+
+
+def _refuse_narrowing(con: duckdb.DuckDBPyConnection, what: Checked, narrowing: Sequence[str] | None) -> None:
+    """Refuse kept columns that tell more of a coarse one than its label does."""
+    allowed = {name.lower() for name in [*(narrowing or []), *([what.person] if what.person else [])]}
+    asked = [name for name in what.kept if name.lower() not in allowed]
+    if not asked:
+        return
+    pairs = con.execute(
+        f"SELECT kept_column, column_name FROM anon.kept_column_risk('{SOURCE}', {sql.literal(what.names)}, "
+        f"{sql.literal(asked)}, plan := 'plan', person := {sql.literal(what.person)}) WHERE narrows"
+    ).fetchall()
+    for kept, column in pairs:
+        raise ValueError(
+            f'the column "{kept}" in keep narrows down "{column}"; leave it out, make it coarser too, or name it in '
+            "narrowing."
+        )
+
+
+def _left(work: Workspace, what: Checked, coarse: str, k: int, most: float) -> int:
+    """List the classes that are too small, and count the rows of all others."""
+    classes = sql.names(what.names)
+    size = f"count(DISTINCT {sql.name(what.person)})" if what.person else "count(*)"
+    work.con.execute(
+        f"CREATE TABLE classes AS SELECT {classes}, {size} AS _duckanon_people, count(*) AS _duckanon_rows "
+        f"FROM ({coarse}) GROUP BY {classes}"
+    ).fetchall()
+    rows, small = sql.one(
+        work.con,
+        "SELECT sum(_duckanon_rows)::BIGINT, "
+        f"coalesce(sum(_duckanon_rows) FILTER (_duckanon_people < {k}), 0)::BIGINT FROM classes",
+    )
+    if small > most * rows + 1e-6:
+        raise ValueError(f"{small} rows are in classes of fewer than {k} people, more than may be left out.")
+    work.con.execute(f"DELETE FROM classes WHERE _duckanon_people >= {k}").fetchall()
+    return int(rows - small)
+
+
+def _in_blocks(work: Workspace, what: Checked, coarse: str, blocks: int, rows: int) -> parts.Mixed:
+    """Write the rows of all classes that are left, each into a random block."""
+    folder = work.folder / "blocks"
+    same = " AND ".join(f"coarse.{sql.name(n)} IS NOT DISTINCT FROM classes.{sql.name(n)}" for n in what.names)
+    work.con.execute("SET preserve_insertion_order = false").fetchall()
+    work.con.execute(
+        f"COPY (SELECT coarse.*, least(floor(anon._random() * {blocks}), {blocks - 1})::INTEGER AS {_BLOCK} "
+        f"FROM ({coarse}) AS coarse ANTI JOIN classes ON {same}) TO {sql.literal(str(folder))} "
+        f"(FORMAT parquet, PARTITION_BY ({_BLOCK}), COMPRESSION lz4)"
+    ).fetchall()
+    work.con.execute("SET preserve_insertion_order = true").fetchall()
+    pieces = []
+    schema = pa.schema([])
+    for block in range(blocks):
+        paths = sorted((folder / f"{_BLOCK}={block}").glob("*.parquet"))
+        pieces.append([(path, group) for path in paths for group in range(pq.read_metadata(path).num_row_groups)])
+        schema = pq.read_schema(paths[0]) if paths else schema
+    return parts.Mixed(pieces, schema, rows)

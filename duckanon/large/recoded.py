@@ -1,0 +1,224 @@
+"""Local recoding of tables that are larger than memory: `duckanon.large.recode`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon.boxes.functions import HIGH
+from duckanon.bridge import sql
+from duckanon.common.arrays import Floats
+from duckanon.generalize.options import column_weights
+from duckanon.large import parts, routed
+from duckanon.large.boxed import SAMPLE
+from duckanon.large.checks import Checked, checked, explained
+from duckanon.large.routing import fitted
+from duckanon.large.survey import Drawing
+from duckanon.large.workspace import SOURCE, arrow_reader, workspace
+from duckanon.recode import functions
+
+CALLER = "anon.recode"
+
+BYTES_OF_ROW, BYTES_OF_CELL = 350, 120
+"""Memory of a part, for each row and for each of its values that are recoded."""
+
+_BATCH = 100_000
+_MOST_VALUES = 100_000
+"""Values of a column without an order that the tree may tell apart; it does not cut a column of more."""
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A column as the tree sees it: an SQL expression of a number, NULL for NULL, and how far the numbers reach."""
+
+    expression: str
+    span: float
+    is_number: bool
+
+
+def recode(
+    source: Any,
+    target: Any,
+    cols: Sequence[str],
+    k: int,
+    *,
+    hierarchies: Mapping[str, pa.Table] | None = None,
+    weights: Any = None,
+    person: str | None = None,
+    keep: Sequence[str] | None = None,
+    narrowing: Sequence[str] | None = None,
+    effort: str = "default",
+    output: str = "text",
+    memory: str = "2GB",
+    seed: int | None = None,
+    temporary: Any = None,
+) -> routed.Released:
+    """Write a table that is made coarser class by class, such that every class has at least k people.
+
+    Parameters
+    ----------
+    source, target, memory, temporary
+        As for `workspace`.
+    cols, k, weights, person, keep, narrowing, effort, output
+        As for `anon.recode`.
+    hierarchies
+        By column: a table of values, labels of level 1, of level 2, ...
+    seed
+        Makes the classes of the same rows in the same order repeatable; the order of the released rows never is.
+
+    Notes
+    -----
+    A value is named in a set where k people of its part have it.
+    """
+    options = {"k": k, "max_suppressed_fraction": 0.0, "effort": effort, "output": output}
+    with explained(CALLER), workspace(source, target, memory, temporary) as work:
+        what = checked(work.con, CALLER, "_checked_recode", options, cols, keep, person)
+        trees = _hierarchies(work.con, hierarchies)
+        rows = sql.one(work.con, f"SELECT count(*) FROM {SOURCE}")[0]
+        if k > rows:
+            raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")
+        weight_of = dict(zip(what.names, column_weights(weights, what.names, cols), strict=True))
+        axes = {name: _axis(work.con, name, what.types[name], name.lower() in trees) for name in what.names}
+        if output == "value" and not all(axis.is_number for axis in axes.values()):
+            raise ValueError("output must be 'text' where columns are no numbers or have a hierarchy; got 'value'.")
+        used = [name for name in what.names if axes[name].span > 0]
+        sample = _sample(work.con, {name: axes[name].expression for name in used}, rows, seed)
+        part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
+        tree = fitted(sample, [weight_of[n] / axes[n].span for n in used], rows, k, part_rows) if used else 0
+        expressions = {name: axes[name].expression for name in used}
+        files = parts.route(work, what.columns, tree, expressions, k, what.person)
+
+        def released(part: pa.Table) -> pa.Table:
+            scaled = {name: weight_of[name] * _share(part.column(name), axes[name]) for name in what.names}
+            return functions.recode(
+                [part],
+                cols=what.names,
+                k=k,
+                hierarchies=[row for rows_of_tree in trees.values() for row in rows_of_tree],
+                sensitive=None,
+                l=1,
+                l_kind="distinct",
+                c=3.0,
+                t=None,
+                weights=list(scaled.values()),
+                person=what.person,
+                keeps_person=True,
+                keeps_sensitive=None,
+                narrowing=narrowing,
+                by=None,
+                max_suppressed_fraction=0.0,
+                effort=effort,
+                output=output,
+                refused=None,
+            )
+
+        return routed.released(work, what, files, released, _Labels(what), k, rows, part_rows)
+
+
+def _share(column: pa.ChunkedArray, axis: _Axis) -> float:
+    """Return how much of the whole column a part has, so that all parts lose in the same unit."""
+    if axis.span <= 0:
+        return 1.0
+    if axis.is_number:
+        ends = pc.min_max(column)
+        least, largest = ends["min"], ends["max"]
+        if not least.is_valid:
+            return 1.0
+        both = pa.array([least.as_py(), largest.as_py()], column.type)
+        if pa.types.is_temporal(column.type):
+            both = both.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        numbers = both.cast(pa.float64(), safe=False).to_numpy()
+        width = float(numbers[1] - numbers[0])
+    else:
+        width = float(pc.count_distinct(column, mode="all").as_py() - 1)
+    return max(width / axis.span, 1e-6)  # a weight must be above 0; a column of one value loses nothing
+
+
+def _axis(con: duckdb.DuckDBPyConnection, name: str, kind: str, has_tree: bool) -> _Axis:
+    """Say how the tree sees a column."""
+    quoted = sql.name(name)
+    is_time = kind == "DATE" or kind.startswith("TIMESTAMP")
+    is_number = sql.one(con, f"SELECT anon._kind({sql.literal(kind)}) = 'numeric'")[0]
+    if (is_time or is_number) and not has_tree:
+        expression = f"epoch_us({quoted})::DOUBLE" if is_time else f"{quoted}::DOUBLE"
+        span = sql.one(con, f"SELECT max({expression}) - min({expression}) FROM {SOURCE}")[0]
+        return _Axis(expression, float(span or 0.0), True)
+    text = f"{quoted}::VARCHAR"
+    values = con.execute(
+        f"SELECT DISTINCT {text} AS value FROM {SOURCE} WHERE {quoted} IS NOT NULL ORDER BY value "
+        f"LIMIT {_MOST_VALUES + 1}"
+    ).fetchall()
+    if not 1 < len(values) <= _MOST_VALUES:
+        return _Axis("NULL::DOUBLE", 0.0, False)
+    enum = sql.name(f"values of {name}")
+    con.execute(f"CREATE TYPE {enum} AS ENUM ({', '.join(sql.literal(value) for (value,) in values)})").fetchall()
+    return _Axis(f"enum_code({text}::{enum})::DOUBLE", float(len(values) - 1), False)
+
+
+def _hierarchies(
+    con: duckdb.DuckDBPyConnection, given: Mapping[str, pa.Table] | None
+) -> dict[str, list[dict[str, Any]]]:
+    """Read hierarchies as the function in SQL does, by column in lower case."""
+    names = {}
+    for place, (column, table) in enumerate((given or {}).items()):
+        names[column] = f"hierarchy_{place}"
+        con.register(names[column], table)
+    rows = con.execute(f"FROM anon._hierarchies('{CALLER}', {sql.literal(names) if names else 'NULL'})").fetchall()
+    found: dict[str, list[dict[str, Any]]] = {}
+    for column, leaf, level, label in rows:
+        found.setdefault(column, []).append({"column_name": column, "leaf": leaf, "level": level, "label": label})
+    return found
+
+
+def _sample(
+    con: duckdb.DuckDBPyConnection, expressions: Mapping[str, str], rows: int, seed: int | None
+) -> dict[str, Floats]:
+    """Draw rows; NULL lies beyond all numbers, where the tree sends it."""
+    drawing, done = Drawing(rows, SAMPLE, seed), 0
+    drawn: list[pa.RecordBatch] = []
+    for batch in _batches(con, expressions):
+        drawn.append(batch.take(pa.array(drawing.rows(done, batch.num_rows))))
+        done += batch.num_rows
+    table = pa.Table.from_batches(drawn)
+    sample = {name: np.array(table.column(name).to_numpy(), np.float64) for name in expressions}
+    for values in sample.values():
+        known = values[~np.isnan(values)]
+        reach = float(known.max() - known.min()) if len(known) else 0.0
+        values[np.isnan(values)] = (float(known.max()) if len(known) else 0.0) + max(reach / 100, 1.0)
+    return sample
+
+
+def _batches(con: duckdb.DuckDBPyConnection, expressions: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    selected = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
+    yield from arrow_reader(con.sql(f"SELECT {selected} FROM {SOURCE}"), _BATCH)
+
+
+class _Labels:
+    """The columns of classes: labels, or intervals and sets."""
+
+    def __init__(self, what: Checked) -> None:
+        self._what = what
+
+    def collect(self, result: pa.Table) -> pa.Table:
+        """Take the result as it is."""
+        return result
+
+    def settle(self) -> None:
+        """Nothing depends on all parts."""
+
+    def finish(self, block: pa.Table) -> pa.Table:
+        """Return the columns that are released: labels, then what is kept."""
+        columns = {}
+        for name in self._what.names:
+            column = block.column(name)
+            if HIGH + name in block.column_names:
+                ends = [column.combine_chunks(), block.column(HIGH + name).combine_chunks()]
+                column = pa.StructArray.from_arrays(ends, ["lo", "hi"])
+            columns[name] = column
+        return pa.table(columns | {name: block.column(name) for name in self._what.kept})

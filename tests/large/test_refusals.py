@@ -1,0 +1,120 @@
+"""What is refused, with the sentences of SQL, and that nothing is left behind then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from duckanon import large
+from duckanon.large import parts
+from duckanon.large.memory import budget, bytes_of
+
+THOROUGH = pytest.mark.thorough  # every release opens a database of its own, which takes a second
+
+
+@pytest.mark.parametrize(
+    ("road", "options", "sentence"),
+    [
+        (large.boxes, {"k": 1}, "anon.boxes: k must be a whole number of at least 2; got 1."),
+        pytest.param(
+            large.boxes,
+            {"k": 9_999},
+            "anon.boxes: k must be at most the number of records, 3000; got 9999.",
+            marks=THOROUGH,
+        ),
+        pytest.param(
+            large.boxes,
+            {"box": "big"},
+            "anon.boxes: box must be one of [parts, cell, bounds, rounded]; got big.",
+            marks=THOROUGH,
+        ),
+        pytest.param(
+            large.boxes,
+            {"keep": ["none"]},
+            'anon.boxes: keep must name columns of the table; got "none".',
+            marks=THOROUGH,
+        ),
+        pytest.param(
+            large.boxes,
+            {"person": "none"},
+            "anon.boxes: person must be one column of the table; got none.",
+            marks=THOROUGH,
+        ),
+        pytest.param(
+            large.boxes,
+            {"seed": -1},
+            "anon.boxes: seed must be NULL or a whole number of at least 0; got -1.",
+            marks=THOROUGH,
+        ),
+        pytest.param(
+            large.boxes,
+            {"cols": []},
+            "anon.boxes: cols must name at least one column; got an empty list.",
+            marks=THOROUGH,
+        ),
+        (large.boxes, {"keep": ["twin"]}, 'anon.boxes: the column "twin" in keep narrows down "age"; '),
+        pytest.param(
+            large.microaggregate,
+            {"method": "mdav"},
+            "anon.microaggregate: method must be 'fast' for tables that are",
+            marks=THOROUGH,
+        ),
+        pytest.param(
+            large.recode,
+            {"effort": "some"},
+            "anon.recode: effort must be one of [quick, default, thorough]; got some.",
+            marks=THOROUGH,
+        ),
+    ],
+)
+def test_wrong_options_are_refused_as_in_sql(
+    road: Callable[..., Any], options: dict[str, Any], sentence: str, people: pa.Table, tmp_path: Path, spill: Path
+) -> None:
+    table = people.append_column("twin", people.column("age"))
+    given = {"cols": ["age", "pay"], "k": 5, "temporary": spill} | options
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the sentence is looked at
+        road(table, tmp_path / "release.parquet", **given)
+    assert str(caught.value).startswith(sentence)
+    assert [path.name for path in tmp_path.iterdir()] == ["spill"]
+    assert not list(spill.iterdir())
+
+
+@pytest.mark.thorough
+def test_nulls_are_counted_in_the_whole_table(people: pa.Table, tmp_path: Path) -> None:
+    holes = people.set_column(0, "age", pa.array([None, None, *people.column("age").to_pylist()[2:]]))
+    with pytest.raises(ValueError, match=r'anon\.boxes: column "age" has 2 NULLs, which no interval holds'):
+        large.boxes(holes, tmp_path / "release.parquet", ["age"], 5)
+
+
+def test_a_release_that_breaks_its_promise_gets_no_name(
+    people: pa.Table, tmp_path: Path, spill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bad release: rows of one block lose their class on the way to the file."""
+    target = tmp_path / "release.parquet"
+    target.write_bytes(b"the last release")
+    blocks = parts._blocks
+
+    def broken(results: parts.Mixed) -> Any:
+        for block in blocks(results):
+            ages = pa.array([1_000, *block.column("age").to_pylist()[1:]])
+            yield block.set_column(block.column_names.index("age"), "age", ages)
+
+    monkeypatch.setattr(parts, "_blocks", broken)
+    with pytest.raises(AssertionError, match="fewer than 5 people"):
+        large.boxes(people, target, ["age", "pay"], 5, temporary=spill)
+    assert target.read_bytes() == b"the last release"
+    assert not list(spill.iterdir())
+
+
+def test_amounts_of_memory() -> None:
+    assert bytes_of("800MB") == 800_000_000
+    assert bytes_of("1GiB") == 2**30
+    for wrong in ("2", 2, None, "lots", "-1GB"):
+        with pytest.raises(ValueError, match="memory must be an amount such as '800MB' or '2GB'; got"):
+            bytes_of(wrong)
+    with pytest.raises(ValueError, match=r"memory must be at least \d+MB here; got 1MB"):
+        budget("1MB")
