@@ -153,8 +153,9 @@ def microaggregate(
     allowed = [] if narrowing is None else kept_columns(frame, narrowing, asked.cols)
     with target_called(frame.sparkSession, to) as target:
         survey = partwise.surveyed(frame, asked.cols, has_nulls=False)
-        deviations = np.sqrt(np.diag(survey.covariances))
-        weights = [1.0 / float(one) if one > 0 else 0.0 for one in deviations]
+        variances = np.diag(survey.covariances) * (survey.rows / max(1, survey.rows - 1))
+        deviations = [float(one) for one in np.sqrt(variances)]
+        weights = [1.0 / one if one > 0 else 0.0 for one in deviations]
         tree = fitted(survey.sample, weights, survey.rows, k, PART_ROWS[method])
         names, whose = asked.cols, asked.person
 
@@ -170,6 +171,7 @@ def microaggregate(
                 keeps_person=True,
                 narrowing=allowed,
                 refused=None,
+                deviations=deviations,
             )
             return partwise.plain(partwise.paired(result, names, boxing.HIGH) if label == "interval" else result)
 

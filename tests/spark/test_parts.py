@@ -154,3 +154,19 @@ def test_refusals(numbers: Any, tmp_path: Path, name: str, options: dict[str, An
     asked = {"cols": ["age", "income"], "k": 5, "to": str(tmp_path / "released"), **options}
     with pytest.raises(ValueError, match=rf"^duckanon\.spark\.{name}: {sentence}"):
         getattr(spark, name)(numbers, **asked)
+
+
+@pytest.mark.parametrize(("rows", "sentence"), [(20_000, "a class of fewer than 10 people"), (19_000, "other rows")])
+def test_a_release_that_breaks_its_promise_gets_no_name(numbers: Any, tmp_path: Path, rows: int, sentence: str) -> None:
+    """Rows as they are would be such a release, and so would one from which a task has lost some."""
+    from duckanon.spark.partwise import Asked, written
+    from duckanon.spark.targets import target_called
+
+    asked = Asked(numbers, ["age", "income"], [], None, 10)
+    bad = numbers.select("age", "income")
+    with (
+        pytest.raises(ValueError, match=sentence),
+        target_called(numbers.sparkSession, str(tmp_path / "released")) as target,
+    ):
+        written(asked, bad, rows, target)
+    assert list(tmp_path.iterdir()) == []
