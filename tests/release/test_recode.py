@@ -197,46 +197,6 @@ def test_joins_lose_what_classes_lose(seed: int) -> None:
     assert joined == pytest.approx(expected, abs=1e-5)
 
 
-@cheap
-@given(seed=st.integers(0, 10**6))
-def test_scores_of_sets_are_what_rows_add(seed: int) -> None:
-    """A class takes rows of its pool; what each of the others would add is told by which values are held already."""
-    generator = np.random.default_rng(seed)
-    columns = [Values(4, 3), Values(70), Values(300, 2), *[Values(5)] * 7]
-    pools, places = 3, 6
-    rows = np.arange(pools * places).reshape(places, pools)
-    codes = [generator.integers(0, min(column.size, 8), rows.size) for column in columns]
-    codes[0][::2] = columns[0].size - 1
-    codes[2][::3] = columns[2].size - 1
-    sets = joins_of(columns, codes, None).sets
-    assert len(sets) > 1  # eight bits are not enough for all
-    held = [None] * len(sets)
-    for step in range(1, places):
-        taken = generator.permutation(places)[:1].repeat(pools) if step == 1 else np.full(pools, step - 1)
-        members = rows[taken, np.arange(pools)] if step == 1 else np.vstack([members, rows[taken, np.arange(pools)]])
-        members = np.atleast_2d(members)
-        added = np.zeros(rows.shape)
-        for number, join in enumerate(sets):
-            own = join.codes(rows)
-            held[number] = join.holding(held[number], own, taken * pools + np.arange(pools))
-            added += join.counts(own) + join.saved(held[number])
-        for pool in range(pools):
-            before = _loss_of(columns, codes, members[:, pool])
-            for place in range(places):
-                after = _loss_of(columns, codes, np.append(members[:, pool], rows[place, pool]))
-                assert added[place, pool] == pytest.approx(after - before, abs=1e-5)
-        folded = sum(join.folded(join.values(members))[0] for join in sets)
-        assert folded == pytest.approx([_loss_of(columns, codes, members[:, pool]) for pool in range(pools)], abs=1e-5)
-
-
-def _loss_of(columns: list[Values], codes: list[np.ndarray], rows: np.ndarray) -> float:
-    """What a class of rows loses, by the definition: the counts of the different values but one."""
-    return sum(
-        sum(float(column.counts[code]) for code in {int(of_rows[row]) for row in rows}) - float(column.share)
-        for column, of_rows in zip(columns, codes, strict=True)
-    )
-
-
 def test_losses_of_columns_by_hand() -> None:
     tree = Tree(np.array([2, 5, 3, 3]))  # ((0 1) (2 3 4)): values below the ancestors of neighbours
     first, last = np.array([0, 0, 1, 2, 2, 0]), np.array([0, 1, 2, 3, 4, 4])
