@@ -13,6 +13,7 @@ from duckanon.boxes.typed import typed_ends
 from duckanon.common.arrays import Array, Floats, Ints
 from duckanon.common.labels import Scale
 from duckanon.common.runs import run_lengths, run_starts
+from duckanon.common.sets import set_label
 from duckanon.generalize.hierarchies import ROOT
 from duckanon.recode.columns import Column
 
@@ -164,23 +165,23 @@ class SetCoding(Coding):
     written: Sequence[str | None]
 
     def texts(self, codes: Array, starts: Ints) -> pa.Array:
-        """Return the set of each class: ``{a, b}``, or the one value that it has."""
+        """Return the set of each class: ``{a, b}``, or the one value that it has (`set_label`)."""
         return self._labelled(codes, starts, self._text)
 
     def _text(self, members: tuple[int, ...]) -> str | None:
-        if len(members) == 1:
-            return self.written[members[0]]
-        return "{" + ", ".join(self._sorted(members, "NULL")) + "}"
+        return set_label(self._sorted(members))
 
-    def _sorted(self, members: tuple[int, ...], null: str) -> list[str]:
+    def _sorted(self, members: tuple[int, ...]) -> list[str | None]:
         values = [self.written[member] for member in members]
-        named = sorted(value for value in values if value not in (None, OTHER))
-        return [*map(str, named), *([OTHER] if OTHER in values else []), *([null] if None in values else [])]
+        named = sorted(value for value in values if value is not None and value != OTHER)
+        return [*named, *([OTHER] if OTHER in values else []), *([None] if None in values else [])]
 
     def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
         """Return the list of each class's values, as text."""
-        listed = self._labelled(codes, starts, lambda members: SEPARATOR.join(self._sorted(members, NULL_MARK)))
-        return (listed,)
+        return (self._labelled(codes, starts, self._listed),)
+
+    def _listed(self, members: tuple[int, ...]) -> str:
+        return SEPARATOR.join(NULL_MARK if value is None else value for value in self._sorted(members))
 
     def _labelled(self, codes: Array, starts: Ints, label: Callable[[tuple[int, ...]], str | None]) -> pa.Array:
         members = _members(codes, starts)

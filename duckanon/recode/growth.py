@@ -280,10 +280,10 @@ def _least(scores: Losses) -> Ints:
     """
     bits = (len(scores) - 1).bit_length()
     if bits > _PLACE_BITS:
-        return scores.argmin(axis=0)
+        return np.asarray(scores.argmin(axis=0), np.int64)
     keys = scores.view(np.int32) & np.int32(-(1 << bits))
     keys |= np.arange(len(scores), dtype=np.int32)[:, None]
-    return (keys.min(axis=0) & np.int32((1 << bits) - 1)).astype(np.int64)
+    return np.asarray(keys.min(axis=0) & np.int32((1 << bits) - 1), np.int64)
 
 
 def _in_turn(left: Bools) -> Iterator[tuple[Ints, Ints]]:

@@ -81,7 +81,7 @@ class SetsJoin(Join):
         new = codes.reshape(len(codes), -1).take(taken, axis=1)
         equal = (codes == new[:, None]).view(np.uint8)
         equal *= self._bits_of(new)[:, None]
-        together = np.bitwise_or.reduce(equal, axis=0)
+        together: Held = np.bitwise_or.reduce(equal, axis=0)
         if held is not None:
             together |= held
         return together

@@ -17,7 +17,7 @@ WITH _duckanon_keys AS (                               -- numbers are compared a
     UNION
     SELECT place, label, label FROM _duckanon_asked WHERE NOT is_ordered
     UNION
-    SELECT place, label, unnest(string_split(label[2:-2], ', ')) FROM _duckanon_asked
+    SELECT place, label, unnest(anon._label_members(label)) FROM _duckanon_asked
     WHERE NOT is_ordered AND label[1] = '{' AND label[-1] = '}'
 ), _duckanon_named AS MATERIALIZED (
     SELECT place, label, value, number FROM _duckanon_members JOIN _duckanon_keys USING (place, leaf)

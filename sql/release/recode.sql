@@ -19,7 +19,8 @@
 --                  without a hierarchy, lists of values for all others; columns with a hierarchy come first
 -- At least k people share the part of a column that an end of an interval belongs to, and every value that a set names;
 -- rarer ones are called 'other'. NULL is a category: alone it stays NULL, among numbers or in a hierarchy it makes a
--- label '*', and in a set it is named. The same table gets the same classes; the rows come in random order.
+-- label '*', and in a set it is named; values that would be read as several are quoted there: '{"a, b", c}'. The same
+-- table gets the same classes; the rows come in random order.
 -- test: tests/release/recode.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.recode(

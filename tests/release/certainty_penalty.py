@@ -7,6 +7,7 @@ It reads the released text alone, and none of the code that made it.
 
 from __future__ import annotations
 
+import csv
 import datetime
 import re
 from collections import Counter
@@ -73,4 +74,7 @@ def _categories(values: set, labels: set, hierarchy: Sequence[Sequence[str]] | N
 
 
 def _parts(label: str) -> list[str]:
-    return label[1:-1].split(", ") if label.startswith("{") and label.endswith("}") else [label]
+    """Split a set at its commas; those within quotation marks are a value's own, and marks within them are doubled."""
+    if not (label.startswith("{") and label.endswith("}")):
+        return [label]
+    return next(csv.reader([label[1:-1]], skipinitialspace=True))
