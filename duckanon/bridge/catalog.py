@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import threading
@@ -154,11 +155,23 @@ def _create_macros(cursor: duckdb.DuckDBPyConnection) -> None:
     _divide_exactly(cursor)
     cursor.execute("BEGIN").fetchall()
     try:
-        cursor.execute(macros.script(next(_DATABASES), run_macros())).fetchall()
+        cursor.execute(macros.numbered(next(_DATABASES))).fetchall()
+        for statement in _statements():
+            cursor.execute(statement).fetchall()
         cursor.execute("COMMIT").fetchall()
     except BaseException:
         cursor.execute("ROLLBACK").fetchall()
         raise
+
+
+@functools.cache
+def _statements() -> tuple[duckdb.Statement, ...]:
+    """Parse the macros, but for the number of the database, once for the process: that is half of registering.
+
+    A connection of its own reads them, since what another one has set changes how a query is read.
+    """
+    with duckdb.connect() as con:
+        return tuple(con.extract_statements(macros.script(0, run_macros()).replace(macros.numbered(0), "", 1)))
 
 
 def _divide_exactly(cursor: duckdb.DuckDBPyConnection) -> None:

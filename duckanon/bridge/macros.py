@@ -93,7 +93,7 @@ def script(database: int | None = None, more: Iterable[MacroFile] = ()) -> str:
         Macros that are in no file.
     """
     files = [file for file in _in_order([*macro_files(), *more]) if database is not None or not file.needs_python]
-    number, last = ([], []) if database is None else ([_MACRO.format("_database", database)], [_RANDOM])
+    number, last = ([], []) if database is None else ([numbered(database)], [_RANDOM])
     absent = [_refusal(file) for file in macro_files() if database is None and file.is_public and file.needs_python]
     return "\n".join([ATTACH, *number, _signatures(files), *(file.immune_sql for file in files), *last, *absent])
 
@@ -101,6 +101,11 @@ def script(database: int | None = None, more: Iterable[MacroFile] = ()) -> str:
 _MACRO = "CREATE OR REPLACE MACRO anon.{}() AS {};\n"
 _RANDOM = _MACRO.format("_random", "system.main._anon_random(system.main.random())")
 """In place of ``sql/bridge/_random.sql``, where there is Python."""
+
+
+def numbered(database: int) -> str:
+    """Return the macro that knows the number of a database."""
+    return _MACRO.format("_database", database)
 
 
 def _refusal(file: MacroFile) -> str:

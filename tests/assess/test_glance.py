@@ -10,7 +10,6 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-import duckanon
 from tests.assess.test_people import TABLES, TYPES, fill
 from tests.profiles import dear
 from tests.sqltest import data_file
@@ -54,8 +53,7 @@ def test_dependencies_and_uniqueness(shared: duckdb.DuckDBPyConnection, rows: li
         assert determined_by == [names[one] for one, other in sorted(expected) if other == place]
 
 
-def test_roles_of_adult() -> None:
-    con = duckanon.connect()
+def test_roles_of_adult(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"CREATE TABLE adult AS FROM '{data_file('adult.csv')}'").fetchall()
     roles = dict(con.execute("SELECT column_name, role FROM anon.assess('adult')").fetchall())
     assert {name for name, role in roles.items() if role == "sensitive"} == {"capital_gain", "capital_loss", "income"}
@@ -70,8 +68,7 @@ def test_roles_of_adult() -> None:
     assert determines == ["education_num"]
 
 
-def test_roles_of_nhanes() -> None:
-    con = duckanon.connect()
+def test_roles_of_nhanes(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"CREATE TABLE nhanes AS FROM '{data_file('nhanes.parquet')}'").fetchall()
     roles = dict(con.execute("SELECT column_name, role FROM anon.assess('nhanes')").fetchall())
     assert roles["seqn"] == "identifier"
@@ -80,9 +77,8 @@ def test_roles_of_nhanes() -> None:
 
 
 @pytest.mark.thorough
-def test_wide_tables_are_not_a_matter_of_every_pair() -> None:
+def test_wide_tables_are_not_a_matter_of_every_pair(con: duckdb.DuckDBPyConnection) -> None:
     """200 columns, of which one is a copy of another under another name."""
-    con = duckanon.connect()
     columns = ", ".join(f"hash(i * {place} + {place}) % {2 + place % 50} AS c{place}" for place in range(1, 199))
     con.execute(f"CREATE TABLE wide AS SELECT i % 40 AS a, 'v' || i % 40 AS b, {columns} FROM range(2000) t(i)")
     found = con.execute("SELECT column_name, determines FROM anon.assess('wide') WHERE len(determines) > 0").fetchall()

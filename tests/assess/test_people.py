@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-import duckanon
 from duckanon.assess import class_keys, lattice, people, sampling
 from duckanon.common.codes import encode
 from tests.assess.test_assess import NULLS, answer, closeness, entropy_l, ratio
@@ -197,9 +196,8 @@ def test_the_worst_class_of_several_is_that_of_the_largest_counts(
             assert line["c"] == pytest.approx(-min(scores.values()))
 
 
-def test_levels_above_two_take_the_counts_of_the_most_frequent_values() -> None:
+def test_levels_above_two_take_the_counts_of_the_most_frequent_values(con: duckdb.DuckDBPyConnection) -> None:
     """Twelve values, the first twelve times, the last once: levels 2 to 10 against the definition."""
-    con = duckanon.connect()
     con.execute("CREATE TABLE t AS SELECT 'a' AS q, v, p FROM range(12) AS x(v), range(12) AS y(p) WHERE p <= v")
     counts = list(range(12, 0, -1))
     found = con.execute("SELECT l, c FROM anon.l_diversity('t', ['q'], 'v', person := 'p') WHERE measure = 'recursive'")
@@ -296,9 +294,8 @@ def test_samples_of_people() -> None:
             assert abs(estimate.singletons - len(alone)) < 4 * estimate.singletons_error
 
 
-def test_twenty_people_with_ten_visits_each() -> None:
+def test_twenty_people_with_ten_visits_each(con: duckdb.DuckDBPyConnection) -> None:
     """The table that passed as k = 10: each class holds the ten visits of one person."""
-    con = duckanon.connect()
     con.execute(
         "CREATE TABLE visits AS SELECT i // 10 AS patient, i // 10 AS place, i % 10 AS day FROM range(200) t(i)"
     )
@@ -309,18 +306,18 @@ def test_twenty_people_with_ten_visits_each() -> None:
     assert con.execute(checked).fetchall() == [(1, 1, 20, 200)]
 
 
-def test_linked_rows_tell_people_apart_that_their_classes_hide() -> None:
+def test_linked_rows_tell_people_apart_that_their_classes_hide(con: duckdb.DuckDBPyConnection) -> None:
     """Every pair of classes is one person's: k is 9, and whoever links the rows of a person knows who it is."""
-    con = duckanon.connect()
     con.execute("""CREATE TABLE visits AS SELECT a * 10 + b AS patient, unnest([a, b]) AS place
                    FROM range(10) x(a), range(10) y(b) WHERE a < b""")
     checked = "SELECT k, linked_k, people FROM anon.k_anonymity('visits', ['place'], person := 'patient')"
     assert con.execute(checked).fetchall() == [(9, 1, 45)]
 
 
-def test_a_set_of_classes_is_not_confused_with_one_that_lacks_the_class_whose_hash_is_zero() -> None:
+def test_a_set_of_classes_is_not_confused_with_one_that_lacks_the_class_whose_hash_is_zero(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
     """DuckDB's hash of 0 is 0, which adds nothing to a sum: {0, 1} and {1} are different sets all the same."""
-    con = duckanon.connect()
     con.execute("CREATE TABLE visits AS FROM (VALUES (1, 0), (1, 1), (2, 1)) AS t(patient, place)")
     checked = "SELECT linked_k FROM anon.k_anonymity('visits', ['place'], person := 'patient')"
     assert con.execute(checked).fetchall() == [(1,)]

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import duckanon
 from duckanon.assess import class_keys, lattice, sampling
 from duckanon.common.codes import encode
 
@@ -235,9 +234,8 @@ def test_minimal_sets_by_definition(adult: duckdb.DuckDBPyConnection) -> None:
     assert all(qualifies for _, qualifies in minimal)
 
 
-def test_the_approximate_search_is_as_good_as_it_says() -> None:
+def test_the_approximate_search_is_as_good_as_it_says(con: duckdb.DuckDBPyConnection) -> None:
     """Half a million rows, capacity forced down by many sets: nearly all estimates within two standard errors."""
-    con = duckanon.connect()
     con.execute("""CREATE TABLE big AS
         SELECT hash(i) % 90 AS a, hash(i + 1000000) % 5000 AS b, (hash(i + 2000000) % 1000 * (hash(i + 3) % 7)) AS c,
                CASE WHEN i % 11 = 0 THEN NULL ELSE i % 365 END AS d, i // 3 AS e, 'v' || hash(i + 7) % 40000 AS f

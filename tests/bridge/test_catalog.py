@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import macros, registry
+from duckanon.bridge import catalog, macros, registry
 
 ROOT = Path(__file__).parent.parent.parent
 LISTED = "SELECT count(*) > 0 FROM anon.functions()"
@@ -52,9 +52,9 @@ def test_several_threads_register_at_once() -> None:
 
 def test_registering_that_failed_can_be_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     con = duckdb.connect()
-    script = macros.script(1, registry.run_macros())
+    statements = (*catalog._statements(), *con.extract_statements("SELECT error('stopped')"))
     with monkeypatch.context() as patch:
-        patch.setattr(macros, "script", lambda *_: script + "\nSELECT error('stopped');")
+        patch.setattr(catalog, "_statements", lambda: statements)
         with pytest.raises(duckdb.Error, match="stopped"):
             duckanon.register(con)
     duckanon.register(con)

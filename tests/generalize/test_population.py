@@ -25,6 +25,11 @@ def shares(con: Connection, cols: list[str], beta: float, samples: int, **option
     given = "".join(f", {name} := {value}" for name, value in options.items())
     found = []
     for seed in range(samples):
+        # Equal people have equal labels: each combination is looked up once, for the sample and for the population.
+        con.execute(f"""
+            CREATE OR REPLACE TABLE combinations AS
+            SELECT {", ".join(cols)}, count(*) AS population, count(*) FILTER (hash(number, {seed}) % 10 = 0) AS sampled
+            FROM everybody GROUP BY ALL""").fetchall()
         con.execute(f"""
             CREATE OR REPLACE TABLE tenth AS
             SELECT {", ".join(cols)} FROM everybody WHERE hash(number, {seed}) % 10 = 0""").fetchall()
@@ -33,23 +38,23 @@ def shares(con: Connection, cols: list[str], beta: float, samples: int, **option
         call = f"anon.plan('tenth', {cols}, {K}, beta := {beta}{given})"
         con.execute(f"CREATE OR REPLACE TABLE plan AS FROM {call}").fetchall()
         share = con.execute(f"""
-            WITH sizes AS (SELECT *, count(*) AS size FROM anon.apply_plan('tenth', 'plan') GROUP BY ALL),
-                 equals AS (SELECT *, count(*) AS people FROM anon.apply_plan('everybody', 'plan') GROUP BY ALL)
-            SELECT sum(size) FILTER (people < {K}) / sum(size)
-            FROM sizes JOIN equals ON {" AND ".join(f"sizes.{c} IS NOT DISTINCT FROM equals.{c}" for c in cols)}
+            SELECT sum(size) FILTER (equals < {K}) / sum(size)
+            FROM (SELECT sum(sampled) AS size, sum(population) AS equals
+                  FROM anon.apply_plan('combinations', 'plan', keep := ['sampled', 'population'])
+                  GROUP BY {", ".join(cols)})
             WHERE size >= anon.sample_class_size({K}, {beta} * 0.99, {PEOPLE}, {people[0]})""").fetchone()
         found.append(share[0] or 0.0 if share else 0.0)
     return found
 
 
-@pytest.fixture
-def everybody(con: Connection) -> Connection:
-    con.execute(f"""
+@pytest.fixture(scope="module")
+def everybody(shared: Connection) -> Connection:
+    shared.execute(f"""
         CREATE TABLE everybody AS
         SELECT *, row_number() OVER () AS number
         FROM (FROM '{data_file("acs_pums_2024_workers.parquet")}' USING SAMPLE {PEOPLE} ROWS (reservoir, 7))
         """).fetchall()
-    return con
+    return shared
 
 
 @pytest.mark.thorough

@@ -114,6 +114,7 @@ def test_classes_that_keep_it_are_those_that_counting_finds(data, spread):
 
 
 @pytest.mark.thorough
+@pytest.mark.usefixtures("short_search")
 @dear
 @given(st.integers(0, 10**9), spreads, st.booleans())
 def test_what_is_released_is_spread(con, seed, spread, has_person):
@@ -138,9 +139,9 @@ def test_what_is_released_is_spread(con, seed, spread, has_person):
     every = value_counts([("all", value, who) for value, who in zip(illness.tolist(), whose, strict=True)])
     if not is_diverse([*every["all"].values()], spread):
         with pytest.raises(duckdb.Error, match="asks for more than the sensitive values of the whole table have"):
-            con.sql(query).fetchall()
+            con.execute(query).fetchall()
         return
-    released = con.sql(query).fetchall()
+    released = con.execute(query).fetchall()
     assert len(released) >= 0.8 * size - 1e-9
     assert len({row for *_, row in released}) == len(released)
     rows = [((age, area), illness, who if has_person else None) for age, area, illness, who, _ in released]
@@ -161,8 +162,8 @@ def test_who_is_known_to_be_in_a_class_is_not_known_to_be_ill(con):
     )
     call = "anon.generalize('patients', ['age', 'area'], 5, keep := ['illness'], narrowing := ['illness'] {})"
     fewest = "SELECT min(n) FROM (SELECT count(DISTINCT illness) AS n FROM {} GROUP BY age, area)"
-    assert con.sql(fewest.format(call.format(""))).fetchall() == [(1,)]
-    assert con.sql(fewest.format(call.format(", sensitive := 'illness', l := 2"))).fetchall()[0][0] >= 2
+    assert con.execute(fewest.format(call.format(""))).fetchall() == [(1,)]
+    assert con.execute(fewest.format(call.format(", sensitive := 'illness', l := 2"))).fetchall()[0][0] >= 2
 
 
 def test_a_plan_leaves_out_as_many_rows_as_generalize_does(con):
@@ -170,10 +171,10 @@ def test_a_plan_leaves_out_as_many_rows_as_generalize_does(con):
         "CREATE TABLE patients AS SELECT hash(i) % 60 AS age, hash(i, 1) % 9 AS illness FROM range(500) AS r(i)"
     )
     asked = "sensitive := 'illness', l := 4, max_suppressed_fraction := 0.1"
-    (suppressed,) = con.sql(
+    (suppressed,) = con.execute(
         f"SELECT DISTINCT suppressed_rows FROM anon.plan('patients', ['age'], 5, {asked})"
     ).fetchall()
-    (released,) = con.sql(f"SELECT count(*) FROM anon.generalize('patients', ['age'], 5, {asked})").fetchall()
+    (released,) = con.execute(f"SELECT count(*) FROM anon.generalize('patients', ['age'], 5, {asked})").fetchall()
     assert suppressed[0] + released[0] == 500
 
 
@@ -181,6 +182,6 @@ def test_a_plan_leaves_out_as_many_rows_as_generalize_does(con):
 def test_more_than_the_table_has_is_refused(con, kind, least):
     con.execute("CREATE TABLE patients AS SELECT i % 60 AS age, i % 7 AS illness FROM range(500) AS r(i)")
     with pytest.raises(duckdb.Error, match="l asks for more than the sensitive values of the whole table have"):
-        con.sql(
+        con.execute(
             f"FROM anon.generalize('patients', ['age'], 5, sensitive := 'illness', l := {least}, l_kind := '{kind}')"
         ).fetchall()

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-import duckanon
 from tests.profiles import dear
 from tests.sqltest import data_file
 
@@ -50,8 +49,7 @@ def test_decades(shared: duckdb.DuckDBPyConnection, rows: list[tuple], dropped: 
 
 
 @pytest.mark.thorough
-def test_what_generalize_left_out_of_adult() -> None:
-    con = duckanon.connect()
+def test_what_generalize_left_out_of_adult(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"CREATE TABLE adult AS FROM '{data_file('adult.csv')}'").fetchall()
     con.execute("""CREATE TABLE coarse AS FROM anon.generalize('adult', ['age', 'race', 'sex'], k := 20,
                                                                max_suppressed_fraction := 0.02)""").fetchall()

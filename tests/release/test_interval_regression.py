@@ -177,7 +177,10 @@ def optimised(low, high, q, sign, start):
         return -sign * beta[q], -sign * slope.ravel()
 
     bounds = list(zip(low.ravel(), high.ravel(), strict=True))
-    found = minimize(cost, start.ravel(), jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": 100}).x
+    try:
+        found = minimize(cost, start.ravel(), jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": 100}).x
+    except np.linalg.LinAlgError:  # it has come to a table whose predictors are dependent, which has no coefficients
+        found = start
     return coefficients(np.clip(found.reshape(low.shape), low, high), np.ones(len(low)))
 
 
