@@ -40,7 +40,11 @@ def session_at(place: str, folder: Path) -> Any:
         builder = builder.config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         for name, value in QUICK.items():
             builder = builder.config(name, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if place == "connect":  # what a session may still be told
+        for name in ("spark.sql.shuffle.partitions", "spark.sql.codegen.wholeStage", "spark.sql.adaptive.enabled"):
+            session.conf.set(name, QUICK[name])
+    return session
 
 
 def executors() -> list[int]:

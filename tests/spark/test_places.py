@@ -19,7 +19,7 @@ from tests.spark.conftest import JAVA
 from tests.sqltest import data_file
 
 pytestmark = pytest.mark.engines
-ROWS = 60_000
+ROWS = 30_000
 
 
 @pytest.fixture(scope="module")
