@@ -1,9 +1,7 @@
 -- anon._kept_cells: the rows of a table as a plan releases them: `_duckanon_labels`, the labels of all columns as a
 -- struct (NULL where a column is not planned), `_duckanon_person`, who it is, `_duckanon_sensitive`, what else is known
--- of him, and the columns to keep, as they may be released: as text where a type lists values, since an ENUM names also
--- those that no released row has.
+-- of him, and the columns to keep, as they may be released (anon._released_value).
 --     keep, person  as in anon._is_kept
--- A field of a struct is taken by its name when the query is bound, so that the result has the type of that field.
 CREATE OR REPLACE MACRO anon._kept_cells(caller, tbl, cols, plan, keep, person, sensitive) AS TABLE
 WITH _duckanon_packed AS (
     SELECT *, COLUMNS([coalesce(person, '_duckanon_none')]) AS _duckanon_person,
@@ -24,9 +22,5 @@ WITH _duckanon_packed AS (
 )
 SELECT _duckanon_labels, _duckanon_whose.person.value AS _duckanon_person,
        _duckanon_whose.sensitive.value AS _duckanon_sensitive,
-       struct_extract({'as_text': CAST(struct_extract(COLUMNS(* EXCLUDE (_duckanon_labels, _duckanon_whose)), 'value')
-                                       AS VARCHAR),
-                       'as_it_is': struct_extract(COLUMNS(* EXCLUDE (_duckanon_labels, _duckanon_whose)), 'value')},
-                      CASE WHEN contains(typeof(COLUMNS(* EXCLUDE (_duckanon_labels, _duckanon_whose))), 'ENUM(')
-                           THEN 'as_text' ELSE 'as_it_is' END)
+       anon._released_value(COLUMNS(* EXCLUDE (_duckanon_labels, _duckanon_whose)))
 FROM _duckanon_rows;

@@ -1,9 +1,10 @@
--- anon._plan_base: the cell with `bucket`, the one at which the search begins: for numbers the last that begins before
--- the value's cell of the grid, for texts the one before the column's first.
-CREATE OR REPLACE MACRO anon._plan_base(cell, lookup) AS
-    struct_pack(value := cell.value, planned := cell.planned, number := cell.number, "text" := cell.text,
-                bucket := CASE WHEN cell.planned.is_number
-                                    THEN lookup.grid[cell.planned.grid_first
-                                                     + anon._plan_cell(cell.number, cell.planned.origin,
-                                                                       cell.planned.scale, cell.planned.cells)]
-                               ELSE cell.planned.first - 1 END);
+-- anon._plan_base: the cell with `bucket`, the one at which the search begins: the last that begins before the key's
+-- cell of the grid, or where texts are searched in their order the one before the column's first.
+CREATE OR REPLACE MACRO anon._plan_base(
+    cell, crowd, grid, grid_first, origin, ceiling, scale, shift, last_cell, is_text, first
+) AS
+    struct_pack(value := cell.value, number := cell.number, "text" := cell.text, key := cell.key,
+                bucket := CASE WHEN crowd IS NOT NULL
+                                    THEN grid[grid_first
+                                              + anon._plan_cell(cell.key, origin, ceiling, scale, shift, last_cell)]
+                               WHEN is_text THEN first - 1 END);

@@ -3,9 +3,8 @@
 --     column_name  in lower case
 CREATE OR REPLACE MACRO anon._plan_losses(caller, tbl, plan) AS TABLE
 WITH _duckanon_cells AS (
-    SELECT anon._plan_named_cell(COLUMNS(* EXCLUDE (_duckanon_lists)),
-                                 lower(alias(COLUMNS(* EXCLUDE (_duckanon_lists)))), _duckanon_lists)
-    FROM anon._plan_cells(caller, anon._checked_table(caller, 'tbl', tbl, CAST(tbl AS VARCHAR)), plan)
+    SELECT anon._plan_named_cell(COLUMNS(* EXCLUDE (_duckanon_none)), lower(alias(COLUMNS(* EXCLUDE (_duckanon_none)))))
+    FROM anon._labelled_cells(caller, anon._checked_table(caller, 'tbl', tbl, CAST(tbl AS VARCHAR)), plan)
 ), _duckanon_labels AS (
     SELECT column_name, label, count(*) AS size, count(DISTINCT value_hash) AS distinct_values
     FROM (SELECT unnest([UNPACK(COLUMNS(*))], max_depth := 2) FROM _duckanon_cells)

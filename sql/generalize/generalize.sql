@@ -39,18 +39,19 @@ WITH _duckanon_plan AS MATERIALIZED (
                                 OR anon._is_kept(name, cols, keep, person))
     FROM query_table(anon._checked_names('anon.generalize', 'cols', cols, anon._checked('anon.generalize', tbl, cols)))
 ), _duckanon_coarse AS MATERIALIZED (
-    FROM anon._coarse_rows('anon.generalize', '"_duckanon_wanted"', cols, '_duckanon_plan', keep, person,
-                           sensitive)
+    FROM anon._coarse_codes('anon.generalize', '"_duckanon_wanted"', cols, '_duckanon_plan', keep, person,
+                            sensitive)
 ), _duckanon_by_rows AS (
     SELECT _duckanon_class, count(*) AS class_rows, count(*) AS people FROM _duckanon_coarse GROUP BY _duckanon_class
 ), _duckanon_by_people AS (
     SELECT _duckanon_class, count(*) AS class_rows, count(DISTINCT _duckanon_person) AS people
     FROM _duckanon_coarse GROUP BY _duckanon_class
 ), _duckanon_in_population AS (
-    SELECT _duckanon_class, count(*) AS people
-    FROM anon._coarse_rows('anon.generalize', coalesce(anon._population_table(population), tbl), cols, '_duckanon_plan',
-                           NULL, NULL, NULL)
-    GROUP BY _duckanon_class
+    SELECT cast_to_type(_duckanon_class, _duckanon_alike) AS _duckanon_class, count(*) AS people
+    FROM anon._coarse_codes('anon.generalize', coalesce(anon._population_table(population), tbl), cols,
+                            '_duckanon_plan', NULL, NULL, NULL)
+         LEFT JOIN (SELECT _duckanon_class AS _duckanon_alike FROM _duckanon_coarse LIMIT 0) ON true
+    GROUP BY ALL
 ), _duckanon_by_population AS (
     SELECT _duckanon_class, class_rows, coalesce(_duckanon_in_population.people, 0) AS people
     FROM _duckanon_by_rows LEFT JOIN _duckanon_in_population USING (_duckanon_class)
@@ -104,10 +105,17 @@ WITH _duckanon_plan AS MATERIALIZED (
                                                               ELSE '_duckanon_narrowed' END)))
           AND anon._unless((SELECT sentence FROM query_table(CASE WHEN t IS NULL THEN '_duckanon_nothing'
                                                                   ELSE '_duckanon_far' END)))
+), _duckanon_shuffled AS (                                      -- as numbers, of which a sort holds many more
+    SELECT unnest(_duckanon_class), _duckanon_kept
+    FROM _duckanon_coarse
+    WHERE _duckanon_class IN (SELECT _duckanon_class FROM _duckanon_sizes, _duckanon_promise
+                              WHERE people >= least_people)
+    ORDER BY anon._random() ASC NULLS LAST
+), _duckanon_released AS (
+    SELECT _labels.labels[COLUMNS(_coarse.* EXCLUDE (_duckanon_kept))], _coarse._duckanon_kept
+    FROM _duckanon_shuffled AS _coarse, anon._plan_labels('_duckanon_plan') AS _labels
 )
-SELECT unnest(_duckanon_class), * EXCLUDE (_duckanon_class, _duckanon_person, _duckanon_sensitive)
-FROM _duckanon_coarse
-WHERE _duckanon_class IN (SELECT _duckanon_class FROM _duckanon_sizes, _duckanon_promise WHERE people >= least_people)
-ORDER BY anon._random() ASC NULLS LAST;
+SELECT * EXCLUDE (_duckanon_none)
+FROM (SELECT * EXCLUDE (_duckanon_kept), unnest(_duckanon_kept) FROM _duckanon_released);
 COMMENT ON MACRO TABLE anon.generalize IS
     'Columns made coarser until every class has k people, in the table or in a population, and the columns to keep.';

@@ -8,12 +8,21 @@
 --                    the other shows that the values have moved; NULL for other columns
 -- test: tests/generalize/plan_coverage.test
 CREATE OR REPLACE MACRO anon.plan_coverage(tbl, plan) AS TABLE
-WITH _duckanon_counts AS (
-    SELECT anon._plan_counts(COLUMNS(* EXCLUDE (_duckanon_lists)),
-                             any_value(alias(COLUMNS(* EXCLUDE (_duckanon_lists)))))
-    FROM anon._plan_cells('anon.plan_coverage',
-                          anon._checked_table('anon.plan_coverage', 'tbl', tbl, CAST(tbl AS VARCHAR)),
-                          anon._checked_table('anon.plan_coverage', 'plan', plan, CAST(plan AS VARCHAR)))
+WITH _duckanon_lookup AS MATERIALIZED (
+    FROM anon._plan_lookup('anon.plan_coverage',
+                           anon._checked_table('anon.plan_coverage', 'tbl', tbl, CAST(tbl AS VARCHAR)),
+                           anon._checked_table('anon.plan_coverage', 'plan', plan, CAST(plan AS VARCHAR)))
+), _duckanon_counts AS (
+    SELECT anon._plan_counts(COLUMNS(_cells.*), any_value(alias(COLUMNS(_cells.*))),
+                             anon._plan_place(alias(COLUMNS(_cells.*)), _lists.names),
+                             _lists.is_number[anon._plan_place(alias(COLUMNS(_cells.*)), _lists.names)],
+                             _lists.first[anon._plan_place(alias(COLUMNS(_cells.*)), _lists.names)],
+                             _lists.last[anon._plan_place(alias(COLUMNS(_cells.*)), _lists.names)],
+                             _lists.least_number[anon._plan_place(alias(COLUMNS(_cells.*)), _lists.names)],
+                             _lists.end_number[anon._plan_place(alias(COLUMNS(_cells.*)), _lists.names)],
+                             _lists.fitted_outer_fraction[anon._plan_place(alias(COLUMNS(_cells.*)), _lists.names)])
+    FROM anon._plan_cells('anon.plan_coverage', tbl, '_duckanon_lookup') AS _cells,
+         _duckanon_lookup AS _lists
 )
 SELECT * EXCLUDE (is_planned)
 FROM (SELECT unnest([UNPACK(COLUMNS(*))], max_depth := 2) FROM _duckanon_counts)
