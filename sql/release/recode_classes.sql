@@ -22,7 +22,8 @@ WITH _duckanon_classes AS MATERIALIZED (
     SELECT name, max(ends[2]) - min(ends[1]) AS span FROM _duckanon_labels GROUP BY name
 ), _duckanon_values AS (
     SELECT name, count(DISTINCT member) AS count
-    FROM (SELECT name, coalesce(unnest(members), chr(30)) AS member FROM _duckanon_labels WHERE label <> '*') GROUP BY name
+    FROM (SELECT name, coalesce(unnest(members), chr(30)) AS member FROM _duckanon_labels WHERE label <> '*')
+    GROUP BY name
 ), _duckanon_trees AS MATERIALIZED (
     FROM anon._hierarchies('anon.recode_classes', hierarchies) WHERE leaf IS NOT NULL
 ), _duckanon_leaves AS (
