@@ -17,10 +17,10 @@ from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
 CALLER = "anon.generalize"
 
 BYTES_OF_COMBINATION, BYTES_OF_CELL = 150, 60
-"""Memory of planning, for each combination of values and for each value in it."""
+"""Memory of planning, for each combination of values and for each value in it: estimated, not measured."""
 
 BYTES_OF_ROW = 600
-"""Memory of a block whose rows are mixed."""
+"""Memory of a block whose rows are mixed, for each row: estimated, not measured."""
 
 _BLOCK = "_duckanon_block"
 _MERGED = "merged_source"

@@ -26,7 +26,7 @@ from duckanon.recode import functions
 CALLER = "anon.recode"
 
 BYTES_OF_ROW, BYTES_OF_CELL = 350, 120
-"""Memory of a part, for each row and for each of its values that are recoded."""
+"""Memory of a part, for each row and for each of its values that are recoded: estimated, not measured."""
 
 _BATCH = 100_000
 _MOST_VALUES = 100_000
