@@ -12,15 +12,6 @@ _CLOSE = 5e-4  # the share of rows that are left for the last step
 _LEARNT_FROM = 20_000  # rows; offsets hardly depend on more
 
 
-def write_indicators(codes: Ints, out: Reals) -> None:
-    """Write -1 and 1: one column for two choices, else one for each."""
-    if out.shape[1] == 1:
-        out[:, 0] = 2 * codes - 1
-        return
-    out[:] = -1.0
-    out[np.arange(len(codes)), codes] = 1.0
-
-
 def chosen(scores: Reals, wanted: Ints) -> Ints:
     """Choose for every row, such that each choice is made as often as it is wanted.
 

@@ -15,12 +15,11 @@ from duckanon.matrix.coordinates import WIDE, Places, placed_choices, sums_of
 from duckanon.matrix.formulas import found_formulas
 from duckanon.matrix.lookups import Lookup, found_lookups
 from duckanon.matrix.parts import ColumnParts, doubles
-from duckanon.release.choices import chosen, write_indicators
+from duckanon.release.choices import chosen
 from duckanon.release.clusters import clusters
 from duckanon.release.computed import Computed, exchanged, matched
 from duckanon.release.donors import filled
 from duckanon.release.orthogonal import apportioned, redrawn
-from duckanon.release.pair_counts import BINS, Choices, binned, exchange
 from duckanon.release.safe_numbers import SafeNumbers
 
 _BLOCK = 65_536  # rows that are coded at a time
@@ -147,7 +146,7 @@ class Redrawing:
             if index in self.wide:
                 matrix[:, start:end] = self.wide[index].coordinates[codes]
             else:
-                write_indicators(codes, matrix[:, start:end])
+                _write_indicators(codes, matrix[:, start:end])
         regular = []
         for number, (index, numbers) in enumerate(self.numbers.items()):
             scores = numbers.normal_scores(parts.places[index])
@@ -202,27 +201,10 @@ class Redrawing:
             else:
                 codes[index] = chosen(np.hstack([-scores, scores]) if width == 1 else scores, wanted)
         scores_of = dict(zip(self.numbers, features[:, start:].T, strict=True))
-        self._mend_pairs(original, codes, scores_of, rows, random)
         parts = self._with_numbers(codes, scores_of, rows, count)
         for computed in self.computed:
             self._exchange(computed, parts, rows, random)
         return parts
-
-    def _mend_pairs(
-        self,
-        original: Parts,
-        codes: dict[int, Ints],
-        scores_of: dict[int, Reals],
-        rows: Ints,
-        random: np.random.Generator,
-    ) -> None:
-        """Exchange choices between new rows: pairs of them are as frequent as they were, and with numbers, too."""
-        compared = [Choices(original.codes[index], codes[index], self.columns[index].choices) for index in self.choices]
-        for index, scores in scores_of.items():
-            if self.columns[index].choices == 1:
-                places = binned(original.places[index].astype(np.float64), random)
-                compared.append(Choices(places, binned(scores, random), BINS, is_fixed=True))
-        exchange(compared, None if self.people is None else self.people[rows], self.k, random)
 
     def _clusters(self, matrix: Reals, rows: Ints, size: float | None, random: np.random.Generator) -> Ints32:
         """Put rows into clusters of at least k people, larger ones where people have several rows."""
@@ -297,3 +279,12 @@ def _people_without(column: ColumnParts, people: Ints | None) -> int:
     """Count the people who have no value."""
     missing = column.array.is_null().to_numpy(zero_copy_only=False).astype(np.int64)
     return int(people_in(missing, people, 2)[1])
+
+
+def _write_indicators(codes: Ints, out: Reals) -> None:
+    """Write -1 and 1: one column for two choices, else one for each."""
+    if out.shape[1] == 1:
+        out[:, 0] = 2 * codes - 1
+        return
+    out[:] = -1.0
+    out[np.arange(len(codes)), codes] = 1.0
