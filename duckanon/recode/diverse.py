@@ -83,7 +83,7 @@ def _exchange(k: int, size: int, diversity: Diversity, counts_people: bool) -> R
     """Make a round in which two classes exchange rows, such that neither's sensitive values change."""
 
     def regrow(joins: Joins, pools: Pools, of_pools: np.random.Generator) -> Grown:
-        found = exchanged(joins, pools, of_pools, diversity.size)
+        found = exchanged(joins, pools, of_pools)
         return _if_enough_people(found, pools, k) if counts_people else found
 
     return Round(2, 6 * size, regrow, only_whole=True)

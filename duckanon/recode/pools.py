@@ -55,15 +55,13 @@ def nearest_groups(joins: Joins, rows: Ints, is_row: Bools, size: int, generator
     return growth.labels
 
 
-def exchanged(joins: Joins, pools: Pools, generator: np.random.Generator, kinds: int) -> Grown:
+def exchanged(joins: Joins, pools: Pools, generator: np.random.Generator) -> Grown:
     """Build the first of two classes anew from a random row, with as many rows of each sensitive value as before.
 
     Parameters
     ----------
     joins, pools, generator
         As in `grow`; pools of two classes each.
-    kinds
-        The number of sensitive values.
     """
     sensitive, sizes = pools.sensitive, pools.first_sizes
     assert sensitive is not None
@@ -71,6 +69,7 @@ def exchanged(joins: Joins, pools: Pools, generator: np.random.Generator, kinds:
     growth = Growth(joins, pools._replace(people=None, is_free=None), generator)
     pool = np.arange(len(sizes))
     is_first = np.arange(len(pools.rows))[:, None] < sizes
+    kinds = int(sensitive.max()) + 1  # of these pools: others may have more
     keys = pool * kinds + sensitive
     wanted = np.bincount(keys[is_first], minlength=len(sizes) * kinds).reshape(-1, kinds)
     growth.begin(1, wanted[pool, sensitive] == 0)
