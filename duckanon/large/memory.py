@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import resource
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +60,9 @@ def budget(memory: Any) -> Budget:
 
 
 def resident() -> int:
-    """Return the bytes of memory that the process has now."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * 4096
+    """Return the bytes of memory that the process has now, or had at the most where the system does not tell."""
+    pages = Path("/proc/self/statm")
+    if pages.exists():
+        return int(pages.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

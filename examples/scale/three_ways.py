@@ -40,7 +40,7 @@ def main(folder: Path, rows: int) -> None:
     tell("in DuckDB", in_duckdb)
 
     beyond_memory = folder / "beyond_memory.parquet"
-    large.boxes(people, beyond_memory, COLS, K, memory="600MB")
+    large.boxes(people, beyond_memory, COLS, K, memory="2GB")
     tell("larger than memory", beyond_memory)
 
     try:
