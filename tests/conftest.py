@@ -9,6 +9,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: test process
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,17 @@ from tests import profiles
 from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, empty_schema, parse
 
 profiles.register()
+
+MINUTES = os.environ.get("DUCKANON_TEST_MINUTES")
+"""How long a run may take where a machine ends it after some time: tests that are left then are skipped, and counted."""
+
+_BEGAN = time.monotonic()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if MINUTES is not None and time.monotonic() - _BEGAN > 60 * float(MINUTES):
+        pytest.skip(f"the run has taken its {MINUTES} minutes")
+
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells let background jobs begin
     signal.signal(signal.SIGINT, signal.default_int_handler)
