@@ -24,7 +24,7 @@ from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, chec
 profiles.register()
 
 MINUTES = os.environ.get("DUCKANON_TEST_MINUTES")
-"""How long a run may take where a machine ends it after some time: tests that are left then are skipped, and counted."""
+"""How long a run may take where a machine ends it after some time; tests that are left then are skipped."""
 
 _BEGAN = time.monotonic()
 
