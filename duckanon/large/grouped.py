@@ -11,7 +11,7 @@ import pyarrow as pa
 from duckanon.boxes.shaping import Moments, sensitivities_of
 from duckanon.large import parts, routed
 from duckanon.large.boxed import BoxColumns, numbers_of
-from duckanon.large.checks import Checked, checked, explained
+from duckanon.large.checks import checked, explained
 from duckanon.large.routing import fitted
 from duckanon.large.workspace import workspace
 from duckanon.microaggregate import functions
@@ -82,18 +82,8 @@ def microaggregate(
         return routed.released(work, what, files, released, columns, k, survey.rows, part_rows)
 
 
-class _Values:
+class _Values(routed.PartColumns):
     """The columns of groups that are released as one value."""
-
-    def __init__(self, what: Checked) -> None:
-        self._what = what
-
-    def collect(self, result: pa.Table) -> pa.Table:
-        """Take the result as it is."""
-        return result
-
-    def settle(self) -> None:
-        """Nothing depends on all parts."""
 
     def finish(self, block: pa.Table) -> pa.Table:
         """Return the columns that are released, in the table's order."""

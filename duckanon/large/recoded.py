@@ -17,7 +17,7 @@ from duckanon.common.arrays import Floats
 from duckanon.generalize.options import column_weights
 from duckanon.large import parts, routed
 from duckanon.large.boxed import SAMPLE
-from duckanon.large.checks import Checked, checked, explained
+from duckanon.large.checks import checked, explained
 from duckanon.large.routing import fitted
 from duckanon.large.survey import Drawing
 from duckanon.large.workspace import SOURCE, arrow_reader, workspace
@@ -199,18 +199,8 @@ def _batches(con: duckdb.DuckDBPyConnection, expressions: Mapping[str, str]) -> 
     yield from arrow_reader(con.sql(f"SELECT {selected} FROM {SOURCE}"), _BATCH)
 
 
-class _Labels:
+class _Labels(routed.PartColumns):
     """The columns of classes: labels, or intervals and sets."""
-
-    def __init__(self, what: Checked) -> None:
-        self._what = what
-
-    def collect(self, result: pa.Table) -> pa.Table:
-        """Take the result as it is."""
-        return result
-
-    def settle(self) -> None:
-        """Nothing depends on all parts."""
 
     def finish(self, block: pa.Table) -> pa.Table:
         """Return the columns that are released: labels, then what is kept."""

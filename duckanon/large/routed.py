@@ -49,6 +49,20 @@ class Columns(Protocol):
         """Return the released columns of some rows."""
 
 
+class PartColumns:
+    """Columns that no other part has a say in."""
+
+    def __init__(self, what: Checked) -> None:
+        self._what = what
+
+    def collect(self, result: pa.Table) -> pa.Table:
+        """Take the result as it is."""
+        return result
+
+    def settle(self) -> None:
+        """Nothing depends on all parts."""
+
+
 def released(
     work: Workspace,
     what: Checked,
