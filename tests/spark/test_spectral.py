@@ -10,7 +10,6 @@ import pytest
 
 pytestmark = pytest.mark.engines
 COLS = ["age", "income", "extra", "total", "sex", "town", "seen"]
-SPECIAL = {"nulls": "category"}
 
 
 @pytest.fixture(scope="module")
@@ -83,10 +82,10 @@ def test_spectral_release(patients: Any, people: duckdb.DuckDBPyConnection, tmp_
     numbers = ["age", "income", "extra"]
     assert max(distances(people, "released", numbers)) <= max(distances(people, "of_anon", numbers)) + 0.02
     sums, zeros = people.execute("""
-        SELECT count(*) FILTER (total != income + extra), abs(avg((income = 0)::INTEGER) - 0.25) < 0.02
+        SELECT count(*) FILTER (abs(total - income - extra) > 50), abs(avg((income = 0)::INTEGER) - 0.25) < 0.02
         FROM released""").fetchall()[0]
     assert zeros
-    assert sums < 60  # computed anew, and moved where it would be one person's
+    assert sums < 60  # computed anew, and moved to a number beside it where it would be one person's
     correlations = [
         people.execute(f"SELECT corr(age, ln(1 + income)), corr(extra, age) FROM {table}").fetchall()[0]
         for table in ("patients", "released", "of_anon")
@@ -188,7 +187,7 @@ def test_more_values_than_the_driver_takes(patients: Any, tmp_path: Path, monkey
     from duckanon.spark import counted
 
     monkeypatch.setattr(counted, "MOST_VALUES", 1000)
-    with pytest.raises(ValueError, match='column "extra" has more than 1,000 different values, .*; round it'):
+    with pytest.raises(ValueError, match=r'column "extra" has more than 1,000 different values, .*; round it'):
         spark.svd_swap(patients, ["age", "extra"], to=str(tmp_path / "released"))
 
 
