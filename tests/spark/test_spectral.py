@@ -120,7 +120,7 @@ def test_people_with_many_rows(patients: Any, people: duckdb.DuckDBPyConnection,
     for person, expected in ((None, ["Q", "not Q"]), ("patient", ["not Q"])):
         to = tmp_path / str(person)
         cols = ["age", "extra", "mark"]
-        spark.spectral_release(patients, cols, cluster_size=200, person=person, rows=3000, to=str(to))
+        spark.spectral_release(patients, cols, person=person, rows=3000, to=str(to))
         read(people, to)
         assert people.execute("SELECT list(DISTINCT mark ORDER BY mark ASC NULLS LAST) FROM released").fetchall() == [
             (expected,)
@@ -133,11 +133,17 @@ def test_people_with_many_rows(patients: Any, people: duckdb.DuckDBPyConnection,
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("name", ["svd_swap", "pica"])
-def test_swapped(patients: Any, people: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("svd_swap", {}), ("pica", {"cluster_size": 200}), ("pica", {"basis": "pca"})],
+    ids=["svd_swap", "pica", "pica of a size that is searched for"],
+)
+def test_swapped(
+    patients: Any, people: duckdb.DuckDBPyConnection, tmp_path: Path, name: str, options: dict[str, Any]
+) -> None:
     from duckanon import spark
 
-    to, options = tmp_path / "released", {} if name == "svd_swap" else {"cluster_size": 200, "basis": "pca"}
+    to = tmp_path / "released"
     released = getattr(spark, name)(patients, COLS, nulls="category", **options, to=str(to))
     assert released.dtypes == patients.select(*COLS).dtypes
     read(people, to)
