@@ -120,7 +120,7 @@ def test_people_with_many_rows(patients: Any, people: duckdb.DuckDBPyConnection,
     for person, expected in ((None, ["Q", "not Q"]), ("patient", ["not Q"])):
         to = tmp_path / str(person)
         cols = ["age", "extra", "mark"]
-        spark.spectral_release(patients, cols, person=person, rows=3000, to=str(to))
+        spark.spectral_release(patients, cols, cluster_size=200, person=person, rows=3000, to=str(to))
         read(people, to)
         assert people.execute("SELECT list(DISTINCT mark ORDER BY mark ASC NULLS LAST) FROM released").fetchall() == [
             (expected,)
@@ -135,8 +135,8 @@ def test_people_with_many_rows(patients: Any, people: duckdb.DuckDBPyConnection,
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("svd_swap", {}), ("pica", {"cluster_size": 200}), ("pica", {"basis": "pca"})],
-    ids=["svd_swap", "pica", "pica of a size that is searched for"],
+    [("svd_swap", {}), ("pica", {"cluster_size": 200})],
+    ids=["svd_swap", "pica"],
 )
 def test_swapped(
     patients: Any, people: duckdb.DuckDBPyConnection, tmp_path: Path, name: str, options: dict[str, Any]
@@ -162,6 +162,16 @@ def test_swapped(
     ]
     assert means[0] == pytest.approx(means[1], rel=0.03, abs=0.03)
     assert [path.name for path in tmp_path.iterdir()] == ["released"]
+
+
+@pytest.mark.parametrize(("name", "options"), [("spectral_release", {"person": "patient"}), ("pica", {"basis": "pca"})])
+def test_a_size_that_is_looked_for(patients: Any, tmp_path: Path, name: str, options: dict[str, Any]) -> None:
+    """By the measures of privacy, on a sample that the driver has."""
+    from duckanon import spark
+
+    few = patients.where("patient >= 4800")
+    released = getattr(spark, name)(few, ["age", "extra", "sex"], **options, to=str(tmp_path / "released"))
+    assert released.count() == 1200
 
 
 @pytest.mark.parametrize(
