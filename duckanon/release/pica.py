@@ -29,7 +29,7 @@ from duckanon.release.tables import column_names, reader_of, whole_table
 
 SEARCHED_ROWS = 20_000
 """Rows that the search for a size works with: the right size hardly depends on their number."""
-_LEAST_CLUSTER_SIZE = 10  # in smaller clusters independent components become single records
+LEAST_CLUSTER_SIZE = 10  # in smaller clusters independent components become single records
 _CHECKED_ROWS = 1_000_000  # of a larger table are looked through: enough to tell a share of copies from chance
 _MEASURED_ROWS = 4_000  # originals whose neighbours are looked for in a trial
 _FRESH_DRAWS = 3  # of a size that the search chose, before the next larger one is taken
@@ -141,6 +141,10 @@ class Partitioned:
         if result.cluster_size is None:
             raise ValueError(result.refusal(len(self.matrix)))
         size = result.cluster_size if result.cluster_size < min(len(self.matrix), SEARCHED_ROWS) else len(self.matrix)
+        return self.released_from(size, tell)
+
+    def released_from(self, size: float, tell: Tell = silent) -> pa.Table:
+        """Release the table with clusters of a size that a search has found, or the next larger ones that pass."""
         while True:
             for _ in range(_FRESH_DRAWS):
                 try:
@@ -196,7 +200,7 @@ def read_matrix(source: Source, encoding: Encoding, rows: int) -> NDArray[np.flo
     return matrix
 
 
-@checked(cluster_size=Number(_LEAST_CLUSTER_SIZE, null=True))
+@checked(cluster_size=Number(LEAST_CLUSTER_SIZE, null=True))
 def pica(
     source: object,
     cols: Sequence[str] | None = None,

@@ -21,7 +21,7 @@ from duckanon.matrix.formulas import Formula, found_formulas
 from duckanon.matrix.lookups import Lookup, found_lookups
 from duckanon.matrix.parts import ColumnParts, doubles, rounded
 from duckanon.matrix.special import special_choices
-from duckanon.release.safe_numbers import bounded
+from duckanon.release.safe_numbers import Bounds, bounded, bounds_of
 
 _FIRST = 1_024  # rows
 _BLOCK = 65_536  # rows that are coded at a time
@@ -115,19 +115,14 @@ class PlainColumns:
         computed = [formula.column for formula in formulas]
         lookups = found_lookups(columns, computed, random) if is_auto else []
         decided = {lookup.column for lookup in lookups}
-        arrays: dict[str, pa.Array] = {}
-        for index, column in enumerate(columns):
-            if index in computed:
-                continue
-            if column.choices > 1 and index not in decided:
-                arrays[_choice_name(column)] = _choice(column)
-            if column.regular is not None:
-                arrays[column.name] = bounded(column, rows, settings.k, random)
-        both = pa.table(arrays)
+        bounds = {
+            index: bounds_of(column, rows, settings.k)
+            for index, column in enumerate(columns)
+            if column.regular is not None and index not in computed
+        }
+        both = plain_table(columns, bounds, [*computed, *decided], rows, random)
         plain, others = both.slice(0, rows), None if reference is None else both.slice(rows)
-        wide = {_choice_name(column): column for column in columns if column.choices > WIDE}
-        places = _places({name: column for name, column in wide.items() if name in arrays}, plain)
-        return cls(table.schema, columns, formulas, lookups, plain, others, places)
+        return cls(table.schema, columns, formulas, lookups, plain, others, wide_places(columns, plain))
 
     def log(self, log: Sequence[str] | None) -> list[str] | None:
         """Return which plain numbers are logged, of those that a caller names; refuse what is no number."""
@@ -172,6 +167,37 @@ class PlainColumns:
         return pa.RecordBatchReader.from_batches(self.schema, (self.back(batch) for batch in made))
 
 
+def plain_table(
+    columns: Sequence[ColumnParts],
+    bounds: Mapping[int, Bounds],
+    followers: Sequence[int],
+    rows: int,
+    random: np.random.Generator,
+) -> pa.Table:
+    """Return the plain columns of a table.
+
+    Parameters
+    ----------
+    columns
+        Taken apart.
+    bounds
+        By column: the ends of the numbers that are not computed.
+    followers
+        The columns whose numbers or choices are computed in the end.
+    rows
+        How many rows are the table's: see `bounded`.
+    random
+        Draws donors.
+    """
+    arrays: dict[str, pa.Array] = {}
+    for index, column in enumerate(columns):
+        if column.choices > 1 and index not in followers:
+            arrays[_choice_name(column)] = _choice(column)
+        if index in bounds:
+            arrays[column.name] = bounded(column, rows, bounds[index], random)
+    return pa.table(arrays)
+
+
 def _refuse_constant(table: pa.Table) -> None:
     for name, column in zip(table.column_names, table.columns, strict=True):
         looked_at = [column.slice(0, _FIRST), column]  # most columns differ in their first rows
@@ -180,8 +206,10 @@ def _refuse_constant(table: pa.Table) -> None:
             raise ValueError(f'column "{name}" has the same value in every row; leave it out of cols.')
 
 
-def _places(wide: Mapping[str, ColumnParts], plain: pa.Table) -> dict[str, Places]:
+def wide_places(columns: Sequence[ColumnParts], plain: pa.Table) -> dict[str, Places]:
     """Return the coordinates of choices between many values, from what the other plain columns say about them."""
+    named = {_choice_name(column): column for column in columns if column.choices > WIDE}
+    wide = {name: column for name, column in named.items() if name in plain.column_names}
     if not wide:
         return {}
     codes = [column.codes[: plain.num_rows] for column in wide.values()]

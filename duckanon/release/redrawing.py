@@ -74,17 +74,26 @@ class Redrawing:
 
     @classmethod
     def of(
-        cls, columns: Sequence[ColumnParts], people: Ints | None, k: int, derived: str, random: np.random.Generator
+        cls,
+        columns: Sequence[ColumnParts],
+        people: Ints | None,
+        k: int,
+        derived: str,
+        random: np.random.Generator,
+        whole: Sequence[tuple[ColumnParts, Ints | None]] | None = None,
     ) -> Redrawing:
-        """Find out what is computed and what is drawn."""
+        """Find out what is computed and what is drawn; `whole` has the columns of the table these are rows of."""
+        known = whole or [(column, people) for column in columns]
         formulas = found_formulas(columns) if derived == "auto" else []
-        formulas = [one for one in formulas if not 0 < _people_without(columns[one.column], people) < k]
+        formulas = [one for one in formulas if not 0 < _people_without(*known[one.column]) < k]
         followers = [formula.column for formula in formulas]
-        computed = [Computed.of(formula, columns[formula.column], people, k) for formula in formulas]
+        computed = [Computed.of(formula, *known[formula.column], k) for formula in formulas]
         lookups = found_lookups(columns, followers, random) if derived == "auto" else []
         looked_up = {lookup.column for lookup in lookups}
         drawn = [index for index in range(len(columns)) if index not in followers]
-        numbers = {i: SafeNumbers.of(columns[i], people, k) for i in drawn if columns[i].regular is not None}
+        numbers = {i: SafeNumbers.of(*known[i], k) for i in drawn if columns[i].regular is not None}
+        if whole is not None:
+            numbers = {index: one.for_rows(columns[index]) for index, one in numbers.items()}
         choices = [index for index in drawn if columns[index].choices > 1 and index not in looked_up]
         narrow = [index for index in choices if columns[index].choices <= WIDE]
         made = cls(columns, people, computed, lookups, numbers, narrow, k)
@@ -153,7 +162,8 @@ class Redrawing:
             is_regular = parts.codes[index] == len(self.columns[index].outcomes)
             others = np.flatnonzero(~is_regular)
             if len(others):
-                scores[others] = 0.0 if random is None else random.choice(scores[is_regular], len(others))
+                donors = scores[is_regular]
+                scores[others] = 0.0 if random is None or not len(donors) else random.choice(donors, len(others))
             regular.append(is_regular)
             matrix[:, ends[-1] + number] = scores
         if random is not None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +45,8 @@ class SafeNumbers:
         The number of people in a group.
     least
         k, or `FEWEST` where the whole numbers of a column would lose their shape otherwise.
+    usual
+        Where these are rows of a larger table: places at even levels of its distribution, none of them rare.
     """
 
     grid: Grid
@@ -53,6 +56,7 @@ class SafeNumbers:
     ordered: Ints
     k: int
     least: int
+    usual: Ints | None = None
 
     @classmethod
     def of(cls, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
@@ -74,6 +78,10 @@ class SafeNumbers:
                 "coarser, lower k or leave it out of cols."
             )
         return numbers
+
+    def for_rows(self, column: ColumnParts) -> SafeNumbers:
+        """Return what was learnt of a whole table for some of its rows."""
+        return replace(self, places=_places(self.grid, column), is_regular=column.is_regular)
 
     def shift(self) -> float:
         """Return the largest share of the rows that is moved past some number, where none that is rare comes out."""
@@ -110,15 +118,17 @@ class SafeNumbers:
             return np.zeros(0, np.int64)
         rows = rows[self.is_regular[rows]]
         whose = None if people is None else people[rows]
+        levels = np.empty(len(scores))
+        levels[np.argsort(scores, kind="stable")] = (np.arange(len(scores)) + 0.5) / len(scores)
         if people_in(np.zeros(len(rows), np.int64), whose, 1)[0] < self.k:  # of a group: the whole table's instead
+            if self.usual is not None:
+                return self.usual[(levels * len(self.usual)).astype(np.int64)]
             rows = np.flatnonzero(self.is_regular)
             whose = None if people is None else people[rows]
         found = marginals.of_numbers(self.grid, self.places[rows], whose, self.k)
         held = found.pieces.value[np.isnan(found.pieces.low)]
         lowest, highest = _bounds(self.grid, self.places[rows], whose, self.k, held)
         found = found._replace(rare=self.rare[:0], lowest=lowest, highest=highest)
-        levels = np.empty(len(scores))
-        levels[np.argsort(scores, kind="stable")] = (np.arange(len(scores)) + 0.5) / len(scores)
         return self._off_rare(found.drawn(*found.pieces.at(levels)), lowest, highest)
 
     def _off_rare(self, places: Ints, lowest: int, highest: int) -> Ints:
@@ -145,7 +155,24 @@ def _bounds(grid: Grid, places: Ints, whose: Ints | None, k: int, held: Ints) ->
     return int(min([ends[0], *held[:1]])), int(max([ends[1], *held[-1:]]))
 
 
-def bounded(column: ColumnParts, rows: int, k: int, random: np.random.Generator) -> pa.Array:
+class Bounds(NamedTuple):
+    """The values that a column can hold, and the ends of k people, beyond which none comes out."""
+
+    grid: Grid
+    lowest: int
+    highest: int
+
+
+def bounds_of(column: ColumnParts, rows: int, k: int) -> Bounds:
+    """Learn the ends of the regular numbers of a column: see `bounded`."""
+    assert column.regular is not None
+    grid = grid_of(column.regular)
+    own = _places(grid, column)[:rows][column.is_regular[:rows]]
+    values, counts = np.unique(own, return_counts=True)
+    return Bounds(grid, *_bounds(grid, own, None, k, values[counts >= k]))
+
+
+def bounded(column: ColumnParts, rows: int, bounds: Bounds, random: np.random.Generator) -> pa.Array:
     """Return the regular numbers of a column, random ones where there are none, none beyond the bounds of k people.
 
     Parameters
@@ -154,20 +181,16 @@ def bounded(column: ColumnParts, rows: int, k: int, random: np.random.Generator)
         Taken apart.
     rows
         How many of its first rows are the table's; others are only compared with it.
-    k
-        The number of people; 1 leaves the ends as they are.
+    bounds
+        Of the table (`bounds_of`); a k of 1 leaves its ends as they are.
     random
         Draws donors among the table's numbers.
     """
-    assert column.regular is not None
-    grid = grid_of(column.regular)
-    places, is_regular = _places(grid, column), column.is_regular
+    places, is_regular = _places(bounds.grid, column), column.is_regular
     own = places[:rows][is_regular[:rows]]
-    values, counts = np.unique(own, return_counts=True)
-    lowest, highest = _bounds(grid, own, None, k, values[counts >= k])
     others = np.flatnonzero(~is_regular)
-    places[others] = random.choice(own, len(others))
-    return grid.array(np.clip(places, lowest, highest), None)
+    places[others] = random.choice(own, len(others)) if len(own) else bounds.lowest
+    return bounds.grid.array(np.clip(places, bounds.lowest, bounds.highest), None)
 
 
 def _rounded(ends: Floats, deviation: float, origin: float) -> Floats:

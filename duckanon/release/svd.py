@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -101,24 +101,38 @@ def svd_swap(
         told = _rows_within(tell, opened.rows, 0.0, _FITTED)
         encoding, moments = fit(opened, log=log, nulls=nulls, tell=told, places=places)
         swap = _Swap.of(encoding, moments, tolerance, checks, random)
-        told = _rows_within(tell, moments.rows, _FITTED, _SCORED)
         blocks = blocks_needed(moments.rows, swap.rank, memory_limit)
         if blocks > 1:
             files = ScoreBlocks(blocks, swap.rank, random)
-            for piece in swap.scores(opened, told):
+            for piece in swap.scores(opened, _rows_within(tell, moments.rows, _FITTED, _SCORED)):
                 files.add(piece)
             made = swap.released_blocks(files, tell)
         else:
-            scores = np.empty((swap.rank, moments.rows), np.float32)
-            for _ in swap.scores(opened, told, scores):
-                pass
-            permute_components(scores, tolerance, random, within(tell, _SCORED, _PERMUTED))
-            scores = swap.checked(scores)
-            made = swap.released([scores], within(tell, _PERMUTED, 1.0))
+            made = swap.swapped(opened, tell)
     finally:
         if opened is not source:
             opened.close()
     return pa.RecordBatchReader.from_batches(encoding.schema, made)
+
+
+def swapped_block(
+    block: pa.Table, encoding: Encoding, moments: Moments, tolerance: float, checks: str, random: np.random.Generator
+) -> pa.Table:
+    """Swap the components of a whole table among some of its rows, which are in the block at random.
+
+    Parameters
+    ----------
+    block
+        The rows.
+    encoding, moments
+        Those of the whole table.
+    tolerance, checks, random
+        As in `svd_swap`.
+    """
+    own = replace(moments, rows=block.num_rows)
+    opened = open_source(block, None)
+    made = list(_Swap.of(encoding, own, tolerance, checks, random).swapped(opened, silent))
+    return pa.Table.from_batches(made, encoding.schema)
 
 
 @dataclass(frozen=True)
@@ -166,6 +180,14 @@ class _Swap:
             features -= self.mean
             yield np.matmul(projection, features, out=None if out is None else out[:, start:end])
             tell(end)
+
+    def swapped(self, source: Source, tell: Tell) -> Iterator[pa.RecordBatch]:
+        """Read the source again, permute its components, and return the batches to be turned back."""
+        scores = np.empty((self.rank, self.rows), np.float32)
+        for _ in self.scores(source, _rows_within(tell, self.rows, _FITTED, _SCORED), scores):
+            pass
+        permute_components(scores, self.tolerance, self.random, within(tell, _SCORED, _PERMUTED))
+        return self.released([self.checked(scores)], within(tell, _PERMUTED, 1.0))
 
     def checked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the permuted scores, permuted anew where they fail by chance, or what is left after a repair."""

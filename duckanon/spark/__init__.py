@@ -23,8 +23,10 @@ from duckanon.spark.generalize import generalize
 from duckanon.spark.labels import apply_plan
 from duckanon.spark.plans import plan
 from duckanon.spark.recoded import recode
+from duckanon.spark.redrawn import spectral_release
 from duckanon.spark.risk import individual_risk
 from duckanon.spark.spread import l_diversity, t_closeness
+from duckanon.spark.swapped import pica, svd_swap
 
 __all__ = [
     "apply_plan",
@@ -35,8 +37,11 @@ __all__ = [
     "k_anonymity",
     "l_diversity",
     "microaggregate",
+    "pica",
     "plan",
     "recode",
+    "spectral_release",
+    "svd_swap",
     "t_closeness",
 ]
 

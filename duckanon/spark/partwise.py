@@ -117,14 +117,14 @@ def routed(asked: Asked, tree: Tree) -> Any:
         of_what = "records" if asked.person is None else "people"
         raise ValueError(f"k must be at most the number of {of_what} that can be parted; got {asked.k}.")
     homes = merged(tree, counts, asked.k)
-    return frame.select(*chosen, F.expr(case(_renumbered(tree, homes), expressions)).alias(PART))
+    return frame.select(*chosen, F.expr(case(renumbered(tree, homes), expressions)).alias(PART))
 
 
-def _renumbered(tree: Tree, homes: dict[int, int]) -> Tree:
+def renumbered(tree: Tree, homes: dict[int, int]) -> Tree:
     """Return a tree whose parts are those that they were joined with."""
     if isinstance(tree, int):
         return homes[tree]
-    return Split(tree.column, tree.threshold, _renumbered(tree.left, homes), _renumbered(tree.right, homes))
+    return Split(tree.column, tree.threshold, renumbered(tree.left, homes), renumbered(tree.right, homes))
 
 
 def one_part(tree: Tree) -> bool:

@@ -127,6 +127,17 @@ def test_groups_release_no_value_of_a_few_people_of_other_groups() -> None:
     assert abs(sizes["a"] - 400) <= 25
 
 
+def test_a_group_in_which_nobody_has_a_number() -> None:
+    """All of it are zeros, or any other special value, which there are as many of afterwards."""
+    random = np.random.default_rng(0)
+    group = np.arange(1200) % 2
+    wage = np.where(group == 0, 0, random.lognormal(9, 1, 1200) // 10 * 10)
+    table = pa.table({"age": random.integers(18, 70, 1200), "wage": wage, "group": group})
+    made = released(table, cols=["age", "wage"], by=["group"], cluster_size=100)
+    assert set(np.asarray(made["wage"])[np.asarray(made["group"]) == 0]) == {0.0}
+    assert (np.asarray(made["wage"])[np.asarray(made["group"]) == 1] > 0).all()
+
+
 def test_people_with_many_rows_are_one() -> None:
     """A value in forty rows of three people is that of three people; a cluster is never that of a few people."""
     random = np.random.default_rng(1)

@@ -103,6 +103,13 @@ def main(place: str, source: str, folder: Path) -> None:
     found["boxed"] = {"k": sizes[0], "rows": sizes[1]}
     widths = [f"avg(`{name}`.hi - `{name}`.lo)" for name in NUMBERS]
     found["widths"] = [float(width) for width in boxed.selectExpr(*widths).collect()[0]]
+    found["new"] = {}
+    for name, options in (("spectral_release", {"cluster_size": 200}), ("svd_swap", {})):
+        new_to = name if place == "connect" else str(folder / name)
+        new = getattr(on_spark, name)(frame, NUMBERS, **options, to=new_to)
+        found["new"][name] = [
+            float(mean) for mean in new.selectExpr("count(*)", "avg(AGEP)", "max(PINCP)").collect()[0]
+        ]
     if place == "connect":
         try:
             on_spark.generalize(frame, COLS, K, to=str(folder / "path"))

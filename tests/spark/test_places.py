@@ -69,6 +69,11 @@ def test_places(acs: tuple[duckdb.DuckDBPyConnection, Path], place: str, tmp_pat
         deviation = con.execute(f"SELECT stddev_pop({name}) FROM acs").fetchall()[0][0]
         ours, theirs = ours + width / deviation, theirs + of_anon / deviation
     assert ours <= 1.01 * theirs
+    age, highest = con.execute("SELECT avg(AGEP), max(PINCP) FROM acs").fetchall()[0]
+    for rows, age_there, highest_there in found["new"].values():
+        assert rows == ROWS
+        assert age_there == pytest.approx(age, rel=0.01)
+        assert highest_there <= highest
     if place == "connect":
         assert found["path"].startswith("duckanon.spark.generalize: to must be the name of a table over Spark Connect")
         return

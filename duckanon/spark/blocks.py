@@ -1,0 +1,168 @@
+"""Parts of a table whose records are drawn or swapped among themselves, and the release that is put together of them.
+
+A tree sends similar rows into a part; where it has nothing to cut by, and where rows should be as mixed as the table's
+are, they are in a part at random. A part is sorted before anything is drawn, and its random numbers come from its
+number and a secret of the call: a task that runs again makes the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812
+
+from duckanon.large.routing import Tree, case, fitted, merged
+from duckanon.matrix.arrow import is_moment
+from duckanon.matrix.parts import doubles
+from duckanon.spark import partwise
+from duckanon.spark.frames import column
+from duckanon.spark.partwise import PART
+from duckanon.spark.schemes import Surveyed, chance
+from duckanon.spark.targets import Target, shuffled
+
+_PEOPLE = "_duckanon_people"
+_PIECES = 2**20  # numbers of the random pieces of a part
+
+
+class Part(NamedTuple):
+    """The rows and the people of a part."""
+
+    rows: int
+    people: int
+
+
+class Parted(NamedTuple):
+    """Rows with the number of the part of each, and the parts by number."""
+
+    rows: Any
+    parts: dict[int, Part]
+
+
+def tree_of(survey: Surveyed, part_rows: int) -> Tree:
+    """Fit the tree that sends similar rows into parts, on the sample's numbers and dates."""
+    expressions = _expressions(survey)
+    if survey.rows <= part_rows or not expressions:
+        return 0
+    numbers = {name: _numbers(survey.sample.column(name)) for name in expressions}
+    known = ~np.any([np.isnan(values) for values in numbers.values()], axis=0)
+    columns = {name: values[known] for name, values in numbers.items()}
+    weights: list[Any] = [1.0 / float(values.std()) if values.std() > 0 else 0.0 for values in columns.values()]
+    if known.sum() < 2 or not any(weights):
+        return 0
+    return fitted(columns, weights, survey.rows, 2, part_rows)
+
+
+def parted(survey: Surveyed, tree: Tree, part_rows: int, fewest: int) -> Parted:
+    """Send the rows into parts of at least so many people; parts of far too many rows are cut at random.
+
+    Raises
+    ------
+    ValueError
+        Where the whole table has fewer.
+    """
+    frame, whose = survey.frame, survey.person
+    homes = _counted(frame.withColumn(PART, F.expr(case(tree, _expressions(survey)))), whose)
+    if max(part.people for part in homes.values()) < fewest:
+        tree, homes = 0, _counted(frame.withColumn(PART, F.lit(0)), whose)
+    if max(part.people for part in homes.values()) < fewest:
+        found = max(part.people for part in homes.values())
+        raise ValueError(f"at least {fewest:,} {'rows' if whose is None else 'people'} are needed; got {found:,}.")
+    home_of = merged(tree, {number: part.people for number, part in homes.items()}, fewest)
+    joined = partwise.renumbered(tree, home_of)
+    sizes: dict[int, Part] = {}
+    for number, part in homes.items():
+        before = sizes.get(home_of[number], Part(0, 0))
+        sizes[home_of[number]] = Part(before.rows + part.rows, max(before.people, part.people))
+    pieces = {
+        number: max(1, min(math.ceil(part.rows / (1.5 * part_rows)), part.people // (2 * fewest)))
+        for number, part in sizes.items()
+    }
+    routed = frame.withColumn(PART, F.expr(case(joined, _expressions(survey))).cast("bigint") * _PIECES)
+    if max(pieces.values()) > 1:
+        count = F.lit(1)
+        for number, several in pieces.items():
+            if several > 1:
+                count = F.when(F.col(PART) == number * _PIECES, F.lit(several)).otherwise(count)
+        routed = routed.withColumn(PART, F.col(PART) + F.floor(chance(whose) * count))
+    parts = _counted(routed, whose)
+    if min(part.people for part in parts.values()) < fewest:
+        raise ValueError("the table has other rows than before; it may have changed in the meantime.")
+    return Parted(routed, parts)
+
+
+def made(parted: Parted, schema: Any, release: Callable[[int, pa.Table, np.random.Generator], pa.Table]) -> Any:
+    """Release each part where its rows are.
+
+    Parameters
+    ----------
+    parted
+        The rows.
+    schema
+        Spark's, of what is released.
+    release
+        Takes the number of a part, its rows and where chance comes from; it is sent to the executors, which must have
+        duckanon installed.
+    """
+    secret = int.from_bytes(os.urandom(16), "big")
+    rows_of = {number: part.rows for number, part in parted.parts.items()}
+    names = [name for name in parted.rows.columns if name != PART]
+
+    def of_part(table: pa.Table) -> pa.Table:
+        number = table.column(table.column_names.index(PART))[0].as_py()
+        if table.num_rows != rows_of.get(number):
+            raise ValueError("the table has other rows than before; it may have changed in the meantime.")
+        keys = [str(place) for place in range(table.num_columns)]
+        order = pc.sort_indices(table.rename_columns(keys), sort_keys=[(key, "ascending") for key in keys])
+        ordered = table.take(order).select(names)
+        random = np.random.default_rng([secret, number])
+        result = partwise.plain(release(number, ordered, random))
+        return result.take(pa.array(random.permutation(result.num_rows)))
+
+    of_part.__annotations__ = {"table": pa.Table, "return": pa.Table}
+    return parted.rows.groupBy(PART).applyInArrow(of_part, schema)
+
+
+def written(released: Any, fewest: int, most: int, target: Target, refuse: Callable[[Any], None]) -> Any:
+    """Write a release, count it on what was written, and give it its name.
+
+    Parameters
+    ----------
+    released
+        The rows.
+    fewest, most
+        How many there must be.
+    target
+        Where to.
+    refuse
+        Looks through what was written, and raises where it breaks a promise.
+    """
+    draft = target.draft(shuffled(released))
+    if not fewest <= draft.count() <= most:
+        raise ValueError("what was written has other rows than were released.")
+    refuse(draft)
+    return target.publish()
+
+
+def _expressions(survey: Surveyed) -> dict[str, str]:
+    """Return the SQL of the columns that the tree may cut by, as the numbers that the sample has."""
+    numbers = {name: partwise.number_of(survey.frame, name) for name in survey.names}
+    return {name: sql for name, sql in numbers.items() if sql is not None}
+
+
+def _numbers(values: pa.ChunkedArray) -> Any:
+    array = values.combine_chunks()
+    micros = pa.types.is_date32(array.type)
+    numbers = doubles(array)
+    return numbers * 86_400_000_000.0 if micros and is_moment(array.type) else numbers
+
+
+def _counted(rows: Any, person: str | None) -> dict[int, Part]:
+    people = F.count("*") if person is None else F.count_distinct(column(person))
+    found = rows.groupBy(PART).agg(F.count("*"), people.alias(_PEOPLE)).collect()
+    return {int(row[0]): Part(row[1], row[2]) for row in found}
