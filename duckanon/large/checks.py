@@ -54,12 +54,11 @@ def _number(name: str, kind: str) -> str:
 def checked(
     con: duckdb.DuckDBPyConnection,
     caller: str,
-    macro: str,
+    macro: str | None,
     options: Mapping[str, Any],
     cols: Sequence[str],
     keep: Sequence[str] | None,
     person: str | None,
-    others: Sequence[str] = (),
 ) -> Checked:
     """Refuse options that the function in SQL refuses, with its sentences.
 
@@ -70,19 +69,19 @@ def checked(
     caller
         The function.
     macro, options
-        The macro that looks at its own options, and these in the macro's order.
+        The macro that looks at its own options, and these in the macro's order; None where Python looks at them.
     cols, keep, person
         The columns, as they were given.
-    others
-        More columns that are needed.
     """
     given = ", ".join(sql.literal(value) for value in options.values())
     asked, kept, whose = sql.literal(cols), sql.literal(keep), sql.literal(person)
     name = sql.literal(caller)
     source = (
-        f"anon.{macro}({name}, {given}, anon._checked_person({name}, {whose}, {asked}, "
-        f"anon._checked_keep({name}, 'keep', {kept}, anon._checked({name}, '{SOURCE}', {asked}))))"
+        f"anon._checked_person({name}, {whose}, {asked}, "
+        f"anon._checked_keep({name}, 'keep', {kept}, anon._checked({name}, '{SOURCE}', {asked})))"
     )
+    if macro is not None:
+        source = f"anon.{macro}({name}, {given}, {source})"
     try:
         sql.one(con, f"SELECT {source}")
         refused = sql.one(con, f"SELECT sentence FROM anon._refused_keep(NULL, '{SOURCE}', {asked}, {kept}, {whose})")[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,18 +115,10 @@ class PlainColumns:
         computed = [formula.column for formula in formulas]
         lookups = found_lookups(columns, computed, random) if is_auto else []
         decided = {lookup.column for lookup in lookups}
-        arrays: dict[str, pa.Array] = {}
-        for index, column in enumerate(columns):
-            if index in computed:
-                continue
-            if column.choices > 1 and index not in decided:
-                arrays[_choice_name(column)] = _choice(column)
-            if column.regular is not None:
-                arrays[column.name] = bounded(column, rows, settings.k, random)
-        both = pa.table(arrays)
+        both = _plain(columns, computed, decided, lambda column: bounded(column, rows, settings.k, random))
         plain, others = both.slice(0, rows), None if reference is None else both.slice(rows)
         wide = {_choice_name(column): column for column in columns if column.choices > WIDE}
-        places = _places({name: column for name, column in wide.items() if name in arrays}, plain)
+        places = _places({name: column for name, column in wide.items() if name in plain.column_names}, plain)
         return cls(table.schema, columns, formulas, lookups, plain, others, places)
 
     def log(self, log: Sequence[str] | None) -> list[str] | None:
@@ -142,6 +134,19 @@ class PlainColumns:
         numbers = {column.name for column in self.columns if column.regular is not None}
         numbers &= set(self.table.column_names)
         return None if names is None else [name for name in names if name in numbers]
+
+    def alike(self, columns: Sequence[ColumnParts], numbers: Callable[[ColumnParts], pa.Array]) -> pa.Table:
+        """Return the plain columns of other rows that were taken apart like the table's.
+
+        Parameters
+        ----------
+        columns
+            Their columns, with the table's outcomes.
+        numbers
+            Gives the plain numbers of a column that has them.
+        """
+        decided = {lookup.column for lookup in self.lookups}
+        return _plain(columns, [formula.column for formula in self.formulas], decided, numbers)
 
     def back(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Put the columns of released rows together."""
@@ -192,6 +197,24 @@ def _places(wide: Mapping[str, ColumnParts], plain: pa.Table) -> dict[str, Place
         encoding, _ = fit(narrow, lenient=True)
         sums = sums_of(codes, choices, (encoding.matrix(batch) for batch in narrow.to_batches(_BLOCK)))
     return dict(zip(wide, placed_choices(codes, choices, sums), strict=True))
+
+
+def _plain(
+    columns: Sequence[ColumnParts],
+    computed: Collection[int],
+    decided: Collection[int],
+    numbers: Callable[[ColumnParts], pa.Array],
+) -> pa.Table:
+    """Return choices and numbers as columns, but for what follows from the rest."""
+    arrays: dict[str, pa.Array] = {}
+    for index, column in enumerate(columns):
+        if index in computed:
+            continue
+        if column.choices > 1 and index not in decided:
+            arrays[_choice_name(column)] = _choice(column)
+        if column.regular is not None:
+            arrays[column.name] = numbers(column)
+    return pa.table(arrays)
 
 
 def _choice_name(column: ColumnParts) -> str:

@@ -145,6 +145,43 @@ def _bounds(grid: Grid, places: Ints, whose: Ints | None, k: int, held: Ints) ->
     return int(min([ends[0], *held[:1]])), int(max([ends[1], *held[-1:]]))
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """The numbers that a column may come out with: those between two that k people stand behind.
+
+    Attributes
+    ----------
+    grid
+        The values that a number may have.
+    lowest, highest
+        The places that none is beyond.
+    own
+        The places of the column's regular numbers, which take the place of what is none.
+    """
+
+    grid: Grid
+    lowest: int
+    highest: int
+    own: Ints
+
+    @classmethod
+    def of(cls, column: ColumnParts, rows: int, k: int) -> Bounds:
+        """Learn them from the first rows of a column: the others are only compared with them."""
+        assert column.regular is not None
+        grid = grid_of(column.regular)
+        own = _places(grid, column.array.slice(0, rows))[column.is_regular[:rows]]
+        values, counts = np.unique(own, return_counts=True)
+        lowest, highest = _bounds(grid, own, None, k, values[counts >= k])
+        return cls(grid, lowest, highest, own)
+
+    def array(self, column: ColumnParts, random: np.random.Generator) -> pa.Array:
+        """Return the regular numbers of a column, random ones where there are none, none of them out of bounds."""
+        places = _places(self.grid, column.array)
+        others = np.flatnonzero(~column.is_regular)
+        places[others] = random.choice(self.own, len(others))
+        return self.grid.array(np.clip(places, self.lowest, self.highest), None)
+
+
 def bounded(column: ColumnParts, rows: int, k: int, random: np.random.Generator) -> pa.Array:
     """Return the regular numbers of a column, random ones where there are none, none beyond the bounds of k people.
 
@@ -159,15 +196,7 @@ def bounded(column: ColumnParts, rows: int, k: int, random: np.random.Generator)
     random
         Draws donors among the table's numbers.
     """
-    assert column.regular is not None
-    grid = grid_of(column.regular)
-    places, is_regular = _places(grid, column), column.is_regular
-    own = places[:rows][is_regular[:rows]]
-    values, counts = np.unique(own, return_counts=True)
-    lowest, highest = _bounds(grid, own, None, k, values[counts >= k])
-    others = np.flatnonzero(~is_regular)
-    places[others] = random.choice(own, len(others))
-    return grid.array(np.clip(places, lowest, highest), None)
+    return Bounds.of(column, rows, k).array(column, random)
 
 
 def _rounded(ends: Floats, deviation: float, origin: float) -> Floats:
@@ -189,19 +218,19 @@ def _extreme_mean(numbers: Floats, owners: Ints | None, k: int) -> float:
 
 def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
     is_regular = column.is_regular
-    places = _places(grid, column)
+    places = _places(grid, column.array)
     ordered = np.sort(places[is_regular])
     rare, least = rare_places(grid, column, people, k)
     return SafeNumbers(grid, places, is_regular, rare, ordered, k, least)
 
 
-def _places(grid: Grid, column: ColumnParts) -> Ints:
+def _places(grid: Grid, array: pa.Array) -> Ints:
     """Return the places of a column's values; those of NULLs are 0."""
-    valid = valid_of(column.array)
+    valid = valid_of(array)
     if valid is None:
-        return grid.places(column.array)
+        return grid.places(array)
     places = np.zeros(len(valid), np.int64)
-    places[valid] = grid.places(column.array.drop_null())
+    places[valid] = grid.places(array.drop_null())
     return places
 
 
@@ -214,7 +243,7 @@ def rare_places(grid: Grid, column: ColumnParts, people: Ints | None, k: int) ->
     of whole numbers such as ages nearly all are somebody's, and those of fewer than k people are left out only if that
     moves no more than a hundredth of the rows. Otherwise those of one or two people are.
     """
-    places = _places(grid, column)
+    places = _places(grid, column.array)
     valid = valid_of(column.array)
     known = np.arange(len(places)) if valid is None else np.flatnonzero(valid)
     # A value of more digits than most is none that comes out, and its holders do not hold the place beside it.
