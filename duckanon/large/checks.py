@@ -47,8 +47,23 @@ class Checked:
 
 
 def _number(name: str, kind: str) -> str:
-    is_time = kind == "DATE" or kind.startswith("TIMESTAMP")
-    return f"epoch_us({sql.name(name)})" if is_time else f"{sql.name(name)}::DOUBLE"
+    return f"epoch_us({sql.name(name)})::DOUBLE" if _is_time(kind) else f"{sql.name(name)}::DOUBLE"
+
+
+def _is_time(kind: str) -> bool:
+    return kind == "DATE" or kind.startswith("TIMESTAMP")
+
+
+def has_numbers(con: duckdb.DuckDBPyConnection, kind: str) -> bool:
+    """Tell whether a type has numbers in it; those of dates and timestamps are their microseconds."""
+    return _is_time(kind) or bool(sql.one(con, f"SELECT anon._kind({sql.literal(kind)}) = 'numeric'")[0])
+
+
+def rows_and_nulls(con: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tuple[int, dict[str, int]]:
+    """Count the rows of the source, and the NULLs of its columns."""
+    counts = ", ".join(f"count({sql.name(name)})" for name in names)
+    rows, *known = sql.one(con, f"SELECT count(*), {counts} FROM {SOURCE}")
+    return rows, {name: rows - count for name, count in zip(names, known, strict=True)}
 
 
 def checked(

@@ -138,6 +138,15 @@ def divided(tree: Tree, rows: Mapping[int, float], part_rows: int, column: str) 
     return grown(tree)
 
 
+def nulls_beyond(values: Floats) -> Floats:
+    """Put NULL, which is NaN, beyond all numbers, where a tree sends it."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return np.zeros(len(values))
+    least, largest = float(known.min()), float(known.max())
+    return np.where(np.isnan(values), largest + max((largest - least) / 100, 1.0), values)
+
+
 def _cut(points: Points, records: Ints, rules: Rules) -> tuple[int, np.ndarray] | None:
     if len(records) < max(2, 2 * rules.k):
         return None

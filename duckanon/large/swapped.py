@@ -15,8 +15,8 @@ from duckanon.common.arguments import Number, Whole, generator, refuse_unless
 from duckanon.common.arrays import Floats
 from duckanon.large import held, parts, routed
 from duckanon.large.boxed import SAMPLE
-from duckanon.large.checks import Checked, checked, explained
-from duckanon.large.routing import Tree, divided, fitted
+from duckanon.large.checks import Checked, checked, explained, has_numbers, rows_and_nulls
+from duckanon.large.routing import Tree, divided, fitted, nulls_beyond
 from duckanon.large.routing import routed as routed_rows
 from duckanon.large.sampled import Sample, sampled
 from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
@@ -35,7 +35,6 @@ BYTES_OF_ROW, BYTES_OF_CELL, BYTES_OF_CODE = 200, 80, 24
 _BATCH = 100_000
 _CHANCE = "_duckanon_chance"
 _DRAWN = "drawn_rows"
-_DRAWS = 3  # of a part with clusters of a size that was asked for, before it is refused
 _LEAST_CLUSTER_SIZE = 10  # as in memory
 
 
@@ -63,8 +62,10 @@ def pica(
     ----------
     source, target, memory, temporary
         As for `workspace`.
-    cols, cluster_size, basis, log, nulls, checks, k, special, categories, derived
+    cols, basis, log, nulls, checks, k, special, categories, derived
         As for `anon.pica`; k is at least 2.
+    cluster_size
+        As for `anon.pica`; where a part fails its checks with clusters of this size, it has larger ones.
     seed
         Makes the records of the same rows in the same order repeatable, and whoever learns it can undo it; the order of
         the released rows never is.
@@ -92,7 +93,8 @@ def pica(
         part_rows = work.memory.part // _bytes_of_row(what, whole.encoding)
         size = _size(whole, rows, cluster_size, part_rows)
         tree, expressions = _tree(work.con, what, whole.encoding, sample, random, rows, size, part_rows)
-        files = parts.route(work, what.columns, tree, expressions, max(k, min(int(size), rows)), None)
+        least = max(k, int(size)) if size < rows else k
+        files = parts.route(work, what.columns, tree, expressions, least, None)
         alike = AlikeColumns(plain, k)
         del plain, sample
 
@@ -103,26 +105,24 @@ def pica(
                 part = part.sort_by([(name, "ascending") for name in part.column_names])
             matrix = whole.encoding.matrix(alike.table(part, chance), np.float32)
             records = replace(whole, matrix=matrix, random=chance)
-            wanted = min(size, len(matrix))
-            return alike.released(records.enlarged(wanted) if cluster_size is None else _drawn(records, wanted))
+            return alike.released(records.enlarged(min(size, len(matrix))))
 
         results = parts.made(work, files, released, parts.blocks_of(rows, part_rows))
         written = parts.mixed(work, results, lambda block: block, None, False)
         fewest = held.counted(work.con, written, alike.drawn(), alike.bounds, k, results.rows)
-        return routed.Released(results.rows, len(files), fewest, _notes(size, rows, results.rows))
+        return routed.Released(results.rows, len(files), fewest, _notes(size, rows, results.rows), work.reader())
 
 
 def _rows(con: duckdb.DuckDBPyConnection, what: Checked, nulls: str) -> int:
     """Count the rows, and refuse what no release is made of."""
-    counts = ", ".join(f"count({sql.name(name)})" for name in what.names)
-    rows, *known = sql.one(con, f"SELECT count(*), {counts} FROM {SOURCE}")
+    rows, missing = rows_and_nulls(con, what.names)
     if rows == 0:
         raise ValueError("the table has no rows; give one that has.")
     if len(what.names) < 2:
         raise ValueError(f"cols must name at least two columns; got {len(what.names)}.")
     if nulls == "error":
-        refuse_nulls({name: rows - count for name, count in zip(what.names, known, strict=True)})
-    return int(rows)
+        refuse_nulls(missing)
+    return rows
 
 
 def _sample(work: Workspace, what: Checked, k: int, rows: int, seed: int | None) -> Sample:
@@ -215,35 +215,22 @@ def _axes(
     """Say how the tree sees the columns that are numbers: an SQL expression, and the numbers of the sample by it."""
     logged = {column.name for column in encoding.columns if isinstance(column, NumberColumn) and column.logged}
     for name in what.names:
-        kind = what.types[name]
-        is_time = kind == "DATE" or kind.startswith("TIMESTAMP")
-        if not is_time and not sql.one(con, f"SELECT anon._kind({sql.literal(kind)}) = 'numeric'")[0]:
+        if not has_numbers(con, what.types[name]):
             continue
         expression = what.expressions[name]
         if name in logged:
             least = f"(SELECT min({expression}) FROM {_DRAWN} WHERE {expression} > 0)"
             (lowest,) = sql.one(con, f"SELECT {least}::DOUBLE")
             expression = f"ln(greatest({expression}, {lowest!r}))"
-        table = arrow_reader(con.sql(f"SELECT ({expression})::DOUBLE AS number FROM {_DRAWN}"), _BATCH).read_all()
-        numbers = np.array(table.column(0).to_numpy(), np.float64)
-        known = numbers[~np.isnan(numbers)]
-        if len(known) and known.min() < known.max():
-            numbers[np.isnan(numbers)] = known.max() + known.std()  # the tree sends NULL beyond all numbers
+        table = arrow_reader(con.sql(f"SELECT {expression} AS number FROM {_DRAWN}"), _BATCH).read_all()
+        numbers = nulls_beyond(np.array(table.column(0).to_numpy(), np.float64))
+        if numbers.min() < numbers.max():
             yield name, (expression, numbers)
 
 
-def _drawn(records: Partitioned, size: float) -> pa.Table:
-    """Release a part with clusters of the size that was asked for, which may fail its checks by chance."""
-    for _ in range(_DRAWS - 1):
-        try:
-            return records.released(size, None)
-        except ValueError:
-            continue
-    return records.released(size, None)
-
-
 def _notes(size: float, rows: int, released: int) -> tuple[str, ...]:
-    notes = [f"the clusters have about {round(size)} rows." if size < rows else "all rows of a part are one cluster."]
+    clusters = f"the clusters have about {round(size)} rows, or more where a part had to pass its checks."
+    notes = [clusters if size < rows else "all rows of a part are one cluster."]
     if released < rows:
         notes.append(f"{rows - released} rows were left out, which gave records away.")
     return tuple(notes)

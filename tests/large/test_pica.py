@@ -21,6 +21,7 @@ from duckanon.release.plain_columns import PlainColumns, Settings
 ROWS = 6_000
 COLS = ["age", "pay", "day", "sex", "job", "hours", "smokes"]
 K = 10
+_INTEGERS = pa.schema([("age", pa.int64()), ("day", pa.int32())])
 
 
 @pytest.fixture(autouse=True)
@@ -217,6 +218,41 @@ def _counts(table: pa.Table, name: str) -> list[tuple[str, int]]:
     con = duckdb.connect()
     con.register("shown", table)
     return con.execute(f"SELECT {name}, count(*) FROM shown GROUP BY ALL").fetchall()
+
+
+@pytest.mark.thorough
+def test_rows_that_should_be_one_cluster_are_divided_at_random(
+    patients: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every part is like the whole table: what swapping the whole table keeps, the correlations, is kept."""
+    monkeypatch.setattr(swapped, "_size", lambda *given: float("inf"))
+    done, table = released(patients, tmp_path, ["age", "pay", "day", "sex"], cluster_size=None)
+    assert done.parts > 3
+    assert done.notes == ("all rows of a part are one cluster.",)
+    before, after = (t.select(["age", "day"]).cast(_INTEGERS) for t in (patients, table))
+    correlations = [np.corrcoef(t.column("age").to_numpy(), t.column("day").to_numpy())[0, 1] for t in (before, after)]
+    assert abs(correlations[0] - correlations[1]) < 0.02
+
+
+@pytest.mark.thorough
+def test_types_of_all_kinds_stay_as_they_are(tmp_path: Path) -> None:
+    """An ENUM alone becomes text: its type would list values that nobody has any more."""
+    query = """SELECT (hash(i, 1) % 9000 / 100)::DECIMAL(8, 2) AS amount,
+                      chr((65 + hash(i, 2) % 3)::INTEGER)::ENUM('A', 'B', 'C', 'D') AS letter,
+                      TIMESTAMP '2020-01-01' + to_seconds((hash(i, 3) % 10_000_000)::BIGINT) AS seen,
+                      (TIMESTAMP '2020-01-01' + to_hours((hash(i, 4) % 10_000)::BIGINT))::TIMESTAMPTZ AS heard,
+                      TIME '00:00:00' + to_minutes((hash(i, 5) % 1_440)::BIGINT) AS at,
+                      (hash(i, 6) % 200)::UTINYINT AS few, sqrt(hash(i, 7) % 50_000)::FLOAT AS root,
+                      nullif(hash(i, 8) % 40, 0)::SMALLINT AS some
+               FROM range(3000) AS t(i)"""
+    con = duckdb.connect()
+    names = ["amount", "letter", "seen", "heard", "at", "few", "root", "some"]
+    target = (tmp_path / "release.duckdb", "released")
+    large.pica(con.sql(query), target, names, cluster_size=150, checks="off", nulls="category")
+    before = dict(con.execute(f"SELECT column_name, column_type FROM (DESCRIBE {query})").fetchall())
+    with duckdb.connect(str(target[0]), read_only=True) as made:
+        after = dict(made.execute("SELECT column_name, column_type FROM (DESCRIBE released)").fetchall())
+    assert after == before | {"letter": "VARCHAR"}
 
 
 @pytest.mark.thorough
