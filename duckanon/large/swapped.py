@@ -229,8 +229,9 @@ def _axes(
 
 
 def _notes(size: float, rows: int, released: int) -> tuple[str, ...]:
-    clusters = f"the clusters have about {round(size)} rows, or more where a part had to pass its checks."
-    notes = [clusters if size < rows else "all rows of a part are one cluster."]
+    notes = ["all rows of a part are one cluster."]
+    if size < rows:
+        notes = [f"the clusters have about {round(size)} rows, or more where a part had to pass its checks."]
     if released < rows:
         notes.append(f"{rows - released} rows were left out, which gave records away.")
     return tuple(notes)

@@ -183,9 +183,9 @@ def test_a_release_of_copies_is_refused(patients: pa.Table, tmp_path: Path, monk
 
     monkeypatch.setattr("duckanon.release.pica.swap_in_clusters", unchanged)
     with pytest.raises(ValueError, match=r"anon\.pica: .*choose a larger cluster_size"):
-        released(patients, tmp_path, columns, checks="error")
+        released(patients, tmp_path, columns, checks="error", cluster_size=1_000)
     monkeypatch.setattr("duckanon.release.pica.swap_in_clusters", swap_in_clusters)
-    assert released(patients, tmp_path, columns, checks="error")[0].rows == ROWS
+    assert released(patients, tmp_path, columns, checks="error", cluster_size=1_000)[0].rows == ROWS
 
 
 @pytest.mark.thorough
