@@ -176,7 +176,7 @@ class Bounds:
 
     def array(self, column: ColumnParts, random: np.random.Generator) -> pa.Array:
         """Return the regular numbers of a column, random ones where there are none, none of them out of bounds."""
-        places = _places(self.grid, column.array)
+        places = _places(self.grid, column.array).copy()  # they may be the column's own memory
         others = np.flatnonzero(~column.is_regular)
         places[others] = random.choice(self.own, len(others))
         return self.grid.array(np.clip(places, self.lowest, self.highest), None)

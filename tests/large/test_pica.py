@@ -120,6 +120,18 @@ def test_ends_are_those_of_k_people_of_the_whole_table(patients: pa.Table) -> No
         assert abs(low - values[:K].mean()) < unit
 
 
+def test_a_survey_is_read_like_itself_and_stays_as_it_is() -> None:
+    """Whole numbers of 64 bits are not copied on the way: what takes the place of their codes must not change them."""
+    draw = np.random.default_rng(3)
+    hours = np.where(draw.random(2_000) < 0.4, 501, draw.integers(0, 480, 2_000))
+    table = pa.table({"hours": pa.array(hours.copy()), "sex": draw.choice(["f", "m"], 2_000)})
+    plain = PlainColumns.of(table, None, "error", Settings(K), np.random.default_rng(0))
+    read = AlikeColumns(plain, K).table(table, np.random.default_rng(0))
+    assert table.column("hours").to_pylist() == hours.tolist()
+    assert read.column("hours (choice)").to_pylist() == plain.table.column("hours (choice)").to_pylist()
+    assert read.column("hours (choice)").to_pylist() == np.where(hours == 501, "0", "1").tolist()
+
+
 def test_rows_are_added_to_a_sample_until_it_tells_what_the_table_does(patients: pa.Table) -> None:
     """The oracle counts the table itself."""
     table = patients.drop_columns(["asked"])
