@@ -5,5 +5,6 @@ from duckanon.large.generalized import generalize
 from duckanon.large.grouped import microaggregate
 from duckanon.large.recoded import recode
 from duckanon.large.routed import Released
+from duckanon.large.swapped import pica
 
-__all__ = ["Released", "boxes", "generalize", "microaggregate", "recode"]
+__all__ = ["Released", "boxes", "generalize", "microaggregate", "pica", "recode"]

@@ -18,7 +18,7 @@ from duckanon.boxes.whole import Whole
 from duckanon.bridge import sql
 from duckanon.common.arguments import generator
 from duckanon.large import parts, routed
-from duckanon.large.checks import Checked, checked, explained
+from duckanon.large.checks import Checked, checked, explained, rows_and_nulls
 from duckanon.large.routing import fitted
 from duckanon.large.survey import Survey, surveyed
 from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
@@ -195,13 +195,12 @@ def _outer(choose: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
 
 def numbers_of(con: duckdb.DuckDBPyConnection, what: Checked, k: int, seed: int | None) -> Survey:
     """Read the columns as numbers, once, or say which of them no interval holds."""
-    counts = ", ".join(f"count({sql.name(name)})" for name in what.names)
-    rows, *known = sql.one(con, f"SELECT count(*), {counts} FROM {SOURCE}")
+    rows, nulls = rows_and_nulls(con, what.names)
     if k > rows:
         raise ValueError(f"k must be at most the number of records, {rows}; got {k}.")
-    for name, count in zip(what.names, known, strict=True):
-        if count < rows:
-            raise ValueError(f'column "{name}" has {rows - count} NULLs, which no interval holds; leave them out.')
+    for name, count in nulls.items():
+        if count:
+            raise ValueError(f'column "{name}" has {count} NULLs, which no interval holds; leave them out.')
     return surveyed(_batches(con, what.names), what.names, rows, SAMPLE, seed)
 
 

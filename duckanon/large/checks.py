@@ -47,19 +47,33 @@ class Checked:
 
 
 def _number(name: str, kind: str) -> str:
-    is_time = kind == "DATE" or kind.startswith("TIMESTAMP")
-    return f"epoch_us({sql.name(name)})" if is_time else f"{sql.name(name)}::DOUBLE"
+    return f"epoch_us({sql.name(name)})::DOUBLE" if _is_time(kind) else f"{sql.name(name)}::DOUBLE"
+
+
+def _is_time(kind: str) -> bool:
+    return kind == "DATE" or kind.startswith("TIMESTAMP")
+
+
+def has_numbers(con: duckdb.DuckDBPyConnection, kind: str) -> bool:
+    """Tell whether a type has numbers in it; those of dates and timestamps are their microseconds."""
+    return _is_time(kind) or bool(sql.one(con, f"SELECT anon._kind({sql.literal(kind)}) = 'numeric'")[0])
+
+
+def rows_and_nulls(con: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tuple[int, dict[str, int]]:
+    """Count the rows of the source, and the NULLs of its columns."""
+    counts = ", ".join(f"count({sql.name(name)})" for name in names)
+    rows, *known = sql.one(con, f"SELECT count(*), {counts} FROM {SOURCE}")
+    return rows, {name: rows - count for name, count in zip(names, known, strict=True)}
 
 
 def checked(
     con: duckdb.DuckDBPyConnection,
     caller: str,
-    macro: str,
+    macro: str | None,
     options: Mapping[str, Any],
     cols: Sequence[str],
     keep: Sequence[str] | None,
     person: str | None,
-    others: Sequence[str] = (),
 ) -> Checked:
     """Refuse options that the function in SQL refuses, with its sentences.
 
@@ -70,19 +84,19 @@ def checked(
     caller
         The function.
     macro, options
-        The macro that looks at its own options, and these in the macro's order.
+        The macro that looks at its own options, and these in the macro's order; None where Python looks at them.
     cols, keep, person
         The columns, as they were given.
-    others
-        More columns that are needed.
     """
     given = ", ".join(sql.literal(value) for value in options.values())
     asked, kept, whose = sql.literal(cols), sql.literal(keep), sql.literal(person)
     name = sql.literal(caller)
     source = (
-        f"anon.{macro}({name}, {given}, anon._checked_person({name}, {whose}, {asked}, "
-        f"anon._checked_keep({name}, 'keep', {kept}, anon._checked({name}, '{SOURCE}', {asked}))))"
+        f"anon._checked_person({name}, {whose}, {asked}, "
+        f"anon._checked_keep({name}, 'keep', {kept}, anon._checked({name}, '{SOURCE}', {asked})))"
     )
+    if macro is not None:
+        source = f"anon.{macro}({name}, {given}, {source})"
     try:
         sql.one(con, f"SELECT {source}")
         refused = sql.one(con, f"SELECT sentence FROM anon._refused_keep(NULL, '{SOURCE}', {asked}, {kept}, {whose})")[

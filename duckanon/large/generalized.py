@@ -88,7 +88,7 @@ def generalize(
         wanted = [*what.names, *what.kept]
         written = parts.mixed(work, results, lambda block: block.select(wanted), what.person, what.person in what.kept)
         smallest = parts.counted(work, written, what.names, k, what.person, rows)
-        return routed.Released(rows, len(results.pieces), smallest, tuple(notes))
+        return routed.Released(rows, len(results.pieces), smallest, tuple(notes), work.reader())
 
 
 def _fitting(work: Workspace, what: Checked, with_trees: set[str]) -> tuple[str, list[str]]:

@@ -17,8 +17,8 @@ from duckanon.common.arrays import Floats
 from duckanon.generalize.options import column_weights
 from duckanon.large import parts, routed
 from duckanon.large.boxed import SAMPLE
-from duckanon.large.checks import checked, explained
-from duckanon.large.routing import fitted
+from duckanon.large.checks import Checked, checked, explained, has_numbers
+from duckanon.large.routing import fitted, nulls_beyond
 from duckanon.large.survey import Drawing
 from duckanon.large.workspace import SOURCE, arrow_reader, workspace
 from duckanon.recode import functions
@@ -84,7 +84,7 @@ def recode(
         if k > rows:
             raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")
         weight_of = dict(zip(what.names, column_weights(weights, what.names, cols), strict=True))
-        axes = {name: _axis(work.con, name, what.types[name], name.lower() in trees) for name in what.names}
+        axes = {name: _axis(work.con, what, name, name.lower() in trees) for name in what.names}
         if output == "value" and not all(axis.is_number for axis in axes.values()):
             raise ValueError("output must be 'text' where columns are no numbers or have a hierarchy; got 'value'.")
         used = [name for name in what.names if axes[name].span > 0]
@@ -140,13 +140,11 @@ def _share(column: pa.ChunkedArray, axis: _Axis) -> float:
     return max(width / axis.span, 1e-6)  # a weight must be above 0; a column of one value loses nothing
 
 
-def _axis(con: duckdb.DuckDBPyConnection, name: str, kind: str, has_tree: bool) -> _Axis:
+def _axis(con: duckdb.DuckDBPyConnection, what: Checked, name: str, has_tree: bool) -> _Axis:
     """Say how the tree sees a column."""
     quoted = sql.name(name)
-    is_time = kind == "DATE" or kind.startswith("TIMESTAMP")
-    is_number = sql.one(con, f"SELECT anon._kind({sql.literal(kind)}) = 'numeric'")[0]
-    if (is_time or is_number) and not has_tree:
-        expression = f"epoch_us({quoted})::DOUBLE" if is_time else f"{quoted}::DOUBLE"
+    if has_numbers(con, what.types[name]) and not has_tree:
+        expression = what.expressions[name]
         span = sql.one(con, f"SELECT max({expression}) - min({expression}) FROM {SOURCE}")[0]
         return _Axis(expression, float(span or 0.0), True)
     text = f"{quoted}::VARCHAR"
@@ -186,12 +184,7 @@ def _sample(
         drawn.append(batch.take(pa.array(drawing.rows(done, batch.num_rows))))
         done += batch.num_rows
     table = pa.Table.from_batches(drawn)
-    sample = {name: np.array(table.column(name).to_numpy(), np.float64) for name in expressions}
-    for values in sample.values():
-        known = values[~np.isnan(values)]
-        reach = float(known.max() - known.min()) if len(known) else 0.0
-        values[np.isnan(values)] = (float(known.max()) if len(known) else 0.0) + max(reach / 100, 1.0)
-    return sample
+    return {name: nulls_beyond(np.array(table.column(name).to_numpy(), np.float64)) for name in expressions}
 
 
 def _batches(con: duckdb.DuckDBPyConnection, expressions: Mapping[str, str]) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -28,12 +28,15 @@ class Released:
         The people of the smallest class, counted in the written file.
     notes
         Sentences on what the memory did not allow.
+    reader
+        Reads the release, once, where there is no target; its space is free when it was read to the end or is dropped.
     """
 
     rows: int
     parts: int
     smallest_class: int
     notes: tuple[str, ...] = ()
+    reader: pa.RecordBatchReader | None = field(default=None, repr=False, compare=False)
 
 
 class Columns(Protocol):
@@ -96,4 +99,5 @@ def released(
     results = parts.made(work, files, lambda part: columns.collect(release(part)), count)
     columns.settle()
     written = parts.mixed(work, results, columns.finish, what.person, what.person in what.kept)
-    return Released(rows, len(files), parts.counted(work, written, what.names, k, what.person, rows))
+    smallest = parts.counted(work, written, what.names, k, what.person, rows)
+    return Released(rows, len(files), smallest, reader=work.reader())

@@ -102,6 +102,51 @@ def fitted(
     return grown(np.arange(len(order)))
 
 
+def divided(tree: Tree, rows: Mapping[int, float], part_rows: int, column: str) -> Tree:
+    """Divide parts that have too many rows by a column whose numbers are spread evenly between 0 and 1.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    rows
+        How many rows each part has.
+    part_rows
+        How many it may have.
+    column
+        The name of the column.
+
+    Examples
+    --------
+    >>> divided(Split("age", 49.5, 0, 1), {0: 40, 1: 90}, part_rows=50, column="chance")
+    Split(column='age', threshold=49.5, left=0, right=Split(column='chance', threshold=0.5, left=1, right=2))
+    """
+    numbers = iter(range(sum(max(1, math.ceil(count / part_rows)) for count in rows.values()) + part_count(tree)))
+
+    def evenly(first: int, last: int, pieces: int) -> Tree:
+        if last - first == 1:
+            return next(numbers)
+        middle = (first + last) // 2
+        return Split(column, middle / pieces, evenly(first, middle, pieces), evenly(middle, last, pieces))
+
+    def grown(node: Tree) -> Tree:
+        if isinstance(node, int):
+            pieces = max(1, math.ceil(rows.get(node, 0) / part_rows))
+            return evenly(0, pieces, pieces)
+        return Split(node.column, node.threshold, grown(node.left), grown(node.right))
+
+    return grown(tree)
+
+
+def nulls_beyond(values: Floats) -> Floats:
+    """Put NULL, which is NaN, beyond all numbers, where a tree sends it."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return np.zeros(len(values))
+    least, largest = float(known.min()), float(known.max())
+    return np.where(np.isnan(values), largest + max((largest - least) / 100, 1.0), values)
+
+
 def _cut(points: Points, records: Ints, rules: Rules) -> tuple[int, np.ndarray] | None:
     if len(records) < max(2, 2 * rules.k):
         return None

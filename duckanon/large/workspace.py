@@ -16,11 +16,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
+import pyarrow.parquet as pq
 
 import duckanon
 from duckanon.bridge import sql
 from duckanon.common.outbox import Outbox
 from duckanon.large.memory import Budget, budget
+from duckanon.large.unnamed import unnamed_folder
 
 SOURCE = "source"
 """The name of the source's rows in the database."""
@@ -47,6 +49,8 @@ class Workspace:
         The name of the table in a target that is a DuckDB file; None: a Parquet file.
     memory
         What may be taken.
+    is_named
+        Whether there is a target.
     """
 
     con: duckdb.DuckDBPyConnection
@@ -54,6 +58,7 @@ class Workspace:
     hidden: Path
     table: str | None
     memory: Budget
+    is_named: bool
 
     def released(self, rows: Path) -> str:
         """Write the rows of a Parquet file to the hidden target, and return what they are read from there by."""
@@ -70,6 +75,13 @@ class Workspace:
         self.con.execute(f"ATTACH {sql.literal(str(self.hidden))} AS {_TARGET} (READ_ONLY)").fetchall()
         return f"{_TARGET}.main.{name}"
 
+    def reader(self) -> pa.RecordBatchReader | None:
+        """Open a release that has no target: its file loses its name with the folder, and lasts with the reader."""
+        if self.is_named:
+            return None
+        file = pq.ParquetFile(self.hidden)
+        return pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(_BATCH))
+
 
 @contextmanager
 def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> Iterator[Workspace]:
@@ -81,25 +93,37 @@ def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> I
         The path of Parquet files; the path of a DuckDB file and the name of a table, as a tuple; or a pyarrow Table,
         RecordBatch, Dataset or RecordBatchReader, or a DuckDB relation.
     target
-        The path of a Parquet file; or that of a DuckDB file and the name of its table, as a tuple.
+        The path of a Parquet file; that of a DuckDB file and the name of its table, as a tuple; or None for a release
+        without a name, which is read by the `reader` of what is returned.
     memory
         What the process may take, such as '2GB'.
     temporary
         The folder in which that of the parts is made; None: that of temporary files.
     """
-    path, table = _place("target", target)
     shares = budget(memory)
     where = None if temporary is None else Path(temporary)
     if where is not None and not where.is_dir():
         raise ValueError(f"temporary must be a folder; got {where}.")
-    with Outbox([path], spill_in=where) as outbox:
+    with _places(target, where) as (folder, hidden, table):
         con = duckanon.connect()
         try:
-            _set(con, shares, outbox.spill)
-            _open(con, source, outbox.spill)
-            yield Workspace(con, outbox.spill, outbox.beside(path), table, shares)
+            _set(con, shares, folder)
+            _open(con, source, folder)
+            yield Workspace(con, folder, hidden, table, shares, target is not None)
         finally:
             con.close()
+
+
+@contextmanager
+def _places(target: Any, where: Path | None) -> Iterator[tuple[Path, Path, str | None]]:
+    """Give the folder of parts, the hidden target and its table; the target gets its name in the end."""
+    if target is None:
+        with unnamed_folder(where) as folder:
+            yield folder, folder / "released.parquet", None
+        return
+    path, table = _place("target", target)
+    with Outbox([path], spill_in=where) as outbox:
+        yield outbox.spill, outbox.beside(path), table
         outbox.publish()
 
 

@@ -141,10 +141,16 @@ class Partitioned:
         if result.cluster_size is None:
             raise ValueError(result.refusal(len(self.matrix)))
         size = result.cluster_size if result.cluster_size < min(len(self.matrix), SEARCHED_ROWS) else len(self.matrix)
-        return self.released_from(size, tell)
+        return self.enlarged(size, tell)
 
-    def released_from(self, size: float, tell: Tell = silent) -> pa.Table:
-        """Release the table with clusters of a size that a search has found, or the next larger ones that pass."""
+    def enlarged(self, size: float, tell: Tell = silent) -> pa.Table:
+        """Release the table with clusters of a size, or of the next larger one whose release passes the checks.
+
+        Raises
+        ------
+        ValueError
+            Where not even the release of all rows as one cluster does.
+        """
         while True:
             for _ in range(_FRESH_DRAWS):
                 try:

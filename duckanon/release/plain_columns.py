@@ -21,7 +21,7 @@ from duckanon.matrix.formulas import Formula, found_formulas
 from duckanon.matrix.lookups import Lookup, found_lookups
 from duckanon.matrix.parts import ColumnParts, doubles, rounded
 from duckanon.matrix.special import special_choices
-from duckanon.release.safe_numbers import Bounds, bounded, bounds_of
+from duckanon.release.safe_numbers import Bounds
 
 _FIRST = 1_024  # rows
 _BLOCK = 65_536  # rows that are coded at a time
@@ -116,7 +116,7 @@ class PlainColumns:
         lookups = found_lookups(columns, computed, random) if is_auto else []
         decided = {lookup.column for lookup in lookups}
         bounds = {
-            index: bounds_of(column, rows, settings.k)
+            index: Bounds.of(column, rows, settings.k)
             for index, column in enumerate(columns)
             if column.regular is not None and index not in computed
         }
@@ -137,6 +137,29 @@ class PlainColumns:
         numbers = {column.name for column in self.columns if column.regular is not None}
         numbers &= set(self.table.column_names)
         return None if names is None else [name for name in names if name in numbers]
+
+    def alike(
+        self, columns: Sequence[ColumnParts], bounds: Mapping[str, Bounds], random: np.random.Generator
+    ) -> pa.Table:
+        """Return the plain columns of other rows that were taken apart like the table's.
+
+        Parameters
+        ----------
+        columns
+            Their columns, with the table's outcomes.
+        bounds
+            By name, the ends of the numbers of a column that has them.
+        random
+            Draws donors.
+        """
+        computed = [formula.column for formula in self.formulas]
+        ends = {
+            index: bounds[column.name]
+            for index, column in enumerate(columns)
+            if column.regular is not None and index not in computed
+        }
+        followers = [*computed, *(lookup.column for lookup in self.lookups)]
+        return plain_table(columns, ends, followers, len(columns[0].codes), random)
 
     def back(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Put the columns of released rows together."""
@@ -185,7 +208,7 @@ def plain_table(
     followers
         The columns whose numbers or choices are computed in the end.
     rows
-        How many rows are the table's: see `bounded`.
+        How many rows are the table's: see `Bounds.array`.
     random
         Draws donors.
     """
@@ -194,7 +217,7 @@ def plain_table(
         if column.choices > 1 and index not in followers:
             arrays[_choice_name(column)] = _choice(column)
         if index in bounds:
-            arrays[column.name] = bounded(column, rows, bounds[index], random)
+            arrays[column.name] = bounds[index].array(column, rows, random)
     return pa.table(arrays)
 
 

@@ -81,7 +81,7 @@ class SafeNumbers:
 
     def for_rows(self, column: ColumnParts) -> SafeNumbers:
         """Return what was learnt of a whole table for some of its rows."""
-        return replace(self, places=_places(self.grid, column), is_regular=column.is_regular)
+        return replace(self, places=_places(self.grid, column.array), is_regular=column.is_regular)
 
     def shift(self) -> float:
         """Return the largest share of the rows that is moved past some number, where none that is rare comes out."""
@@ -156,41 +156,46 @@ def _bounds(grid: Grid, places: Ints, whose: Ints | None, k: int, held: Ints) ->
 
 
 class Bounds(NamedTuple):
-    """The values that a column can hold, and the ends of k people, beyond which none comes out."""
+    """The numbers that a column may come out with: those between two that k people stand behind.
+
+    Attributes
+    ----------
+    grid
+        The values that a number may have.
+    lowest, highest
+        The places that none is beyond.
+    """
 
     grid: Grid
     lowest: int
     highest: int
 
+    @classmethod
+    def of(cls, column: ColumnParts, rows: int, k: int) -> Bounds:
+        """Learn them from the first rows of a column, the table's: others are only compared with them."""
+        assert column.regular is not None
+        grid = grid_of(column.regular)
+        own = _places(grid, column.array.slice(0, rows))[column.is_regular[:rows]]
+        values, counts = np.unique(own, return_counts=True)
+        return cls(grid, *_bounds(grid, own, None, k, values[counts >= k]))
 
-def bounds_of(column: ColumnParts, rows: int, k: int) -> Bounds:
-    """Learn the ends of the regular numbers of a column: see `bounded`."""
-    assert column.regular is not None
-    grid = grid_of(column.regular)
-    own = _places(grid, column)[:rows][column.is_regular[:rows]]
-    values, counts = np.unique(own, return_counts=True)
-    return Bounds(grid, *_bounds(grid, own, None, k, values[counts >= k]))
+    def array(self, column: ColumnParts, rows: int, random: np.random.Generator) -> pa.Array:
+        """Return the regular numbers of a column, none of them out of bounds.
 
-
-def bounded(column: ColumnParts, rows: int, bounds: Bounds, random: np.random.Generator) -> pa.Array:
-    """Return the regular numbers of a column, random ones where there are none, none beyond the bounds of k people.
-
-    Parameters
-    ----------
-    column
-        Taken apart.
-    rows
-        How many of its first rows are the table's; others are only compared with it.
-    bounds
-        Of the table (`bounds_of`); a k of 1 leaves its ends as they are.
-    random
-        Draws donors among the table's numbers.
-    """
-    places, is_regular = _places(bounds.grid, column), column.is_regular
-    own = places[:rows][is_regular[:rows]]
-    others = np.flatnonzero(~is_regular)
-    places[others] = random.choice(own, len(others)) if len(own) else bounds.lowest
-    return bounds.grid.array(np.clip(places, bounds.lowest, bounds.highest), None)
+        Parameters
+        ----------
+        column
+            Taken apart.
+        rows
+            How many of its rows, the first ones, are the table's.
+        random
+            Draws, where a row has no regular number, one among the table's.
+        """
+        places = _places(self.grid, column.array).copy()  # they may be the column's own memory
+        own = places[:rows][column.is_regular[:rows]]
+        others = np.flatnonzero(~column.is_regular)
+        places[others] = random.choice(own, len(others)) if len(own) else self.lowest
+        return self.grid.array(np.clip(places, self.lowest, self.highest), None)
 
 
 def _rounded(ends: Floats, deviation: float, origin: float) -> Floats:
@@ -212,19 +217,19 @@ def _extreme_mean(numbers: Floats, owners: Ints | None, k: int) -> float:
 
 def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
     is_regular = column.is_regular
-    places = _places(grid, column)
+    places = _places(grid, column.array)
     ordered = np.sort(places[is_regular])
     rare, least = rare_places(grid, column, people, k)
     return SafeNumbers(grid, places, is_regular, rare, ordered, k, least)
 
 
-def _places(grid: Grid, column: ColumnParts) -> Ints:
+def _places(grid: Grid, array: pa.Array) -> Ints:
     """Return the places of a column's values; those of NULLs are 0."""
-    valid = valid_of(column.array)
+    valid = valid_of(array)
     if valid is None:
-        return grid.places(column.array)
+        return grid.places(array)
     places = np.zeros(len(valid), np.int64)
-    places[valid] = grid.places(column.array.drop_null())
+    places[valid] = grid.places(array.drop_null())
     return places
 
 
@@ -237,7 +242,7 @@ def rare_places(grid: Grid, column: ColumnParts, people: Ints | None, k: int) ->
     of whole numbers such as ages nearly all are somebody's, and those of fewer than k people are left out only if that
     moves no more than a hundredth of the rows. Otherwise those of one or two people are.
     """
-    places = _places(grid, column)
+    places = _places(grid, column.array)
     valid = valid_of(column.array)
     known = np.arange(len(places)) if valid is None else np.flatnonzero(valid)
     # A value of more digits than most is none that comes out, and its holders do not hold the place beside it.

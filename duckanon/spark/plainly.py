@@ -18,7 +18,7 @@ from duckanon.matrix.formulas import found_formulas
 from duckanon.matrix.lookups import found_lookups
 from duckanon.matrix.parts import ColumnParts
 from duckanon.release.plain_columns import PlainColumns, plain_table, wide_places
-from duckanon.release.safe_numbers import Bounds, bounds_of
+from duckanon.release.safe_numbers import Bounds
 from duckanon.spark.frames import column
 from duckanon.spark.schemes import Scheme, Surveyed, applied
 
@@ -113,7 +113,7 @@ def fitted(
     lookups = found_lookups(parts, computed, random) if derived == "auto" else []
     followers = [*computed, *(lookup.column for lookup in lookups)]
     bounds = {
-        index: bounds_of(whole, len(whole.codes), k)
+        index: Bounds.of(whole, len(whole.codes), k)
         for index, (whole, _) in enumerate(survey.whole)
         if whole.regular is not None and index not in computed
     }

@@ -144,7 +144,7 @@ def pica(
             encoding = plain.encoding_of(table)
             matrix = encoding.matrix(table, np.float32)
             own = Partitioned(encoding, matrix, rank, basis, clustering, checks, chance)
-            return plain.back(own.released(size, None) if cluster_size is not None else own.released_from(size))
+            return plain.back(own.released(size, None) if cluster_size is not None else own.enlarged(size))
 
         return _written(survey, plain, blocks.made(parted, _schema(survey), release), checks, target)
 

@@ -28,6 +28,7 @@ ROADS = {
     "generalize": {"cols": ["AGEP", "SEX", "SCHL", "PINCP"], "k": 10},
     "recode": {"cols": ["AGEP", "SEX", "SCHL", "PINCP"], "k": 10, "effort": "quick", "seed": 1},
     "microaggregate": {"cols": COLS, "k": 10, "seed": 1},
+    "pica": {"cols": [*COLS, "SEX", "SCHL"], "cluster_size": 300, "seed": 1},
 }
 MOST_IN_MEMORY = 10_000_000
 """Rows up to which boxes are made in memory too, which takes 3 GB."""
