@@ -224,8 +224,19 @@ def _coarser(one: SafeNumbers, other: SafeNumbers) -> SafeNumbers | None:
     """Return the numbers of the grid whose values the other grid has, too; None where there is none."""
     for coarse, fine in ((one, other), (other, one)):
         if _contains(fine.grid, coarse.grid):
-            return coarse
+            low, high = _common_range(fine.grid, coarse.grid)
+            return replace(coarse, places=np.clip(coarse.places, low, high)) if low <= high else None
     return None
+
+
+def _common_range(fine: Grid, coarse: Grid) -> tuple[int, int]:
+    """Return the coarse places that both grids have: values of more digits than most may be rounded beyond the ends."""
+    ends = np.iinfo(np.int64)
+    if not (isinstance(fine, Steps) and isinstance(coarse, Steps)):
+        return int(ends.min), int(ends.max)  # floats have no ends
+    origin, step = int(coarse.column.low), coarse.step
+    low, high = (int(end) - origin for end in (fine.column.low, fine.column.high))
+    return origin + max(0, -(-low // step) * step), min(int(coarse.column.high), origin + high // step * step)
 
 
 def _contains(fine: Grid, coarse: Grid) -> bool:

@@ -66,6 +66,19 @@ def test_what_many_hold_in_one_column_is_not_given_to_the_other(monkeypatch) -> 
         released(table)
 
 
+def test_numbers_of_more_digits_than_most_do_not_lead_to_the_ends() -> None:
+    """140 is read as 100, and the least wage in hundreds, which one person has, is 200: it does not come out for it."""
+    columns = columns_of(wage_survey(3000, 6, 100.0))
+    wage = np.where(columns["wage"] > 0, columns["wage"] + 1000, 0).astype(np.int64)
+    income = columns["income"].astype(np.int64) + 1000
+    has_wage, without = np.flatnonzero(wage > 0), np.flatnonzero(wage == 0)
+    wage[has_wage[:30]] = income[has_wage[:30]] = 140
+    wage[has_wage[30]] = income[has_wage[30]] = 200
+    income[without[:30]] = 0
+    table = pa.table({"age": columns["age"], "income": income, "wage": wage})
+    assert few_hold(table, released(table), 3) == {}
+
+
 @pytest.mark.parametrize("few", [1, 9])
 def test_that_a_few_of_a_group_are_equal_does_not_come_out(few: int) -> None:
     """In a group where fewer than k have wages alone, nobody does; and where fewer have not, all do."""
