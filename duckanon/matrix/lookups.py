@@ -137,6 +137,16 @@ def _above(column: int, found: Mapping[int, Lookup]) -> list[int]:
     return chain
 
 
+def decided_by_choices(lookups: Sequence[Lookup]) -> list[int]:
+    """Name the columns that choices decide, in the end those of columns that nothing decides: not numbers."""
+    decided = {lookup.column for lookup in lookups}
+    settled: list[int] = []
+    for lookup in lookups:  # in an order in which they can be computed
+        if lookup.keys is None and (lookup.source not in decided or lookup.source in settled):
+            settled.append(lookup.column)
+    return settled
+
+
 def _sources(index: int, column: ColumnParts, few: _Sampled, sample: Ints | None) -> list[_Source]:
     found = [_Source(index, few.codes, few.choices, None)] if few.choices > 1 else []
     if column.regular is not None:

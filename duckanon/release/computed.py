@@ -16,7 +16,8 @@ from duckanon.release.grids import Grid, grid_of, off_taken
 from duckanon.release.safe_numbers import rare_places
 
 _ROUNDS = 100
-_MATCHING_ROUNDS = 80
+_SLIGHT = 0.005  # the share of rows moved past a number for k: half of what drawn ones have, that move freely
+_MATCHING_ROUNDS = 200
 _MATCHING_NEAR = 0.05  # as near, for the few rows that are exchanged to match the distribution
 _MOST_BINS = 200  # in which distributions are compared
 _TRIED = 50_000  # pairs of rows a round
@@ -51,7 +52,7 @@ class Computed:
         """Learn which values must not come out."""
         assert column.regular is not None
         grid = grid_of(column.regular)
-        return cls(formula, column, grid, *rare_places(grid, column, people, k))
+        return cls(formula, column, grid, *rare_places(grid, column, people, k, _SLIGHT))
 
     def array(self, sources: Sequence[Floats]) -> pa.Array:
         """Compute the column; a value that fewer people hold is moved to the nearest that may come out.

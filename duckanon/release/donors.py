@@ -30,7 +30,7 @@ def filled(matrix: Reals, column: int, is_regular: Bools, random: np.random.Gene
     mean would give them a value of their own.
     """
     known, others = np.flatnonzero(is_regular), np.flatnonzero(~is_regular)
-    if not len(known) or not len(others):
+    if not len(others) or not len(known):
         return
     if len(known) > _LEARNT_FROM:
         known = random.choice(known, _LEARNT_FROM, replace=False)

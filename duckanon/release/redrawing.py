@@ -3,74 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from duckanon.common.arrays import Ints, Ints32, Reals
+from duckanon.common.arrays import Bools, Floats, Ints, Ints32, Reals
 from duckanon.common.people import people_in
 from duckanon.common.progress import Tell, silent
-from duckanon.matrix.coordinates import WIDE, Places, placed_choices, sums_of
+from duckanon.matrix.coordinates import WIDE, placed_choices, sums_of
 from duckanon.matrix.formulas import found_formulas
-from duckanon.matrix.lookups import Lookup, found_lookups
+from duckanon.matrix.lookups import Lookup, decided_by_choices, found_lookups
 from duckanon.matrix.parts import ColumnParts, doubles
 from duckanon.release.choices import chosen
 from duckanon.release.clusters import clusters
+from duckanon.release.coded_table import CodedTable, Parts
 from duckanon.release.computed import Computed, exchanged, matched
-from duckanon.release.donors import filled
+from duckanon.release.equal_numbers import EqualNumbers, found_equal
 from duckanon.release.orthogonal import apportioned, redrawn
 from duckanon.release.safe_numbers import SafeNumbers
 
 _BLOCK = 65_536  # rows that are coded at a time
 
 
-@dataclass(frozen=True)
-class Parts:
-    """Parts of rows, by column.
-
-    Attributes
-    ----------
-    codes
-        The choices.
-    places
-        The places of numbers, for those columns that have them; arbitrary where another choice is made.
-    """
-
-    codes: dict[int, Ints]
-    places: dict[int, Ints]
-
-
-@dataclass(frozen=True)
-class Redrawing:
+@dataclass(frozen=True, kw_only=True)
+class Redrawing(CodedTable):
     """A table that is about to be redrawn.
 
     Attributes
     ----------
-    columns
-        Its columns, taken apart.
-    people
-        Whose each row is; None where every row is another person.
     computed, lookups
         What is computed from the rest.
-    numbers
-        The numbers that are drawn, by column.
-    choices
-        The columns whose choices are drawn.
-    k
-        The least number of people that hold what comes out.
-    wide
-        The coordinates of choices between many values, by column.
     """
 
-    columns: Sequence[ColumnParts]
-    people: Ints | None
     computed: Sequence[Computed]
     lookups: Sequence[Lookup]
-    numbers: dict[int, SafeNumbers]
-    choices: Sequence[int]
-    k: int
-    wide: Mapping[int, Places] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -96,13 +64,24 @@ class Redrawing:
             numbers = {index: one.for_rows(columns[index]) for index, one in numbers.items()}
         choices = [index for index in drawn if columns[index].choices > 1 and index not in looked_up]
         narrow = [index for index in choices if columns[index].choices <= WIDE]
-        made = cls(columns, people, computed, lookups, numbers, narrow, k)
+        settled = [index for index in drawn if index not in looked_up] + decided_by_choices(lookups)
+        equal = found_equal(columns, numbers, settled, people, k) if derived == "auto" else []
+        made = cls(
+            columns=columns,
+            people=people,
+            numbers=numbers,
+            choices=narrow,
+            equal=equal,
+            k=k,
+            computed=computed,
+            lookups=lookups,
+        )
         wide = [index for index in choices if index not in narrow]
         if not wide:
             return made
         codes, counts = [columns[index].codes for index in wide], [columns[index].choices for index in wide]
         sums = [np.zeros((count, 0)) for count in counts]
-        if narrow or numbers:
+        if narrow or numbers:  # of which the wide ones' means are taken
             starts = range(0, made.rows, _BLOCK)
             blocks = (made.original(np.arange(start, min(start + _BLOCK, made.rows))) for start in starts)
             sums = sums_of(codes, counts, (made.matrix(block, None) for block in blocks))
@@ -110,72 +89,11 @@ class Redrawing:
         return replace(made, choices=choices, wide=dict(zip(wide, places, strict=True)))
 
     @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return len(self.columns[0].codes)
-
-    @property
-    def rank(self) -> int:
-        """The number of independent components."""
-        narrow = [index for index in self.choices if index not in self.wide]
-        wide = sum(int(places.coordinates.shape[1]) for places in self.wide.values())
-        return len(self.numbers) + wide + sum(self.columns[index].choices - 1 for index in narrow)
-
-    @property
     def least(self) -> list[int]:
         """How many people hold a value of each column that comes out, at least."""
         computed = {one.formula.column: one.least for one in self.computed}
         drawn = {index: numbers.least for index, numbers in self.numbers.items()}
         return [(computed | drawn).get(index, self.k) for index in range(len(self.columns))]
-
-    def original(self, rows: Ints) -> Parts:
-        """Return the parts of rows of the table."""
-        return Parts(
-            {index: self.columns[index].codes[rows] for index in range(len(self.columns))},
-            {index: numbers.places[rows] for index, numbers in self.numbers.items()},
-        )
-
-    def matrix(self, parts: Parts, random: np.random.Generator | None) -> Reals:
-        """Encode parts: normal scores, and -1 or 1 for choices.
-
-        Parameters
-        ----------
-        parts
-            Of the table or of a release.
-        random
-            Draws donors of numbers where there are none (`donors.filled`); None: the mean, for comparing rows with each
-            other.
-        """
-        count = len(next(iter(parts.codes.values())))
-        widths = [self._choice_width(index) for index in self.choices]
-        matrix = np.empty((count, sum(widths) + len(self.numbers)), np.float32)
-        ends = np.cumsum([0, *widths]).tolist()
-        for index, start, end in zip(self.choices, ends[:-1], ends[1:], strict=True):
-            codes = parts.codes[index]
-            if index in self.wide:
-                matrix[:, start:end] = self.wide[index].coordinates[codes]
-            else:
-                _write_indicators(codes, matrix[:, start:end])
-        regular = []
-        for number, (index, numbers) in enumerate(self.numbers.items()):
-            scores = numbers.normal_scores(parts.places[index])
-            is_regular = parts.codes[index] == len(self.columns[index].outcomes)
-            others = np.flatnonzero(~is_regular)
-            if len(others):
-                donors = scores[is_regular]
-                scores[others] = 0.0 if random is None or not len(donors) else random.choice(donors, len(others))
-            regular.append(is_regular)
-            matrix[:, ends[-1] + number] = scores
-        if random is not None:
-            for number, is_regular in enumerate(regular):
-                filled(matrix, matrix.shape[1] - len(regular) + number, is_regular, random)
-        return matrix
-
-    def _choice_width(self, index: int) -> int:
-        if index in self.wide:
-            return int(self.wide[index].coordinates.shape[1])
-        choices = self.columns[index].choices
-        return 1 if choices == 2 else choices
 
     def redrawn(
         self, rows: Ints, count: int, size: float | None, random: np.random.Generator, tell: Tell = silent
@@ -201,7 +119,7 @@ class Redrawing:
         codes: dict[int, Ints] = {}
         start = 0
         for index in self.choices:
-            width = self._choice_width(index)
+            width = self.choice_width(index)
             scores = features[:, start : start + width]
             start += width
             counts = np.bincount(original.codes[index], minlength=self.columns[index].choices)
@@ -210,8 +128,10 @@ class Redrawing:
                 codes[index] = self.wide[index].assigned(scores, wanted)
             else:
                 codes[index] = chosen(np.hstack([-scores, scores]) if width == 1 else scores, wanted)
-        scores_of = dict(zip(self.numbers, features[:, start:].T, strict=True))
-        parts = self._with_numbers(codes, scores_of, rows, count)
+        of_equal = features[:, start : start + len(self.equal)].T
+        of_numbers = features[:, start + len(self.equal) :].T
+        drawn = _Scores(dict(zip(self.numbers, of_numbers, strict=True)), list(of_equal))
+        parts = self._with_numbers(codes, drawn, rows, count, random)
         for computed in self.computed:
             self._exchange(computed, parts, rows, random)
         return parts
@@ -226,22 +146,69 @@ class Redrawing:
             size = 2 * size if 2 * size < len(rows) else None
         return np.zeros(len(rows), np.int32)
 
-    def _with_numbers(self, codes: dict[int, Ints], scores_of: dict[int, Reals], rows: Ints, count: int) -> Parts:
-        places: dict[int, Ints] = {}
+    def _with_numbers(
+        self, codes: dict[int, Ints], scores: _Scores, rows: Ints, count: int, random: np.random.Generator
+    ) -> Parts:
+        """Draw numbers and what they decide, in the order in which that can be computed."""
         decided = {lookup.column: lookup for lookup in self.lookups}
         drawn = [index for index in range(len(self.columns)) if index not in decided]
-        for index in (*drawn, *decided):  # in the order in which they can be computed
-            if index in decided:
-                codes[index] = self._looked_up(decided[index], codes, places)
-            elif index not in codes:
-                codes[index] = np.zeros(count, np.int64)
-            if index in self.numbers:
-                is_regular = codes[index] == len(self.columns[index].outcomes)
-                places[index] = np.full(count, self.numbers[index].ordered[0])
-                places[index][is_regular] = self.numbers[index].at_ranks(
-                    scores_of[index][is_regular].astype(np.float64), rows, self.people
-                )
-        return Parts(codes, places)
+        for index in drawn:
+            codes.setdefault(index, np.zeros(count, np.int64))
+        parts = Parts(codes, {}, {})
+        for index in decided_by_choices(self.lookups):
+            codes[index] = self._looked_up(decided[index], codes, parts.places)
+        for equal, likely in zip(self.equal, scores.equal, strict=True):
+            self._draw_equal(equal, likely, parts, scores, rows, random)
+        for index in (*drawn, *decided):
+            if index not in codes:
+                codes[index] = self._looked_up(decided[index], codes, parts.places)
+            if index in self.numbers and index not in parts.places:
+                is_regular = self._is_regular(index, codes)
+                parts.places[index] = self._ranked(index, scores, is_regular, rows)
+        return parts
+
+    def _is_regular(self, index: int, codes: Mapping[int, Ints]) -> Bools:
+        return np.asarray(codes[index] == len(self.columns[index].outcomes))
+
+    def _ranked(self, index: int, scores: _Scores, drawn: Bools, rows: Ints) -> Ints:
+        """Draw a column's numbers by the ranks of their scores."""
+        numbers = self.numbers[index]
+        places = np.full(len(drawn), numbers.ordered[0])
+        places[drawn] = numbers.at_ranks(scores.numbers[index][drawn].astype(np.float64), rows, self.people)
+        return places
+
+    def _numbers(self, index: int, places: Ints) -> Floats:
+        return doubles(self.numbers[index].grid.array(places, None))
+
+    def _draw_equal(
+        self,
+        equal: EqualNumbers,
+        likely: Reals,
+        parts: Parts,
+        scores: _Scores,
+        rows: Ints,
+        random: np.random.Generator,
+    ) -> None:
+        """Draw the numbers of two columns: where they are equal, different or only one has a number, as each was there.
+
+        So both columns keep their distribution, and what one has says about the other what it said.
+        """
+        pair = (equal.source, equal.column)
+        can_be = self._is_regular(equal.source, parts.codes) & self._is_regular(equal.column, parts.codes)
+        is_equal = equal.drawn(likely, can_be, rows, self.people, self.k)
+        shared_scores = scores.numbers[equal.source][is_equal].astype(np.float64)
+        shared = equal.places(shared_scores, rows, self.people, [self.numbers[index].grid for index in pair])
+        different, only_one = (rows[~equal.is_equal[rows] & (equal.can_be[rows] == both)] for both in (True, False))
+        for index, places in zip(pair, shared, strict=True):
+            is_own = self._is_regular(index, parts.codes) & ~is_equal
+            drawn = self._ranked(index, scores, is_own & can_be, different)
+            parts.places[index] = np.where(can_be, drawn, self._ranked(index, scores, is_own & ~can_be, only_one))
+            parts.places[index][is_equal] = places
+        parts.is_equal[equal.column] = is_equal
+        new = np.flatnonzero(can_be & ~is_equal)
+        source, column = (self._numbers(index, parts.places[index][new]) for index in pair)
+        places = parts.places[equal.column]
+        places[new] = places[new][equal.exchanged(source, column, random)]
 
     def _looked_up(self, lookup: Lookup, codes: dict[int, Ints], places: dict[int, Ints]) -> Ints:
         source = lookup.source
@@ -259,12 +226,15 @@ class Redrawing:
         used_before = {
             source for other in self.computed[: self.computed.index(computed)] for source in other.formula.sources
         }
-        free = [source for source in sources if source in self.numbers and source not in deciding | used_before]
+        kept = deciding | used_before | {equal.source for equal in self.equal}
+        free = [source for source in sources if source in self.numbers and source not in kept]
         if not free:
             return
         source = max(free, key=lambda index: len(np.unique(parts.places[index])))
         numbers = [doubles(self._joined(index, parts.codes, parts.places)) for index in sources]
-        is_regular = parts.codes[source] == len(self.columns[source].outcomes)
+        is_regular = self._is_regular(source, parts.codes)
+        if source in parts.is_equal:
+            is_regular &= ~parts.is_equal[source]
         place = sources.index(source)
         taken_from = exchanged(computed, numbers, place, is_regular, random)
         numbers[place] = numbers[place][taken_from]
@@ -285,16 +255,14 @@ class Redrawing:
         return pa.table([arrays[index] for index in range(len(self.columns))], schema=schema)
 
 
+class _Scores(NamedTuple):
+    """What is drawn for new rows: a score of each number, by column, and of each pair of columns being equal."""
+
+    numbers: dict[int, Reals]
+    equal: list[Reals]
+
+
 def _people_without(column: ColumnParts, people: Ints | None) -> int:
     """Count the people who have no value."""
     missing = column.array.is_null().to_numpy(zero_copy_only=False).astype(np.int64)
     return int(people_in(missing, people, 2)[1])
-
-
-def _write_indicators(codes: Ints, out: Reals) -> None:
-    """Write -1 and 1: one column for two choices, else one for each."""
-    if out.shape[1] == 1:
-        out[:, 0] = 2 * codes - 1
-        return
-    out[:] = -1.0
-    out[np.arange(len(codes)), codes] = 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -125,11 +126,8 @@ class SafeNumbers:
                 return self.usual[(levels * len(self.usual)).astype(np.int64)]
             rows = np.flatnonzero(self.is_regular)
             whose = None if people is None else people[rows]
-        found = marginals.of_numbers(self.grid, self.places[rows], whose, self.k)
-        held = found.pieces.value[np.isnan(found.pieces.low)]
-        lowest, highest = _bounds(self.grid, self.places[rows], whose, self.k, held)
-        found = found._replace(rare=self.rare[:0], lowest=lowest, highest=highest)
-        return self._off_rare(found.drawn(*found.pieces.at(levels)), lowest, highest)
+        places, lowest, highest = _at_levels(self.grid, self.places[rows], whose, self.k, levels)
+        return self._off_rare(places, lowest, highest)
 
     def _off_rare(self, places: Ints, lowest: int, highest: int) -> Ints:
         """Move places to the nearest that may come out, inside of a range if that has any."""
@@ -138,6 +136,15 @@ class SafeNumbers:
             moved = off_taken(places, self.rare, self.grid.step, int(self.ordered[0]), int(self.ordered[-1]))
         assert moved is not None  # `of` has looked
         return moved
+
+
+def _at_levels(grid: Grid, places: Ints, whose: Ints | None, k: int, levels: Floats) -> tuple[Ints, int, int]:
+    """Return the places at levels of the distribution of some, rare ones too, and the range of what may come out."""
+    found = marginals.of_numbers(grid, places, whose, k)
+    held = found.pieces.value[np.isnan(found.pieces.low)]
+    lowest, highest = _bounds(grid, places, whose, k, held)
+    found = found._replace(rare=found.rare[:0], lowest=lowest, highest=highest)
+    return found.drawn(*found.pieces.at(levels)), lowest, highest
 
 
 def _bounds(grid: Grid, places: Ints, whose: Ints | None, k: int, held: Ints) -> tuple[int, int]:
@@ -233,14 +240,24 @@ def _places(grid: Grid, array: pa.Array) -> Ints:
     return places
 
 
-def rare_places(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> tuple[Ints, int]:
+def rare_places(
+    grid: Grid, column: ColumnParts, people: Ints | None, k: int, slight: float = _SLIGHT
+) -> tuple[Ints, int]:
     """Return the places of a column's values, special ones too, that must not come out, and who may: see `SafeNumbers`.
+
+    Parameters
+    ----------
+    grid, column, people, k
+        The column, and whose its rows are.
+    slight
+        The share of the rows that may be moved past a number where those of fewer than k people do not come out.
 
     Notes
     -----
     All that comes out is drawn between the ends of groups of at least k people. Amounts may be any number in between;
     of whole numbers such as ages nearly all are somebody's, and those of fewer than k people are left out only if that
-    moves no more than a hundredth of the rows. Otherwise those of one or two people are.
+    moves no more than a hundredth of the rows. Otherwise those of one or two people are. What is moved is counted
+    twice: to the nearest value that is left, and to what is drawn, whose ends are nearer.
     """
     places = _places(grid, column.array)
     valid = valid_of(column.array)
@@ -252,9 +269,24 @@ def rare_places(grid: Grid, column: ColumnParts, people: Ints | None, k: int) ->
     holders = people_in(codes.astype(np.int64), None if people is None else people[known], len(values))
     rare = values[holders < k]
     ordered = np.sort(places[column.is_regular])
-    if k <= FEWEST or _shift(ordered, rare, grid.step) <= _SLIGHT:
+    few = values[holders < FEWEST]
+    if k <= FEWEST or not len(rare):
         return rare, k
-    return values[holders < FEWEST], FEWEST
+    if _shift(ordered, rare, grid.step) > slight:
+        return few, FEWEST
+    whose = None if people is None else people[column.is_regular]
+    moved, still = _moved(grid, places[column.is_regular], whose, k, (rare, few))
+    return (few, FEWEST) if moved > slight and still < moved else (rare, k)
+
+
+def _moved(grid: Grid, places: Ints, whose: Ints | None, k: int, left_out: Sequence[Ints]) -> list[float]:
+    """Return the share of the rows that is moved past a number in what is drawn, by what is left out."""
+    if people_in(np.zeros(len(places), np.int64), whose, 1)[0] < k:
+        return [0.0 for _ in left_out]
+    drawn, lowest, highest = _at_levels(grid, places, whose, k, (np.arange(len(places)) + 0.5) / len(places))
+    values, rows = np.sort(places), np.ones(len(places), np.int64)
+    free = [off_taken(drawn, rare, grid.step, lowest, highest) for rare in left_out]
+    return [1.0 if one is None else marginals.distance(values, np.sort(one), rows) for one in free]
 
 
 def _shift(ordered: Ints, rare: Ints, step: int) -> float:

@@ -255,6 +255,23 @@ def test_more_rows_have_the_same_distribution() -> None:
     assert few_hold(table.select(["wage"]), made.select(["wage"]), 10) == {}
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_thin_tails_of_few_digits_and_what_is_computed_keep_their_distribution(seed: int) -> None:
+    """Of measurements in tenths the last ones are a few people's each; of an index of two, nearly all are."""
+    random = np.random.default_rng(seed)
+    calcium = np.round(9.45 + 0.35 * random.standard_t(4, 2000), 1)
+    height = np.round(random.normal(168, 10, 2000), 1)
+    weight = np.round(np.exp(random.normal(np.log(height - 92), 0.2)), 1)
+    index = np.round(weight / (height / 100) ** 2, 2)
+    table = pa.table({"calcium": calcium, "height": height, "weight": weight, "index": index})
+    made = released(table, cluster_size=300)
+    assert few_hold(table, made, 3) == {}
+    distances = {
+        name: ks_2samp(*(columns_of(one)[name] for one in (table, made))).statistic for name in table.schema.names
+    }
+    assert max(distances.values()) <= 0.01, distances
+
+
 def test_many_categories_keep_their_shares_and_their_means() -> None:
     """Of 100 districts each keeps its people and its wages; they are as many components as a few numbers."""
     random = np.random.default_rng(12)
