@@ -65,7 +65,8 @@ class Redrawing(CodedTable):
         choices = [index for index in drawn if columns[index].choices > 1 and index not in looked_up]
         narrow = [index for index in choices if columns[index].choices <= WIDE]
         settled = [index for index in drawn if index not in looked_up] + decided_by_choices(lookups)
-        equal = found_equal(columns, numbers, settled, people, k) if derived == "auto" else []
+        # Of a sample it is not known which rows of the table are equal.
+        equal = found_equal(columns, numbers, settled, people, k) if derived == "auto" and whole is None else []
         made = cls(
             columns=columns,
             people=people,
