@@ -56,8 +56,9 @@ def generalize(
     Returns
     -------
     Released
-        Its `notes` say which columns were planned in steps, where their values' combinations do not fit into memory:
-        no interval is then finer than such a step.
+        Its `notes` say which columns were planned in steps, where their values' combinations do not fit into memory,
+        and what that loses: no interval is then finer than such a step. They tell how far a column reaches, and are
+        for who has the table.
     """
     from duckanon.rendered.queries import render  # needs the extra [render]
 
@@ -67,15 +68,9 @@ def generalize(
         trees = {column: f"hierarchy_{place}" for place, column in enumerate(hierarchies or {})}
         for column, table in (hierarchies or {}).items():
             work.con.register(trees[column], table)
-        planned, notes = _fitting(work, what, {name.lower() for name in trees})
+        planned, steps = _fitting(work, what, {name.lower() for name in trees})
         given = {"weights": weights, "hierarchies": trees or None, "methods": methods, "person": what.person}
-        given["max_suppressed_fraction"] = max_suppressed_fraction
-        named = ", ".join(f"{name} := {sql.literal(value)}" for name, value in given.items() if value is not None)
-        try:
-            call = f"anon.plan({sql.literal(planned)}, {sql.literal(list(cols))}, {k}, {named})"
-            work.con.execute(f"CREATE TABLE plan AS FROM {call}").fetchall()
-        except duckdb.Error as error:
-            raise ValueError(f"{sql.why(error).replace('anon.plan: ', '')}.") from None
+        _planned(work, planned, cols, k, given | {"max_suppressed_fraction": max_suppressed_fraction})
         _refuse_narrowing(work.con, what, narrowing)
         plan = arrow_reader(work.con.sql("FROM plan"), 10_000).read_all()
         passed = [*what.kept, *([what.person] if what.person and what.person not in what.kept else [])]
@@ -88,11 +83,22 @@ def generalize(
         wanted = [*what.names, *what.kept]
         written = parts.mixed(work, results, lambda block: block.select(wanted), what.person, what.person in what.kept)
         smallest = parts.counted(work, written, what.names, k, what.person, rows)
-        return routed.Released(rows, len(results.pieces), smallest, tuple(notes))
+        notes = tuple(_note(work.con, what, name, step) for name, step in steps.items())
+        return routed.Released(rows, len(results.pieces), smallest, notes)
 
 
-def _fitting(work: Workspace, what: Checked, with_trees: set[str]) -> tuple[str, list[str]]:
-    """Return the table to plan with: the source, or one whose numbers are merged until their combinations fit."""
+def _planned(work: Workspace, table: str, cols: Sequence[str], k: int, options: Mapping[str, Any]) -> None:
+    """Make the plan, in the table `plan`."""
+    named = ", ".join(f"{name} := {sql.literal(value)}" for name, value in options.items() if value is not None)
+    try:
+        call = f"anon.plan({sql.literal(table)}, {sql.literal(list(cols))}, {k}, {named})"
+        work.con.execute(f"CREATE TABLE plan AS FROM {call}").fetchall()
+    except duckdb.Error as error:
+        raise ValueError(f"{sql.why(error).replace('anon.plan: ', '')}.") from None
+
+
+def _fitting(work: Workspace, what: Checked, with_trees: set[str]) -> tuple[str, dict[str, float]]:
+    """Return the table to plan with, the source or one whose numbers are merged until they fit, and their steps."""
     most = work.memory.part // (BYTES_OF_COMBINATION + BYTES_OF_CELL * len(what.names))
     numbers = [
         name
@@ -121,11 +127,37 @@ def _fitting(work: Workspace, what: Checked, with_trees: set[str]) -> tuple[str,
         widest = numbers[values.index(max(values))]
         steps[widest] = _next_step(work.con, widest, steps.get(widest))
     if not steps:
-        return SOURCE, []
+        return SOURCE, steps
     selected = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
     with_person = "".join(f", {name}" for name in others)
     work.con.execute(f"CREATE VIEW {_MERGED} AS SELECT {selected}{with_person} FROM {SOURCE}").fetchall()
-    return _MERGED, [f'the column "{name}" was planned in steps of {step:g}.' for name, step in steps.items()]
+    return _MERGED, steps
+
+
+def _note(con: duckdb.DuckDBPyConnection, what: Checked, name: str, step: float) -> str:
+    """Say what the steps of a column lose by themselves, and what is released of it, as anon.generalization_loss does.
+
+    An interval loses its width as a share of the column's range; of whole numbers, [40, 50) is 40 to 49.
+    """
+    quoted = sql.name(name)
+    least, largest, is_whole = sql.one(
+        con,
+        f"SELECT min({quoted})::DOUBLE, max({quoted})::DOUBLE, bool_and({quoted}::DOUBLE = floor({quoted}::DOUBLE)) "
+        f"FROM {SOURCE}",
+    )
+    unit = 1.0 if is_whole else 0.0
+    (width,) = sql.one(
+        con,
+        f"SELECT sum(rows * greatest(least(coalesce(upper::DOUBLE - {unit}, {largest!r}), {largest!r}) "
+        f"- greatest(coalesce(lower::DOUBLE, {least!r}), {least!r}), 0)) / sum(rows) "
+        f"FROM plan WHERE column_name = {sql.literal(name)} AND covers IN ('number', 'value')",
+    )
+    by_itself = min(step - unit, largest - least) / (largest - least)
+    released = "" if width is None else f"; its released intervals lose {width / (largest - least):.4f}"
+    return (
+        f'the column "{name}" was planned in steps of {step:g}, which lose {by_itself:.4f} of its range by '
+        f"themselves{released} (ncp)."
+    )
 
 
 def _next_step(con: duckdb.DuckDBPyConnection, name: str, step: float | None) -> float:

@@ -55,7 +55,7 @@ def microaggregate(
         what = checked(work.con, CALLER, "_checked_groups_of", options, cols, keep, person)
         if method != "fast":
             raise ValueError(f"method must be 'fast' for tables that are larger than memory; got '{method}'.")
-        survey = numbers_of(work.con, what, k, seed)
+        survey = numbers_of(work, what, k, seed)
         deviations = [math.sqrt(survey.covariances[place, place]) for place in range(len(what.names))]
         sensitivity = sensitivities_of(Moments.known(survey.means, survey.covariances), what.names)
         part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))

@@ -16,7 +16,7 @@ from duckanon.bridge import sql
 from duckanon.common.arrays import Floats
 from duckanon.generalize.options import column_weights
 from duckanon.large import parts, routed
-from duckanon.large.boxed import SAMPLE
+from duckanon.large.boxed import sample_rows
 from duckanon.large.checks import checked, explained
 from duckanon.large.routing import fitted
 from duckanon.large.survey import Drawing
@@ -88,7 +88,8 @@ def recode(
         if output == "value" and not all(axis.is_number for axis in axes.values()):
             raise ValueError("output must be 'text' where columns are no numbers or have a hierarchy; got 'value'.")
         used = [name for name in what.names if axes[name].span > 0]
-        sample = _sample(work.con, {name: axes[name].expression for name in used}, rows, seed)
+        drawn = Drawing(rows, sample_rows(work, len(used)), seed)
+        sample = _sample(work.con, {name: axes[name].expression for name in used}, drawn)
         part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
         tree = fitted(sample, [weight_of[n] / axes[n].span for n in used], rows, k, part_rows) if used else 0
         expressions = {name: axes[name].expression for name in used}
@@ -176,11 +177,9 @@ def _hierarchies(
     return found
 
 
-def _sample(
-    con: duckdb.DuckDBPyConnection, expressions: Mapping[str, str], rows: int, seed: int | None
-) -> dict[str, Floats]:
+def _sample(con: duckdb.DuckDBPyConnection, expressions: Mapping[str, str], drawing: Drawing) -> dict[str, Floats]:
     """Draw rows; NULL lies beyond all numbers, where the tree sends it."""
-    drawing, done = Drawing(rows, SAMPLE, seed), 0
+    done = 0
     drawn: list[pa.RecordBatch] = []
     for batch in _batches(con, expressions):
         drawn.append(batch.take(pa.array(drawing.rows(done, batch.num_rows))))
