@@ -31,8 +31,9 @@ _SAMPLE = 10_000, 1_000_000
 _BYTES_OF_DRAWN = 80
 """Memory of fitting the tree, for each value of the sample."""
 
-BYTES_OF_ROW, BYTES_OF_CELL = 50, 75
-"""Memory of a part, for each row and for each of its values that become intervals."""
+BYTES_OF_ROW, BYTES_OF_CELL = 90, 65
+"""Memory of a part, for each row and for each of its values that become intervals: measured by
+`python -m tests.bench.part_memory`, and a quarter more."""
 
 BYTES_OF_COUNTED, BYTES_OF_VALUE = 100, 50
 """Memory of cutting a column into parts, for each record that is looked at and for each value."""

@@ -25,8 +25,9 @@ from duckanon.recode import functions
 
 CALLER = "anon.recode"
 
-BYTES_OF_ROW, BYTES_OF_CELL = 350, 120
-"""Memory of a part, for each row and for each of its values that are recoded: estimated, not measured."""
+BYTES_OF_ROW, BYTES_OF_CELL = 200, 80
+"""Memory of a part, for each row and for each of its values that are recoded: measured with effort 'quick' by
+`python -m tests.bench.part_memory`, and a quarter more."""
 
 _BATCH = 100_000
 _MOST_VALUES = 100_000

@@ -1,8 +1,11 @@
-"""`python -m tests.bench.limits [ROWS ...] [FUNCTION ...] [--columns N]`: the memory that functions take in memory.
+"""`python -m tests.bench.limits [ROWS ...] [FUNCTION ...]`: the memory that functions take.
 
 Prints rows, columns, seconds of the processor, the peak memory of the process, and what it had before the call. Every
-call is a process of its own; checks read a Parquet file, releases a table, as the release job has it. The source is that
-of `tests.bench.large`.
+call is a process of its own; checks read a Parquet file, releases a table, as the release job has it. The source is
+that of `tests.bench.large`; from a hundred million rows on, checks read numbers that DuckDB makes as it goes.
+
+    --columns N       of so many columns, 4 if not given
+    --limit AMOUNT    with DuckDB's memory_limit, beyond which it spills to the disk
 """
 
 from __future__ import annotations
@@ -39,35 +42,45 @@ RELEASES = {
 }
 
 
-def measure_here(name: str, columns: int, source: Path) -> None:
+def measure_here(name: str, columns: int, source: str, limit: str) -> None:
     """Call once in this process and print what it took as JSON."""
     import duckanon
 
     con = duckanon.connect()
+    if limit:
+        con.execute(f"SET memory_limit = '{limit}'").fetchall()
     before, used = peak(), time.process_time()
     if name in CHECKS:
-        con.execute(f"CREATE VIEW t AS FROM '{source}'").fetchall()
+        con.execute(f"CREATE VIEW t AS FROM {source}").fetchall()
         call = CHECKS[name].format(cols=CATEGORIES[:columns])
         rows = con.execute(f"SELECT count(*) FROM {call}").fetchall()
     else:
         named, call = RELEASES[name]
         cols = named[:columns]
-        con.execute(f"CREATE TABLE t AS SELECT {', '.join(cols)} FROM '{source}'").fetchall()
+        con.execute(f"CREATE TABLE t AS SELECT {', '.join(cols)} FROM {source}").fetchall()
         con.execute(f"CREATE TABLE released AS FROM {call.format(cols=cols)}").fetchall()
         rows = con.execute("SELECT count(*) FROM released").fetchall()
     took = {"processor": time.process_time() - used, "peak_mb": peak(), "before_mb": before, "rows": rows[0][0]}
     print(json.dumps(took))
 
 
-def main(sizes: list[int], names: list[str], columns: int) -> None:
+def rows_of(rows: int, path: Path) -> str:
+    """Return what the rows are read from: a file that is written here, or numbers that are not stored."""
+    if rows < 10**8:
+        write_source(rows, path)
+        return f"'{path}'"
+    drawn = ", ".join(f"(hash(i, {n}) % {12 * (n + 1)})::INTEGER AS {name}" for n, name in enumerate(CATEGORIES))
+    return f"(SELECT {drawn}, i // 2 AS person FROM range({rows}) AS t(i))"
+
+
+def main(sizes: list[int], names: list[str], columns: int, limit: str) -> None:
     print("| function | rows | columns | processor s | peak MB | before MB |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "source.parquet"
         for rows in sizes:
-            write_source(rows, source)
+            source = rows_of(rows, Path(folder) / "source.parquet")
             for name in names:
-                command = [sys.executable, "-m", "tests.bench.limits", "--worker", name, str(columns), str(source)]
+                command = [sys.executable, "-m", "tests.bench.limits", "--worker", name, str(columns), source, limit]
                 done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
                 if done.returncode:
                     print(f"| {name} | {rows:,} | {columns} | failed | | |", done.stderr[-300:], flush=True)
@@ -82,13 +95,20 @@ def main(sizes: list[int], names: list[str], columns: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
-        measure_here(sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
+        measure_here(sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5])
     elif not ACS.exists():
         print("The table of ACS is not here; the environment variable DUCKANON_DATA names its folder.")
     else:
-        given = sys.argv[1:]
-        width = int(given[given.index("--columns") + 1]) if "--columns" in given else 4
-        given = given[: given.index("--columns")] if "--columns" in given else given
+        options, given = {"--columns": "4", "--limit": ""}, sys.argv[1:]
+        for option in options:
+            if option in given:
+                options[option] = given.pop(given.index(option) + 1)
+                given.remove(option)
         numbers = [int(float(word)) for word in given if word[0].isdigit()]
         known = [*CHECKS, *RELEASES]
-        main(numbers or [1_000_000], [word for word in given if word in known] or known, width)
+        main(
+            numbers or [1_000_000],
+            [word for word in given if word in known] or known,
+            int(options["--columns"]),
+            options["--limit"],
+        )
