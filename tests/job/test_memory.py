@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import large
+from duckanon.cli import main
 from duckanon.cli.release_command import summary
 from duckanon.job import FileProblem, PolicyError, PromiseBroken, history, release, roads
 from duckanon.large import workspace
@@ -216,6 +221,58 @@ def test_refusals_of_parts_are_the_job_s_own(people: Path) -> None:
     assert sorted(os.listdir(people)) == ["people.parquet", "policy.toml", "temporary"]
 
 
+_JOB = """
+import sys, time
+from duckanon.job import release, roads
+from duckanon.large import parts, workspace
+from duckanon.large.memory import Budget
+roads.COSTS = dict.fromkeys(roads.COSTS, roads.Cost(10**12, 0, 0))
+workspace.budget = lambda memory: Budget(300 * 10**6, 400_000)
+read = parts._read
+def slow(paths):
+    print("part", flush=True)
+    time.sleep(0.05)
+    return read(paths)
+parts._read = slow
+release("policy.toml", memory="100GB")
+print("done", flush=True)
+"""
+
+
+@pytest.mark.thorough
+def test_a_job_by_parts_that_is_killed_leaves_the_last_release(people: Path) -> None:
+    """What it left of the originals is gone after the next run."""
+    policy(people, "boxes")
+    (people / "release.parquet").write_bytes(b"the last release")
+    for wait in (0, 0.3, 1):
+        environment = {**os.environ, "TMPDIR": str(people / "temporary")}
+        process = subprocess.Popen([sys.executable, "-c", _JOB], stdout=subprocess.PIPE, text=True, env=environment)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "part\n"
+        time.sleep(wait)
+        os.kill(process.pid, signal.SIGKILL)
+        assert "done" not in process.communicate()[0]
+        assert (people / "release.parquet").read_bytes() == b"the last release"
+        assert list((people / "temporary").iterdir())
+    release(people / "policy.toml", memory="100GB")
+    assert pq.read_metadata(people / "release.parquet").num_rows == ROWS
+    assert not list((people / "temporary").iterdir())
+    assert not list(people.glob(".*"))
+
+
 def test_a_target_that_cannot_be_written(people: Path) -> None:
     with pytest.raises(FileProblem, match=r"there is no folder"):
         release(policy(people, "boxes", ("release.parquet", "nowhere/release.parquet")), memory="100GB")
+
+
+def test_the_command_takes_memory(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Notes go to standard error, not into the report."""
+    policy(people, "svd_swap")
+    assert main.main(["release", "policy.toml", "--memory", "much"]) == 2
+    assert "memory must be an amount of memory such as '800MB' or '2GB'" in capsys.readouterr().err
+    policy(people, "boxes")
+    assert main.main(["release", "policy.toml", "--memory", "100GB", "--progress", "--dry-run"]) == 0
+    printed = capsys.readouterr()
+    assert "by parts: in memory it would take about 1000." in printed.err
+    assert " parts, within 100GB\n" in printed.out
+    assert not (people / "release.parquet").exists()
