@@ -49,7 +49,7 @@ COSTS = {
     "svd_swap": Cost(200_000_000, 30, 50),
 }
 """Measured by `python -m tests.bench.limits`, rounded up by a tenth: ACS, two and six columns of whole numbers, 200,000
-and a million rows, two threads."""
+and a million rows, two threads. That of pica is spectral_release's, and not measured."""
 
 _ABSENT = {
     "boxes": ("by",),
