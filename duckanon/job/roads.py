@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from duckanon.common.memory import bytes_of, resident
+from duckanon.common.memory import bytes_of
 from duckanon.job import methods, sql
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.policy import Table
 from duckanon.job.promises import Tables
-from duckanon.job.room import resting
+from duckanon.job.room import Room, resting
 
 if TYPE_CHECKING:
     from duckanon.large import Released
@@ -112,7 +112,7 @@ def estimated(table: Table, rows: int) -> int:
     return cost.fixed + rows * (cost.row + cost.cell * columns)
 
 
-def chosen(table: Table, rows: int, memory: str | None, plan: Path | None) -> Road:
+def chosen(table: Table, rows: int, place: Room, plan: Path | None) -> Road:
     """Choose how a table is released, or refuse where no way keeps the memory that was given.
 
     A plan that was saved before is applied by DuckDB, which spills what does not fit.
@@ -122,9 +122,10 @@ def chosen(table: Table, rows: int, memory: str | None, plan: Path | None) -> Ro
     PolicyError
         The release would take more than is given, and is not made by parts.
     """
+    memory = place.memory
     if memory is None:
         return Road()
-    estimate = resident() + estimated(table, rows)
+    estimate = place.begun_with + estimated(table, rows)
     if estimate <= bytes_of(memory) or (plan is not None and plan.exists()):
         return Road(memory, estimate)
     missing = _missing(table, plan)

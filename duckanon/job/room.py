@@ -31,11 +31,14 @@ class Room:
         The job's temporary folder, in which originals may be.
     memory
         What the process may take, such as '2GB'; None: nothing was said.
+    begun_with
+        Bytes that the process had before it read anything.
     """
 
     schema: str
     folder: Path
     memory: str | None
+    begun_with: int
 
 
 @contextmanager
@@ -52,10 +55,11 @@ def opened(con: duckdb.DuckDBPyConnection, memory: str | None, folder: Path) -> 
         The job's temporary folder, in which originals may be.
     """
     if memory is None:
-        yield Room("memory.main", folder, None)
+        yield Room("memory.main", folder, None, 0)
         return
     from duckanon.large.memory import budget  # its package takes two seconds to load
 
+    begun_with = resident()
     try:
         share = budget(memory).database
     except ValueError as error:
@@ -64,7 +68,7 @@ def opened(con: duckdb.DuckDBPyConnection, memory: str | None, folder: Path) -> 
     con.execute(f"ATTACH {sql.literal(str(folder / 'job.duckdb'))} AS {_CATALOG}").fetchall()
     try:
         con.execute(f"SET memory_limit = '{share}B'").fetchall()
-        yield Room(f"{_CATALOG}.main", folder, memory)
+        yield Room(f"{_CATALOG}.main", folder, memory, begun_with)
     finally:
         with contextlib.suppress(duckdb.Error):  # an interrupted connection is closed soon
             con.execute(f"SET memory_limit = '{before}'").fetchall()
@@ -83,4 +87,5 @@ def resting(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 def widen(con: duckdb.DuckDBPyConnection, memory: str) -> None:
     """Let the job's database take all that is free: a function that works in memory returns its rows at once."""
-    con.execute(f"SET memory_limit = '{bytes_of(memory) - resident()}B'").fetchall()
+    free = max(bytes_of(memory) - resident(), bytes_of(_RESTING))
+    con.execute(f"SET memory_limit = '{free}B'").fetchall()

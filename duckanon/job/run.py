@@ -184,7 +184,7 @@ def _made(
         beside.reference(con, file, table, number),
         beside.hierarchies(con, file, table, number),
     )
-    road = roads.chosen(table, original.row_count, place.memory, where.plan)
+    road = roads.chosen(table, original.row_count, place, where.plan)
     say(f"{table.method.name} of {original.row_count} rows of {name}{road.words}")
     with refusals.explained(file.path):
         by_parts = roads.release(con, table, tables, road, place.folder) if road.is_by_parts else None
