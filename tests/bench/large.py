@@ -126,7 +126,7 @@ def main(sizes: list[int], roads: list[str]) -> None:
                 command = [sys.executable, "-m", "tests.bench.large", "--worker", road, str(source), str(target)]
                 output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
                 took = json.loads(output.splitlines()[-1])
-                loss = f"{loss_ratio(road, source, target):.4f}" if rows <= MOST_IN_MEMORY[road] else ""
+                loss = f"{loss_ratio(road, source, target):.4f}" if rows <= MOST_IN_MEMORY.get(road, 0) else ""
                 print(
                     f"| {road} | {rows:,} | {took['parts']} | {took['seconds']:.0f} | {took['processor']:.0f} "
                     f"| {took['peak_mb']:.0f} | {loss} |",
