@@ -25,8 +25,8 @@ from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
 
 CALLER = "anon.boxes"
 SAMPLE = 1_000_000
-"""Rows that the routing tree is fitted on, at the most: with a million, boxes of ten million rows lose .08 % more than in
-memory, with 200,000 .22 %."""
+"""Rows that the routing tree is fitted on, at the most: with a million, boxes of ten million rows lose .08 % more than
+in memory, with 200,000 .22 %."""
 
 _LEAST_SAMPLE = 10_000
 
