@@ -25,6 +25,7 @@ examples:
   duckanon release policy.toml
   duckanon release policy.toml --from warehouse.duckdb --table patients --to release.parquet --report report.html
   duckanon release policy.toml --plan plan.parquet
+  duckanon release policy.toml --memory 2GB
 """
 
 
@@ -52,6 +53,11 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("--report", metavar="FILE.html", help="write a report for people")
     parser.add_argument("--plan", metavar="FILE.parquet", help="use this plan; if there is none, save it there")
+    parser.add_argument(
+        "--memory",
+        metavar="AMOUNT",
+        help="what the process may take, such as 2GB; beyond it a release is made by parts",
+    )
     parser.add_argument("--previous", metavar="FILE", help="the last release (default: the file in the target's place)")
     parser.add_argument("--dry-run", action="store_true", help="do all but write")
     parser.add_argument("--progress", action="store_true", help="say what is being done, also without a terminal")
@@ -93,6 +99,7 @@ def _released(options: argparse.Namespace) -> int:
         target=options.target,
         report=options.report,
         plan=options.plan,
+        memory=options.memory,
     )
     try:
         con = connection()
@@ -118,23 +125,28 @@ def _released(options: argparse.Namespace) -> int:
         return errors.FileProblem.exit_code
     for warning in record["warnings"]:
         print(visible(f"warning: {warning}"), file=sys.stderr)
+    for table in record["tables"]:
+        for note in table.get("memory", {}).get("notes", ()):  # not in the report, since it tells about the original
+            print(visible(f"{table['name']}: {note}"), file=sys.stderr)
     if options.progress or sys.stdout.isatty():
         print(summary(record), end="")
     return 0
 
 
 class _Work:
-    """What a job is busy with: statements of DuckDB, and of servers."""
+    """What a job is busy with: statements of DuckDB and of servers, and releases by parts."""
 
     def __init__(self, con: Interruptible) -> None:
         self._con = con
 
     def interrupt(self) -> None:
         """Stop all of it."""
+        from duckanon.large.workspace import interrupt_all
         from duckanon.postgresql.server import cancel_all
 
         self._con.interrupt()
         cancel_all()
+        interrupt_all()
 
 
 def visible_lines(text: str) -> str:
@@ -148,8 +160,10 @@ def summary(record: dict[str, Any]) -> str:
     """Say what was released, for a terminal."""
     lines = []
     for table in record["tables"]:
-        output = table["output"]
+        output, memory = table["output"], table.get("memory")
         lines.append(f"{record['outcome']}: {table['name']}, {output['rows']} rows, {output['path']}\n")
+        if memory and memory["by_parts"]:
+            lines.append(f"  made in {memory['parts']} parts, within {memory['given']}\n")
         lines += [
             f"  {'kept' if promise['passed'] else 'BROKEN'}: {promise['words']}\n" for promise in table["promises"]
         ]

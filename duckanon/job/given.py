@@ -21,6 +21,8 @@ def changes_of(**given: str | Path | None) -> dict[str, Any]:
     for name in ("report", "plan"):
         if given.get(name) is not None:
             found[name] = _outside(given[name])
+    if given.get("memory") is not None:
+        found["memory"] = given["memory"]
     return found
 
 

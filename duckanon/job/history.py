@@ -55,6 +55,8 @@ def _of_table(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     parameters = old["method"]["parameters"], new["method"]["parameters"]
     for name in sorted(parameters[0].keys() | parameters[1].keys()):
         yield from _changed(f"parameter {name}", parameters[0].get(name), parameters[1].get(name))
+    by_parts = [(table.get("memory") or {}).get("by_parts", False) for table in (old, new)]
+    yield from _changed("made by parts", *by_parts)
     roles = [{column["name"]: column["role"] for column in table["columns"]} for table in (old, new)]
     for name in sorted(roles[0].keys() | roles[1].keys()):
         yield from _changed(f"column {name}", roles[0].get(name), roles[1].get(name))

@@ -94,14 +94,14 @@ def call(table: Table, original: str, hierarchies: dict[str, str], function: str
     if table.person and (table.method.makes_classes or table.method.name == "spectral_release"):
         given["person"] = table.person
     if is_release and table.method.makes_classes:
-        given |= _keeping(table)
+        given |= keeping(table)
     if hierarchies:
         given["hierarchies"] = hierarchies
     by_name = [f"{sql.name(name)} := {sql.literal(value)}" for name, value in given.items()]
     return f"FROM anon.{function or table.method.name}({', '.join([*arguments, *by_name])})"
 
 
-def _keeping(table: Table) -> dict[str, Any]:
+def keeping(table: Table) -> dict[str, Any]:
     """Return the columns to keep; codes that mean nothing to a reader may narrow, since they tell no value."""
     keep = kept(table)
     if not keep:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from duckanon.common.memory import bytes_of
 
 ROLES = ("identifier", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free")
 
@@ -44,6 +46,14 @@ def _as_column(value: Any) -> Any:
 
 
 ColumnRole = Annotated[Column, BeforeValidator(_as_column)]
+
+
+def _as_memory(value: str) -> str:
+    try:
+        bytes_of(value)
+    except ValueError:
+        raise ValueError("must be an amount of memory such as '800MB' or '2GB'") from None
+    return value
 
 
 class Method(_Part):
@@ -269,6 +279,8 @@ class Policy(_Part):
         Where the key of the pseudonyms is.
     report, record, plan
         Where the report, the record of the run and the plan go; the record goes beside the first release if not named.
+    memory
+        What the process may take, such as '2GB'; a release that would take more is made by parts.
     """
 
     tables: Annotated[dict[str, Table], Field(min_length=1)]
@@ -276,3 +288,4 @@ class Policy(_Part):
     report: Annotated[str, Field(min_length=1)] | None = None
     record: Annotated[str, Field(min_length=1)] | None = None
     plan: Annotated[str, Field(min_length=1)] | None = None
+    memory: Annotated[str, AfterValidator(_as_memory)] | None = None

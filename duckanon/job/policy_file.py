@@ -16,7 +16,7 @@ from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.lines import line_of
 from duckanon.job.policy import Policy, Table
 
-_OF_JOB = ("key", "report", "record", "plan")
+_OF_JOB = ("key", "report", "record", "plan", "memory")
 _OF_TABLE = ("source", "target", "columns", "method", "promises", "hierarchies", "reference")
 _ALONE = "table"
 """What the only table of a policy is called that names neither tables nor the table of its source."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import duckdb
 import duckanon
 from duckanon.job import (
     beside,
-    changes,
     consistency,
     keys,
     links,
@@ -25,32 +23,21 @@ from duckanon.job import (
     promises,
     record,
     refusals,
+    roads,
+    room,
     sources,
     sql,
     written,
 )
 from duckanon.job.errors import FileProblem, PromiseBroken
 from duckanon.job.given import changes_of
+from duckanon.job.made import Made, compare_with_last, last_release
 from duckanon.job.outbox import Outbox
 from duckanon.job.places import Places, places
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
-from duckanon.job.promises import Promise, Tables
+from duckanon.job.promises import Tables
 from duckanon.job.warehouse import Warehouse, fingerprint
-from duckanon.job.written import Shape
-
-
-@dataclass
-class _Made:
-    """A table of the job, and what became of it."""
-
-    table: Table
-    original: sources.Original
-    form: Shape
-    tables: Tables
-    promises: list[Promise]
-    entry: dict[str, Any]
-    warnings: list[str]
 
 
 def release(
@@ -62,6 +49,7 @@ def release(
     target: str | Path | None = None,
     report: str | Path | None = None,
     plan: str | Path | None = None,
+    memory: str | None = None,
     previous: str | Path | None = None,
     dry_run: bool = False,
     show_progress: bool = False,
@@ -74,6 +62,9 @@ def release(
         The TOML file.
     source, table, query, target, report, plan
         In place of what the policy says; paths are meant from the folder of the process.
+    memory
+        What the process may take, such as '2GB', in place of what the policy says; a release that would take more is
+        made by parts, or refused where it is not made so.
     previous
         The last release, to say what the difference tells; the file that is in the target's place if it is not given.
     dry_run
@@ -100,7 +91,7 @@ def release(
         return released(
             con,
             policy,
-            changes_of(source=source, table=table, query=query, target=target, report=report, plan=plan),
+            changes_of(source=source, table=table, query=query, target=target, report=report, plan=plan, memory=memory),
             previous=previous,
             dry_run=dry_run,
             show_progress=show_progress,
@@ -134,17 +125,21 @@ def released(
     where = places(file)
     run = record.begun(file)
     targets, others = ([], []) if dry_run else ([*where.targets.values()], where.others)
-    with Warehouse({} if dry_run else where.tables) as warehouse, Outbox(targets, others, warehouse.has) as outbox:
+    with (
+        Warehouse({} if dry_run else where.tables) as warehouse,
+        Outbox(targets, others, warehouse.has) as outbox,
+        room.opened(con, file.policy.memory, outbox.spill) as place,
+    ):
         warehouse.check()
         con.execute(f"SET file_search_path = {sql.literal(str(file.path.parent.resolve()))}").fetchall()
         con.execute(f"SET temp_directory = {sql.literal(str(outbox.spill))}").fetchall()
-        made: dict[str, _Made] = {}
+        made: dict[str, Made] = {}
         for number, name in enumerate(file.policy.tables, 1):
-            made[name] = _made(con, file, name, number, key, None if dry_run else outbox, warehouse, where, say)
+            made[name] = _made(con, file, name, number, key, None if dry_run else outbox, warehouse, where, place, say)
         for name, promise in links.linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
             made[name].promises.append(promise)
         for name, one in made.items():
-            _compare_with_last(con, one, _last(con, name, previous, warehouse, where), run, bool(previous))
+            compare_with_last(con, one, last_release(con, name, previous, warehouse, where), run, bool(previous))
             run["warnings"] += one.warnings
             one.entry["promises"] = [promise.entry() for promise in one.promises]
             run["tables"].append(one.entry)
@@ -175,11 +170,12 @@ def _made(
     outbox: Outbox | None,
     warehouse: Warehouse,
     where: Places,
+    place: room.Room,
     say: Callable[[str], None],
-) -> _Made:
+) -> Made:
     table = file.policy.tables[name]
     say(f"reading {name}")
-    original = sources.read(con, file, name, number, key)
+    original = sources.read(con, file, name, number, key, place.schema)
     warehouse.refuse_sources(original.relations)
     tables = Tables(
         original.table,
@@ -188,9 +184,11 @@ def _made(
         beside.reference(con, file, table, number),
         beside.hierarchies(con, file, table, number),
     )
-    say(f"{table.method.name} of {original.row_count} rows of {name}")
+    road = roads.chosen(table, original.row_count, place, where.plan)
+    say(f"{table.method.name} of {original.row_count} rows of {name}{road.words}")
     with refusals.explained(file.path):
-        planned = _release(con, table, tables, where.plan)
+        by_parts = roads.release(con, table, tables, road, place.folder) if road.is_by_parts else None
+        planned = None if by_parts else _release(con, table, tables, where.plan, place)
     if planned and where.plan and outbox and not planned.is_reused:
         plans.write(con, outbox.beside(where.plan))
     form = written.shape(con, name, table, tables.released)
@@ -217,13 +215,20 @@ def _made(
         "sha256": _hash(con, hidden),
     }
     entry = record.of_table(con, name, table, original, tables, output)
+    entry["method"]["parameters"] = roads.parameters(table, road)
+    if place.memory:
+        entry["memory"] = road.entry(by_parts)
     if planned and where.plan:
         entry["plan"] = planned.entry(where.plan)
     warnings = planned.warnings(table.promises.k) if planned else []
-    return _Made(table, original, form, tables, kept, entry, warnings)
+    return Made(table, original, form, tables, kept, entry, warnings)
 
 
-def _release(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, plan: Path | None) -> plans.Planned | None:
+def _release(
+    con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, plan: Path | None, place: room.Room
+) -> plans.Planned | None:
+    if place.memory:
+        room.widen(con, place.memory)
     if plan is not None:
         return plans.release(con, table, tables.original, tables.released, tables.hierarchies, plan)
     call = methods.call(table, tables.original, tables.hierarchies)
@@ -238,41 +243,7 @@ def _hash(con: duckdb.DuckDBPyConnection, hidden: Path | str | None) -> str | No
     return fingerprint(con, hidden) if isinstance(hidden, str) else sources.hash_of([hidden])
 
 
-def _last(
-    con: duckdb.DuckDBPyConnection, name: str, previous: str | Path | None, warehouse: Warehouse, where: Places
-) -> Path | str | None:
-    """Return the last release: a file, or the query of a server's rows."""
-    if previous or name in where.targets:
-        return Path(previous) if previous else where.targets[name]
-    return warehouse.previous(con, name, "previous_rows") if name in warehouse else None
-
-
-def _compare_with_last(
-    con: duckdb.DuckDBPyConnection, made: _Made, last: Path | str | None, run: dict[str, Any], is_asked: bool
-) -> None:
-    """Say what the difference to the last release tells; without a last one there is none."""
-    is_there = last is not None and (is_asked or isinstance(last, str) or last.exists())
-    if not made.table.method.makes_classes or last is None or not is_there:
-        return
-    try:
-        change = changes.compared(con, made.table, made.form, made.tables, last)
-    except (duckdb.Error, OSError) as error:
-        if is_asked:
-            raise FileProblem(f"{last}: the last release cannot be read ({sql.why(error)}).") from None
-        change = None
-    if change is None:
-        last_name = made.table.target.table if isinstance(last, str) else last.name
-        run["warnings"].append(f"{last_name}: the last release cannot be compared, its columns are others.")
-        return
-    made.entry["changes"] = change
-    promise = changes.promise(made.table, change)
-    if promise:
-        made.promises.append(promise)
-    elif change["small_changes"]:
-        run["warnings"].append(changes.words(made.table, change))
-
-
-def _check(run: dict[str, Any], made: dict[str, _Made], refusal: Path | None) -> None:
+def _check(run: dict[str, Any], made: dict[str, Made], refusal: Path | None) -> None:
     """Stop where a promise is broken; who asked for a report gets one, which says so."""
     if not record.broken(run):
         return

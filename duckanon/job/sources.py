@@ -72,9 +72,14 @@ def named_in(file: PolicyFile, query: str) -> list[str]:
 
 
 def read(
-    con: duckdb.DuckDBPyConnection, file: PolicyFile, table_name: str, number: int, key: Secret | None
+    con: duckdb.DuckDBPyConnection,
+    file: PolicyFile,
+    table_name: str,
+    number: int,
+    key: Secret | None,
+    schema: str = "memory.main",
 ) -> Original:
-    """Read a table: identifiers stay behind, pseudonyms are in place, dates are shifted.
+    """Read a table into a schema: identifiers stay behind, pseudonyms are in place, dates are shifted.
 
     Raises
     ------
@@ -94,8 +99,8 @@ def read(
         types = checked_columns(con, file, table_name, query)
         selected = ", ".join(_selected(table, types))
         parameters = {"key": key.reveal()} if key and "$key" in selected else {}
-        con.execute(f"CREATE TABLE memory.main.{original} AS SELECT {selected} FROM ({query})", parameters).fetchall()
-        con.execute("USE memory.main").fetchall()
+        con.execute(f"CREATE TABLE {schema}.{original} AS SELECT {selected} FROM ({query})", parameters).fetchall()
+        con.execute(f"USE {schema}").fetchall()
         if fetched:
             con.execute(f"DROP TABLE {postgresql.FETCHED}").fetchall()
         row_count = sql.one(con, f"SELECT count(*) FROM {original}")[0]

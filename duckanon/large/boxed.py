@@ -24,11 +24,18 @@ from duckanon.large.survey import Survey, surveyed
 from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
 
 CALLER = "anon.boxes"
-SAMPLE = 200_000
-"""Rows that the routing tree is fitted on: the sizes of twenty parts are right to within a percent."""
+SAMPLE = 1_000_000
+"""Rows that the routing tree is fitted on, at the most: with a million, boxes of ten million rows lose .08 % more than
+in memory, with 200,000 .22 %."""
 
-BYTES_OF_ROW, BYTES_OF_CELL = 50, 75
-"""Memory of a part, for each row and for each of its values that become intervals."""
+_LEAST_SAMPLE = 10_000
+
+_BYTES_OF_DRAWN = 80
+"""Memory of fitting the tree, for each value of the sample: 22 to 48 were measured, beside the sample itself."""
+
+BYTES_OF_ROW, BYTES_OF_CELL = 90, 65
+"""Memory of a part, for each row and for each of its values that become intervals: measured by
+`python -m tests.bench.part_memory`, and a quarter more."""
 
 BYTES_OF_COUNTED, BYTES_OF_VALUE = 100, 50
 """Memory of cutting a column into parts, for each record that is looked at and for each value."""
@@ -72,7 +79,7 @@ def boxes(
     options |= {"top_code": top_code, "effort": effort, "seconds": seconds}
     with explained(CALLER), workspace(source, target, memory, temporary) as work:
         what = checked(work.con, CALLER, "_checked_boxes", options, cols, keep, person)
-        survey = numbers_of(work.con, what, k, seed)
+        survey = numbers_of(work, what, k, seed)
         statistics_asked = functions.read_statistics(statistics, what.names)
         shape = arrow_reader(work.con.sql(f"SELECT {sql.names(what.columns)} FROM {SOURCE} LIMIT 0"), 1).read_all()
         distances = functions.read_distances(shape, what.names, epsilon)
@@ -193,15 +200,20 @@ def _outer(choose: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
     return None if one is None or other is None else choose(one, other)
 
 
-def numbers_of(con: duckdb.DuckDBPyConnection, what: Checked, k: int, seed: int | None) -> Survey:
+def sample_rows(work: Workspace, columns: int) -> int:
+    """Return how many rows the tree of so many columns is fitted on."""
+    return min(max(work.memory.part // (_BYTES_OF_DRAWN * max(columns, 1)), _LEAST_SAMPLE), SAMPLE)
+
+
+def numbers_of(work: Workspace, what: Checked, k: int, seed: int | None) -> Survey:
     """Read the columns as numbers, once, or say which of them no interval holds."""
-    rows, nulls = rows_and_nulls(con, what.names)
+    rows, nulls = rows_and_nulls(work.con, what.names)
     if k > rows:
         raise ValueError(f"k must be at most the number of records, {rows}; got {k}.")
     for name, count in nulls.items():
         if count:
             raise ValueError(f'column "{name}" has {count} NULLs, which no interval holds; leave them out.')
-    return surveyed(_batches(con, what.names), what.names, rows, SAMPLE, seed)
+    return surveyed(_batches(work.con, what.names), what.names, rows, sample_rows(work, len(what.names)), seed)
 
 
 def _batches(con: duckdb.DuckDBPyConnection, names: Sequence[str]) -> Iterator[pa.Table]:

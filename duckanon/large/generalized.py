@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 import duckdb
@@ -16,11 +17,13 @@ from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
 
 CALLER = "anon.generalize"
 
-BYTES_OF_COMBINATION, BYTES_OF_CELL = 150, 60
-"""Memory of planning, for each combination of values and for each value in it: estimated, not measured."""
+BYTES_OF_COMBINATION, BYTES_OF_CELL = 50, 115
+"""Memory of planning, for each combination of values and for each value in it: measured by
+`python -m tests.bench.part_memory`, and a tenth more."""
 
-BYTES_OF_ROW = 600
-"""Memory of a block whose rows are mixed, for each row: estimated, not measured."""
+BYTES_OF_ROW, BYTES_OF_LABEL = 50, 40
+"""Memory of a block whose rows are mixed, for each row and for each of its values: measured by the same, and half more,
+since what is kept may be longer than labels are."""
 
 _BLOCK = "_duckanon_block"
 _MERGED = "merged_source"
@@ -56,8 +59,9 @@ def generalize(
     Returns
     -------
     Released
-        Its `notes` say which columns were planned in steps, where their values' combinations do not fit into memory:
-        no interval is then finer than such a step.
+        Its `notes` say which columns were planned in steps, where their values' combinations do not fit into memory,
+        and what that loses: no interval is then finer than such a step. They tell how far a column reaches, and are
+        for who has the table.
     """
     from duckanon.rendered.queries import render  # needs the extra [render]
 
@@ -67,15 +71,13 @@ def generalize(
         trees = {column: f"hierarchy_{place}" for place, column in enumerate(hierarchies or {})}
         for column, table in (hierarchies or {}).items():
             work.con.register(trees[column], table)
-        planned, notes = _fitting(work, what, {name.lower() for name in trees})
+        fixed = {name.lower() for name in trees}
+        fixed |= {name.lower() for name, method in (methods or {}).items() if method not in ("interval", "round")}
+        planned, steps = _fitting(work, what, fixed)
         given = {"weights": weights, "hierarchies": trees or None, "methods": methods, "person": what.person}
-        given["max_suppressed_fraction"] = max_suppressed_fraction
-        named = ", ".join(f"{name} := {sql.literal(value)}" for name, value in given.items() if value is not None)
-        try:
-            call = f"anon.plan({sql.literal(planned)}, {sql.literal(list(cols))}, {k}, {named})"
-            work.con.execute(f"CREATE TABLE plan AS FROM {call}").fetchall()
-        except duckdb.Error as error:
-            raise ValueError(f"{sql.why(error).replace('anon.plan: ', '')}.") from None
+        _planned(work, planned, cols, k, given | {"max_suppressed_fraction": max_suppressed_fraction})
+        for name, step in steps.items():
+            _put_on_steps(work.con, name, step)
         _refuse_narrowing(work.con, what, narrowing)
         plan = arrow_reader(work.con.sql("FROM plan"), 10_000).read_all()
         passed = [*what.kept, *([what.person] if what.person and what.person not in what.kept else [])]
@@ -83,21 +85,56 @@ def generalize(
         rows = _left(work, what, coarse, k, max_suppressed_fraction)
         if not rows:
             raise ValueError("no class has enough people; nothing is left to release.")
-        block_rows = max(work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.types)), 1)
+        block_rows = max(work.memory.part // (BYTES_OF_ROW + BYTES_OF_LABEL * len(what.columns)), 1)
         results = _in_blocks(work, what, coarse, parts.blocks_of(rows, block_rows), rows)
         wanted = [*what.names, *what.kept]
         written = parts.mixed(work, results, lambda block: block.select(wanted), what.person, what.person in what.kept)
         smallest = parts.counted(work, written, what.names, k, what.person, rows)
-        return routed.Released(rows, len(results.pieces), smallest, tuple(notes), work.reader())
+        notes = tuple(_note(work.con, what, name, step) for name, step in steps.items())
+        return routed.Released(rows, len(results.pieces), smallest, notes, work.reader())
 
 
-def _fitting(work: Workspace, what: Checked, with_trees: set[str]) -> tuple[str, list[str]]:
-    """Return the table to plan with: the source, or one whose numbers are merged until their combinations fit."""
+def _planned(work: Workspace, table: str, cols: Sequence[str], k: int, options: Mapping[str, Any]) -> None:
+    """Make the plan, in the table `plan`."""
+    named = ", ".join(f"{name} := {sql.literal(value)}" for name, value in options.items() if value is not None)
+    try:
+        call = f"anon.plan({sql.literal(table)}, {sql.literal(list(cols))}, {k}, {named})"
+        work.con.execute(f"CREATE TABLE plan AS FROM {call}").fetchall()
+    except duckdb.Error as error:
+        raise ValueError(f"{sql.why(error).replace('anon.plan: ', '')}.") from None
+
+
+def _put_on_steps(con: duckdb.DuckDBPyConnection, name: str, step: float) -> None:
+    """Move the cuts of a column to the next multiples of its step, so that they part the values as they were merged."""
+    unit = Decimal(repr(step))
+
+    def moved(cut: str | None) -> str | None:
+        if cut is None:
+            return None
+        multiple = (Decimal(cut) / unit).to_integral_value(ROUND_CEILING) * unit
+        return format((multiple + 0).normalize(), "f")  # and no -0
+
+    of_column = f"column_name = {sql.literal(name)} AND method = 'interval' AND covers = 'number'"
+    for lower, upper, label in con.execute(f"SELECT lower, upper, label FROM plan WHERE {of_column}").fetchall():
+        low, high = moved(lower), moved(upper)
+        here = f"{of_column} AND lower IS NOT DISTINCT FROM $lower AND upper IS NOT DISTINCT FROM $upper"
+        given = {"lower": lower, "upper": upper}
+        if low == high and low is not None:
+            con.execute(f"DELETE FROM plan WHERE {here}", given).fetchall()
+            continue
+        if label != "*":
+            label = f"<{high}" if low is None else f">={low}" if high is None else f"[{low}, {high})"
+        given |= {"low": low, "high": high, "label": label}
+        con.execute(f"UPDATE plan SET lower = $low, upper = $high, label = $label WHERE {here}", given).fetchall()
+
+
+def _fitting(work: Workspace, what: Checked, fixed: set[str]) -> tuple[str, dict[str, float]]:
+    """Return the table to plan with, the source or one whose numbers are merged until they fit, and their steps."""
     most = work.memory.part // (BYTES_OF_COMBINATION + BYTES_OF_CELL * len(what.names))
     numbers = [
         name
         for name in what.names
-        if name.lower() not in with_trees
+        if name.lower() not in fixed
         and sql.one(work.con, f"SELECT anon._kind({sql.literal(what.types[name])}) = 'numeric'")[0]
     ]
     steps: dict[str, float] = {}
@@ -119,23 +156,50 @@ def _fitting(work: Workspace, what: Checked, with_trees: set[str]) -> tuple[str,
         if not values or max(values) <= 2:
             raise ValueError(f"cols must have at most {most} combinations of values to be planned here; got {count}.")
         widest = numbers[values.index(max(values))]
-        steps[widest] = _next_step(work.con, widest, steps.get(widest))
+        steps[widest] = _next_step(work.con, widest, what.types[widest], steps.get(widest))
     if not steps:
-        return SOURCE, []
+        return SOURCE, steps
     selected = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
     with_person = "".join(f", {name}" for name in others)
     work.con.execute(f"CREATE VIEW {_MERGED} AS SELECT {selected}{with_person} FROM {SOURCE}").fetchall()
-    return _MERGED, [f'the column "{name}" was planned in steps of {step:g}.' for name, step in steps.items()]
+    return _MERGED, steps
 
 
-def _next_step(con: duckdb.DuckDBPyConnection, name: str, step: float | None) -> float:
-    """Return the next of 1, 2, 5 times a power of ten; the first is a ten-thousandth of the range at least."""
+def _note(con: duckdb.DuckDBPyConnection, what: Checked, name: str, step: float) -> str:
+    """Say what the steps of a column lose by themselves, and what is released of it, as anon.generalization_loss does.
+
+    An interval loses its width as a share of the column's range; of whole numbers, [40, 50) is 40 to 49.
+    """
+    quoted = sql.name(name)
+    least, largest, is_whole = sql.one(
+        con,
+        f"SELECT min({quoted})::DOUBLE, max({quoted})::DOUBLE, bool_and({quoted}::DOUBLE = floor({quoted}::DOUBLE)) "
+        f"FROM {SOURCE}",
+    )
+    unit = 1.0 if is_whole else 0.0
+    (width,) = sql.one(
+        con,
+        f"SELECT sum(rows * greatest(least(coalesce(upper::DOUBLE - {unit}, {largest!r}), {largest!r}) "
+        f"- greatest(coalesce(lower::DOUBLE, {least!r}), {least!r}), 0)) / sum(rows) "
+        f"FROM plan WHERE column_name = {sql.literal(name)} AND covers IN ('number', 'value')",
+    )
+    by_itself = min(step - unit, largest - least) / (largest - least)
+    released = "" if width is None else f"; its released intervals lose {width / (largest - least):.4f}"
+    return (
+        f'the column "{name}" was planned in steps of {step:g}, which lose {by_itself:.4f} of its range by '
+        f"themselves{released} (ncp)."
+    )
+
+
+def _next_step(con: duckdb.DuckDBPyConnection, name: str, kind: str, step: float | None) -> float:
+    """Return the next of 1, 2, 5 times a power of ten; the first is about a ten-thousandth of the range."""
     if step is not None:
         leading = int(f"{step:e}"[0])
         return step * {1: 2, 2: 2.5, 5: 2}[leading]
     quoted = sql.name(name)
     (span,) = sql.one(con, f"SELECT (max({quoted}) - min({quoted}))::DOUBLE FROM {SOURCE}")
-    return float(f"1e{int(f'{max(span, 1e-300) / 10_000:e}'.split('e')[1])}")
+    first = float(f"1e{int(f'{max(span, 1e-300) / 10_000:e}'.split('e')[1])}")
+    return max(first, 2.0) if "INT" in kind else first
 
 
 def _refuse_narrowing(con: duckdb.DuckDBPyConnection, what: Checked, narrowing: Sequence[str] | None) -> None:

@@ -16,7 +16,7 @@ from duckanon.bridge import sql
 from duckanon.common.arrays import Floats
 from duckanon.generalize.options import column_weights
 from duckanon.large import parts, routed
-from duckanon.large.boxed import SAMPLE
+from duckanon.large.boxed import sample_rows
 from duckanon.large.checks import Checked, checked, explained, has_numbers
 from duckanon.large.routing import fitted, nulls_beyond
 from duckanon.large.survey import Drawing
@@ -25,8 +25,9 @@ from duckanon.recode import functions
 
 CALLER = "anon.recode"
 
-BYTES_OF_ROW, BYTES_OF_CELL = 350, 120
-"""Memory of a part, for each row and for each of its values that are recoded: estimated, not measured."""
+BYTES_OF_ROW, BYTES_OF_CELL = 200, 80
+"""Memory of a part, for each row and for each of its values that are recoded: measured with effort 'quick' by
+`python -m tests.bench.part_memory`, and a quarter more."""
 
 _BATCH = 100_000
 _MOST_VALUES = 100_000
@@ -88,7 +89,8 @@ def recode(
         if output == "value" and not all(axis.is_number for axis in axes.values()):
             raise ValueError("output must be 'text' where columns are no numbers or have a hierarchy; got 'value'.")
         used = [name for name in what.names if axes[name].span > 0]
-        sample = _sample(work.con, {name: axes[name].expression for name in used}, rows, seed)
+        drawn = Drawing(rows, sample_rows(work, len(used)), seed)
+        sample = _sample(work.con, {name: axes[name].expression for name in used}, drawn)
         part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
         tree = fitted(sample, [weight_of[n] / axes[n].span for n in used], rows, k, part_rows) if used else 0
         expressions = {name: axes[name].expression for name in used}
@@ -174,11 +176,9 @@ def _hierarchies(
     return found
 
 
-def _sample(
-    con: duckdb.DuckDBPyConnection, expressions: Mapping[str, str], rows: int, seed: int | None
-) -> dict[str, Floats]:
+def _sample(con: duckdb.DuckDBPyConnection, expressions: Mapping[str, str], drawing: Drawing) -> dict[str, Floats]:
     """Draw rows; NULL lies beyond all numbers, where the tree sends it."""
-    drawing, done = Drawing(rows, SAMPLE, seed), 0
+    done = 0
     drawn: list[pa.RecordBatch] = []
     for batch in _batches(con, expressions):
         drawn.append(batch.take(pa.array(drawing.rows(done, batch.num_rows))))

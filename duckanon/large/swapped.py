@@ -14,7 +14,6 @@ from duckanon.bridge import sql
 from duckanon.common.arguments import Number, Whole, generator, refuse_unless
 from duckanon.common.arrays import Floats
 from duckanon.large import held, parts, routed
-from duckanon.large.boxed import SAMPLE
 from duckanon.large.checks import Checked, checked, explained, has_numbers, rows_and_nulls
 from duckanon.large.routing import Tree, divided, fitted, nulls_beyond
 from duckanon.large.routing import routed as routed_rows
@@ -31,6 +30,9 @@ CALLER = "anon.pica"
 
 BYTES_OF_ROW, BYTES_OF_CELL, BYTES_OF_CODE = 200, 80, 24
 """Memory of a part, for each row, for each of its values, and for each column of the matrix that they become."""
+
+_SAMPLE = 200_000
+"""Rows that columns are read by, at most, beside those of rare values."""
 
 _BATCH = 100_000
 _CHANCE = "_duckanon_chance"
@@ -132,7 +134,7 @@ def _sample(work: Workspace, what: Checked, k: int, rows: int, seed: int | None)
         for name in what.columns
     )
     reader = arrow_reader(work.con.sql(f"SELECT {selected} FROM {SOURCE}"), _BATCH)
-    wanted = min(SAMPLE, work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names)))
+    wanted = min(_SAMPLE, work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names)))
     return sampled(reader, reader.schema, k, rows, wanted, seed)
 
 

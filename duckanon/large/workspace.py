@@ -7,7 +7,8 @@ next release to the same target removes it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,16 @@ import pyarrow.parquet as pq
 
 import duckanon
 from duckanon.bridge import sql
+from duckanon.common import progress
 from duckanon.common.outbox import Outbox
 from duckanon.large.memory import Budget, budget
 from duckanon.large.unnamed import unnamed_folder
 
 SOURCE = "source"
 """The name of the source's rows in the database."""
+
+_OPEN: dict[duckdb.DuckDBPyConnection, threading.Event] = {}
+"""The databases of all releases of this process, and whether they were asked to stop."""
 
 _DATABASES = (".duckdb", ".db", ".ddb")
 _BATCH = 100_000
@@ -106,11 +111,14 @@ def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> I
         raise ValueError(f"temporary must be a folder; got {where}.")
     with _places(target, where) as (folder, hidden, table):
         con = duckanon.connect()
+        _OPEN[con] = threading.Event()
         try:
             _set(con, shares, folder)
             _open(con, source, folder)
-            yield Workspace(con, folder, hidden, table, shares, target is not None)
+            with progress.watched_by(_asking(_OPEN[con])):
+                yield Workspace(con, folder, hidden, table, shares, target is not None)
         finally:
+            del _OPEN[con]
             con.close()
 
 
@@ -125,6 +133,21 @@ def _places(target: Any, where: Path | None) -> Iterator[tuple[Path, Path, str |
     with Outbox([path], spill_in=where) as outbox:
         yield outbox.spill, outbox.beside(path), table
         outbox.publish()
+
+
+def interrupt_all() -> None:
+    """Stop all releases of this process, from another thread; what is in the targets' places stays there."""
+    for con, is_stopped in list(_OPEN.items()):
+        is_stopped.set()
+        con.interrupt()
+
+
+def _asking(is_stopped: threading.Event) -> Callable[[], None]:
+    def ask() -> None:
+        if is_stopped.is_set():
+            raise progress.StoppedError
+
+    return ask
 
 
 def _set(con: duckdb.DuckDBPyConnection, memory: Budget, folder: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import duckanon
 from duckanon import large
 
 pytest.importorskip("sqlglot")
@@ -41,6 +44,40 @@ def test_every_class_has_k_people_and_every_value_its_label(people: pa.Table, tm
         f"SELECT corr(place, number) FROM (SELECT number, row_number() OVER () AS place FROM '{target}')"
     )
     assert abs(places.fetchall()[0][0]) < 0.08
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("unit", [0.01, 1])
+def test_what_steps_lose_is_what_the_loss_of_labels_says(unit: float, people: pa.Table, tmp_path: Path) -> None:
+    """anon.generalization_loss reads it from a table of the steps, and from the labels of the written file."""
+    target = tmp_path / "release.parquet"
+    con = duckanon.connect()
+    con.register("people", people)
+    con.execute(
+        "CREATE TABLE t AS SELECT * REPLACE "
+        f"({'round(pay, 2)' if unit < 1 else 'round(pay)::INTEGER'} AS pay) FROM people WHERE pay < 1000000"
+    ).fetchall()
+    made = large.generalize(con.sql("FROM t"), target, ["age", "pay", "sex"], K, max_suppressed_fraction=0.05)
+    (note,) = (note for note in made.notes if '"pay"' in note)
+    step, by_itself, released = re.fullmatch(
+        r'the column "pay" was planned in steps of ([\d.e+]+), which lose ([\d.]+) of its range by themselves; its '
+        r"released intervals lose ([\d.]+) \(ncp\)\.",
+        note,
+    ).groups()
+    low = f"floor(pay / {step}) * {step}"
+    con.execute(
+        f"CREATE TABLE steps AS SELECT '[' || ({low})::BIGINT || ', ' || ({low} + {step})::BIGINT || ')' AS pay FROM t"
+    ).fetchall()
+    query = "SELECT ncp FROM anon.generalization_loss('t', '{}', ['pay']) WHERE column_name = 'pay'"
+    ((of_steps,),) = con.execute(query.format("steps")).fetchall()
+    assert float(by_itself) == pytest.approx(of_steps, rel=0.02, abs=1e-4)  # the outermost steps are cut off
+    cuts = re.findall(r"[\d.]+", " ".join(pq.read_table(target).column("pay").unique().to_pylist()))
+    assert all(float(cut) % float(step) == 0 for cut in cuts)  # values are parted as they were counted
+    con.execute(f"CREATE TABLE released AS SELECT pay FROM '{target}'").fetchall()
+    ((of_release,),) = con.execute(query.format("released")).fetchall()
+    rows = con.execute("SELECT count(*) FROM t").fetchall()[0][0]
+    left_out = (rows - made.rows) / rows  # which counts 1
+    assert float(released) * (1 - left_out) + left_out == pytest.approx(of_release, rel=0.02, abs=1e-3)
 
 
 @pytest.mark.thorough

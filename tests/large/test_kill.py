@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import large
+from duckanon.common import progress
+from duckanon.large import boxed, workspace
 
 _RELEASE = """
 import sys, time
@@ -55,3 +58,35 @@ def test_killed_releases_leave_the_last_one(kills: int, people: pa.Table, tmp_pa
     assert pq.read_metadata(target).num_rows == people.num_rows
     assert not list(spill.iterdir())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet", "release.parquet", "spill"]
+
+
+def test_an_interrupt_ends_the_making_of_a_part(
+    people: pa.Table, tmp_path: Path, spill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Algorithms run beside DuckDB, whose interrupts they do not hear: they ask whether they should go on."""
+    target = tmp_path / "release.parquet"
+    target.write_bytes(b"the last release")
+    begun = threading.Event()
+    ended: list[BaseException] = []
+
+    def endless(*_: object, **__: object) -> None:
+        begun.set()
+        while True:
+            progress.check()
+            time.sleep(0.01)
+
+    def run() -> None:
+        try:
+            large.boxes(people, target, ["age", "pay"], 5, temporary=spill)
+        except BaseException as error:
+            ended.append(error)
+
+    monkeypatch.setattr(boxed.functions, "boxes", endless)
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert begun.wait(60)
+    workspace.interrupt_all()
+    thread.join(10)
+    assert [type(error) for error in ended] == [progress.StoppedError]
+    assert target.read_bytes() == b"the last release"
+    assert not list(spill.iterdir())

@@ -1,0 +1,35 @@
+"""Amounts of memory: as they are written, and what the process has."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import sys
+from pathlib import Path
+from typing import Any
+
+_UNITS = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+
+
+def bytes_of(memory: Any) -> int:
+    """Read an amount of memory, as DuckDB writes it: '800MB', '2GB', '1.5GiB'.
+
+    Examples
+    --------
+    >>> bytes_of("1.5GB")
+    1500000000
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?b)\s*", memory.lower()) if isinstance(memory, str) else None
+    if found is None:
+        raise ValueError(f"memory must be an amount such as '800MB' or '2GB'; got {memory!r}.")
+    return round(float(found[1]) * _UNITS[found[2]])
+
+
+def resident() -> int:
+    """Return the bytes of memory that the process has now, or had at the most where the system does not tell."""
+    pages = Path("/proc/self/statm")
+    if pages.exists():
+        return int(pages.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
