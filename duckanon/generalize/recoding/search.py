@@ -8,6 +8,7 @@ import numpy as np
 
 from duckanon.common import progress
 from duckanon.generalize.recoding.columns import Moves, State, smallest
+from duckanon.generalize.recoding.patience import most_idle_steps
 from duckanon.generalize.recoding.refit import Refit, refit
 from duckanon.generalize.recoding.table import Score, Table
 
@@ -42,14 +43,6 @@ without, in half a second less; but 500 numbers with k = 100 lost 0.2255 without
 _TENURE = 12
 """Steps in which a column may not go back to a state that it left. With 3 the ten columns lost 0.3465, with 40 they
 lost 0.3406."""
-
-_IDLE_SHARE = 3
-"""The share of its steps after which a walk across the limit ends if nothing better was found on it: a third. Over 37
-releases of the Adult table and ACS the loss was the same on average (from 3 percent less to 2 percent more) as with all
-steps, in two thirds of the time."""
-
-_LEAST_IDLE_STEPS = 6
-"""Steps without anything better that every walk makes."""
 
 _MOST_KEPT_MOVES = 1_000_000
 """Moves that are kept for when the search comes back to the same states: 40 MB. In small tables it does so most of the
@@ -262,7 +255,7 @@ class Search:
         if held is not None:
             table.set_state(held, table.axes[held].top)
             resting[held] = steps // 2
-        most_idle, last, best = max(steps // _IDLE_SHARE, _LEAST_IDLE_STEPS), 0, self.best[0]
+        most_idle, last, best = most_idle_steps(table, steps), 0, self.best[0]
         for step in range(steps):
             progress.at(step / steps)
             if self.best[0] < best:
