@@ -8,6 +8,7 @@ import sys
 from typing import Any, NoReturn
 
 from duckanon.cli.interrupts import Interruptible
+from duckanon.common.memory import bytes_of
 
 INTERRUPTED = 130
 """The exit code of an interrupted job, as of shells: 1 would say that a promise was broken."""
@@ -55,6 +56,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--plan", metavar="FILE.parquet", help="use this plan; if there is none, save it there")
     parser.add_argument(
         "--memory",
+        type=_amount,
         metavar="AMOUNT",
         help="what the process may take, such as 2GB; beyond it a release is made by parts",
     )
@@ -62,6 +64,15 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--dry-run", action="store_true", help="do all but write")
     parser.add_argument("--progress", action="store_true", help="say what is being done, also without a terminal")
     parser.set_defaults(runner=run)
+
+
+def _amount(text: str) -> str:
+    """Refuse what is no amount of memory."""
+    try:
+        bytes_of(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an amount of memory such as 800MB or 2GB; got {text}") from None
+    return text
 
 
 def run(options: argparse.Namespace) -> int:
@@ -163,7 +174,8 @@ def summary(record: dict[str, Any]) -> str:
         output, memory = table["output"], table.get("memory")
         lines.append(f"{record['outcome']}: {table['name']}, {output['rows']} rows, {output['path']}\n")
         if memory and memory["by_parts"]:
-            lines.append(f"  made in {memory['parts']} parts, within {memory['given']}\n")
+            parts = f"{memory['parts']} part{'s' * (memory['parts'] != 1)}"
+            lines.append(f"  made in {parts}, within {memory['given']}\n")
         lines += [
             f"  {'kept' if promise['passed'] else 'BROKEN'}: {promise['words']}\n" for promise in table["promises"]
         ]

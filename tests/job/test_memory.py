@@ -269,8 +269,9 @@ def test_a_target_that_cannot_be_written(people: Path) -> None:
 def test_the_command_takes_memory(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Notes go to standard error, not into the report."""
     policy(people, "svd_swap")
-    assert main.main(["release", "policy.toml", "--memory", "much"]) == 2
-    assert "memory must be an amount of memory such as '800MB' or '2GB'" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main.main(["release", "policy.toml", "--memory", "much"])
+    assert "--memory: must be an amount of memory such as 800MB or 2GB; got much" in capsys.readouterr().err
     policy(people, "boxes")
     assert main.main(["release", "policy.toml", "--memory", "100GB", "--progress", "--dry-run"]) == 0
     printed = capsys.readouterr()
