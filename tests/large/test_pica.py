@@ -96,7 +96,7 @@ def _between(ages: np.ndarray, low: int) -> np.ndarray:
 @pytest.mark.thorough
 def test_columns_are_read_as_in_memory(patients: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sample of a tenth of the rows, with what is added to it, tells the values and the ends of the whole table."""
-    monkeypatch.setattr(swapped, "SAMPLE", ROWS // 10)
+    monkeypatch.setattr(swapped, "_SAMPLE", ROWS // 10)
     _, by_parts = released(patients, tmp_path)
     options: dict[str, Any] = {"cluster_size": 150, "basis": "pca", "checks": "off"}
     in_memory = spectral.pica(patients, COLS, **options, seed=1).read_all()
