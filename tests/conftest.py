@@ -6,8 +6,10 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: test processes that share processors wait otherwise
 
+import functools
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -81,6 +83,17 @@ def stock_shell() -> Path | None:
     return Path(found) if found else None
 
 
+@functools.cache
+def macros_of_shell(binary: Path, folder: Path) -> Path:
+    """Run the script of `duckanon sql` once for all `.test` files; return one that attaches what it has made."""
+    made = folder / "anon.duckdb"
+    script = f"ATTACH '{made}' AS anon (STORAGE_VERSION 'latest');\n{macros.script()}"
+    subprocess.run([binary, "-bail"], input=script, text=True, check=True, timeout=300)
+    init_script = folder / "anon.sql"
+    init_script.write_text(f"ATTACH '{made}' AS anon (READ_ONLY);\n", encoding="utf-8")
+    return init_script
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     return SqlTestFile.from_parent(parent, path=file_path) if file_path.suffix == ".test" else None
 
@@ -107,10 +120,8 @@ class SqlTest(pytest.Item):
             binary = stock_shell()
             if binary is None:
                 pytest.skip("the stock DuckDB shell is not installed")
-            folder = self.config._tmp_path_factory.mktemp("shell")  # type: ignore[attr-defined]
-            init_script = folder / "duckanon.sql"
-            init_script.write_text(macros.script(), encoding="utf-8")
-            self._check(ShellEngine(binary, init_script), records)
+            folder = self.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+            self._check(ShellEngine(binary, macros_of_shell(binary, folder)), records)
         else:
             with empty_schema() as connection:
                 self._check(PythonEngine(connection), records)
