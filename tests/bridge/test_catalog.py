@@ -247,6 +247,7 @@ def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
                 assert sorted(map(str, found)) == expected, (file.name, name)
 
 
+@pytest.mark.thorough
 def test_the_wheel_carries_the_macros(tmp_path: Path) -> None:
     pytest.importorskip("hatchling")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]

@@ -19,7 +19,7 @@ from duckanon.bridge import macros
 from duckanon.bridge.qualified import qualified
 from tests.sqltest import PythonEngine, check, each_test_file, parse
 
-QUICK = {"apply_plan", "direct_identifiers", "l_diversity", "swap"}
+QUICK = {"apply_partition", "direct_identifiers", "l_diversity", "swap"}
 """The `.test` files that are run on every change; all others are for the thorough run."""
 
 OF_GRAMMAR = {"row", "list_value", "struct_pack", "list_filter", "map", "to_days", "to_hours"}

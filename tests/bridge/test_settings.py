@@ -192,7 +192,9 @@ COMPARES_TEXTS = (
 )
 
 
-@pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT", "NFC"])
+@pytest.mark.parametrize(
+    "collation", ["NOCASE", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("NOACCENT", "NFC"))]
+)
 def test_a_collation_of_a_column_is_refused_or_changes_nothing(con: duckdb.DuckDBPyConnection, collation: str) -> None:
     """A record had 18 candidates instead of 14, a class half as many sensitive values."""
     for table, collate in (("plain", ""), ("collated", f"COLLATE {collation}")):

@@ -37,7 +37,7 @@ def answers(con, function, x, y):
 
 @pytest.mark.parametrize(
     "function",
-    [pytest.param(name, marks=() if name == "apply_plan" else pytest.mark.thorough) for name in PLANNED],
+    [pytest.param(name, marks=() if name == "apply_partition" else pytest.mark.thorough) for name in PLANNED],
 )
 def test_names_change_nothing(con, function):
     """A column ``released`` was lost on its way."""

@@ -35,7 +35,8 @@ print("done", flush=True)
 """
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("kills", [1, 10])
 def test_killed_releases_leave_the_last_one(kills: int, people: pa.Table, tmp_path: Path, spill: Path) -> None:
     source, target = tmp_path / "people.parquet", tmp_path / "release.parquet"
     pq.write_table(people, source)

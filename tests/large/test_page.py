@@ -15,6 +15,11 @@ from tests.documentation import EXAMPLE, ROOT
 PAGE = ROOT / "duckanon" / "large" / "README.md"
 
 
+@pytest.fixture(autouse=True)
+def small_parts() -> None:
+    """Let the example have the memory that it asks for."""
+
+
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="the output is drawn by DuckDB 2.0")
 def test_the_example_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

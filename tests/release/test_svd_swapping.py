@@ -144,7 +144,7 @@ def test_the_order_of_sorted_rows_links_nothing(rows: int) -> None:
     assert joint == pytest.approx(np.corrcoef(table["g"].to_numpy(), table["h"].to_numpy())[0, 1], abs=0.02)
 
 
-@pytest.mark.parametrize("options", [{}, {"memory_limit": 300_000}])
+@pytest.mark.parametrize("options", [{}, pytest.param({"memory_limit": 300_000}, marks=pytest.mark.thorough)])
 def test_seeds(options: dict) -> None:
     table = mixed(20_000)
     first = released(table, seed=3, nulls="category", **options)
