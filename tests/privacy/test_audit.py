@@ -109,7 +109,9 @@ def test_columns_that_follow_from_others_are_left_out_of_distances():
     summed = table.append_column("total", pc.add(table["x"], table["y"]))
     options = {"method": "svd_swap", "options": None, "splits": 1, "max_rows": 1000, "seed": 1}
     coding = {"log": None, "special": "auto", "categories": None}
-    without = [membership_audit(summed.drop([name]), **options, **coding, derived="off") for name in ("x", "y", "total")]
+    without = [
+        membership_audit(summed.drop([name]), **options, **coding, derived="off") for name in ("x", "y", "total")
+    ]
     # Each of the three is the sum or the difference of the other two: any may be the one that is left out.
     assert membership_audit(summed, **options, **coding, derived="auto") in without
     assert membership_audit(summed, **options, **coding, derived="off") not in without
