@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from duckanon.common.arguments import ColumnNames, Number, Whole, checked, generator, refuse_unless
+from duckanon.common.arguments import ColumnNames, Number, OneOf, Whole, checked, generator, refuse_unless
 from duckanon.common.arrays import Ints
 from duckanon.common.codes import encode
 from duckanon.common.reports import report
 from duckanon.matrix.aligned import Coding, aligned, encoded
+from duckanon.matrix.followers import followers
+from duckanon.matrix.marked import measured_reading
 from duckanon.matrix.pairs import kind_of, numbers_of, plain
 from duckanon.measure.attacks import inference, matching, singling_cells, singling_out
 from duckanon.measure.coarse.tables import Judged, MeaningRows, judged, linked, matrices
@@ -41,39 +43,45 @@ def prediction_risk(
     log: list[str] | None,
     special: Any,
     categories: list[str] | None,
+    derived: str,
     seed: int | None,
     tell: Tell,
 ) -> pa.Table:
     """Return the originals looked at, each with its distance, ambiguity and uncertainties."""
     random = generator(seed)
     read = judged(original, released, meanings)
-    coded = matrices(read, Coding(log, special, categories))
+    coded = matrices(read, Coding(log, special, categories, derived))
     tables, rows = coded.values, coded.values.original
     looked_at = np.arange(len(rows))
     if sample is not None:
         looked_at = np.sort(random.permutation(len(rows))[:sample])
     measures = prediction.measures(rows[looked_at], tables.released, k, tell=tell, variances=coded.variances)
     table = original.take(pa.array(looked_at))
-    by_column = [measures.column_uncertainty[:, group].mean(axis=1) for group in tables.encoding.groups]
+    names, groups = tables.encoding.names, tables.encoding.groups
+    by_column = [measures.column_uncertainty[:, group].mean(axis=1) for group in groups]
     uncertainty = measures.uncertainty
     if weights is not None:
-        uncertainty = np.average(by_column, axis=0, weights=_column_weights(weights, original.column_names))
+        uncertainty = np.average(by_column, axis=0, weights=_column_weights(weights, original.column_names, names))
+    left_out = pa.nulls(len(looked_at), pa.float64())  # of a column that follows from others
+    of_columns = dict(zip(names, map(pa.array, by_column), strict=True))
     for name, values in (
-        ("distance", measures.distance),
-        ("ambiguity", measures.ambiguity),
-        ("uncertainty", uncertainty),
-        *((f"uncertainty of {name}", values) for name, values in zip(original.column_names, by_column, strict=True)),
+        ("distance", pa.array(measures.distance)),
+        ("ambiguity", pa.array(measures.ambiguity)),
+        ("uncertainty", pa.array(uncertainty)),
+        *((f"uncertainty of {name}", of_columns.get(name, left_out)) for name in original.column_names),
     ):
-        table = table.append_column(f" {name}", pa.array(values))
+        table = table.append_column(f" {name}", values)
     return table
 
 
-def _column_weights(weights: Sequence[Mapping[str, Any]], names: list[str]) -> list[float]:
-    """Return the weight of each column, 1 for those that are not named."""
+def _column_weights(weights: Sequence[Mapping[str, Any]], cols: list[str], names: list[str]) -> list[float]:
+    """Return the weight of each of the measured columns, names, 1 for those that are not named."""
     given = {str(row["name"]).lower(): row["weight"] for row in weights}
     for name, weight in given.items():
-        if name not in [known.lower() for known in names]:
+        if name not in [known.lower() for known in cols]:
             raise ValueError(f"weights must name columns of cols; got {name}.")
+        if name not in [measured.lower() for measured in names]:
+            raise ValueError(f"weights must name columns that are not left out as derived; got {name}.")
         refuse_unless(Number(0), f"the weight of {name}", weight)
     result = [float(given.get(name.lower(), 1.0)) for name in names]
     if not sum(result):
@@ -154,15 +162,16 @@ def matching_attack(
     log: list[str] | None,
     special: Any,
     categories: list[str] | None,
+    derived: str,
 ) -> pa.Table:
     """Match every original with its nearest released row."""
     keys, records = _key_apart(original, key)
     released_keys, images = _key_apart(released, key)
-    tables = encoded(*aligned(records, images), Coding(log, special, categories))
+    tables = encoded(*aligned(records, images), Coding(log, special, categories, derived))
     return matching.matching_attack(tables.original, tables.released, keys, released_keys, k)
 
 
-@checked(known_cols=ColumnNames(), secret_cols=ColumnNames(), attacks=Whole(1))
+@checked(known_cols=ColumnNames(), secret_cols=ColumnNames(), attacks=Whole(1), derived=OneOf("auto", "off"))
 def linkage_risk(
     original: pa.Table | None,
     released: pa.Table | None,
@@ -176,12 +185,17 @@ def linkage_risk(
     log: list[str] | None,
     special: Any,
     categories: list[str] | None,
+    derived: str,
     seed: int | None,
 ) -> pa.Table:
-    """Guess secret columns from known ones by way of the release."""
+    """Guess secret columns from known ones by way of the release; known ones may be left out, secrets never are."""
     random = generator(seed)
     read = judged(original, released, meanings, control=control)
     tables, groups = linked(read, secret_cols, Coding(log, special, categories), random)
+    if derived == "auto":
+        known = read.original.select([groups[name.lower()][0] for name in known_cols])
+        follow = followers(known, measured_reading(read.original.column_names, special, categories))
+        known_cols = [name for name in known.column_names if name not in follow]
     apart = tables.others[0]
     attacked = _drawn(len(tables.original), attacks, random)
     attacked_apart = None if apart is None else _drawn(len(apart), attacks, random)

@@ -1,10 +1,11 @@
-"""How rare the values of a record are together: how many others have nearly the same."""
+"""How rare the values of a record are together: how many others have the same, or nearly."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,9 @@ _PAIRS_OF_COLUMNS = 30_000_000  # rows times pairs of columns up to which those 
 _STEEPER = 1.1
 """The power of the share of near misses that the chance of an equal grows with: measured on the Adult and ACS tables,
 where 1 expects a tenth too many equals of rare records, and 1.2 too few."""
+_EQUAL = 0.2
+"""How much equal records count, beside 1 for those that differ in one column and 1 for two: measured on Adult, 4 to 9 %
+of the records that chance repeats have an equal among the others."""
 _COLUMNS = 3
 """Columns of more than two values from which on near misses say how many pairs are equal: of two, those at the same end
 of a range, which many share, are near in one column and equal in both."""
@@ -52,7 +56,7 @@ class Rarity:
         return (self.near_pairs + 0.5) / self.near_per_equal
 
 
-def rarity_of(rows: Matrix, groups: Sequence[slice] | None = None) -> Rarity:
+def rarity_of(rows: Matrix, groups: Sequence[slice] | None = None, others: Matrix | None = None) -> Rarity:
     """Count who is nearly equal to each record.
 
     Parameters
@@ -61,12 +65,16 @@ def rarity_of(rows: Matrix, groups: Sequence[slice] | None = None) -> Rarity:
         The records.
     groups
         The matrix columns of each column of the table; None: each is one by itself.
+    others
+        More people of the same population, who tell how rare the records are. Not those of a release: what it has near
+        a record may be due to the record.
 
     Notes
     -----
     That a record has no equal in its table says little: of a thousand people of the Adult table (seven columns), one in
     twenty who have none find one in another thousand, most of them where many differ in one column or two, and next to
-    none where nobody does. The score adds up both numbers, each as a share of its total.
+    none where nobody does. The score adds up how many are equal, differ in one column, and in two, each as a share of
+    its total, equal ones with a smaller weight: they are other people, or those of the other half of the table.
 
     Were the columns independent, and a share s of the pairs agreed in each, there would be sum((1 - s) / s) pairs that
     differ in one column for each that is equal. Columns depend on each other, which is seen where there are more pairs
@@ -74,28 +82,52 @@ def rarity_of(rows: Matrix, groups: Sequence[slice] | None = None) -> Rarity:
     """
     parts = [slice(place, place + 1) for place in range(rows.shape[1])] if groups is None else groups
     hashes = [row_hashes(rows[:, group]) * _odd(place) for place, group in enumerate(parts)]
-    total = np.asarray(np.sum(hashes, axis=0, dtype=np.uint64))
-    equals = _others(total)
-    one_off = []
-    for column in hashes:
-        progress.check()
-        one_off.append(_others(total - column) - equals)
-    near = np.sum(one_off, axis=0)
-    two_off = None
-    if len(rows) * len(parts) * (len(parts) - 1) / 2 <= _PAIRS_OF_COLUMNS:
-        two_off = np.zeros(len(rows), np.int64)
-        for first, second in combinations(range(len(parts)), 2):
-            progress.check()
-            left = _others(total - hashes[first] - hashes[second])
-            two_off += left - equals - one_off[first] - one_off[second]
+    counts = _counts(hashes)
     pairs = len(rows) * max(len(rows) - 1, 1) / 2
     agreeing = np.array([max(_others(column).sum() / 2, 0.5) / pairs for column in hashes])
     odds = (1 - agreeing) / agreeing
-    per_equal = 1.0
+    per_equal, near_pairs = 1.0, counts.one_off.sum() / 2
     if sum(len(np.unique(column[:_LOOKED_AT])) > 2 for column in hashes) >= _COLUMNS:
-        per_equal = _near_per_equal(odds, near.sum() / 2, None if two_off is None else two_off.sum() / 2)
-    scores = _shares(near) if two_off is None else near / max(near.sum(), 1) + _shares(two_off)
-    return Rarity(scores**_STEEPER, near.sum() / 2, per_equal)
+        per_equal = _near_per_equal(odds, near_pairs, None if counts.two_off is None else counts.two_off.sum() / 2)
+    if others is not None:
+        more = [row_hashes(others[:, group]) * _odd(place) for place, group in enumerate(parts)]
+        counts = _counts([np.concatenate(both) for both in zip(hashes, more, strict=True)])
+    return Rarity(counts.scores(len(rows)) ** _STEEPER, near_pairs, per_equal)
+
+
+class _Counts(NamedTuple):
+    """How many others are equal to each record, differ in one column, and in two; None where that takes too long."""
+
+    equal: Ints
+    one_off: Ints
+    two_off: Ints | None
+
+    def scores(self, rows: int) -> Floats:
+        """Add up the numbers of the first rows as shares."""
+        equal, one_off = self.equal[:rows], self.one_off[:rows]
+        is_equal = _EQUAL * equal / max(equal.sum(), 1)
+        if self.two_off is None:
+            return np.asarray(is_equal + _shares(one_off))
+        return np.asarray(is_equal + one_off / max(one_off.sum(), 1) + _shares(self.two_off[:rows]))
+
+
+def _counts(hashes: Sequence[Hashes]) -> _Counts:
+    """Count for each record those whose columns have the same hashes, but for one column or two."""
+    rows, columns = len(hashes[0]), len(hashes)
+    total = np.asarray(np.sum(hashes, axis=0, dtype=np.uint64))
+    equal = _others(total)
+    one_off = []
+    for column in hashes:
+        progress.check()
+        one_off.append(_others(total - column) - equal)
+    two_off = None
+    if rows * columns * (columns - 1) / 2 <= _PAIRS_OF_COLUMNS:
+        two_off = np.zeros(rows, np.int64)
+        for first, second in combinations(range(columns), 2):
+            progress.check()
+            left = _others(total - hashes[first] - hashes[second])
+            two_off += left - equal - one_off[first] - one_off[second]
+    return _Counts(equal, np.sum(one_off, axis=0), two_off)
 
 
 def _near_per_equal(odds: Floats, one_off: float, two_off: float | None) -> float:

@@ -201,9 +201,12 @@ def _equal_row_tests(
 ) -> list[PrivacyTest]:
     """Count released rows that are equal to originals, to any and to those that nobody shares."""
     codes, release_codes, *other_codes = known_codes(rows, release, *([] if others is None else [others]))
-    reference = other_codes[0][random.permutation(len(other_codes[0]))[:size]] if other_codes else None
+    reference = alike = None
+    if others is not None:
+        drawn = random.permutation(len(others))[:size]
+        reference, alike = other_codes[0][drawn], others[drawn[: len(rows)]]
     copies = exact_copies(codes, [release_codes[part] for part in release_parts], reference, size, _EITHER)
-    rarity = rarity_of(rows, groups)
+    rarity = rarity_of(rows, groups, alike)
     if cells is not None:  # people whom cells single out are counted, not weighed
         rarity = replace(rarity, scores=np.ones(len(rows)))
     unique = unique_copies(codes, release_codes, reference, rarity, random, _CONFIDENCE)

@@ -9,12 +9,14 @@
 --     distance_auc, ambiguity_auc, uncertainty_auc   how well each measure tells right matches from wrong ones: 0.5 not
 --                    at all, 1 perfectly; NULL where all are right or all wrong
 --     log, special, categories   as in anon.prediction_risk
+--     derived        'auto' leaves columns out of distances that follow from others of the original, as in
+--                    anon.privacy_test; 'off' keeps them
 -- For releases that have an image of each record, such as noise or microaggregation (their `key` keeps it).
 --     (Thesis, Section 4.2, Figure 4-4)
 -- test: tests/measure/matching_attack.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.matching_attack(
-    original, released, cols, key := NULL, k := 5, log := NULL, special := 'auto', categories := NULL
+    original, released, cols, key := NULL, k := 5, log := NULL, special := 'auto', categories := NULL, derived := 'off'
 ) AS TABLE
 WITH _duckanon_original AS (                            -- a name that begins with a space is nobody's column
     SELECT COLUMNS(anon._with_column(cols, key)), row_number() OVER () AS " position"
@@ -29,6 +31,6 @@ SELECT unnest(anon._run_matching_attack(
            anon._pack('anon.matching_attack', '"_duckanon_released"',
                       anon._with_columns(cols, [coalesce(key, ' position')]), NULL),
            {'key': coalesce(key, ' position'), 'k': k, 'log': log, 'special': special,
-            'categories': categories}), max_depth := 2);
+            'categories': categories, 'derived': derived}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.matching_attack IS
     'How many records are found again by their nearest released row, and whether an attacker can tell which.';

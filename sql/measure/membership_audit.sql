@@ -7,6 +7,8 @@
 --     splits      how often the table is halved; each half is released
 --     max_rows    a larger table is audited on this many rows, drawn at random
 --     log, special, categories, seed   as in anon.privacy_test; the release's own, too, where it has these options
+--     derived     'auto' leaves columns that follow from others out of distances, as in anon.privacy_test; what the
+--                 release does with them is one of its options
 --     scale       'standardised' or 'normal_scores': in which the distances are, and who is isolated
 --     people, releases   how many isolated people, and releases, were looked at
 --     win_rate    how often a release with a person comes nearer to that person than one without: 0.5 tells nothing
@@ -19,11 +21,11 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.membership_audit(
     tbl, cols, method := 'svd_swap', options := NULL, splits := 5, max_rows := 10_000, log := NULL,
-    special := 'auto', categories := NULL, seed := NULL
+    special := 'auto', categories := NULL, derived := 'off', seed := NULL
 ) AS TABLE
 SELECT unnest(anon._run_membership_audit(anon._pack('anon.membership_audit', tbl, cols, seed),
                                          {'method': method, 'options': options, 'splits': splits,
                                           'max_rows': max_rows, 'log': log, 'special': special,
-                                          'categories': categories, 'seed': seed}), max_depth := 2);
+                                          'categories': categories, 'derived': derived, 'seed': seed}), max_depth := 2);
 COMMENT ON MACRO TABLE anon.membership_audit IS
     'Whether releases by a method come nearer to isolated people who are part of them than to those who are not.';

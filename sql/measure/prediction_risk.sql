@@ -13,6 +13,8 @@
 --                  which
 --     categories   the numbers that are categories; NULL: whole ones of at most twelve values, in at least ten rows for
 --                  each value; []: none
+--     derived      'auto' leaves columns out that follow from others of the original, as in anon.privacy_test: whoever
+--                  predicts the others knows them. Their column_uncertainty is NULL; 'off' keeps them
 --     hierarchies  of a coarse release: MAP {'education': 'education_hierarchy'}, as in anon.generalization_loss
 -- Distances are exact. A missing value is a category of its own, and differs from every other. A special value is at
 -- the mean of the others, with an indicator beside it. special := 'off', categories := [] takes all numbers as amounts,
@@ -27,7 +29,7 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon.prediction_risk(
     original, released, cols, k := 5, sample := NULL, hierarchies := NULL, weights := NULL, log := NULL,
-    special := 'auto', categories := NULL, seed := NULL
+    special := 'auto', categories := NULL, derived := 'off', seed := NULL
 ) AS TABLE
 SELECT record, distance, ambiguity, uncertainty,
        map(list_transform(prefixed_names,
@@ -49,7 +51,7 @@ FROM (SELECT struct_pack(*COLUMNS(cols)) AS record, " distance" AS distance, " a
                                                                                      released, cols, hierarchies),
                                                     'weights': anon._column_weights('anon.prediction_risk', weights),
                                                     'k': k, 'sample': sample, 'log': log, 'special': special,
-                                                    'categories': categories, 'seed': seed})
+                                                    'categories': categories, 'derived': derived, 'seed': seed})
                          AS _duckanon_released LIMIT 1) AS _py
                  LEFT JOIN (SELECT COLUMNS(cols) FROM query_table(original) LIMIT 0) AS _duckanon_original ON true
                  LEFT JOIN (SELECT COLUMNS('(.*)') AS ' uncertainty of \1'

@@ -1,11 +1,14 @@
 """The paired audit: what tells isolated people from their releases, and what does not."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from duckanon.measure.attacks.audit import membership_audit
 from duckanon.privacy.audit import LIMIT, audits, paired_audit
 from duckanon.privacy.isolation import NormalScores, isolated_places, win_rates
 from tests.profiles import cheap
@@ -97,3 +100,18 @@ def test_isolated_people_are_the_farthest_who_have_no_equal():
     distances = np.concatenate([np.zeros(390), np.arange(1.0, 11.0)])
     assert isolated_places(distances).tolist() == list(range(399, 389, -1))
     assert len(isolated_places(np.arange(1.0, 1001.0))) == 100
+
+
+def test_columns_that_follow_from_others_are_left_out_of_distances():
+    """The audit is then that of the table without them; with them, a sum counts twice."""
+    rows = people(np.random.default_rng(6), 400)
+    table = pa.table({"x": rows[:, 0], "y": rows[:, 1], "z": rows[:, 2]})
+    summed = table.append_column("total", pc.add(table["x"], table["y"]))
+    options = {"method": "svd_swap", "options": None, "splits": 1, "max_rows": 1000, "seed": 1}
+    coding = {"log": None, "special": "auto", "categories": None}
+    without = [
+        membership_audit(summed.drop([name]), **options, **coding, derived="off") for name in ("x", "y", "total")
+    ]
+    # Each of the three is the sum or the difference of the other two: any may be the one that is left out.
+    assert membership_audit(summed, **options, **coding, derived="auto") in without
+    assert membership_audit(summed, **options, **coding, derived="off") not in without

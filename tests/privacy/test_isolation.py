@@ -121,10 +121,17 @@ def test_rarity_by_force(records):
     wide = np.column_stack([rows[:, 0], rows[:, 1] == 0, rows[:, 1] == 1, rows[:, 1] == 2, rows[:, 2]])
     found = rarity_of(wide, [slice(0, 1), slice(1, 4), slice(4, 5)])
     differing = (rows[:, None] != rows[None]).sum(axis=2)
-    one, two = (differing == 1).sum(axis=1), (differing == 2).sum(axis=1)
+    equal, one, two = (differing == 0).sum(axis=1) - 1, (differing == 1).sum(axis=1), (differing == 2).sum(axis=1)
     assert found.near_pairs == one.sum() / 2
-    score = one / max(one.sum(), 1) + (two + 0.5) / (two.sum() + 0.5 * len(rows))
+    score = 0.2 * equal / max(equal.sum(), 1) + one / max(one.sum(), 1) + (two + 0.5) / (two.sum() + 0.5 * len(rows))
     assert found.scores == pytest.approx(score**1.1)
+    half = len(rows) // 2
+    by_others = rarity_of(rows[:half], None, rows[half:])
+    own = (differing[:half, :half] == 1).sum() / 2
+    assert by_others.near_pairs == own
+    equal, one, two = equal[:half], one[:half], two[:half]
+    score = 0.2 * equal / max(equal.sum(), 1) + one / max(one.sum(), 1) + (two + 0.5) / (two.sum() + 0.5 * half)
+    assert by_others.scores == pytest.approx(score**1.1)
 
 
 def test_changes_of_two_categories_do_not_look_alike():
@@ -135,8 +142,10 @@ def test_changes_of_two_categories_do_not_look_alike():
     )
     found = rarity_of(indicators)
     two = ((values[:, None] != values[None]).sum(axis=2) == 1).sum(axis=1)
+    equal = (values[:, None] == values[None]).all(axis=2).sum(axis=1) - 1
     assert found.near_pairs == 0
-    assert found.scores == pytest.approx(((two + 0.5) / (two.sum() + 0.5 * len(values))) ** 1.1)
+    score = 0.2 * equal / equal.sum() + (two + 0.5) / (two.sum() + 0.5 * len(values))
+    assert found.scores == pytest.approx(score**1.1)
 
 
 def test_copies_that_chance_explains_pass():
@@ -168,6 +177,20 @@ def test_copies_of_the_rare_weigh_more():
         codes, leaky_codes = row_codes(rows, leaky)
         passed.append(unique_copies(codes, leaky_codes, None, rarity, random, 0.99).passed)
     assert passed == [True, False]
+
+
+def test_a_crowd_that_the_release_makes_up_hides_no_copy():
+    """Copies stay rare however many rows the release puts beside them; other people make them common."""
+    random = np.random.default_rng(12)
+    rows, fresh, other = random.integers(0, 30, (3, 400, 5)).astype(float)
+    leaky = fresh.copy()
+    leaky[:4] = rows[:4]
+    leaky[4:164] = np.repeat(rows[:4], 40, axis=0)
+    leaky[np.arange(4, 164), random.integers(0, 5, 160)] += 100
+    assert "unique_copies" in failed(privacy_tests(rows, leaky, random, reference=other, replicates=50))
+    other[:160] = leaky[4:164]
+    scores = [rarity_of(rows, None, people).scores[:4].sum() for people in (None, other)]
+    assert scores[1] > 10 * scores[0]
 
 
 def test_microaggregates_are_judged_by_their_class():

@@ -36,6 +36,7 @@ def membership_audit(
     log: list[str] | None,
     special: Any,
     categories: list[str] | None,
+    derived: str,
     seed: int | None,
 ) -> pa.Table:
     """Release random halves of a table, and tell whether isolated people are nearer to releases that they are part of.
@@ -53,6 +54,9 @@ def membership_audit(
         A larger table is audited on this many rows, drawn at random.
     log, special, categories
         How numbers are coded for distances, and the release's own where it has these options.
+    derived
+        Whether columns that follow from others are left out of distances (``'auto'``). What the release does with them
+        is for `options` to say: it computes them again by default.
     seed
         Makes it repeatable.
 
@@ -71,7 +75,7 @@ def membership_audit(
         )
     if rows > max_rows:
         table = table.take(pa.array(sampled_rows(max_rows, rows, random)))
-    encoding = measured_encoding(table, log, special, categories)
+    encoding = measured_encoding(table, log, special, categories, derived)
     points = encoding.matrix(table)
     make = _maker(method, options or {}, {"log": log, "special": special, "categories": categories})
 
