@@ -38,6 +38,9 @@ _BATCH = 100_000
 _MOST_VALUES = 100_000
 """Values of a column without an order that the tree may tell apart; it does not cut a column of more."""
 
+_BINARY = ("UUID", "INTERVAL")
+"""Types that Parquet files hold as bytes: what parts would release is not what DuckDB writes."""
+
 
 @dataclass(frozen=True)
 class _Axis:
@@ -181,6 +184,8 @@ def _share(column: pa.ChunkedArray, axis: _Axis) -> float:
 
 def _axis(con: duckdb.DuckDBPyConnection, what: Checked, name: str, has_tree: bool) -> _Axis:
     """Say how the tree sees a column."""
+    if what.types[name] in _BINARY:
+        raise ValueError(f'column "{name}" has the type {what.types[name]}, which is no text here; cast it to VARCHAR.')
     quoted = sql.name(name)
     if has_numbers(con, what.types[name]) and not has_tree:
         expression = what.expressions[name]

@@ -133,3 +133,11 @@ def test_columns_of_one_value_and_of_nothing(tmp_path: Path) -> None:
     classes = _classes(target, ["b", "c"])
     assert min(size for *_, size in classes) >= K
     assert {label for _, label, _ in classes} <= {None, "*"}
+
+
+@pytest.mark.parametrize("value", ["uuid()", "INTERVAL 1 DAY"])
+def test_values_that_parquet_holds_as_bytes_are_refused(value: str, tmp_path: Path) -> None:
+    source = tmp_path / "source.parquet"
+    duckdb.sql(f"COPY (SELECT {value} AS a, i % 2 AS b FROM range(50) AS t(i)) TO '{source}'")
+    with pytest.raises(ValueError, match=r'column "a" has the type (UUID|INTERVAL), which is no text here; cast it'):
+        large.recode(source, tmp_path / "release.parquet", ["a", "b"], K)
