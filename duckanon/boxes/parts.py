@@ -212,11 +212,16 @@ def counted_parts(values: Floats, counts: Ints, k: int, grid: Grid, fences: tupl
 
 def parts_of_part(parts: Parts, values: Floats) -> Parts:
     """Return the parts of a column for some of its values, whose ends they contain."""
-    number = np.clip(np.searchsorted(parts.lower, values, side="right") - 1, 0, None)
+    return parts._replace(number=part_numbers(parts.lower, parts.upper, values))
+
+
+def part_numbers(lower: Floats, upper: Floats, values: Floats) -> Ints:
+    """Return the part that each value lies in, given the ends of all parts, ascending."""
+    number = np.clip(np.searchsorted(lower, values, side="right") - 1, 0, None)
     # Where there is no unit, neighbours end at the same number, which is nobody's value.
-    if (values < parts.lower[number]).any() or (values > parts.upper[number]).any():
+    if (values < lower[number]).any() or (values > upper[number]).any():
         raise AssertionError("an end of a part lies inside its records.")
-    return parts._replace(number=number)
+    return number
 
 
 def fences_of(values: Floats) -> tuple[float, float]:

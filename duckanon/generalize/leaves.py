@@ -144,7 +144,7 @@ def day_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> DayLeave
 
 def text_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> TextLeaves:
     """Take a column as text, written as DuckDB would cast it."""
-    encoded = _as_text(name, column).dictionary_encode()
+    encoded = as_text(name, column).dictionary_encode()
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     order = np.argsort(np.array(encoded.dictionary.to_pylist(), dtype=object))
     rank = np.empty(len(order), np.int64)
@@ -161,7 +161,7 @@ def codes_among(leaves: Leaves, name: str, column: pa.ChunkedArray) -> Ints:
     if not leaves.size:
         return np.where(np.asarray(column.is_null()), null_code, -1)
     if isinstance(leaves, TextLeaves):
-        found = pc.index_in(_as_text(name, column), pa.array(leaves.texts, pa.large_string()))
+        found = pc.index_in(as_text(name, column), pa.array(leaves.texts, pa.large_string()))
         is_null = np.asarray(column.is_null())
         return np.where(is_null, null_code, np.asarray(found.fill_null(-1)).astype(np.int64))
     known, is_known, _ = exact_numbers(name, column)
@@ -177,7 +177,8 @@ def codes_among(leaves: Leaves, name: str, column: pa.ChunkedArray) -> Ints:
     return codes
 
 
-def _as_text(name: str, column: pa.ChunkedArray) -> pa.Array:
+def as_text(name: str, column: pa.ChunkedArray) -> pa.Array:
+    """Write a column as DuckDB would cast it."""
     arrow_type = column.type
     if pa.types.is_floating(arrow_type):
         raise ValueError(

@@ -19,6 +19,7 @@ from duckanon.bridge import sql
 from duckanon.common.arguments import generator
 from duckanon.large import parts, routed
 from duckanon.large.checks import Checked, checked, explained, rows_and_nulls
+from duckanon.large.counted import counted_values
 from duckanon.large.routing import fitted
 from duckanon.large.survey import Survey, surveyed
 from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
@@ -36,9 +37,6 @@ _BYTES_OF_DRAWN = 80
 BYTES_OF_ROW, BYTES_OF_CELL = 90, 65
 """Memory of a part, for each row and for each of its values that become intervals: measured by
 `python -m tests.bench.part_memory`, and a quarter more."""
-
-BYTES_OF_COUNTED, BYTES_OF_VALUE = 100, 50
-"""Memory of cutting a column into parts, for each record that is looked at and for each value."""
 
 _BATCH = 100_000
 
@@ -129,18 +127,11 @@ def _parts(
     """
     found = {}
     for name in what.names:
-        quoted = sql.name(name)
-        size = f"least(count(*), {k})::BIGINT"
-        values, looked_at = sql.one(
-            work.con,
-            f"SELECT count(*), sum(size)::BIGINT FROM (SELECT {size} AS size FROM {SOURCE} GROUP BY {quoted})",
-        )
-        if looked_at * BYTES_OF_COUNTED + values * BYTES_OF_VALUE > work.memory.part:
+        counts = counted_values(work, name, k)
+        if counts is None:
             continue
-        query = f"SELECT {quoted}, count(*) AS _duckanon_size FROM {SOURCE} GROUP BY {quoted} ORDER BY {quoted}"
-        table = arrow_reader(work.con.sql(query), _BATCH).read_all()
-        counts = table.column("_duckanon_size").to_numpy()
-        found[name] = counted_parts(column_numbers(table, [name])[name], counts, k, survey.grids[name], fences[name])
+        numbers = column_numbers(pa.table({name: counts.values}), [name])[name]
+        found[name] = counted_parts(numbers, counts.people, k, survey.grids[name], fences[name])
     return found
 
 

@@ -46,7 +46,13 @@ class Mixed:
 
 
 def route(
-    work: Workspace, columns: Sequence[str], tree: Tree, expressions: Mapping[str, str], k: int, person: str | None
+    work: Workspace,
+    columns: Sequence[str],
+    tree: Tree,
+    expressions: Mapping[str, str],
+    k: int,
+    person: str | None,
+    source: str = SOURCE,
 ) -> list[list[Path]]:
     """Send the rows of the source into parts.
 
@@ -62,6 +68,8 @@ def route(
         The smallest number of people that a part must have; smaller ones are joined with others.
     person
         The column that tells whose a row is; None: every row is another person.
+    source
+        The name of the rows.
 
     Returns
     -------
@@ -69,7 +77,7 @@ def route(
         The files of each part.
     """
     folder = work.folder / "parts"
-    query = f"SELECT {sql.names(columns)}, {case(tree, expressions)} AS {_PART} FROM {SOURCE}"
+    query = f"SELECT {sql.names(columns)}, {case(tree, expressions)} AS {_PART} FROM {source}"
     work.con.execute("SET preserve_insertion_order = false").fetchall()
     work.con.execute(
         f"COPY ({query}) TO {sql.literal(str(folder))} (FORMAT parquet, PARTITION_BY ({_PART}), COMPRESSION lz4)"

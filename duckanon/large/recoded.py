@@ -14,14 +14,19 @@ import pyarrow.compute as pc
 from duckanon.boxes.functions import HIGH
 from duckanon.bridge import sql
 from duckanon.common.arrays import Floats
+from duckanon.generalize.hierarchies import hierarchy_tables
 from duckanon.generalize.options import column_weights
 from duckanon.large import parts, routed
 from duckanon.large.boxed import sample_rows
 from duckanon.large.checks import Checked, checked, explained, has_numbers
-from duckanon.large.routing import fitted, nulls_beyond
+from duckanon.large.counted import counted_values
+from duckanon.large.frequent import Divided, divided
+from duckanon.large.routing import Tree, fitted, nulls_beyond
 from duckanon.large.survey import Drawing
-from duckanon.large.workspace import SOURCE, arrow_reader, workspace
+from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
 from duckanon.recode import functions
+from duckanon.recode.coding import Coding
+from duckanon.recode.encode import encoded_values
 
 CALLER = "anon.recode"
 
@@ -32,6 +37,9 @@ BYTES_OF_ROW, BYTES_OF_CELL = 200, 80
 _BATCH = 100_000
 _MOST_VALUES = 100_000
 """Values of a column without an order that the tree may tell apart; it does not cut a column of more."""
+
+_BINARY = ("UUID", "INTERVAL")
+"""Types that Parquet files hold as bytes: what parts would release is not what DuckDB writes."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,9 @@ def recode(
 
     Notes
     -----
-    A value is named in a set where k people of its part have it.
+    Where numbers are cut, and which values are named in sets, is decided for the whole table, as `anon.recode` does,
+    where its values can be counted in memory. Where they cannot, and for numbers where people have several rows, each
+    part decides itself, for k people of its own.
     """
     options = {"k": k, "max_suppressed_fraction": 0.0, "effort": effort, "output": output}
     with explained(CALLER), workspace(source, target, memory, temporary) as work:
@@ -89,15 +99,24 @@ def recode(
         if output == "value" and not all(axis.is_number for axis in axes.values()):
             raise ValueError("output must be 'text' where columns are no numbers or have a hierarchy; got 'value'.")
         used = [name for name in what.names if axes[name].span > 0]
-        drawn = Drawing(rows, sample_rows(work, len(used)), seed)
-        sample = _sample(work.con, {name: axes[name].expression for name in used}, drawn)
         part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
-        tree = fitted(sample, [weight_of[n] / axes[n].span for n in used], rows, k, part_rows) if used else 0
+        whole = _codings(work, what, k, axes, trees, weight_of)
+        some = Divided(SOURCE, rows, [])
+        if what.person is None and len(whole) == len(what.names):
+            some = divided(work, what, k, k if effort == "quick" else 2 * k, rows, part_rows)
         expressions = {name: axes[name].expression for name in used}
-        files = parts.route(work, what.columns, tree, expressions, k, what.person)
+        tree: Tree = 0
+        if used:
+            drawing = Drawing(some.rows, sample_rows(work, len(used)), seed)
+            sample = _sample(work.con, some.inside, expressions, drawing)
+            tree = fitted(sample, [weight_of[n] / axes[n].span for n in used], some.rows, k, part_rows)
+        files = parts.route(work, what.columns, tree, expressions, k, what.person, some.inside) + some.apart
 
         def released(part: pa.Table) -> pa.Table:
-            scaled = {name: weight_of[name] * _share(part.column(name), axes[name]) for name in what.names}
+            scaled = [
+                weight_of[name] if name in whole else weight_of[name] * _share(part.column(name), axes[name])
+                for name in what.names
+            ]
             return functions.recode(
                 [part],
                 cols=what.names,
@@ -108,7 +127,7 @@ def recode(
                 l_kind="distinct",
                 c=3.0,
                 t=None,
-                weights=list(scaled.values()),
+                weights=scaled,
                 person=what.person,
                 keeps_person=True,
                 keeps_sensitive=None,
@@ -118,9 +137,30 @@ def recode(
                 effort=effort,
                 output=output,
                 refused=None,
+                whole=whole,
             )
 
         return routed.released(work, what, files, released, _Labels(what), k, rows, part_rows)
+
+
+def _codings(
+    work: Workspace,
+    what: Checked,
+    k: int,
+    axes: Mapping[str, _Axis],
+    trees: Mapping[str, Sequence[dict[str, Any]]],
+    weight_of: Mapping[str, float],
+) -> dict[str, Coding]:
+    """Encode the columns whose values can be counted in memory."""
+    tables = hierarchy_tables([row for rows_of_tree in trees.values() for row in rows_of_tree])
+    found = {}
+    for name in what.names:
+        counts = None
+        if what.person is None or not axes[name].is_number:
+            counts = counted_values(work, name, k, what.person)
+        if counts is not None and (axes[name].is_number or len(counts.values) <= _MOST_VALUES):
+            found[name] = encoded_values(name, *counts, k, tables.get(name.lower()), weight_of[name])
+    return found
 
 
 def _share(column: pa.ChunkedArray, axis: _Axis) -> float:
@@ -144,6 +184,8 @@ def _share(column: pa.ChunkedArray, axis: _Axis) -> float:
 
 def _axis(con: duckdb.DuckDBPyConnection, what: Checked, name: str, has_tree: bool) -> _Axis:
     """Say how the tree sees a column."""
+    if what.types[name] in _BINARY:
+        raise ValueError(f'column "{name}" has the type {what.types[name]}, which is no text here; cast it to VARCHAR.')
     quoted = sql.name(name)
     if has_numbers(con, what.types[name]) and not has_tree:
         expression = what.expressions[name]
@@ -176,20 +218,22 @@ def _hierarchies(
     return found
 
 
-def _sample(con: duckdb.DuckDBPyConnection, expressions: Mapping[str, str], drawing: Drawing) -> dict[str, Floats]:
+def _sample(
+    con: duckdb.DuckDBPyConnection, source: str, expressions: Mapping[str, str], drawing: Drawing
+) -> dict[str, Floats]:
     """Draw rows; NULL lies beyond all numbers, where the tree sends it."""
     done = 0
     drawn: list[pa.RecordBatch] = []
-    for batch in _batches(con, expressions):
+    for batch in _batches(con, source, expressions):
         drawn.append(batch.take(pa.array(drawing.rows(done, batch.num_rows))))
         done += batch.num_rows
     table = pa.Table.from_batches(drawn)
     return {name: nulls_beyond(np.array(table.column(name).to_numpy(), np.float64)) for name in expressions}
 
 
-def _batches(con: duckdb.DuckDBPyConnection, expressions: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+def _batches(con: duckdb.DuckDBPyConnection, source: str, expressions: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
     selected = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
-    yield from arrow_reader(con.sql(f"SELECT {selected} FROM {SOURCE}"), _BATCH)
+    yield from arrow_reader(con.sql(f"SELECT {selected} FROM {source}"), _BATCH)
 
 
 class _Labels(routed.PartColumns):

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from duckanon.boxes.parts import part_numbers
 from duckanon.boxes.typed import typed_ends
 from duckanon.common.arrays import Array, Floats, Ints
 from duckanon.common.labels import Scale
 from duckanon.common.runs import run_lengths, run_starts
 from duckanon.common.sets import set_label
+from duckanon.common.values import exact_numbers
 from duckanon.generalize.hierarchies import ROOT
+from duckanon.generalize.leaves import as_text
 from duckanon.recode.columns import Column
 
 OTHER = "other"
@@ -53,6 +58,14 @@ class Coding(ABC):
         As dictionaries: what many classes say is written once.
         """
 
+    def of(self, column: pa.ChunkedArray) -> Self:
+        """Return the same coding for other rows of the same table."""
+        return replace(self, codes=self._codes_of(column).astype(np.int32))
+
+    @abstractmethod
+    def _codes_of(self, column: pa.ChunkedArray) -> Array:
+        """Return the codes of values; all of them occur in the column that was encoded."""
+
 
 @dataclass(frozen=True)
 class NumberCoding(Coding):
@@ -72,6 +85,13 @@ class NumberCoding(Coding):
     upper: Floats
     scale: Scale
     kind: pa.DataType
+
+    def _codes_of(self, column: pa.ChunkedArray) -> Array:
+        known, is_known, _ = exact_numbers(self.name, column)
+        codes = np.full(len(is_known), len(self.lower))
+        if len(known):
+            codes[is_known] = part_numbers(self.lower, self.upper, known)
+        return codes
 
     def texts(self, codes: Array, starts: Ints) -> pa.Array:
         """Return the label of each class: ``[20, 34]``, one number, NULL, or ``*`` for NULLs among others."""
@@ -120,6 +140,10 @@ class TreeCoding(Coding):
     root: str
     leaves_below: dict[tuple[int, str], list[str]]
 
+    def _codes_of(self, column: pa.ChunkedArray) -> Array:
+        leaves = [None if path is None else path[0] for path in self.paths]
+        return _places(self.name, column, leaves, None)
+
     def texts(self, codes: Array, starts: Ints) -> pa.Array:
         """Return the lowest common ancestor of each class."""
         first, last = _extremes(codes, starts)
@@ -164,6 +188,9 @@ class SetCoding(Coding):
 
     written: Sequence[str | None]
 
+    def _codes_of(self, column: pa.ChunkedArray) -> Array:
+        return _places(self.name, column, self.written, self.written.index(OTHER) if OTHER in self.written else None)
+
     def texts(self, codes: Array, starts: Ints) -> pa.Array:
         """Return the set of each class: ``{a, b}``, or the one value that it has (`set_label`)."""
         return self._labelled(codes, starts, self._text)
@@ -188,6 +215,16 @@ class SetCoding(Coding):
         numbers = {of_class: number for number, of_class in enumerate(dict.fromkeys(members))}
         indices = np.array([numbers[of_class] for of_class in members], np.int32)
         return _dictionary(indices, [label(of_class) for of_class in numbers])
+
+
+def _places(name: str, column: pa.ChunkedArray, known: Sequence[str | None], pooled: int | None) -> Array:
+    """Return the place of each value among those that are known; where there is a place for others, theirs."""
+    if column.null_count == len(column):
+        return np.full(len(column), known.index(None))
+    found = pc.index_in(as_text(name, column), pa.array(known, pa.large_string()))
+    if pooled is None and found.null_count:
+        raise AssertionError("a value does not occur in the column that was encoded.")
+    return np.asarray(found.fill_null(-1 if pooled is None else pooled))
 
 
 def _extremes(codes: Array, starts: Ints) -> tuple[Ints, Ints]:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from duckanon.boxes.parts import column_parts
+from duckanon.boxes.parts import Parts, column_parts, counted_parts
 from duckanon.boxes.typed import column_grid
-from duckanon.common.arrays import Ints
+from duckanon.common.arrays import Array, Ints
 from duckanon.common.kinds import is_number, is_time
+from duckanon.common.labels import Scale
 from duckanon.common.values import exact_numbers
 from duckanon.generalize.hierarchies import HierarchyTable
 from duckanon.generalize.leaves import Holders, TextLeaves, no_leaves, text_leaves
 from duckanon.recode.coding import OTHER, Coding, NumberCoding, SetCoding, TreeCoding
 from duckanon.recode.columns import Numbers, Tree, Values
+
+_NOWHERE = (-math.inf, math.inf)
+"""Fences that nothing is beyond: ends of classes are never open."""
 
 
 def encoded(
@@ -43,20 +49,58 @@ def encoded(
     return _values(name, leaves, k, weight) if tree is None else _hierarchy(name, leaves, tree, weight)
 
 
+def encoded_values(
+    name: str, values: pa.ChunkedArray, rows: Ints, people: Ints, k: int, tree: HierarchyTable | None, weight: float
+) -> Coding:
+    """Encode a column that is not here, given its different values; `Coding.of` then encodes some of its rows.
+
+    Parameters
+    ----------
+    name, values
+        The column's name and its different values, one of which may be NULL.
+    rows, people
+        How many rows and how many people have each. Where people have several rows, parts of numbers would count some
+        of them twice: these are for `encoded`.
+    k, tree, weight
+        As in `encoded`.
+    """
+    if tree is None and (is_number(values.type) or is_time(values.type)):
+        known, is_known, scale = exact_numbers(name, values)
+        known = known + 0.0  # -0.0 + 0.0 is 0.0
+        if not len(known):
+            return _of_parts(name, values, is_known, scale, None, weight)
+        grid, of_known = column_grid(values.type, known), people[is_known]
+        is_enough = of_known.sum() >= k  # else there is one part, which is never released without NULLs
+        parts = counted_parts(known, of_known, k, grid, _NOWHERE) if is_enough else column_parts(known, k, grid)
+        return _of_parts(name, values, is_known, scale, parts, weight)
+    holders = Holders(rows)
+    leaves = no_leaves(holders) if values.null_count == len(values) else text_leaves(name, values, holders)
+    leaves = replace(leaves, people=np.bincount(leaves.codes, people, len(leaves.rows)).astype(np.int64))
+    return _values(name, leaves, k, weight) if tree is None else _hierarchy(name, leaves, tree, weight)
+
+
 def _numbers(name: str, column: pa.ChunkedArray, k: int, people: Ints | None, weight: float) -> NumberCoding:
     known, is_known, scale = exact_numbers(name, column)
     known = known + 0.0  # -0.0 + 0.0 is 0.0
-    has_null = len(known) < len(is_known)
     if not len(known):
-        codes = np.zeros(len(is_known), np.int32)
-        return NumberCoding(name, Numbers(known, known, True, weight), codes, known, known, scale, column.type)
+        return _of_parts(name, column, is_known, scale, None, weight)
     grid = column_grid(column.type, known)
     parts = column_parts(known, k, grid, None if people is None else people[is_known])
     if ((known < parts.lower[parts.number]) | (known > parts.upper[parts.number])).any():
         raise AssertionError("an end of a part lies inside its records.")
+    return _of_parts(name, column, is_known, scale, parts, weight)
+
+
+def _of_parts(
+    name: str, column: pa.ChunkedArray, is_known: Array, scale: Scale, parts: Parts | None, weight: float
+) -> NumberCoding:
+    """Return the coding of a column that was cut into parts; None: all of it is NULL."""
+    if parts is None:
+        none, codes = np.zeros(0), np.zeros(len(is_known), np.int32)
+        return NumberCoding(name, Numbers(none, none, True, weight), codes, none, none, scale, column.type)
     codes = np.full(len(is_known), len(parts.lower), np.int32)
     codes[is_known] = parts.number
-    seen = Numbers(parts.lower, parts.upper, has_null, weight)
+    seen = Numbers(parts.lower, parts.upper, not bool(is_known.all()), weight)
     return NumberCoding(name, seen, codes, parts.lower, parts.upper, scale, column.type)
 
 

@@ -56,6 +56,7 @@ def recode(
     effort: str,
     output: str,
     refused: str | None,
+    whole: Mapping[str, Coding] | None = None,
 ) -> pa.Table:
     """Put the rows of a table into classes of at least k people and return them with their classes' labels.
 
@@ -87,6 +88,8 @@ def recode(
         One of `ROUNDS`; text, or value.
     refused
         Why the release must not be made; None: it may.
+    whole
+        The codings of columns of a larger table that this one is a part of, where they are known.
 
     Returns
     -------
@@ -120,10 +123,16 @@ def recode(
         people = None if people is None else people[is_kept]
         groups = None if groups is None else np.unique(groups[is_kept], return_inverse=True)[1].reshape(-1)
         diversity = None if diversity is None else diversity.of_rows(is_kept, people)
-    codings = []
+    codings, known = [], whole or {}
     for name in names:
         progress.check()
-        codings.append(encoded(name, table.column(name), k, people, trees.get(name.lower()), weight_of[name]))
+        column = table.column(name)
+        codings.append(
+            known[name].of(column)
+            if name in known
+            else encoded(name, column, k, people, trees.get(name.lower()), weight_of[name])
+        )
+        del column
     kept = {name: table.column(name) for name in table.column_names if name not in names}
     asked = {name: column for name, column in kept.items() if name.lower() not in allowed}
     originals = {name: ranks_of(table.column(name)) for name in names} if asked else {}

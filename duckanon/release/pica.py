@@ -33,6 +33,7 @@ LEAST_CLUSTER_SIZE = 10  # in smaller clusters independent components become sin
 _CHECKED_ROWS = 1_000_000  # of a larger table are looked through: enough to tell a share of copies from chance
 _MEASURED_ROWS = 4_000  # originals whose neighbours are looked for in a trial
 _FRESH_DRAWS = 3  # of a size that the search chose, before the next larger one is taken
+_MOST_GROWTH = 2.0  # dense parts of large tables need clusters ten times as large as others: every size takes a check
 
 
 @dataclass(frozen=True)
@@ -146,19 +147,23 @@ class Partitioned:
     def enlarged(self, size: float, tell: Tell = silent) -> pa.Table:
         """Release the table with clusters of a size, or of the next larger one whose release passes the checks.
 
+        A few sizes are tried: each is larger than the one before by more, at most twice as large.
+
         Raises
         ------
         ValueError
             Where not even the release of all rows as one cluster does.
         """
+        growth, draws = 1.0, _FRESH_DRAWS
         while True:
-            for _ in range(_FRESH_DRAWS):
+            for _ in range(draws):
                 try:
                     return self._checked(self.swapped(self.matrix, size, tell))
                 except ValueError:
                     if size >= len(self.matrix):
                         raise
-            size = size * STEP if 1.5 * size * STEP < len(self.matrix) else len(self.matrix)
+            growth, draws = min(growth * STEP, _MOST_GROWTH), 1
+            size = size * growth if 1.5 * size * growth < len(self.matrix) else len(self.matrix)
 
     def _checked(self, swapped: Reals) -> pa.Table:
         table = self.decoded(swapped)

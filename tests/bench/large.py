@@ -29,7 +29,7 @@ ROADS = {
     "microaggregate": {"cols": COLS, "k": 10, "seed": 1},
     "pica": {"cols": [*COLS, "SEX", "SCHL"], "cluster_size": 300, "seed": 1},
 }
-MOST_IN_MEMORY = {"boxes": 10_000_000, "generalize": 1_000_000, "recode": 1_000_000, "microaggregate": 1_000_000}
+MOST_IN_MEMORY = {"boxes": 10_000_000, "generalize": 10_000_000, "recode": 10_000_000, "microaggregate": 1_000_000}
 """Rows up to which the release is made in memory too; boxes of the most take 3 GB."""
 
 

@@ -1,0 +1,94 @@
+"""Rows of frequent combinations of values: most of them are released as they are, and need no search for a class."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+from duckanon.bridge import sql
+from duckanon.large.checks import Checked
+from duckanon.large.workspace import SOURCE, Workspace
+
+_FREQUENT = "frequent"
+_INSIDE = "inside"
+_PART = "_duckanon_part"
+
+
+class Divided(NamedTuple):
+    """A table whose frequent rows were set apart.
+
+    Attributes
+    ----------
+    inside
+        The name of the rows among which classes are searched.
+    rows
+        How many these are.
+    apart
+        The files of parts that hold the others: of every combination in such a part at least k rows.
+    """
+
+    inside: str
+    rows: int
+    apart: list[list[Path]]
+
+
+def divided(work: Workspace, what: Checked, k: int, left: int, rows: int, part_rows: int) -> Divided:
+    """Set rows apart that share their values with many others, where that leaves less to be searched.
+
+    Parameters
+    ----------
+    work, what
+        Where it is done, and which columns there are.
+    k
+        How many rows, all of other people, make a class.
+    left
+        How many rows of every combination stay among those that classes are searched for.
+    rows
+        How many rows there are.
+    part_rows
+        How many fit into memory.
+
+    Notes
+    -----
+    Of a combination that at least ``left + k`` rows have, all but ``left`` are set apart: at least k of them, so that
+    they are a class whatever becomes of the others.
+    """
+    names = sql.names(what.names)
+    (combinations,) = sql.one(work.con, f"SELECT approx_count_distinct(hash({names})) FROM {SOURCE}")
+    if rows <= part_rows or 2 * combinations > rows:  # one part needs no others; so many combinations are not frequent
+        return Divided(SOURCE, rows, [])
+    work.con.execute(
+        f"CREATE TABLE {_FREQUENT} AS SELECT {names}, row_number() OVER () AS _duckanon_number, _duckanon_rows "
+        f"FROM (SELECT {names}, count(*) - {left} AS _duckanon_rows FROM {SOURCE} GROUP BY {names} "
+        f"HAVING count(*) >= {left + k})"
+    ).fetchall()
+    (others,) = sql.one(work.con, f"SELECT coalesce(sum(_duckanon_rows), 0)::BIGINT FROM {_FREQUENT}")
+    if not others:
+        return Divided(SOURCE, rows, [])
+    # a combination of very many rows is itself divided, into pieces of at least k
+    piece = max(k, part_rows // 4)
+    count = math.ceil(1.5 * others / part_rows)  # pieces are of different sizes, and so are parts
+    same = " AND ".join(f"source.{sql.name(n)} IS NOT DISTINCT FROM frequent.{sql.name(n)}" for n in what.names)
+    columns = ", ".join(f"source.{sql.name(name)}" for name in what.columns)
+    last_piece = f"greatest(_duckanon_rows // {piece}, 1) - 1"
+    query = (
+        f"SELECT * EXCLUDE (_duckanon_place, _duckanon_number, _duckanon_rows), "
+        f"CASE WHEN _duckanon_place < {left} THEN 0 ELSE 1 + (_duckanon_number + "
+        f"least((_duckanon_place - {left}) // {piece}, {last_piece})) % {count} END AS {_PART} FROM ("
+        f"SELECT {columns}, _duckanon_number, _duckanon_rows, "
+        "row_number() OVER (PARTITION BY _duckanon_number) - 1 AS _duckanon_place "
+        f"FROM {SOURCE} AS source JOIN {_FREQUENT} AS frequent ON {same}) "
+        f"UNION ALL SELECT {columns}, 0 AS {_PART} FROM {SOURCE} AS source ANTI JOIN {_FREQUENT} AS frequent ON {same}"
+    )
+    folder = work.folder / "divided"
+    work.con.execute("SET preserve_insertion_order = false").fetchall()
+    work.con.execute(
+        f"COPY ({query}) TO {sql.literal(str(folder))} (FORMAT parquet, PARTITION_BY ({_PART}), COMPRESSION lz4)"
+    ).fetchall()
+    work.con.execute("SET preserve_insertion_order = true").fetchall()
+    work.con.execute(f"DROP TABLE {_FREQUENT}").fetchall()
+    files = [sorted((folder / f"{_PART}={part}").glob("*.parquet")) for part in range(count + 1)]
+    inside = sql.literal([str(path) for path in files[0]])
+    work.con.execute(f"CREATE VIEW {_INSIDE} AS FROM read_parquet({inside}, hive_partitioning = false)").fetchall()
+    return Divided(_INSIDE, rows - others, [paths for paths in files[1:] if paths])
