@@ -12,7 +12,7 @@ from duckanon.common.arrays import Floats, Ints32, Reals
 
 _MARGIN = 2.326  # standard deviations above what is expected by chance: about 1 % of unrelated columns are beyond
 _NULL = 1e-6  # of the largest variance of a column's features: a component that is none
-_BLOCK = 65_536  # rows at a time
+_BLOCK = 16_384  # rows at a time
 
 
 def covariance_within(matrix: Reals, labels: Ints32) -> Floats:
@@ -28,9 +28,10 @@ def covariance_within(matrix: Reals, labels: Ints32) -> Floats:
     products = np.zeros((matrix.shape[1], matrix.shape[1]))
     for start in range(0, len(matrix), _BLOCK):
         progress.check()
-        block = matrix[start : start + _BLOCK].astype(np.float64)
+        block = matrix[start : start + _BLOCK]
         products += block.T @ block
-        np.add.at(sums, labels[start : start + _BLOCK], block)
+        here = labels[start : start + _BLOCK]
+        sums += np.stack([np.bincount(here, feature, len(counts)) for feature in block.T], axis=1)
     return np.asarray((products - (sums / counts[:, None]).T @ sums) / len(matrix))
 
 
