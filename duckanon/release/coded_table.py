@@ -77,6 +77,11 @@ class CodedTable:
         choices = sum(self.columns[index].choices - 1 for index in narrow)
         return len(self.numbers) + len(self.equal) + wide + choices
 
+    @property
+    def widths(self) -> list[int]:
+        """How many columns of the matrix each choice takes, each pair of equal numbers, and each number."""
+        return [self.choice_width(index) for index in self.choices] + [1] * (len(self.equal) + len(self.numbers))
+
     def original(self, rows: Ints) -> Parts:
         """Return the parts of rows of the table."""
         return Parts(
@@ -98,14 +103,10 @@ class CodedTable:
         """
         count = len(next(iter(parts.codes.values())))
         widths = [self.choice_width(index) for index in self.choices]
-        matrix = np.empty((count, sum(widths) + len(self.equal) + len(self.numbers)), np.float32)
+        matrix = np.empty((count, sum(self.widths)), np.float32)
         ends = np.cumsum([0, *widths]).tolist()
         for index, start, end in zip(self.choices, ends[:-1], ends[1:], strict=True):
-            codes = parts.codes[index]
-            if index in self.wide:
-                matrix[:, start:end] = self.wide[index].coordinates[codes]
-            else:
-                _write_indicators(codes, matrix[:, start:end])
+            self._write_choice(index, parts.codes[index], matrix[:, start:end])
         for place, equal in enumerate(self.equal, ends[-1]):
             matrix[:, place] = 2.0 * parts.is_equal[equal.column] - 1.0
         start = ends[-1] + len(self.equal)
@@ -125,6 +126,18 @@ class CodedTable:
             for number, is_own in enumerate(own):
                 filled(matrix, start + number, is_own, random)
         return matrix
+
+    def coded_choice(self, index: int, codes: Ints) -> Reals:
+        """Encode the choices of one column."""
+        coded = np.empty((len(codes), self.choice_width(index)), np.float32)
+        self._write_choice(index, codes, coded)
+        return coded
+
+    def _write_choice(self, index: int, codes: Ints, out: Reals) -> None:
+        if index in self.wide:
+            out[:] = self.wide[index].coordinates[codes]
+        else:
+            _write_indicators(codes, out)
 
     def choice_width(self, index: int) -> int:
         """Return how many columns of the matrix a choice takes."""

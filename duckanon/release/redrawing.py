@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +17,13 @@ from duckanon.matrix.coordinates import WIDE, placed_choices, sums_of
 from duckanon.matrix.formulas import found_formulas
 from duckanon.matrix.lookups import Lookup, decided_by_choices, found_lookups
 from duckanon.matrix.parts import ColumnParts, doubles
+from duckanon.release.chance import beyond_chance, covariance_within
 from duckanon.release.choices import chosen
 from duckanon.release.clusters import clusters
 from duckanon.release.coded_table import CodedTable, Parts
 from duckanon.release.computed import Computed, exchanged, matched
 from duckanon.release.equal_numbers import EqualNumbers, found_equal
+from duckanon.release.handing_on import HandingOn
 from duckanon.release.orthogonal import apportioned, redrawn
 from duckanon.release.safe_numbers import SafeNumbers
 
@@ -116,19 +119,12 @@ class Redrawing(CodedTable):
         """
         original = self.original(rows)
         matrix = self.matrix(original, random)
-        features = redrawn(matrix, self._clusters(matrix, rows, size, random), count, random, tell)
-        codes: dict[int, Ints] = {}
-        start = 0
-        for index in self.choices:
-            width = self.choice_width(index)
-            scores = features[:, start : start + width]
-            start += width
-            counts = np.bincount(original.codes[index], minlength=self.columns[index].choices)
-            wanted = apportioned(counts, count)
-            if index in self.wide:
-                codes[index] = self.wide[index].assigned(scores, wanted)
-            else:
-                codes[index] = chosen(np.hstack([-scores, scores]) if width == 1 else scores, wanted)
+        labels = self._clusters(matrix, rows, size, random)
+        whose = len(rows) if self.people is None else len(np.unique(self.people[rows]))
+        shared = beyond_chance(covariance_within(matrix, labels), self.widths, whose)
+        features = redrawn(matrix, labels, count, random, tell)
+        codes = self._chosen(HandingOn(features, shared, len(self.numbers)), original, count)
+        start = sum(self.widths) - len(self.equal) - len(self.numbers)
         of_equal = features[:, start : start + len(self.equal)].T
         of_numbers = features[:, start + len(self.equal) :].T
         drawn = _Scores(dict(zip(self.numbers, of_numbers, strict=True)), list(of_equal))
@@ -136,6 +132,26 @@ class Redrawing(CodedTable):
         for computed in self.computed:
             self._exchange(computed, parts, rows, random)
         return parts
+
+    def _chosen(self, handing_on: HandingOn, original: Parts, count: int) -> dict[int, Ints]:
+        """Choose in one column after the other."""
+        codes: dict[int, Ints] = {}
+        start = 0
+        for index in self.choices:
+            end = start + self.choice_width(index)
+            scores = handing_on.scores[:, start:end]
+            wanted = apportioned(np.bincount(original.codes[index], minlength=self.columns[index].choices), count)
+            if index in self.wide:
+                made = self.wide[index].assigned(scores, wanted)
+            else:
+                made = chosen(np.hstack([-scores, scores]) if end == start + 1 else scores, wanted)
+            handing_on.settle(start, end, partial(self._coded, index, made))
+            codes[index] = made
+            start = end
+        return codes
+
+    def _coded(self, index: int, codes: Ints, first: int, end: int) -> Reals:
+        return self.coded_choice(index, codes[first:end])
 
     def _clusters(self, matrix: Reals, rows: Ints, size: float | None, random: np.random.Generator) -> Ints32:
         """Put rows into clusters of at least k people, larger ones where people have several rows."""
