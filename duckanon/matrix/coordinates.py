@@ -80,22 +80,38 @@ def sums_of(codes: Sequence[Ints], choices: Sequence[int], blocks: Iterable[Real
 
 
 def related_sums(codes: Ints, choices: int, others: Ints, other_choices: int) -> Floats:
-    """Sum features of another wide choice over the rows of each value, as `sums_of` does: those that both go along by.
+    """Sum features of another wide choice over the rows of each value, as `sums_of` does: what both go along by."""
+    cells = np.bincount(codes * other_choices + others, minlength=choices * other_choices).reshape(choices, -1)
+    places = correspondences(cells.astype(np.float64), len(codes))
+    return np.zeros((choices, 0)) if places is None else cells.sum(axis=1)[:, None] * places[0]
+
+
+def correspondences(cells: Floats, people: int) -> tuple[Floats, Floats] | None:
+    """Return coordinates of two wide choices in which they go along; None where they do not beyond chance.
+
+    Parameters
+    ----------
+    cells
+        The rows of each pair of values.
+    people
+        How many people have these rows, which is what chance depends on.
 
     Notes
     -----
-    The singular vectors of the table of both (correspondence analysis), as far as they stand out of what chance gives:
+    Principal coordinates of a correspondence analysis, as far as its singular values stand out of what chance gives:
     most of the cells of such a table are of a few rows.
     """
-    rows = len(codes)
-    cells = np.bincount(codes * other_choices + others, minlength=choices * other_choices).reshape(choices, -1) / rows
-    shares = cells.sum(axis=1)
-    scale = np.sqrt(np.outer(shares, cells.sum(axis=0)))
-    standardised = np.divide(cells, scale, out=np.zeros_like(cells), where=scale > 0) - scale
-    vectors, spread, _ = np.linalg.svd(standardised, full_matrices=False)
-    noise = np.sqrt(choices / rows) + np.sqrt(other_choices / rows)
+    rows = float(cells.sum())
+    shares = [cells.sum(axis=1) / rows, cells.sum(axis=0) / rows]
+    scale = np.sqrt(np.outer(*shares))
+    standardised = np.divide(cells / rows, scale, out=np.zeros_like(scale), where=scale > 0) - scale
+    left, spread, right = np.linalg.svd(standardised, full_matrices=False)
+    noise = sum(np.sqrt(count / max(people, 1)) for count in cells.shape)
     kept = min(_MOST, int((spread > _BEYOND_NOISE * noise).sum()))
-    return np.asarray(rows * np.sqrt(shares)[:, None] * vectors[:, :kept] * spread[:kept])
+    if not kept:
+        return None
+    lengths = [np.sqrt(np.where(share > 0, share, 1.0))[:, None] for share in shares]
+    return left[:, :kept] * spread[:kept] / lengths[0], right[:kept].T * spread[:kept] / lengths[1]
 
 
 def placed_choices(codes: Sequence[Ints], choices: Sequence[int], sums: Sequence[Floats]) -> list[Places]:
@@ -187,6 +203,23 @@ class Places:
         codes = np.empty(len(scores), np.int64)
         codes[rows] = np.repeat(leaves, wanted[leaves])
         return codes
+
+    def groups(self, least: float) -> Ints:
+        """Put choices into groups of neighbours: branches of the tree, cut as long as they have twice so many rows.
+
+        Examples
+        --------
+        >>> Places(np.array([[0.0], [5.0], [1.0]]), np.array([20, 10, 20])).groups(20).tolist()
+        [0, 1, 1]
+        """
+        leaves, cuts = self._tree
+        before = np.concatenate([[0], np.cumsum(self.counts[leaves])])
+        is_first = np.zeros(len(leaves), np.int64)
+        for first, cut, last, _ in cuts:
+            is_first[cut] = before[last] - before[first] >= 2 * least
+        groups = np.empty_like(leaves)
+        groups[leaves] = np.cumsum(is_first)
+        return groups
 
     @cached_property
     def _tree(self) -> tuple[Ints, list[tuple[int, int, int, Reals]]]:

@@ -25,7 +25,9 @@ from duckanon.release.computed import Computed, exchanged, matched
 from duckanon.release.equal_numbers import EqualNumbers, found_equal
 from duckanon.release.handing_on import HandingOn
 from duckanon.release.orthogonal import apportioned, redrawn
+from duckanon.release.pair_tables import Choices
 from duckanon.release.safe_numbers import SafeNumbers
+from duckanon.release.wide_choices import WideChoices
 
 _BLOCK = 65_536  # rows that are coded at a time
 
@@ -123,7 +125,8 @@ class Redrawing(CodedTable):
         whose = len(rows) if self.people is None else len(np.unique(self.people[rows]))
         shared = beyond_chance(covariance_within(matrix, labels), self.widths, whose)
         features = redrawn(matrix, labels, count, random, tell)
-        codes = self._chosen(HandingOn(features, shared, len(self.numbers)), original, count)
+        wide = WideChoices(None if self.people is None else self.people[rows], self.k)
+        codes = self._chosen(HandingOn(features, shared, len(self.numbers)), wide, original, count, random)
         start = sum(self.widths) - len(self.equal) - len(self.numbers)
         of_equal = features[:, start : start + len(self.equal)].T
         of_numbers = features[:, start + len(self.equal) :].T
@@ -133,16 +136,19 @@ class Redrawing(CodedTable):
             self._exchange(computed, parts, rows, random)
         return parts
 
-    def _chosen(self, handing_on: HandingOn, original: Parts, count: int) -> dict[int, Ints]:
+    def _chosen(
+        self, handing_on: HandingOn, wide: WideChoices, original: Parts, count: int, random: np.random.Generator
+    ) -> dict[int, Ints]:
         """Choose in one column after the other."""
         codes: dict[int, Ints] = {}
         start = 0
         for index in self.choices:
             end = start + self.choice_width(index)
             scores = handing_on.scores[:, start:end]
-            wanted = apportioned(np.bincount(original.codes[index], minlength=self.columns[index].choices), count)
+            held = Choices(original.codes[index], self.columns[index].choices)
+            wanted = apportioned(np.bincount(held.codes, minlength=held.count), count)
             if index in self.wide:
-                made = self.wide[index].assigned(scores, wanted)
+                made = wide.assigned(self.wide[index], scores, held, wanted, random)
             else:
                 made = chosen(np.hstack([-scores, scores]) if end == start + 1 else scores, wanted)
             handing_on.settle(start, end, partial(self._coded, index, made))

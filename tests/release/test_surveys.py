@@ -35,5 +35,4 @@ def test_what_is_promised_holds(found, name: str) -> None:
     assert by_name["values of one or two people"] == 0
     assert not by_name["contradictions"] > 0
     assert by_name["median difference of correlations"] <= 0.025
-    if name != "ACS":  # which is told from its original more easily: see the reference
-        assert by_name["detectability"] <= 0.60
+    assert by_name["detectability"] <= (0.62 if name == "ACS" else 0.60)  # other people of the ACS are told by .59
