@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon import spectral
-from duckanon.matrix.coordinates import Places, coordinates, placed_choices, shared_out, sums_of
+from duckanon.matrix.coordinates import Places, coordinates, correspondences, placed_choices, shared_out, sums_of
 from duckanon.matrix.fit import fit
 from duckanon.matrix.lookups import _commonest, _Sampled, _Source
 
@@ -132,3 +132,21 @@ def test_the_commonest_choice_is_that_of_a_whole_table(seed: int, values: int, c
     commonest, held = _commonest(source, column)
     assert held.tolist() == table.max(axis=1).tolist()
     assert commonest.tolist() == np.where(table.any(axis=1), table.argmax(axis=1), -1).tolist()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.integers(2, 40))
+def test_correspondences_are_those_of_all_singular_vectors(seed: int, ones: int, others: int) -> None:
+    """Products of coordinates are the table's deviations from independence, by numpy's whole decomposition."""
+    random = np.random.default_rng(seed)
+    cells = random.poisson(random.gamma(0.2, 20, (ones, others))) + 1.0
+    places = correspondences(cells, 10**9)
+    rows = cells.sum()
+    scale = np.sqrt(np.outer(cells.sum(axis=1), cells.sum(axis=0))) / rows
+    left, spread, right = np.linalg.svd(cells / rows / scale - scale)
+    kept = min(8, int((spread > 1e-3).sum()))
+    if kept == 0:
+        return
+    assert places is not None
+    found = places[0][:, :kept] / spread[:kept] @ places[1][:, :kept].T * scale
+    if kept < len(spread) and spread[kept - 1] > 1.001 * spread[kept]:  # else it is arbitrary which is the eighth
+        np.testing.assert_allclose(found, (left[:, :kept] * spread[:kept]) @ right[:kept], atol=1e-5)
