@@ -13,6 +13,9 @@ OLDEST := --constraint tests/oldest.txt --editable '.[test]'
 # uv installs in a tenth of pip's processor time; where it is not to be had, or finds no index, pip does it.
 install = $(VENV)/bin/uv pip install --quiet --python $(1) $(2) || $(PIP) --python $(1) install --quiet $(2)
 
+# Modules are compiled once, not in each of the processes that the tests start, wherever `make` is called.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test test-thorough test-oldest test-engines test-browser test-places stress check bench bench-large clean
 
 demo: $(VENV)/ready            ## generate a clinic, assess and release its visits, say where the report is

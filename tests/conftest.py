@@ -7,6 +7,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: test processes that share processors wait otherwise
 
 import functools
+import gc
 import shutil
 import signal
 import subprocess
@@ -34,6 +35,16 @@ _BEGAN = time.monotonic()
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if MINUTES is not None and time.monotonic() - _BEGAN > 60 * float(MINUTES):
         pytest.skip(f"the run has taken its {MINUTES} minutes")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what stays for good, the tests and all that they import, out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells let background jobs begin

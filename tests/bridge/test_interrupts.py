@@ -41,7 +41,7 @@ def nothing_waits() -> None:
     registry.WAITING.drop_silent(0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def many() -> Iterator[duckdb.DuckDBPyConnection]:
     """A plain connection, registered, with a table that takes long."""
     con = duckanon.register(duckdb.connect())
@@ -59,7 +59,7 @@ def wait_until(holds: Callable[[], bool], seconds: float) -> bool:
 
 @pytest.mark.parametrize("call", TAKES_MINUTES.values(), ids=TAKES_MINUTES)
 def test_an_interrupt_ends_the_query_and_then_the_work(many: duckdb.DuckDBPyConnection, call: str) -> None:
-    many.execute("CREATE TEMP TABLE mine AS SELECT 1 AS one").fetchall()
+    many.execute("CREATE OR REPLACE TEMP TABLE mine AS SELECT 1 AS one").fetchall()
     cursor = many.cursor()
     interrupted: list[float] = []
 

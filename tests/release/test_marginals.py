@@ -26,6 +26,7 @@ Connection = duckdb.DuckDBPyConnection
 
 REFUSED = re.compile(
     "no value that at least|too few numbers inside its range|as an identifier has|the same value in every row"
+    "|holds nothing but NULL"
 )
 """What may be said of a small table instead of a release."""
 
