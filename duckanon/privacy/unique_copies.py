@@ -16,7 +16,7 @@ _WORTH = 2.0  # repeated records that near misses may count for: they tell the n
 _ANYWHERE = 0.2
 """Repeated records that may be anybody's, however rare their scores: 0.2 of the 12 of a thousand people of Adult
 (fourteen columns) were, 0.03 of the 2 of ACS, and half as many where as many other people told how rare they are."""
-_MOST_ANYWHERE = 0.05  # the share of repeated records that these may be
+_MOST_ANYWHERE = 0.1  # the share of repeated records that these may be: 0.05 let 2 % of 300 fresh people of ACS fail
 _STRATA = 50
 _BEYOND = 20  # draws from chance beyond the limit
 _STEPS = 30  # after which the number that chance repeats stays the same
