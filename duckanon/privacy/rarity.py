@@ -45,11 +45,16 @@ class Rarity:
         Pairs of records that differ in one column.
     near_per_equal
         How many of these are expected for each pair that is equal.
+    twins, twin_pairs
+        Pairs of equal records that no third one is equal to, within the table and within the others, and how many pairs
+        there are in all.
     """
 
     scores: Floats
     near_pairs: float
     near_per_equal: float
+    twins: float = 0.0
+    twin_pairs: float = 0.0
 
     def expected_pairs(self) -> float:
         """Return how many pairs of records are expected to be equal by chance."""
@@ -89,10 +94,13 @@ def rarity_of(rows: Matrix, groups: Sequence[slice] | None = None, others: Matri
     per_equal, near_pairs = 1.0, counts.one_off.sum() / 2
     if sum(len(np.unique(column[:_LOOKED_AT])) > 2 for column in hashes) >= _COLUMNS:
         per_equal = _near_per_equal(odds, near_pairs, None if counts.two_off is None else counts.two_off.sum() / 2)
+    twins, twin_pairs = _twins(counts.equal), pairs
     if others is not None:
         more = [row_hashes(others[:, group]) * _odd(place) for place, group in enumerate(parts)]
         counts = _counts([np.concatenate(both) for both in zip(hashes, more, strict=True)])
-    return Rarity(counts.scores(len(rows)) ** _STEEPER, near_pairs, per_equal)
+        twins += _twins(_others(np.asarray(np.sum(more, axis=0, dtype=np.uint64))))
+        twin_pairs += len(others) * (len(others) - 1) / 2
+    return Rarity(counts.scores(len(rows)) ** _STEEPER, near_pairs, per_equal, twins, twin_pairs)
 
 
 class _Counts(NamedTuple):
@@ -164,6 +172,11 @@ def _others(hashes: Hashes) -> Ints:
     """Count the others of the same hash for each row."""
     _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
     return np.asarray(counts[inverse.reshape(-1)] - 1, np.int64)
+
+
+def _twins(equal: Ints) -> float:
+    """Count the pairs of records that have each other as their only equal."""
+    return float((equal == 1).sum() / 2)
 
 
 def _shares(counts: Ints) -> Floats:

@@ -22,6 +22,7 @@ from duckanon.privacy.copy_rates import (
     parts,
     rate,
 )
+from duckanon.privacy.densities import rarity_by_density
 from duckanon.privacy.equal_rows import distinct_rows, known_codes
 from duckanon.privacy.membership import distance_scores, isolated_membership, membership
 from duckanon.privacy.prediction import Measures, measures, widened
@@ -206,9 +207,12 @@ def _equal_row_tests(
         drawn = random.permutation(len(others))[:size]
         reference, alike = other_codes[0][drawn], others[drawn[: len(rows)]]
     copies = exact_copies(codes, [release_codes[part] for part in release_parts], reference, size, _EITHER)
-    rarity = rarity_of(rows, groups, alike)
-    if cells is not None:  # people whom cells single out are counted, not weighed
-        rarity = replace(rarity, scores=np.ones(len(rows)))
+    if cells is None:
+        rarity = rarity_by_density(rows, groups, alike, random)
+    else:  # people whom cells single out are counted, not weighed
+        rarity = replace(rarity_of(rows, groups, alike), scores=np.ones(len(rows)))
+        if reference is None:  # what half as many rows repeat by chance: cells that single out are few among classes
+            release_codes = release_codes[: len(rows) // 2]
     unique = unique_copies(codes, release_codes, reference, rarity, random, _CONFIDENCE)
     return [
         _rate_test("exact_copies", copies),

@@ -65,7 +65,7 @@ class Findings:
                 check = failed[name]
                 said.append(f"{check.count} {what} ({check.value:.2%}, where chance explains {check.limit:.2%})")
         if "unique_copies" in failed and "exact_copies" in failed:
-            del said[1]  # the same rows, counted among halves of the table
+            del said[1]  # the same rows, weighed
         if "row_order" in failed:
             said.append(
                 f"row order links released rows to originals (AUC {failed['row_order'].value:.3f}, "

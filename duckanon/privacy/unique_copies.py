@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,23 +12,34 @@ from duckanon.privacy.rarity import Rarity
 
 COPIED = 0.005
 """The share of copies that the weights are best at telling from chance."""
-_WORTH = 4.0  # repeated records that near misses may count for: they tell the number of equal ones within a half of it
+_WORTH = 2.0  # repeated records that near misses may count for: they tell the number of equal ones within a half of it
+_ANYWHERE = 0.2
+"""Repeated records that may be anybody's, however rare their scores: 0.2 of the 12 of a thousand people of Adult
+(fourteen columns) were, 0.03 of the 2 of ACS, and half as many where as many other people told how rare they are."""
+_MOST_ANYWHERE = 0.1  # the share of repeated records that these may be: 0.05 let 2 % of 300 fresh people of ACS fail
 _STRATA = 50
 _BEYOND = 20  # draws from chance beyond the limit
+_STEPS = 30  # after which the number that chance repeats stays the same
 
 
-@dataclass
-class _Counts:
-    """For every code: how often it was looked for and found, in the release and in the reference."""
+class _Chance(NamedTuple):
+    """How many records chance repeats: a gamma distribution of the total, were no record repeated twice.
 
-    trials: Floats
-    hits: Floats
-    reference_trials: Floats
-    reference_hits: Floats
+    Attributes
+    ----------
+    events
+        Repeated records that were seen, and what near misses count for.
+    exposure
+        How many were to be expected of each of the total.
+    """
 
-    @classmethod
-    def none(cls, codes: int) -> _Counts:
-        return cls(*np.zeros((4, codes)))
+    events: float
+    exposure: float
+
+    @property
+    def mean(self) -> float:
+        """Return the total that is expected."""
+        return self.events / self.exposure
 
 
 def unique_copies(
@@ -39,13 +50,12 @@ def unique_copies(
     random: np.random.Generator,
     confidence: float,
 ) -> Rate:
-    """Count originals without an equal in the table that the release repeats, against a reference sample.
+    """Count originals without an equal in the table that the release repeats, against what chance repeats.
 
     Parameters
     ----------
     original, released, reference
-        Codes of rows; no reference: one half of the originals serves as the reference of the other half, and parts of
-        the release of that size are looked at.
+        Codes of rows. Parts of the release as large as the reference are looked at, or as the table without one.
     rarity
         That of the originals.
     random
@@ -61,89 +71,100 @@ def unique_copies(
 
     Notes
     -----
-    No record that is unique among N rows has an equal among the others, so leaving one out says nothing; how many
-    records that are unique in one half recur in the other does. Halves are compared with halves: of a record and its
-    copy, exactly one pair of parts holds both, so that nothing is lost.
-
-    How many are repeated by chance is estimated from the reference, which few records may say little about, and from
-    near misses, of which there are more; who of them, by their rarity. The limit is a quantile of Poisson counts whose
-    mean is as uncertain as that estimate.
+    No record that is unique among n rows has an equal among the others, so leaving one out says nothing about it. Two
+    equal rows do: were one of them drawn later, it would repeat a unique record, so that another n rows repeat about
+    twice as many unique records as there are such pairs (Good 1953). The reference tells the same by what it repeats,
+    and near misses, of which there are more, where both are few. Who of the unique records is repeated, their rarity
+    tells. The limit is a quantile of Poisson counts whose mean is as uncertain as that estimate.
     """
     codes = code_count(original, released, reference)
-    counted = _Counts.none(codes)
-    if reference is not None:
-        size = min(len(released), len(reference))
-        drawn = [_present(released[part], codes) for part in parts(len(released), size, random)]
-        _count(counted, original, drawn, _present(reference[:size], codes))
-        expected = 2 * rarity.expected_pairs() * size / max(len(original) - 1, 1)
-    else:
-        repeats = 8 if len(original) <= 100_000 else 2  # more make chance smaller; large tables have little of it
-        for _ in range(repeats):
-            halves = np.array_split(original[random.permutation(len(original))], 2)
-            drawn = [
-                _present(released[part], codes) for part in parts(len(released), max(1, len(original) // 2), random)
-            ]
-            for half, other_half in (halves, halves[::-1]):
-                _count(counted, half, drawn, _present(other_half, codes))
-        for counts in (counted.trials, counted.hits, counted.reference_trials, counted.reference_hits):
-            counts /= repeats
-        expected = rarity.expected_pairs()
+    unique = np.flatnonzero(np.bincount(original, minlength=codes) == 1)
+    if not len(unique):
+        return Rate(0.0, 0.0, 0.0, 0)
+    size = min(len(released), len(original if reference is None else reference))
+    drawn = parts(len(released), size, random)
+    hits = np.zeros(len(unique))
+    for part in drawn:
+        hits += _present(released[part], codes)[unique]
+    repeated = None if reference is None else _present(reference[:size], codes)[unique]
     scores = np.zeros(codes)
     scores[original] = rarity.scores
-    worth = min(rarity.near_pairs + 0.5, _WORTH)
-    return _weighted_rate(counted, scores, worth, expected, random, confidence)
+    shares = scores[unique] / scores[unique].sum()
+    chance = _chance(shares, repeated, rarity, len(original), size)
+    people = len(original) + (0 if reference is None else min(len(reference), len(original)))
+    anywhere = min(_MOST_ANYWHERE, _ANYWHERE * len(original) / people / chance.mean)
+    shares = (1 - anywhere) * shares + anywhere / len(unique)
+    return _weighted_rate(hits, len(drawn), repeated, shares, chance, random, confidence)
 
 
 def _present(rows: Ints, codes: int) -> Bools:
     return np.bincount(rows, minlength=codes) > 0
 
 
-def _count(counted: _Counts, rows: Ints, drawn: list[Bools], reference: Bools) -> None:
-    """Look for the rows that have no equal in each part of the release, and in the reference."""
-    unique = np.bincount(rows, minlength=len(reference)) == 1
-    counted.trials += unique * len(drawn)
-    counted.hits += unique * np.sum(drawn, axis=0)
-    counted.reference_trials += unique
-    counted.reference_hits += unique & reference
+def _chance(shares: Floats, repeated: Bools | None, rarity: Rarity, people: int, size: int) -> _Chance:
+    """Estimate how many unique records another sample repeats.
+
+    Parameters
+    ----------
+    shares
+        Of the unique records in what is repeated.
+    repeated
+        Which of them the reference repeats.
+    rarity
+        That of the people, with their pairs.
+    people, size
+        How many they are, and how many the other sample has.
+    """
+    worth = min(rarity.near_pairs + 0.5, _WORTH)
+    events = rarity.twins + worth
+    exposure = rarity.twin_pairs / (people * size) + worth * max(people - 1, 1) / (2 * rarity.expected_pairs() * size)
+    if repeated is None:
+        return _Chance(events, exposure)
+    events += float(repeated.sum())
+    chance = _Chance(events, exposure + 1)
+    for _ in range(_STEPS):  # a record that is expected twice is still repeated once
+        once = float(-np.expm1(-chance.mean * shares).sum()) / chance.mean
+        chance = _Chance(events, exposure + once)
+    return chance
 
 
 def _weighted_rate(
-    counted: _Counts, scores: Floats, worth: float, expected: float, random: np.random.Generator, confidence: float
+    hits: Floats,
+    trials: int,
+    repeated: Bools | None,
+    shares: Floats,
+    chance: _Chance,
+    random: np.random.Generator,
+    confidence: float,
 ) -> Rate:
     """Compare weighted shares.
 
     Parameters
     ----------
-    counted
-        What was looked for and found.
-    scores
-        In proportion to the chance of every code to be found once.
-    worth, expected
-        How many records are expected to be found in the reference, and how many found ones that counts for.
+    hits, trials
+        How often each unique record was found, and how often it was looked for.
+    repeated
+        Which of them the reference repeats.
+    shares, chance
+        How many chance repeats, and how likely it is each of them.
     random, confidence
         As in `unique_copies`.
     """
-    looked_for = np.flatnonzero(counted.reference_trials > 0)
-    if not len(looked_for):
-        return Rate(0.0, 0.0, 0.0, 0)
-    chance = scores * counted.reference_trials
-    chance /= chance.sum()
-    in_release = np.divide(counted.trials, counted.reference_trials, out=np.zeros(len(scores)), where=chance > 0)
-    shape, exposure = counted.reference_hits.sum() + worth, 1 + worth / expected
-    by_rarity = looked_for[np.argsort(scores[looked_for], kind="stable")]
-    strata = np.array_split(by_rarity, min(_STRATA, len(by_rarity)))
-    per_hit = np.array([(chance[stratum] * in_release[stratum]).sum() for stratum in strata])
-    trials = np.array([counted.trials[stratum].sum() for stratum in strata])
-    weights = np.log1p(COPIED * trials / (per_hit * shape / exposure))
-    weight = np.zeros(len(scores))
+    strata = np.array_split(np.argsort(shares, kind="stable"), min(_STRATA, len(shares)))
+    people = np.array([len(stratum) for stratum in strata])
+    per_person = np.array([shares[stratum].mean() for stratum in strata])
+    weights = np.log1p(COPIED / -np.expm1(-chance.mean * per_person))
+    weight = np.empty(len(shares))
     for stratum, value in zip(strata, weights, strict=True):
         weight[stratum] = value
-    means = random.gamma(shape, 1 / exposure, int(np.ceil(_BEYOND / (1 - confidence))))
-    by_chance = random.poisson(means[:, None] * per_hit) @ weights
-    total = float(trials @ weights)
+    means = random.gamma(chance.events, 1 / chance.exposure, int(np.ceil(_BEYOND / (1 - confidence))))
+    rates = -np.expm1(-means[:, None] * per_person) * people
+    by_chance = random.poisson(rates * trials) @ weights
+    total = float(weight.sum())
+    expected = weight @ -np.expm1(-chance.mean * shares) if repeated is None else weight @ repeated
     return Rate(
-        float(weight @ counted.hits) / total,
-        float(weight @ counted.reference_hits) / float(weight @ counted.reference_trials),
-        min(1.0, float(np.quantile(by_chance, confidence)) / total),
-        round(counted.hits.sum()),
+        float(weight @ hits) / total / trials,
+        float(expected) / total,
+        min(1.0, float(np.quantile(by_chance, confidence)) / total / trials),
+        round(hits.sum()),
     )

@@ -3,9 +3,9 @@
 -- cannot see.
 --     measure      distance, ambiguity, uncertainty: their distributions over the records
 --                  exact_copies: the share of the records that the release has a copy of
---                  unique_copies: the same among the records that have no equal; a record weighs the more the fewer
---                  others (of the original, and of `reference`) differ from it in one column or two, or in none: chance
---                  copies those who have many
+--                  unique_copies: the same among the records that have no equal; a record weighs the more the less
+--                  likely its values are together among the others (of the original, and of `reference`): chance copies
+--                  those that are likely
 --                  near_copies: the share of the most isolated 5 % of the records to which a released row comes nearer
 --                  than half the distance that the reference leaves
 --                  membership: with `holdout`, the AUC of telling members by their distance
