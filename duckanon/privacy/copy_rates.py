@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import stats
 from scipy.special import ndtri
 
 from duckanon.common.arrays import Bools, Ints, Matrix
-from duckanon.privacy.neighbours import nearest
+from duckanon.privacy.neighbours import nearest, pairs_within
 
 ISOLATED = 0.05  # of the originals, the farthest from all others
 _FEW = 30  # events up to which the normal distribution is no stand-in
@@ -142,17 +143,27 @@ def half_distances(
     return result
 
 
-def part_distances(
-    queries: Matrix, released: Matrix, chosen: list[Ints], is_asked: Bools | None = None
-) -> list[Matrix]:
-    """Return how far each query is from the nearest row of each part of the release; infinitely if it is not asked."""
-    asked = np.arange(len(queries)) if is_asked is None else np.flatnonzero(is_asked)
-    result = []
-    for part in chosen:
-        distances = np.full(len(queries), np.inf)
-        distances[asked] = nearest(queries[asked], released[part], 1)[0][:, 0]
-        result.append(distances)
-    return result
+def near_radii(splits: Sequence[tuple[Matrix, Matrix]], drawn: Bools | None = None) -> Matrix:
+    """Return how near a row must be to each original to be a near copy in one of the splits; 0 if none can be."""
+    radii = [np.where(farthest(own_half, drawn), own_half / 2, 0.0) for own_half, _ in splits]
+    return np.asarray(np.max(radii, axis=0))
+
+
+def part_distances(queries: Matrix, released: Matrix, chosen: Sequence[Ints], radii: Matrix) -> list[Matrix]:
+    """Return how far each query is from the nearest row of each part of the release; infinitely beyond its radius."""
+    asked = np.flatnonzero(radii > 0)
+    sizes = np.array([len(part) for part in chosen])
+    rows = np.concatenate(chosen)
+    part_of = np.repeat(np.arange(len(chosen)), sizes)[np.argsort(rows, kind="stable")]
+    counts = np.bincount(rows, minlength=len(released))
+    starts = np.cumsum(counts) - counts
+    result = np.full((len(chosen), len(queries)), np.inf)
+    for query, point, distance in pairs_within(queries[asked], released, radii[asked]):
+        times = counts[point]  # a row may be in several parts
+        pair = np.repeat(np.arange(len(point)), times)
+        place = starts[point][pair] + np.arange(len(pair)) - np.repeat(np.cumsum(times) - times, times)
+        np.minimum.at(result, (part_of[place], asked[query[pair]]), distance[pair])
+    return list(result)
 
 
 def near_copies(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -76,6 +78,24 @@ def nearest(
     else:
         squares, indices = _search_distinct(query_rows, rows, int(k), skipped, distinct, tell)
     return np.sqrt(squares / rows.shape[1]), indices
+
+
+def pairs_within(queries: Matrix, points: Matrix, radii: Matrix) -> Iterator[tuple[Ints, Ints, Matrix]]:
+    """Find the pairs of a query and a point nearer than the radius of the query, for one block of points after another.
+
+    Yields queries, points and distances as `nearest` has them; among them may be pairs as far apart as the radius.
+    """
+    if not len(queries):
+        return
+    limit = np.square(radii) * (queries.shape[1] * (1 + 1e-9))
+    scan = _Scan(queries, points, np.float32)
+    for start in range(0, len(points), _STRETCH):
+        stop = min(len(points), start + _STRETCH)
+        query, point = scan.candidates(start, stop, limit)
+        if scan.is_single and len(query) > len(queries) * _CROWDED * (stop - start):
+            scan = _Scan(queries, points, np.float64)
+            query, point = scan.candidates(start, stop, limit)
+        yield query, point, np.sqrt(_squares(queries, points, query, point) / queries.shape[1])
 
 
 def _checked(values: npt.ArrayLike, name: str) -> Matrix:

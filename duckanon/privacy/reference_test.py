@@ -15,9 +15,9 @@ from duckanon.privacy.cells import ReleasedCells, singled_out
 from duckanon.privacy.copy_rates import (
     Rate,
     exact_copies,
-    farthest,
     half_distances,
     near_copies,
+    near_radii,
     part_distances,
     parts,
     rate,
@@ -130,8 +130,7 @@ def privacy_tests(
         others, apart = (None if table is None else widened(table) for table in (others, apart))
         draws = [(widened(draw, spread), None) for draw, spread in draws]
     # Near copies are those of isolated people: nobody else is looked for in every part of the release.
-    is_isolated = np.any([farthest(own_half) for own_half, _ in splits], axis=0)
-    distances = part_distances(rows[looked_at], release, half_size_parts, is_isolated)
+    distances = part_distances(rows[looked_at], release, half_size_parts, near_radii(splits))
     tests = [
         measure_test(name, getattr(measured, name), getattr(expected, name), size, replicates, random)
         for name in LIMITS

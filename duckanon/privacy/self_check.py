@@ -15,6 +15,7 @@ from duckanon.privacy.copy_rates import (
     exact_copies,
     half_distances,
     near_copies,
+    near_radii,
     part_distances,
     parts,
 )
@@ -156,7 +157,7 @@ def near_copy_rate(
     """Count isolated originals with a near copy; return the distances of `half_distances` too."""
     splits = half_distances(rows, looked_at, random, 4 if len(rows) <= _SEVERAL else 1)
     half_size_parts = parts(len(release), len(rows) // 2, random)
-    distances = part_distances(rows[looked_at], release, half_size_parts)
+    distances = part_distances(rows[looked_at], release, half_size_parts, near_radii(splits, drawn))
     return near_copies(distances, splits, confidence, drawn), splits
 
 

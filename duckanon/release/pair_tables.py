@@ -63,7 +63,7 @@ def shared_table(one: Choices, other: Choices, people: Ints | None, k: int) -> F
 
     Notes
     -----
-    A pair that at least k people have is as frequent as it is. Of all others, groups of values of one column with
+    A pair that at least k people have is about as frequent as it is. Of all others, groups of values of one column with
     groups of values of the other, by where they are in a correspondence analysis; where k people are in such a block,
     its rows are spread over its pairs as if the columns had nothing more to do with each other, and else the blocks of
     larger groups are looked at. So a pair of one person is as frequent as pairs that nobody has but that are alike.
@@ -120,8 +120,8 @@ def fitted(table: Floats, rows: Floats, columns: Floats) -> Floats:
     """Multiply rows and columns of a table until their sums are what they should be, as far as its zeros allow."""
     made = table
     for _ in range(_ROUNDS):
-        made = made * (rows / np.maximum(made.sum(axis=1), 1e-300))[:, None]
-        made = made * (columns / np.maximum(made.sum(axis=0), 1e-300))
+        made = made * (rows / np.maximum(made.sum(axis=1), 1e-200))[:, None]
+        made = made * (columns / np.maximum(made.sum(axis=0), 1e-200))
     return made
 
 

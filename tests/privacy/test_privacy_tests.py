@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from duckanon.privacy.copy_rates import exact_copies, farthest, near_copies, parts, rate
+from duckanon.privacy.copy_rates import exact_copies, farthest, near_copies, part_distances, parts, rate
 from duckanon.privacy.equal_rows import row_codes
 from duckanon.privacy.prediction import measures
 from duckanon.privacy.rarity import Rarity
@@ -193,6 +193,23 @@ def test_parts_cover_all_rows(rows, size):
     assert set(np.concatenate(drawn)) == set(range(rows))
     for part in drawn:
         assert len(set(part)) == len(part) <= max(size, 1.1 * size)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(20, 200), st.integers(1, 5), st.booleans())
+def test_distances_to_parts_are_those_of_a_search_in_each(seed, queries, rows, width, is_coarse):
+    """As far as the radius; parts overlap, rows are equal to each other and to queries, or all near each other."""
+    random = np.random.default_rng(seed)
+    records, release = (random.normal(size=(count, width)) for count in (queries, rows))
+    if is_coarse:
+        records, release = np.round(records), np.round(release)
+    radii = random.choice([0.0, 0.3, 1.0, 50.0], queries)
+    chosen = parts(rows, int(random.integers(1, rows + 1)), random)
+    found = part_distances(records, release, chosen, radii)
+    for part, distances in zip(chosen, found, strict=True):
+        expected = np.sqrt(np.square(records[:, None] - release[part]).mean(axis=2)).min(axis=1)
+        near = expected < radii
+        np.testing.assert_allclose(distances[near], expected[near], rtol=1e-12)
+        assert (distances[~near] >= radii[~near]).all()
 
 
 def test_isolated_and_near_copies():
