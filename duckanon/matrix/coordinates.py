@@ -82,9 +82,15 @@ def sums_of(codes: Sequence[Ints], choices: Sequence[int], blocks: Iterable[Real
 
 def related_sums(codes: Ints, choices: int, others: Ints, other_choices: int) -> Floats:
     """Sum features of another wide choice over the rows of each value, as `sums_of` does: what both go along by."""
-    cells = np.bincount(codes * other_choices + others, minlength=choices * other_choices).reshape(choices, -1)
-    places = correspondences(cells.astype(np.float64), len(codes))
+    cells = pair_counts(codes, choices, others, other_choices)
+    places = correspondences(cells, len(codes))
     return np.zeros((choices, 0)) if places is None else cells.sum(axis=1)[:, None] * places[0]
+
+
+def pair_counts(codes: Ints, choices: int, others: Ints, other_choices: int) -> Floats:
+    """Count the rows of each pair of choices."""
+    cells = np.bincount(codes * other_choices + others, minlength=choices * other_choices)
+    return cells.reshape(choices, other_choices).astype(np.float64)
 
 
 def correspondences(cells: Floats, people: int) -> tuple[Floats, Floats] | None:

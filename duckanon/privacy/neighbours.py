@@ -85,6 +85,7 @@ def pairs_within(queries: Matrix, points: Matrix, radii: Matrix) -> Iterator[tup
 
     Yields queries, points and distances as `nearest` has them; among them may be pairs as far apart as the radius.
     """
+    queries, points = _checked(queries, "queries"), _checked(points, "points")
     if not len(queries):
         return
     limit = np.square(radii) * (queries.shape[1] * (1 + 1e-9))

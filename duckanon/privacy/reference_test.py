@@ -210,7 +210,7 @@ def _equal_row_tests(
         rarity = rarity_by_density(rows, groups, alike, random)
     else:  # people whom cells single out are counted, not weighed
         rarity = replace(rarity_of(rows, groups, alike), scores=np.ones(len(rows)))
-        if reference is None:  # what half as many rows repeat by chance: cells that single out are few among classes
+        if reference is None:  # its limit is all that is used then: that of half as many rows
             release_codes = release_codes[: len(rows) // 2]
     unique = unique_copies(codes, release_codes, reference, rarity, random, _CONFIDENCE)
     return [

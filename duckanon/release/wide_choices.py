@@ -18,8 +18,8 @@ class WideChoices:
     -----
     A few coordinates place a value by what the other columns have to do with it, and what two such columns have to do
     with each other would be lost. So each is drawn within the values of that earlier one with which it goes along most:
-    how often pairs come out is a table that says nothing about fewer than k people (`pair_tables.shared_table`), and
-    the coordinates tell for whom.
+    how often pairs come out is a table of counts of at least k people (`pair_tables.shared_table`), and the coordinates
+    tell for whom.
     """
 
     def __init__(self, people: Ints | None, k: int) -> None:
