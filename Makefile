@@ -21,12 +21,12 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: $(VENV)/ready            ## generate a clinic, assess and release its visits, say where the report is
 	@$(VENV)/bin/duckanon demo --to build/clinic
 
-test: $(VENV)/ready            ## all checks and tests, on the newest versions: five minutes
+test: $(VENV)/ready            ## all checks and tests, on the newest versions: four minutes
 	$(MAKE) check
 	$(VENV)/bin/python $(PYTEST)
 
-test-thorough: $(VENV)/ready   ## properties with at least 200 examples each, studies, the oldest versions: forty minutes
-	$(VENV)/bin/python $(PYTEST) -m "(hypothesis or thorough) and not engines and not browser" --hypothesis-profile=thorough
+test-thorough: $(VENV)/ready   ## properties with more examples, studies, the stock shell, the oldest versions: 25 minutes
+	$(VENV)/bin/python $(PYTEST) -m "(hypothesis or thorough or shell) and not engines and not browser" --hypothesis-profile=thorough
 	$(MAKE) test-oldest
 
 test-oldest: $(OLD)/ready      ## the SQL and the bridge on the oldest supported versions
