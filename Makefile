@@ -16,13 +16,15 @@ install = $(VENV)/bin/uv pip install --quiet --python $(1) $(2) || $(PIP) --pyth
 # Modules are compiled once, not in each of the processes that the tests start, wherever `make` is called.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-thorough test-oldest test-engines test-browser test-places stress check bench bench-large clean
+.PHONY: demo test test-quick test-thorough test-oldest test-engines test-browser test-places stress check bench bench-large clean
 
 demo: $(VENV)/ready            ## generate a clinic, assess and release its visits, say where the report is
 	@$(VENV)/bin/duckanon demo --to build/clinic
 
 test: $(VENV)/ready            ## all checks and tests, on the newest versions: four minutes
-	$(MAKE) check
+	$(MAKE) --jobs=2 --output-sync check test-quick
+
+test-quick: $(VENV)/ready      ## the tests of `make test` alone
 	$(VENV)/bin/python $(PYTEST)
 
 test-thorough: $(VENV)/ready   ## properties with more examples, studies, the stock shell, the oldest versions: 25 minutes

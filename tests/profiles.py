@@ -33,7 +33,7 @@ class Depth:
 
 DEPTHS = {
     "quick": Depth(usual=15, cheap=60, dear=5),  # four minutes for everything, on two processors
-    "thorough": Depth(usual=100, cheap=500, dear=50),  # twenty-five
+    "thorough": Depth(usual=60, cheap=300, dear=50),  # twenty-five
 }
 
 T = TypeVar("T")

@@ -12,6 +12,7 @@ NAMES += ["class", "person", "cols", "nulls", "tbl", "total", "members", "share"
 NAMES += ["_duckanon_classes", "_duckanon_source", "row_count", "_sizes", "_risks", "record", "call", "columns", "c"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.thorough) for name in NAMES[1:])])
 def test_columns_called_like_the_steps_of_a_check(con: duckdb.DuckDBPyConnection, name: str) -> None:
     """Columns that carry a check's own names give what they give under plain names, or a refusal."""

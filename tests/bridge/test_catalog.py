@@ -303,6 +303,7 @@ def test_a_database_in_memory_called_anon_keeps_what_is_in_it(theirs: str) -> No
     con.close()
 
 
+@pytest.mark.thorough
 def test_a_database_that_the_script_was_run_in_can_be_registered() -> None:
     """The script of `duckanon sql` has no functions that need Python; registering brings them."""
     con = duckdb.connect()

@@ -192,6 +192,7 @@ COMPARES_TEXTS = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "collation", ["NOCASE", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("NOACCENT", "NFC"))]
 )

@@ -35,6 +35,7 @@ def answers(con, function, x, y):
     return sorted(map(str, con.execute(PLANNED[function].format(x=x, y=y)).fetchall()))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "function",
     [pytest.param(name, marks=() if name == "apply_partition" else pytest.mark.thorough) for name in PLANNED],

@@ -235,6 +235,7 @@ def polished(statistic, lo, hi, m, start):
     return minimize(total, begin / begin.max(), jac=True, method="L-BFGS-B", options={"maxiter": 300}).fun
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("seed", seeds(1, 2))
 def test_corrected_weights_are_the_least(statistic, seed):

@@ -182,6 +182,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", seeds(1, 2))
 def test_each_group_is_answered_as_if_it_were_alone(con: duckdb.DuckDBPyConnection, seed: int) -> None:
     rng = np.random.default_rng(seed)

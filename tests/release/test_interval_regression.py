@@ -97,6 +97,7 @@ def test_slope_against_all_corners(seed):
     assert row.upper_looseness + row.lower_looseness <= 0.02 * size
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", seeds(4, 25))
 def test_narrow_boxes_give_nearly_the_linear_width(seed):
     lo, hi, m, _ = problem(seed, boxes=400, columns=3, width=0.01)
@@ -105,6 +106,7 @@ def test_narrow_boxes_give_nearly_the_linear_width(seed):
         assert row.upper_looseness + row.lower_looseness <= 0.1 * (row.upper - row.lower)
 
 
+@pytest.mark.thorough
 def test_dependent_predictors_have_infinite_ends():
     rng = np.random.default_rng(0)
     c = rng.normal(size=(50, 3))
@@ -246,6 +248,7 @@ def exact_coefficients(x):
     return [row[-1] for row in system]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("predictors", [1, 2, 3])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize("seed", seeds(1, 5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import duckdb
+import pytest
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ CREATE TABLE ranks AS FROM anon.recode('crew', ['rank'], 6, output := 'value');
 """
 
 
+@pytest.mark.thorough
 def test_values_are_read_as_labels(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(CREW).fetchall()
     for query in (

@@ -39,6 +39,7 @@ NAMES += [
 QUICK = {"class"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.thorough) for name in NAMES]
 )
