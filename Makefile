@@ -22,7 +22,7 @@ demo: $(VENV)/ready            ## generate a clinic, assess and release its visi
 	@$(VENV)/bin/duckanon demo --to build/clinic
 
 test: $(VENV)/ready            ## all checks and tests, on the newest versions: four minutes
-	$(MAKE) --jobs=2 --output-sync check test-quick
+	$(MAKE) --jobs=2 check test-quick
 
 test-quick: $(VENV)/ready      ## the tests of `make test` alone
 	$(VENV)/bin/python $(PYTEST)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import duckdb
-import pytest
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
