@@ -121,6 +121,12 @@ class PlainColumns:
             if column.regular is not None and index not in computed
         }
         both = plain_table(columns, bounds, [*computed, *decided], rows, random)
+        if both.num_columns < 2:
+            usable = [column.name for column in columns if {column.name, _choice_name(column)} & {*both.column_names}]
+            raise ValueError(
+                f"cols must name at least two columns that vary by themselves; got {len(usable)} of {len(names)}: the "
+                f"others follow from them, are NULL, or have no second value that {settings.k} people hold."
+            )
         plain, others = both.slice(0, rows), None if reference is None else both.slice(rows)
         return cls(table.schema, columns, formulas, lookups, plain, others, wide_places(columns, plain))
 

@@ -92,7 +92,7 @@ def membership_audit(
                 "win_rate": audit.win_rate,
                 "standard_error": audit.standard_error,
                 "tolerance": LIMIT,
-                "pass": audit.win_rate <= LIMIT,
+                "pass": audit.passed,
             }
             for scale, audit in audits(points, release, splits=splits, seed=random).items()
         ],
