@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from duckanon.common.arguments import Whole, checked, generator
 from duckanon.common.people import refuse_too_few
-from duckanon.release import copulas
-from duckanon.release.copula_columns import copula_columns
-from duckanon.release.drawing import drawn, refuse_rare
-from duckanon.release.tables import read_whole, reader_of, refuse_identifiers
+from duckanon.new_records import copulas
+from duckanon.new_records.copula_columns import copula_columns
+from duckanon.new_records.drawing import drawn, refuse_rare
+from duckanon.new_records.tables import read_whole, reader_of, refuse_identifiers
 
 
 def data_shuffle(

@@ -15,11 +15,11 @@ import pyarrow as pa
 from duckanon.common.arguments import OneOf, checked, generator
 from duckanon.common.arrays import Floats, Ints
 from duckanon.matrix.encoding import Encoding
-from duckanon.release import baselines, microaggregation
-from duckanon.release.copula_releases import copula_synthesize, data_shuffle
-from duckanon.release.spectral_release import spectral_release
-from duckanon.release.swaps import pica, svd_swap
-from duckanon.release.tables import read_whole, reader_of, refuse_identifiers, shuffled, smallest_class
+from duckanon.new_records import baselines, microaggregation
+from duckanon.new_records.copula_releases import copula_synthesize, data_shuffle
+from duckanon.new_records.spectral_release import spectral_release
+from duckanon.new_records.swaps import pica, svd_swap
+from duckanon.new_records.tables import read_whole, reader_of, refuse_identifiers, shuffled, smallest_class
 
 __all__ = [
     "additive_noise",
