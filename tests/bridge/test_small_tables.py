@@ -169,9 +169,9 @@ def make(con: duckdb.DuckDBPyConnection, call: str) -> None:
 
 
 def box(con: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Make boxes of a table by hand: one a row, of which the y of nobody is known."""
+    """Make boxes of a table by hand: one a row."""
     con.execute(f"""CREATE OR REPLACE TABLE boxed AS SELECT row_number() OVER () AS box,
-        {{'lo': x, 'hi': x + 1}} AS x, {{'lo': y::DOUBLE, 'hi': NULL::DOUBLE}} AS y FROM {table}""").fetchall()
+        {{'lo': x, 'hi': x + 1}} AS x, {{'lo': y, 'hi': y + 1}} AS y FROM {table}""").fetchall()
     con.execute("CREATE OR REPLACE TABLE box_list AS FROM anon.box_table('boxed')").fetchall()
     con.execute("CREATE OR REPLACE TABLE flat AS FROM anon.flatten_boxes('boxed')").fetchall()
 
