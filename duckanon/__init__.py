@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from duckanon import large, plot, postgresql, report, spark, spectral
     from duckanon.bridge.catalog import connect, register
+    from duckanon.job.run import release
     from duckanon.rendered.checks import render_check
     from duckanon.rendered.queries import render
 
-__all__ = ["__version__", "connect", "register", "render", "render_check"]
+__all__ = [
+    "__version__",
+    "connect",
+    "large",
+    "plot",
+    "postgresql",
+    "register",
+    "release",
+    "render",
+    "render_check",
+    "report",
+    "spark",
+    "spectral",
+]
 __version__ = "0.1.0"
+
+_FUNCTIONS = {
+    "connect": "duckanon.bridge.catalog",
+    "register": "duckanon.bridge.catalog",
+    "release": "duckanon.job.run",
+    "render": "duckanon.rendered.queries",
+    "render_check": "duckanon.rendered.checks",
+}
+"""The public functions, and the modules that have them."""
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -28,17 +53,14 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Load DuckDB and the catalog, or sqlglot, when they are first asked for: `import duckanon` is quick."""
-    if name in ("connect", "register"):
-        from duckanon.bridge import catalog
-
-        return getattr(catalog, name)
-    if name == "render":
-        from duckanon.rendered import queries
-
-        return queries.render
-    if name == "render_check":
-        from duckanon.rendered import checks
-
-        return checks.render_check
+    """Load DuckDB, sqlglot or a package when it is first asked for: `import duckanon` is quick."""
+    if name in _FUNCTIONS:
+        return getattr(import_module(_FUNCTIONS[name]), name)
+    if name in __all__:
+        return import_module(f"duckanon.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List what is public."""
+    return [*__all__, "load_ipython_extension", "unload_ipython_extension"]

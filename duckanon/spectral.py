@@ -5,16 +5,19 @@ that opens a reader, and return a RecordBatchReader of the same columns, names a
 that links nothing. The SQL functions of the same names are these.
 """
 
-from duckanon.release.api import (
-    additive_noise,
-    copula_synthesize,
-    data_shuffle,
-    pica,
-    rhs,
-    spectral_release,
-    spectral_rhs,
-    svd_swap,
-)
+from duckanon.common.names import refuses_unknown_options
+from duckanon.new_records import api
+
+_public = refuses_unknown_options("duckanon.spectral")
+
+additive_noise = _public(api.additive_noise)
+copula_synthesize = _public(api.copula_synthesize)
+data_shuffle = _public(api.data_shuffle)
+pica = _public(api.pica)
+rhs = _public(api.rhs)
+spectral_release = _public(api.spectral_release)
+spectral_rhs = _public(api.spectral_rhs)
+svd_swap = _public(api.svd_swap)
 
 __all__ = [
     "additive_noise",

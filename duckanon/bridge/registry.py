@@ -17,8 +17,8 @@ import duckanon.generalize.declared
 import duckanon.intervals.declared
 import duckanon.measure.declared
 import duckanon.microaggregate.declared
+import duckanon.new_records.declared
 import duckanon.recode.declared
-import duckanon.release.declared
 import duckanon.risk.declared
 import duckanon.suppress.declared
 from duckanon.bridge import calls, parcels, slots, tasks, waiting
@@ -34,7 +34,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
     *duckanon.boxes.declared.FUNCTIONS,
     *duckanon.intervals.declared.FUNCTIONS,
     *duckanon.recode.declared.FUNCTIONS,
-    *duckanon.release.declared.FUNCTIONS,
+    *duckanon.new_records.declared.FUNCTIONS,
     *duckanon.microaggregate.declared.FUNCTIONS,
     *duckanon.suppress.declared.FUNCTIONS,
     *duckanon.measure.declared.FUNCTIONS,

@@ -11,7 +11,7 @@ from typing import Any
 
 @functools.cache
 def imported(path: str) -> Callable[..., Any]:
-    """Import what a path such as ``duckanon.release.api:pica`` names.
+    """Import what a path such as ``duckanon.new_records.api:pica`` names.
 
     Notes
     -----

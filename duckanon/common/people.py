@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from duckanon.common.arrays import Bools, Ints
 from duckanon.common.codes import encode
+from duckanon.common.names import nearest
 
 NOBODY = -1
 """The number of a row whose person is NULL: it counts as nobody, as in SQL's count(DISTINCT person)."""
@@ -33,7 +34,9 @@ def person_index(person: Any, names: Sequence[str], cols: Sequence[str] = ()) ->
         raise ValueError(f"person must be a column that is none of cols; got {person}.")
     lower = [name.lower() for name in names]
     if person.lower() not in lower:
-        raise ValueError(f"person must be one column of the table; got {person}.")
+        near = nearest(person, names)
+        offer = f'; did you mean "{near}"?' if near else "."
+        raise ValueError(f"person must be one column of the table; got {person}{offer}")
     return lower.index(person.lower())
 
 

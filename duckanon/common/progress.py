@@ -52,6 +52,11 @@ def watched_by(ask: Callable[[], None] | None, tell: Tell | None = None) -> Iter
         _THREAD.ask, _THREAD.tell = before
 
 
+def watcher() -> Callable[[], None] | None:
+    """Return what `check` asks in this thread, so that another watch can ask it too."""
+    return _THREAD.ask
+
+
 def check() -> None:
     """Stop here, if the work was asked to: a fraction of a microsecond, so that any loop can afford it."""
     if _THREAD.ask is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duckanon.job.errors import FileProblem, JobError, PolicyError, PromiseBroken
+from duckanon.job.errors import Cancelled, FileProblem, JobError, PolicyError, PromiseBroken
 from duckanon.job.run import release
 
-__all__ = ["FileProblem", "JobError", "PolicyError", "PromiseBroken", "release"]
+__all__ = ["Cancelled", "FileProblem", "JobError", "PolicyError", "PromiseBroken", "release"]

@@ -1,4 +1,4 @@
-"""The three ways in which a release job fails, each with an exit code of its own."""
+"""The ways in which a release job fails, each with an exit code of its own."""
 
 from __future__ import annotations
 
@@ -44,6 +44,12 @@ class PolicyError(JobError):
     """The policy cannot be understood, contradicts itself, or does not fit the table."""
 
     exit_code: ClassVar[int] = 2
+
+
+class Cancelled(JobError):  # noqa: N818 - it says what happened
+    """The job was asked to stop, and has: what is in the target's place is the last release."""
+
+    exit_code: ClassVar[int] = 130
 
 
 class FileProblem(JobError):  # noqa: N818 - it says what happened

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import duckdb
 
 import duckanon
+from duckanon.common.names import refuses_unknown_options
 from duckanon.job import (
     beside,
     consistency,
@@ -29,6 +31,7 @@ from duckanon.job import (
     sql,
     written,
 )
+from duckanon.job.cancel import cancelled_by
 from duckanon.job.errors import FileProblem, PromiseBroken
 from duckanon.job.given import changes_of
 from duckanon.job.made import Made, compare_with_last, last_release
@@ -40,6 +43,7 @@ from duckanon.job.promises import Tables
 from duckanon.job.warehouse import Warehouse, fingerprint
 
 
+@refuses_unknown_options("duckanon")
 def release(
     policy: str | Path,
     *,
@@ -53,8 +57,10 @@ def release(
     previous: str | Path | None = None,
     dry_run: bool = False,
     show_progress: bool = False,
+    say: Callable[[str], None] | None = None,
+    cancel: threading.Event | None = None,
 ) -> dict[str, Any]:
-    """Release the tables of a policy.
+    """Release the tables of a policy: `duckanon.release`, the job of the command ``duckanon release``.
 
     Parameters
     ----------
@@ -71,6 +77,10 @@ def release(
         Do all but write.
     show_progress
         Say on standard error what is being done.
+    say
+        Is told what is being done, in place of standard error: ``reading patients``.
+    cancel
+        Stops the job when another thread sets it; the last release stays in its place.
 
     Returns
     -------
@@ -85,17 +95,20 @@ def release(
         The policy is wrong.
     FileProblem
         A source cannot be read or a target not be written.
+    Cancelled
+        `cancel` was set before the release was in its place.
     """
+    given = changes_of(source=source, table=table, query=query, target=target, report=report, plan=plan, memory=memory)
+    tell = say or _printer(show_progress)
     con = connection()
     try:
-        return released(
-            con,
-            policy,
-            changes_of(source=source, table=table, query=query, target=target, report=report, plan=plan, memory=memory),
-            previous=previous,
-            dry_run=dry_run,
-            show_progress=show_progress,
-        )
+        with cancelled_by(cancel, con) as stop_if_asked:
+
+            def step(text: str) -> None:
+                tell(text)
+                stop_if_asked()
+
+            return released(con, policy, given, previous=previous, dry_run=dry_run, say=step)
     finally:
         con.close()
 
@@ -116,9 +129,10 @@ def released(
     previous: str | Path | None = None,
     dry_run: bool = False,
     show_progress: bool = False,
+    say: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Release the tables of a policy through a connection of `connection`, which can be interrupted."""
-    say = _speaker(show_progress)
+    say = say or _printer(show_progress)
     file = policy_file.read(policy, given)
     consistency.check(file)
     key = keys.read(file)
@@ -264,5 +278,5 @@ def _named(path: str) -> Iterator[None]:
         raise FileProblem(f"{path}: {error}") from None
 
 
-def _speaker(show_progress: bool) -> Callable[[str], None]:
+def _printer(show_progress: bool) -> Callable[[str], None]:
     return (lambda text: print(f"{text} ...", file=sys.stderr, flush=True)) if show_progress else (lambda _: None)

@@ -17,6 +17,7 @@ from duckanon.boxes.typed import column_numbers
 from duckanon.boxes.whole import Whole
 from duckanon.bridge import sql
 from duckanon.common.arguments import generator
+from duckanon.common.names import refuses_unknown_options
 from duckanon.large import parts, routed
 from duckanon.large.checks import Checked, checked, explained, rows_and_nulls
 from duckanon.large.counted import counted_values
@@ -41,6 +42,7 @@ BYTES_OF_ROW, BYTES_OF_CELL = 90, 65
 _BATCH = 100_000
 
 
+@refuses_unknown_options("duckanon.large")
 def boxes(
     source: Any,
     target: Any,
@@ -76,7 +78,7 @@ def boxes(
     options: dict[str, Any] = {"k": k, "l": l, "epsilon": epsilon, "box": box, "bounds_are_public": bounds_are_public}
     options |= {"top_code": top_code, "effort": effort, "seconds": seconds}
     with explained(CALLER), workspace(source, target, memory, temporary) as work:
-        what = checked(work.con, CALLER, "_checked_boxes", options, cols, keep, person)
+        what = checked(work.con, CALLER, "_checked_boxes", options, cols, keep, person, narrowing)
         survey = numbers_of(work, what, k, seed)
         statistics_asked = functions.read_statistics(statistics, what.names)
         shape = arrow_reader(work.con.sql(f"SELECT {sql.names(what.columns)} FROM {SOURCE} LIMIT 0"), 1).read_all()

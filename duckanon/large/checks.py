@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from duckanon.bridge import sql
+from duckanon.common.names import known_columns
 from duckanon.large.workspace import SOURCE
 
 
@@ -74,8 +75,9 @@ def checked(
     cols: Sequence[str],
     keep: Sequence[str] | None,
     person: str | None,
+    narrowing: Sequence[str] | None = None,
 ) -> Checked:
-    """Refuse options that the function in SQL refuses, with its sentences.
+    """Refuse options that the function in SQL refuses, with its sentences, and columns that the table does not have.
 
     Parameters
     ----------
@@ -85,7 +87,7 @@ def checked(
         The function.
     macro, options
         The macro that looks at its own options, and these in the macro's order; None where Python looks at them.
-    cols, keep, person
+    cols, keep, person, narrowing
         The columns, as they were given.
     """
     given = ", ".join(sql.literal(value) for value in options.values())
@@ -93,16 +95,21 @@ def checked(
     name = sql.literal(caller)
     source = (
         f"anon._checked_person({name}, {whose}, {asked}, "
-        f"anon._checked_keep({name}, 'keep', {kept}, anon._checked({name}, '{SOURCE}', {asked})))"
+        f"anon._checked_keep({name}, 'keep', {kept}, anon._checked_keep({name}, 'narrowing', "
+        f"{sql.literal(narrowing)}, anon._checked({name}, '{SOURCE}', {asked}))))"
     )
     if macro is not None:
         source = f"anon.{macro}({name}, {given}, {source})"
     try:
         sql.one(con, f"SELECT {source}")
+        types = sql.columns(con, SOURCE)
+        known_columns("cols", cols, types)
+        known_columns("keep", [column for column in keep or [] if column != "*"], types)
+        known_columns("person", [] if person is None else [person], types)
+        known_columns("narrowing", narrowing or [], types)
         refused = sql.one(con, f"SELECT sentence FROM anon._refused_keep(NULL, '{SOURCE}', {asked}, {kept}, {whose})")[
             0
         ]
-        types = sql.columns(con, SOURCE)
         chosen = con.execute(
             f"SELECT column_name, anon._is_among(column_name, {asked}), anon._is_kept(column_name, {asked}, {kept}, "
             f"{whose}), anon._is_among(column_name, [{whose}]) "
@@ -113,8 +120,6 @@ def checked(
     if refused:
         raise ValueError(refused)
     names, kept_names, people = ([row[0] for row in chosen if row[place]] for place in (1, 2, 3))
-    if person is not None and not people:
-        raise ValueError(f"person must be one column of the table; got {person}.")
     return Checked(names, kept_names, people[0] if people else None, types)
 
 

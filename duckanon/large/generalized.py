@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from duckanon.bridge import sql
+from duckanon.common.names import refuses_unknown_options
 from duckanon.large import parts, routed
 from duckanon.large.checks import Checked, checked, explained
 from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
@@ -29,6 +30,7 @@ _BLOCK = "_duckanon_block"
 _MERGED = "merged_source"
 
 
+@refuses_unknown_options("duckanon.large")
 def generalize(
     source: Any,
     target: Any,
@@ -67,7 +69,7 @@ def generalize(
 
     options = {"k": k, "max_suppressed_fraction": max_suppressed_fraction, "effort": "quick", "output": "text"}
     with explained(CALLER), workspace(source, target, memory, temporary) as work:
-        what = checked(work.con, CALLER, "_checked_recode", options, cols, keep, person)
+        what = checked(work.con, CALLER, "_checked_recode", options, cols, keep, person, narrowing)
         trees = {column: f"hierarchy_{place}" for place, column in enumerate(hierarchies or {})}
         for column, table in (hierarchies or {}).items():
             work.con.register(trees[column], table)

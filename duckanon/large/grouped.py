@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from duckanon.boxes.shaping import Moments, sensitivities_of
+from duckanon.common.names import refuses_unknown_options
 from duckanon.large import parts, routed
 from duckanon.large.boxed import BoxColumns, numbers_of
 from duckanon.large.checks import checked, explained
@@ -23,6 +24,7 @@ BYTES_OF_ROW, BYTES_OF_CELL = 160, 80
 `python -m tests.bench.part_memory`, and a quarter more."""
 
 
+@refuses_unknown_options("duckanon.large")
 def microaggregate(
     source: Any,
     target: Any,
@@ -53,7 +55,7 @@ def microaggregate(
     """
     options = {"k": k, "method": method, "label": label}
     with explained(CALLER), workspace(source, target, memory, temporary) as work:
-        what = checked(work.con, CALLER, "_checked_groups_of", options, cols, keep, person)
+        what = checked(work.con, CALLER, "_checked_groups_of", options, cols, keep, person, narrowing)
         if method != "fast":
             raise ValueError(f"method must be 'fast' for tables that are larger than memory; got '{method}'.")
         survey = numbers_of(work, what, k, seed)

@@ -13,7 +13,7 @@ from duckanon.large.workspace import SOURCE
 from duckanon.matrix.apart import OTHER
 from duckanon.matrix.column_fit import MOST_DECIMALS
 from duckanon.matrix.parts import ColumnParts
-from duckanon.release.safe_numbers import Bounds
+from duckanon.new_records.safe_numbers import Bounds
 
 _ENDS = "ends_of_numbers"
 

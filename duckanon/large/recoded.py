@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from duckanon.boxes.functions import HIGH
 from duckanon.bridge import sql
 from duckanon.common.arrays import Floats
+from duckanon.common.names import refuses_unknown_options
 from duckanon.generalize.hierarchies import hierarchy_tables
 from duckanon.generalize.options import column_weights
 from duckanon.large import parts, routed
@@ -51,6 +52,7 @@ class _Axis:
     is_number: bool
 
 
+@refuses_unknown_options("duckanon.large")
 def recode(
     source: Any,
     target: Any,
@@ -89,7 +91,7 @@ def recode(
     """
     options = {"k": k, "max_suppressed_fraction": 0.0, "effort": effort, "output": output}
     with explained(CALLER), workspace(source, target, memory, temporary) as work:
-        what = checked(work.con, CALLER, "_checked_recode", options, cols, keep, person)
+        what = checked(work.con, CALLER, "_checked_recode", options, cols, keep, person, narrowing)
         trees = _hierarchies(work.con, hierarchies)
         rows = sql.one(work.con, f"SELECT count(*) FROM {SOURCE}")[0]
         if k > rows:

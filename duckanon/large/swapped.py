@@ -13,6 +13,7 @@ import pyarrow as pa
 from duckanon.bridge import sql
 from duckanon.common.arguments import Number, Whole, generator, refuse_unless
 from duckanon.common.arrays import Floats
+from duckanon.common.names import refuses_unknown_options
 from duckanon.large import held, parts, routed
 from duckanon.large.checks import Checked, checked, explained, has_numbers, rows_and_nulls
 from duckanon.large.routing import Tree, divided, fitted, nulls_beyond
@@ -22,9 +23,9 @@ from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
 from duckanon.matrix.columns import NumberColumn
 from duckanon.matrix.encoding import Encoding
 from duckanon.matrix.fit import fit, refuse_nulls
-from duckanon.release.alike import AlikeColumns
-from duckanon.release.pica import SEARCHED_ROWS, Partitioned
-from duckanon.release.plain_columns import PlainColumns, Settings
+from duckanon.new_records.alike import AlikeColumns
+from duckanon.new_records.pica import SEARCHED_ROWS, Partitioned
+from duckanon.new_records.plain_columns import PlainColumns, Settings
 
 CALLER = "anon.pica"
 
@@ -40,6 +41,7 @@ _DRAWN = "drawn_rows"
 _LEAST_CLUSTER_SIZE = 10  # as in memory
 
 
+@refuses_unknown_options("duckanon.large")
 def pica(
     source: Any,
     target: Any,

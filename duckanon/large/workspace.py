@@ -115,7 +115,7 @@ def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> I
         try:
             _set(con, shares, folder)
             _open(con, source, folder)
-            with progress.watched_by(_asking(_OPEN[con])):
+            with progress.watched_by(_asking(_OPEN[con], progress.watcher())):
                 yield Workspace(con, folder, hidden, table, shares, target is not None)
         finally:
             del _OPEN[con]
@@ -142,8 +142,10 @@ def interrupt_all() -> None:
         con.interrupt()
 
 
-def _asking(is_stopped: threading.Event) -> Callable[[], None]:
+def _asking(is_stopped: threading.Event, outer: Callable[[], None] | None) -> Callable[[], None]:
     def ask() -> None:
+        if outer is not None:
+            outer()
         if is_stopped.is_set():
             raise progress.StoppedError
 

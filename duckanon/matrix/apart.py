@@ -17,7 +17,7 @@ from duckanon.matrix.column_fit import MOST_CATEGORIES
 from duckanon.matrix.columns import NumberColumn
 from duckanon.matrix.digits import cleaned, with_usual_digits
 from duckanon.matrix.fit import fit, refuse_nulls
-from duckanon.matrix.identifiers import looks_like_identifier
+from duckanon.matrix.identifiers import refuse_identifier
 from duckanon.matrix.parts import ColumnParts, doubles
 from duckanon.matrix.special import special_values
 
@@ -86,11 +86,7 @@ def _parts(name: str, array: pa.Array, people: Ints | None, reading: Reading) ->
         raise ValueError(f'column "{name}" holds NaN or infinity; remove these rows or make them NULL.')
     if is_category(name, distinct, reading):
         return _number_categories(name, array, values, distinct, people, reading.k)
-    if looks_like_identifier(name, known, len(distinct)):
-        raise ValueError(
-            f'column "{name}" has {len(distinct):,} different whole numbers in {len(known):,} rows, as an identifier '
-            "has; leave it out of cols or generalise it first."
-        )
+    refuse_identifier(name, known, len(distinct))
     if reading.special is None:
         special = np.zeros(0)
     elif name in reading.special:

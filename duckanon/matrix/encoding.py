@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon.common.arrays import Array
+from duckanon.common.names import unknown_column
 from duckanon.matrix.columns import SpectralColumn
 
 FEWEST_ROWS = 200
@@ -86,9 +87,7 @@ class Encoding:
         for column, group in zip(self.columns, self.groups, strict=True):
             index = batch.schema.get_field_index(column.name)
             if index < 0:
-                raise ValueError(
-                    f'there is no column "{column.name}"; the columns are {", ".join(batch.schema.names)}.'
-                )
+                raise ValueError(unknown_column(column.name, batch.schema.names))
             column.fill(batch.column(index), out[group])
         return out
 

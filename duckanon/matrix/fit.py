@@ -12,6 +12,7 @@ import pyarrow as pa
 from duckanon.common.arguments import OneOf, refuse_unless, spelled
 from duckanon.common.arrays import Floats
 from duckanon.common.kinds import is_number
+from duckanon.common.names import known_columns
 from duckanon.matrix.arrow import kind_of
 from duckanon.matrix.column_fit import CategoriesSeen, NumberSeen, PlacedSeen
 from duckanon.matrix.coordinates import Places
@@ -132,9 +133,7 @@ def _check(schema: pa.Schema, log: Sequence[str] | None, nulls: str, fewest: int
     refuse_unless(OneOf("error", "category"), "nulls", nulls)
     if len(schema) < fewest:
         raise ValueError(f"cols must name at least two columns; got {len(schema)}.")
-    for name in log or []:
-        if name not in schema.names:
-            raise ValueError(f"log names {name}, which is no column; the columns are {', '.join(schema.names)}.")
+    known_columns("log", log or [], schema.names)
 
 
 def _seen(column: pa.Field, log: Sequence[str] | None, wide: Wide, places: Places | None) -> _Seen:

@@ -18,6 +18,15 @@ _FEWEST_ROWS = 100  # in shorter tables different values are no sign
 _CRITICAL = 1.2  # of sqrt(rows) times the distance to even numbers: nine in ten columns of even numbers are below
 
 
+def refuse_identifier(name: str, values: Floats, distinct: int) -> None:
+    """Refuse whole numbers that look like an identifier's; the parameters are those of `looks_like_identifier`."""
+    if looks_like_identifier(name, values, distinct):
+        raise ValueError(
+            f'column "{name}" has {distinct:,} different whole numbers in {len(values):,} rows, as an identifier has; '
+            "leave it out of cols or generalise it first."
+        )
+
+
 def looks_like_identifier(name: str, values: Floats, distinct: int) -> bool:
     """Tell whether whole numbers, different for nearly everybody, are named or shaped like an identifier's.
 

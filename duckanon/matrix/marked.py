@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from duckanon.common.arguments import OneOf, refuse_unless, spelled
 from duckanon.common.arrays import Array, Floats, Reals
 from duckanon.common.kinds import is_number
+from duckanon.common.names import known_columns
 from duckanon.matrix.apart import Reading, is_category, whole
 from duckanon.matrix.arrow import kind_of
 from duckanon.matrix.columns import NumberColumn, SpectralColumn
@@ -175,7 +176,7 @@ def measured_encoding(
     """
     names = table.column_names
     log = spelled("log", log, names)
-    _refuse_unknown("log", log, names)
+    known_columns("log", log or [], names)
     refuse_unless(OneOf("auto", "off"), "derived", derived)
     reading = measured_reading(names, special, categories)
     if derived == "auto":
@@ -198,14 +199,8 @@ def measured_encoding(
 def measured_reading(names: Sequence[str], special: Any, categories: Sequence[str] | None) -> Reading:
     """Read the options of a measure that say what numbers are; refuse those that name no column."""
     chosen = spelled("categories", categories, names)
-    _refuse_unknown("categories", chosen, names)
+    known_columns("categories", chosen or [], names)
     return Reading(1, special_choices(special, names), chosen, "category")
-
-
-def _refuse_unknown(option: str, chosen: Sequence[str] | None, names: Sequence[str]) -> None:
-    unknown = [name for name in chosen or [] if name not in names]
-    if unknown:
-        raise ValueError(f"{option} names {unknown[0]}, which is no column; the columns are {', '.join(names)}.")
 
 
 def _marked(name: str, array: pa.Array, log: Sequence[str] | None, reading: Reading) -> MeasuredColumn | None:

@@ -14,13 +14,15 @@ from duckanon.common.codes import encode
 from duckanon.common.kinds import is_number, is_text, is_time
 from duckanon.common.labels import MICROSECONDS_PER_DAY
 
+_MICROSECONDS_PER_HOUR = MICROSECONDS_PER_DAY / 24
+
 MOST_INDICATORS = 50
 """How many categories of a column, the most frequent ones of the original, get an indicator of their own."""
 
 
 @dataclass(frozen=True)
 class NumberPair:
-    """A column of numbers or dates (in days since 1970) in both tables; NULL is NaN.
+    """A column of numbers, dates (in days since 1970) or times of day (in hours) in both tables; NULL is NaN.
 
     Attributes
     ----------
@@ -56,7 +58,8 @@ Pair: TypeAlias = NumberPair | CategoryPair
 def paired(original: pa.Table, released: pa.Table) -> list[Pair]:
     """Put the columns of two tables side by side, in the order of the original's.
 
-    Numbers, dates and timestamps are numbers; everything else is a category, and so is NULL among categories.
+    Numbers, dates, timestamps and times of day are numbers; everything else is a category, and so is NULL among
+    categories.
 
     Raises
     ------
@@ -64,7 +67,19 @@ def paired(original: pa.Table, released: pa.Table) -> list[Pair]:
         For a table without rows, a column that the release does not have, or columns whose types do not match.
     """
     check_rows(original, released)
-    return [pair(name, original.column(name), released.column(name)) for name in original.column_names]
+    return [_pair(name, original.column(name), released.column(name)) for name in original.column_names]
+
+
+def _pair(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray) -> Pair:
+    if pa.types.is_time(original.type) and pa.types.is_time(released.type):
+        return NumberPair(name, _hours(original), _hours(released))
+    return pair(name, original, released)
+
+
+def _hours(column: pa.ChunkedArray) -> Floats:
+    """Take a column of times of day in hours since midnight; NULL becomes NaN."""
+    microseconds = column.cast(pa.time64("us"), safe=False).cast(pa.int64()).cast(pa.float64())
+    return np.asarray(microseconds.to_numpy() / _MICROSECONDS_PER_HOUR, np.float64)
 
 
 def check_rows(original: pa.Table, released: pa.Table) -> None:

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from duckanon.common.names import unknown_column
+
 
 @dataclass(frozen=True)
 class Source:
@@ -153,7 +155,7 @@ def _chosen(schema: pa.Schema, cols: Sequence[str] | None) -> pa.Schema:
     names = schema.names if cols is None else list(cols)
     for name in names:
         if name not in schema.names:
-            raise ValueError(f'there is no column "{name}"; the columns are {", ".join(schema.names)}.')
+            raise ValueError(unknown_column(name, schema.names))
         if names.count(name) > 1 or schema.names.count(name) > 1:
             raise ValueError(f'column "{name}" occurs more than once; give every column once, under a name of its own.')
     return pa.schema([schema.field(name) for name in names])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from duckanon.common.arrays import Floats, Ints
+from duckanon.common.names import known_columns
 
 SHARE = 0.05
 """The least share of the rows that hold a special value."""
@@ -96,7 +97,5 @@ def special_choices(special: Any, columns: Sequence[str]) -> Mapping[str, list[f
         read = {str(name): [float(value) for value in values] for name, values in pairs}
     except (TypeError, ValueError, AttributeError):
         raise ValueError(f"{sentence}; got {special!r}.") from None
-    unknown = [name for name in read if name.lower() not in spelled]
-    if unknown:
-        raise ValueError(f"special names {unknown[0]}, which is no column; the columns are {', '.join(columns)}.")
+    known_columns("special", read, columns)
     return {spelled[name.lower()]: values for name, values in read.items()}

@@ -11,8 +11,8 @@ from duckanon.common.people import NOBODY, refuse_too_few
 from duckanon.microaggregate.mdav import mdav, mdav_of_parts
 from duckanon.microaggregate.pools import regrouped
 from duckanon.microaggregate.refine import refined
-from duckanon.release.microaggregation import halved
-from duckanon.release.person_groups import halved_by_people
+from duckanon.new_records.microaggregation import halved
+from duckanon.new_records.person_groups import halved_by_people
 
 PART, LEAST_PART = 100, 1_000
 """Groups that a part holds at most, and records that it holds even where these are more groups: MDAV within parts takes

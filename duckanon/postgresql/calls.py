@@ -7,15 +7,19 @@ from collections.abc import Sequence
 import duckdb
 
 from duckanon.common.arguments import ColumnNames, Whole, refuse_unless
+from duckanon.common.names import refuses_unknown_options, unknown_column
 from duckanon.postgresql.server import Relation, Server, ServerProblem, name
 from duckanon.postgresql.source import fetch
 from duckanon.postgresql.target import Delivery
 from duckanon.postgresql.types import Outgoing, outgoing
 
+_public = refuses_unknown_options("duckanon.postgresql")
+
 _read: set[Relation] = set()
 """The tables that this process has read: none of them is replaced by a release."""
 
 
+@_public
 def read(
     con: duckdb.DuckDBPyConnection,
     address: str,
@@ -66,6 +70,7 @@ def read(
     return int(rows)
 
 
+@_public
 def write(
     con: duckdb.DuckDBPyConnection,
     released: str,
@@ -112,9 +117,9 @@ def write(
     refuse_unless(Whole(2), "duckanon.postgresql.write: k", k)
     refuse_unless(ColumnNames(), "duckanon.postgresql.write: cols", cols)
     types = {row[0]: str(row[1]) for row in con.execute(f"DESCRIBE FROM {name(released)}").fetchall()}
-    missing = [column for column in [*cols, *([person] if person else [])] if column not in types]
-    if missing:
-        raise ValueError(f"duckanon.postgresql.write: the release has no column {missing[0]}.")
+    for column in [*cols, *([person] if person else [])]:
+        if column not in types:
+            raise ValueError(f"duckanon.postgresql.write: {unknown_column(column, types)}")
     expressions = {column: _parts(column, column_type) for column, column_type in types.items()}
     selected = ", ".join(f"{value} AS {name(part)}" for parts in expressions.values() for part, value in parts.items())
     query = f"SELECT {selected} FROM {name(released)}"

@@ -16,6 +16,8 @@ from duckanon.privacy.neighbours import nearest
 
 LIMIT = 0.55
 """The largest win rate that passes. It is a tolerance: 0.5 would be no leakage at all."""
+CHANCE = 1.645
+"""Standard errors above `LIMIT` that chance explains: of ways to release that are at the limit, one in twenty fails."""
 SPLITS = 5
 """Times that the table is halved; each half is released."""
 
@@ -40,6 +42,11 @@ class Audit:
     win_rate: float
     standard_error: float
     people: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether the win rate is within `LIMIT`, or above it by no more than its standard error explains."""
+        return self.win_rate <= LIMIT + CHANCE * self.standard_error
 
 
 def paired_audit(

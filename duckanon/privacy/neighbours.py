@@ -12,12 +12,15 @@ from duckanon.common.arguments import Whole, refuse_unless
 from duckanon.common.arrays import Ints, Matrix
 from duckanon.common.progress import Tell, silent
 from duckanon.privacy.equal_rows import DistinctRows, distinct_rows, row_hashes
+from duckanon.privacy.trees import search_tree, squared_distances
 
 _QUERIES = 256  # a block of 256 queries by 2,048 points stays in the processor's cache while it is compared
 _POINTS = 2048
 _STRETCH = 4 * _POINTS  # at most, between two updates of what has been found
-_REFINED = 1 << 16  # pairs of rows whose differences are held at once
 _LARGEST = 1e150  # squares of larger numbers, summed, come near the largest double
+_NARROW = 6  # columns up to which a tree is quicker than comparing all pairs: 20 times for four columns
+_FEW = 500  # rows below which a tree is not worth its making
+_FEW_NEIGHBOURS = 16
 _CROWDED = 0.02  # of the pairs are candidates: single precision no longer tells the points apart
 
 
@@ -60,7 +63,8 @@ def nearest(
     pair, a lower bound of its distance: the rounding error is bounded by a term of rank one, so the bound costs one
     more column. Only pairs whose bound is below the k-th distance found so far are computed in double precision, as
     sums of squared differences; equal rows have distance 0, and the order is that of double precision whatever the
-    data. Equal points are looked at once where there are many.
+    data. Equal points are looked at once where there are many. In narrow tables a tree finds the neighbours, and only
+    queries with several points as near are compared with all.
     """
     query_rows, rows = _checked(queries, "queries"), _checked(points, "points")
     if query_rows.shape[1] != rows.shape[1]:
@@ -96,7 +100,7 @@ def pairs_within(queries: Matrix, points: Matrix, radii: Matrix) -> Iterator[tup
         if scan.is_single and len(query) > len(queries) * _CROWDED * (stop - start):
             scan = _Scan(queries, points, np.float64)
             query, point = scan.candidates(start, stop, limit)
-        yield query, point, np.sqrt(_squares(queries, points, query, point) / queries.shape[1])
+        yield query, point, np.sqrt(squared_distances(queries, points, query, point) / queries.shape[1])
 
 
 def _checked(values: npt.ArrayLike, name: str) -> Matrix:
@@ -160,6 +164,16 @@ def _search_distinct(
 
 def _search(queries: Matrix, points: Matrix, k: int, skipped: Ints, tell: Tell) -> tuple[Matrix, Ints]:
     """Return the k smallest sums of squared differences of every query, and their points."""
+    if points.shape[1] > _NARROW or min(len(queries), len(points)) < _FEW or k > _FEW_NEIGHBOURS:
+        return _scanned(queries, points, k, skipped, tell)
+    best, indices, is_certain = search_tree(queries, points, k, skipped)
+    rest = np.flatnonzero(~is_certain)
+    best[rest], indices[rest] = _scanned(queries[rest], points, k, skipped[rest], tell)
+    return best, indices
+
+
+def _scanned(queries: Matrix, points: Matrix, k: int, skipped: Ints, tell: Tell) -> tuple[Matrix, Ints]:
+    """Search by comparing all queries with all points."""
     best = np.full((len(queries), k), np.inf)
     indices = np.full((len(queries), k), len(points), np.int64)
     if not len(queries):
@@ -227,7 +241,7 @@ class _Scan:
             bounds = np.matmul(self.left[part], right)
             near = sample[np.argpartition(bounds, asked - 1, axis=1)[:, :asked]]
             query = np.repeat(np.arange(len(near)) + start, asked)
-            squares = _squares(self.queries, self.points, query, near.reshape(-1)).reshape(near.shape)
+            squares = squared_distances(self.queries, self.points, query, near.reshape(-1)).reshape(near.shape)
             squares[near == skipped[part, None]] = np.inf
             limit[part] = np.sort(squares, axis=1)[:, k - 1]
         return limit
@@ -253,24 +267,12 @@ class _Scan:
         return np.concatenate(queries), np.concatenate(points)
 
 
-def _squares(queries: Matrix, points: Matrix, query: Ints, point: Ints) -> Matrix:
-    result = np.empty(len(query))
-    step = max(1, _REFINED * 32 // queries.shape[1])
-    for start in range(0, len(query), step):
-        progress.check()
-        part = slice(start, start + step)
-        difference = queries[query[part]]
-        difference -= points[point[part]]
-        result[part] = np.square(difference, out=difference).sum(axis=1)
-    return result
-
-
 def _merge(
     best: Matrix, indices: Ints, query: Ints, point: Ints, queries: Matrix, points: Matrix, limit: Matrix
 ) -> None:
     """Put candidates of a later block of points among the k best, and lower the limits."""
     k = best.shape[1]
-    squares = _squares(queries, points, query, point)
+    squares = squared_distances(queries, points, query, point)
     better = (squares < best[query, -1]) & (squares <= limit[query])  # an equally near one comes later in the order
     query, point, squares = query[better], point[better], squares[better]
     if not len(query):

@@ -117,9 +117,9 @@ class Grown(NamedTuple):
 
 
 class Growth:
-    """Classes that grow, one in each pool at a time."""
+    """Classes that grow, one in each pool at a time; `kinds` is the number of sensitive values in the whole table."""
 
-    def __init__(self, joins: Joins, pools: Pools, generator: np.random.Generator) -> None:
+    def __init__(self, joins: Joins, pools: Pools, generator: np.random.Generator, kinds: int = 0) -> None:
         self._joins, self._every, self._pools = joins, joins.every, pools
         self._values = [join.values(pools.rows) for join in joins.ordered]
         self._codes = [join.codes(pools.rows) for join in joins.sets]
@@ -137,6 +137,9 @@ class Growth:
         self._members: list[list[Ints]] = []
         self._grows: list[Bools] = []
         self._kinds: list[Ints] = []
+        if pools.sensitive is not None:
+            kinds = max(kinds, int(pools.sensitive.max()) + 1)
+        self._kind_count = kinds
         self._failed = np.zeros(count, np.bool_)
 
     def begin(self, k: int, is_barred: Bools | None = None) -> bool:
@@ -153,7 +156,7 @@ class Growth:
         self._open_now = self._open + self._counts
         self.kinds_seen: Array | None = None
         if pools.sensitive is not None:
-            self.kinds_seen = np.zeros((len(self._pool), int(pools.sensitive.max()) + 1), np.int64)
+            self.kinds_seen = np.zeros((len(self._pool), self._kind_count), np.int64)
         self._state: list[State] = []
         self._held: list[Held | None] = [None] * len(self._codes)
         self._taken: list[Ints] = []

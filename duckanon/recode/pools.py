@@ -25,7 +25,7 @@ def grow(joins: Joins, pools: Pools, k: int, generator: np.random.Generator, gui
     guide
         What their sensitive values should become; None: whatever they like.
     """
-    growth = Growth(joins, pools, generator)
+    growth = Growth(joins, pools, generator, 0 if guide is None else len(guide.shares))
     while growth.begin(k):
         for step in range(1, k):
             growth.take(growth.scores(guide, step, k))

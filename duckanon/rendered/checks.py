@@ -13,6 +13,7 @@ from typing import Any
 from sqlglot import exp, parse_one
 
 from duckanon.common.arguments import ColumnNames, OneOf, refuse_unless
+from duckanon.common.names import refuses_unknown_options
 from duckanon.rendered.dialects import Dialect, column, dialect_called, source_table
 
 CHECKS = ("k", "l", "t", "individual_risk")
@@ -111,6 +112,7 @@ _ORDERED = """
     {summary}"""
 
 
+@refuses_unknown_options("duckanon")
 def render_check(
     check: str,
     cols: Sequence[str],

@@ -45,8 +45,6 @@ class PlannedColumn:
         In the order in which `anon.apply_plan` searches them.
     null_label, rest_label
         The labels of NULL, and of what is in no bucket.
-    is_planned
-        False for a column that is released without a row of the plan: it is NULL.
     """
 
     name: str
@@ -54,7 +52,6 @@ class PlannedColumn:
     buckets: tuple[Bucket, ...]
     null_label: str | None
     rest_label: str | None
-    is_planned: bool = True
 
     @property
     def labels(self) -> list[str | None]:
@@ -98,7 +95,7 @@ def _table(plan: Any) -> pa.Table:
 def _column(name: str, rows: list[dict[str, Any]] | None) -> PlannedColumn:
     """Gather the rows of one column, in the order in which they are searched."""
     if rows is None:
-        return PlannedColumn(name, None, (), None, None, is_planned=False)
+        return PlannedColumn(name, None, (), None, None)
     covered = {row["covers"] for row in rows} - {"null", "rest"}
     if len(covered) > 1 or not covered <= {"number", "time", "value", "prefix"}:
         raise ValueError(f'plan must cover column "{name}" by one of number, time, value or prefix; got another mix.')

@@ -14,6 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from duckanon.common.arguments import ColumnNames, Whole, refuse_unless
+from duckanon.common.names import refuses_unknown_options
 from duckanon.rendered import kinds
 from duckanon.rendered.dialects import Dialect, column, dialect_called, source_table
 from duckanon.rendered.expressions import Lookup, Recoder
@@ -27,6 +28,7 @@ _RANK = "_duckanon_rank"
 _PEOPLE = "_duckanon_people"
 
 
+@refuses_unknown_options("duckanon")
 def render(
     plan: Any,
     dialect: str = "duckdb",

@@ -10,6 +10,8 @@ from typing import Any, ParamSpec, TypeVar
 from pyspark.errors import PythonException
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
+from duckanon.common.names import refuses_unknown_options, unknown_column
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -36,6 +38,7 @@ _ORDERED = (*_NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMPTZ")
 
 def public(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Put a function's name before the sentence with which it refuses something."""
+    function = refuses_unknown_options("duckanon.spark")(function)
 
     @functools.wraps(function)
     def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
@@ -98,7 +101,7 @@ def named_column(frame: Any, parameter: str, name: Any) -> str:
         raise ValueError(f"{parameter} must be the name of a column; got {name!r}.")
     fitting = [own for own in frame.columns if own.lower() == name.lower()]
     if not fitting:
-        raise ValueError(f'{parameter} must name a column of the table; got "{name}".')
+        raise ValueError(unknown_column(name, frame.columns, parameter))
     if len(fitting) > 1:
         raise ValueError(f'{parameter} must name one column of the table; it has several that are called "{name}".')
     if fitting[0].lower().startswith(_OWN):

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from duckanon.common.arrays import Floats
-from duckanon.large.routing import Split, Tree, case, merged, parts_of
+from duckanon.large.routing import Split, Tree, case, merged
 from duckanon.spark.frames import column, duckdb_type, is_number, key_names, keyed, quoted
 from duckanon.spark.targets import Target, shuffled
 
@@ -125,11 +125,6 @@ def renumbered(tree: Tree, homes: dict[int, int]) -> Tree:
     if isinstance(tree, int):
         return homes[tree]
     return Split(tree.column, tree.threshold, renumbered(tree.left, homes), renumbered(tree.right, homes))
-
-
-def one_part(tree: Tree) -> bool:
-    """Tell whether a tree has a single part."""
-    return len(parts_of(tree)) == 1
 
 
 def made(asked: Asked, rows: Any, release: Callable[[pa.Table], pa.Table], fields: list[Any], has_box: bool) -> Any:

@@ -17,8 +17,8 @@ from duckanon.matrix.fit import Moments, fit
 from duckanon.matrix.formulas import found_formulas
 from duckanon.matrix.lookups import found_lookups
 from duckanon.matrix.parts import ColumnParts
-from duckanon.release.plain_columns import PlainColumns, plain_table, wide_places
-from duckanon.release.safe_numbers import Bounds
+from duckanon.new_records.plain_columns import PlainColumns, plain_table, wide_places
+from duckanon.new_records.safe_numbers import Bounds
 from duckanon.spark.frames import column
 from duckanon.spark.schemes import Scheme, Surveyed, applied
 

@@ -18,10 +18,10 @@ from duckanon.common.people import person_numbers
 from duckanon.common.progress import silent
 from duckanon.matrix.encoding import FEWEST_ROWS, ROWS_PER_COMPONENT
 from duckanon.matrix.parts import ColumnParts
-from duckanon.release.audited_size import LEAST_CLUSTER_SIZE, smallest_size, without_some
-from duckanon.release.orthogonal import apportioned
-from duckanon.release.redrawing import Redrawing
-from duckanon.release.safe_numbers import SafeNumbers
+from duckanon.new_records.audited_size import LEAST_CLUSTER_SIZE, smallest_size, without_some
+from duckanon.new_records.orthogonal import apportioned
+from duckanon.new_records.redrawing import Redrawing
+from duckanon.new_records.safe_numbers import SafeNumbers
 from duckanon.spark import blocks, schemes
 from duckanon.spark.counted import HOLDERS, VALUE, holders
 from duckanon.spark.frames import column, named_columns, other_column, public, refuse_option

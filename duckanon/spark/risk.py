@@ -82,7 +82,7 @@ def individual_risk(
         (F.lit(None) if household is None else column(household)).alias(_HOME),
         (F.lit(None) if weight is None else column(weight)).cast("double").alias(_WEIGHT),
     )
-    risks = _class_risks(records, keys, person is not None, weight is not None, population, method)
+    risks = _class_risks(records, keys, person is not None, population, method)
     result = known.join(risks, equal(known, risks, cols, keys)).drop(*keys)
     if household is None:
         return result.withColumn("household_risk", F.lit(None).cast("double"))
@@ -101,9 +101,7 @@ def _refuse_weights(known: Any, weight: str | None) -> None:
         raise ValueError("weight must name a column of positive numbers; got one that holds NULL or something else.")
 
 
-def _class_risks(
-    records: Any, keys: list[str], has_people: bool, has_weight: bool, population: float | None, method: str
-) -> Any:
+def _class_risks(records: Any, keys: list[str], has_people: bool, population: float | None, method: str) -> Any:
     """Return each class with its people, those for whom they stand, and its risk."""
     if has_people:  # a person has one weight, the largest of the rows'
         people = records.groupBy(*keys, _MEMBER).agg(F.max(_WEIGHT).alias(_WEIGHT))

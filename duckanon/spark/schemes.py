@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon.common.arguments import spelled
 from duckanon.common.arrays import Ints
+from duckanon.common.names import known_columns
 from duckanon.common.people import person_numbers
 from duckanon.matrix.apart import Reading, taken_apart, whole
 from duckanon.matrix.fit import refuse_nulls
@@ -131,9 +132,7 @@ def surveyed(frame: Any, names: list[str], person: str | None, k: int, options: 
     """
     special = special_choices(options["special"], names)
     categories = spelled("categories", options["categories"], names)
-    unknown = [name for name in categories or [] if name not in names]
-    if unknown:
-        raise ValueError(f"categories names {unknown[0]}, which is no column; the columns are {', '.join(names)}.")
+    known_columns("categories", categories or [], names)
     whose = [] if person is None else [F.when(column(person).isNotNull(), F.xxhash64(column(person))).alias(person)]
     frame = frame.select(*(column(name) for name in names), *whose)
     found: list[Counted] = []

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from duckanon.common.arguments import Number, OneOf, Whole, refuse_unless
 from duckanon.matrix.encoding import FEWEST_ROWS, ROWS_PER_COMPONENT, refuse_too_few
+from duckanon.new_records.cluster_swap import BASES
+from duckanon.new_records.clusters import METHODS
+from duckanon.new_records.components import principal_components
+from duckanon.new_records.pica import LEAST_CLUSTER_SIZE, SEARCHED_ROWS, Partitioned
+from duckanon.new_records.svd import swapped_block
 from duckanon.privacy.self_check import CHECKS
-from duckanon.release.cluster_swap import BASES
-from duckanon.release.clusters import METHODS
-from duckanon.release.components import principal_components
-from duckanon.release.pica import LEAST_CLUSTER_SIZE, SEARCHED_ROWS, Partitioned
-from duckanon.release.svd import swapped_block
 from duckanon.spark import blocks, plainly, schemes
 from duckanon.spark.frames import column, named_columns, public, refuse_option
 from duckanon.spark.schemes import Surveyed

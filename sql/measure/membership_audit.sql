@@ -14,7 +14,8 @@
 --     win_rate    how often a release with a person comes nearer to that person than one without: 0.5 tells nothing
 --     standard_error   of the win rate over the people
 --     tolerance   what win_rate may be at most. It is a tolerance: a method that passes may leak that much
---     pass        whether it is
+--     pass        whether it is, or exceeds it by at most 1.645 standard errors, which chance explains: of methods at
+--                 the tolerance one in twenty fails
 -- Halves have half the people of the whole table, in which everybody is a little better hidden; releasing the same
 -- people again adds to what is known.
 -- test: tests/measure/membership_audit.test

@@ -18,7 +18,7 @@ import duckanon
 from duckanon.bridge import calls, parcels, registry, slots, tasks, waiting
 from duckanon.common.declare import Report
 from duckanon.common.imports import imported
-from duckanon.release.baselines import swap
+from duckanon.new_records.baselines import swap
 from tests.profiles import cheap, dear
 
 WHOLE = {

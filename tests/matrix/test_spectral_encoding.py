@@ -230,7 +230,7 @@ def test_other_tables() -> None:
         [[0, 1, -1, -1, 1], [(9 - centre) / deviation, 0, -1, -1, -1], [0, 0, -1, -1, -1]],
     )
     assert encoding.matrix(other, np.float32).dtype == np.float32
-    with pytest.raises(ValueError, match=r"there is no column .two.; the columns are n, three"):
+    with pytest.raises(ValueError, match=r"column .two. does not exist; the columns are n, three"):
         encoding.matrix(table.drop_columns("two"))
     with pytest.raises(ValueError, match=r"column .n. holds NaN or infinity"):
         encoding.matrix(table.set_column(0, "n", pa.array([np.nan] * 120)))
@@ -263,10 +263,10 @@ GOOD = list(np.random.default_rng(0).normal(size=300))
         ([1, 0] * 150, {"log": ["bad"]}, "column .bad. cannot be logged, for its values must be positive; got 0"),
         (["a", "b"] * 150, {"log": ["bad"]}, "column .bad. cannot be logged, for it holds no numbers; got string"),
         ([datetime.date(2000, 1, d % 28 + 1) for d in range(300)], {"log": ["bad"]}, "holds no numbers; got date32"),
-        ([1, 2] * 150, {"log": ["worse"]}, "log names worse, which is no column; the columns are good, bad"),
+        ([1, 2] * 150, {"log": ["worse"]}, "column .worse. in log does not exist; the columns are good, bad"),
         ([1, 2] * 150, {"nulls": "drop"}, "nulls must be one of 'error', 'category'; got 'drop'"),
         ([1, 2] * 150, {"cols": ["good"]}, "cols must name at least two columns; got 1"),
-        ([1, 2] * 150, {"cols": ["good", "worse"]}, "there is no column .worse.; the columns are good, bad"),
+        ([1, 2] * 150, {"cols": ["good", "worse"]}, "column .worse. does not exist; the columns are good, bad"),
         ([1, 2] * 150, {"cols": ["good", "good"]}, "column .good. occurs more than once"),
     ],
 )  # fmt: skip
@@ -320,7 +320,7 @@ def test_a_spooled_reader_leaves_no_file(tmp_path: os.PathLike, monkeypatch: pyt
     assert len(os.listdir(tmp_path)) == 1
     source.close()
     fit(mixed(300).to_reader(), nulls="category")
-    with pytest.raises(ValueError, match=r"there is no column .q."):
+    with pytest.raises(ValueError, match=r"column .q. does not exist"):
         open_source(mixed(100).to_reader(), ["q"])
     assert os.listdir(tmp_path) == []
 

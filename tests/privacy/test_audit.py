@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from duckanon.measure.attacks.audit import membership_audit
-from duckanon.privacy.audit import LIMIT, audits, paired_audit
+from duckanon.privacy.audit import LIMIT, Audit, audits, paired_audit
 from duckanon.privacy.isolation import NormalScores, isolated_places, win_rates
 from tests.profiles import cheap
 
@@ -115,3 +115,10 @@ def test_columns_that_follow_from_others_are_left_out_of_distances():
     # Each of the three is the sum or the difference of the other two: any may be the one that is left out.
     assert membership_audit(summed, **options, **coding, derived="auto") in without
     assert membership_audit(summed, **options, **coding, derived="off") not in without
+
+
+def test_an_audit_is_judged_by_its_error() -> None:
+    assert Audit(win_rate=0.565, standard_error=0.043, people=40).passed
+    assert not Audit(win_rate=0.565, standard_error=0.005, people=4_000).passed
+    assert not Audit(win_rate=0.66, standard_error=0.043, people=40).passed
+    assert Audit(win_rate=LIMIT, standard_error=0.0, people=2).passed

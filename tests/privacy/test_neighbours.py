@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import duckanon.privacy.neighbours
+from duckanon.privacy import neighbours
 from duckanon.privacy.equal_rows import distinct_rows, row_hashes
 from duckanon.privacy.neighbours import nearest
 from duckanon.privacy.prediction import measures
@@ -52,9 +52,9 @@ def test_brute_force(rows, k, offset, scale):
 
 @pytest.mark.parametrize("kind", ["normal", "far", "heavy tails", "categories", "two far clusters", "integers"])
 def test_many_blocks(kind, monkeypatch):
-    monkeypatch.setattr(duckanon.privacy.neighbours, "_POINTS", 64)
-    monkeypatch.setattr(duckanon.privacy.neighbours, "_STRETCH", 256)
-    monkeypatch.setattr(duckanon.privacy.neighbours, "_QUERIES", 50)
+    monkeypatch.setattr(neighbours, "_POINTS", 64)
+    monkeypatch.setattr(neighbours, "_STRETCH", 256)
+    monkeypatch.setattr(neighbours, "_QUERIES", 50)
     random = np.random.default_rng(1)
     rows = random.normal(size=(1500, 9))
     if kind == "far":
@@ -154,3 +154,15 @@ def test_measures_by_force(rows, k):
         expected = np.var(points[row], axis=0, ddof=1)
         np.testing.assert_allclose(found.column_uncertainty[i], expected, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(found.uncertainty[i], expected.mean(), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize("digits", [0, 12])
+def test_a_tree_finds_what_comparing_all_finds(width: int, digits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the last bit and in the same order, also where points are as near as others."""
+    rows = np.round(np.random.default_rng(width).normal(size=(700, width)) * 3, digits)
+    rows = np.unique(rows, axis=0) if digits else rows
+    by_tree = neighbours.nearest(rows, rows, 3, skip_self=True)
+    monkeypatch.setattr(neighbours, "_NARROW", 0)
+    compared = neighbours.nearest(rows, rows, 3, skip_self=True)
+    assert all(np.array_equal(one, other) for one, other in zip(by_tree, compared, strict=True))

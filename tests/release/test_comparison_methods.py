@@ -10,12 +10,12 @@ from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 
 from duckanon.matrix.fit import fit
-from duckanon.release import marginals
-from duckanon.release.baselines import additive_noise
-from duckanon.release.components import spectrum
-from duckanon.release.copulas import category_codes, copula_levels, data_shuffle
-from duckanon.release.drawing import drawn_numbers
-from duckanon.release.microaggregation import masked, rhs, rows_in_small_groups, spectral_rhs
+from duckanon.new_records import marginals
+from duckanon.new_records.baselines import additive_noise
+from duckanon.new_records.components import spectrum
+from duckanon.new_records.copulas import category_codes, copula_levels, data_shuffle
+from duckanon.new_records.drawing import drawn_numbers
+from duckanon.new_records.microaggregation import masked, rhs, rows_in_small_groups, spectral_rhs
 from tests.sqltest import data_file
 
 CATEGORIES = {

@@ -15,7 +15,7 @@ from duckanon import spectral
 from duckanon.matrix.apart import Reading, taken_apart
 from duckanon.matrix.digits import cleaned
 from duckanon.matrix.parts import ColumnParts
-from duckanon.release.safe_numbers import SafeNumbers
+from duckanon.new_records.safe_numbers import SafeNumbers
 from tests.profiles import cheap
 
 ROWS = 1500

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import ks_2samp
 
 from duckanon.matrix.apart import Reading, taken_apart
-from duckanon.release import equal_numbers
-from duckanon.release.redrawing import Redrawing
+from duckanon.new_records import equal_numbers
+from duckanon.new_records.redrawing import Redrawing
 from tests.release.surveys import columns_of
 from tests.release.test_spectral_release import few_hold, released
 

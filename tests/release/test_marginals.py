@@ -18,8 +18,8 @@ from scipy.stats import ks_2samp, spearmanr
 
 from duckanon import spectral
 from duckanon.matrix.fit import fit
-from duckanon.release import marginals
-from duckanon.release.grids import Rounded, Steps, Unrounded, grid_of, off_taken
+from duckanon.new_records import marginals
+from duckanon.new_records.grids import Rounded, Steps, Unrounded, grid_of, off_taken
 from tests.profiles import cheap
 
 Connection = duckdb.DuckDBPyConnection

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from duckanon.release.baselines import additive_noise
-from duckanon.release.components import principal_coordinates, spectrum
-from duckanon.release.microaggregation import (
+from duckanon.new_records.baselines import additive_noise
+from duckanon.new_records.components import principal_coordinates, spectrum
+from duckanon.new_records.microaggregation import (
     halved,
     masked,
     rhs,

@@ -11,7 +11,7 @@ from scipy.stats import chi2_contingency
 
 from duckanon import spectral
 from duckanon.matrix.coordinates import correspondences
-from duckanon.release.pair_tables import Choices, relation, shared_table, whole_numbers
+from duckanon.new_records.pair_tables import Choices, relation, shared_table, whole_numbers
 
 
 def workers(rows: int, seed: int) -> tuple[Choices, Choices]:

@@ -17,8 +17,8 @@ from duckanon import spectral
 from duckanon.boxes.make import Boxes, make_boxes
 from duckanon.boxes.shaping import Statistic
 from duckanon.common.people import NOBODY, cut_range, numbered_pairs, people_in, person_numbers
-from duckanon.release.microaggregation import halved, rhs, rows_in_small_groups
-from duckanon.release.person_groups import halved_by_people
+from duckanon.new_records.microaggregation import halved, rhs, rows_in_small_groups
+from duckanon.new_records.person_groups import halved_by_people
 from tests.profiles import cheap, dear
 
 Connection = duckdb.DuckDBPyConnection

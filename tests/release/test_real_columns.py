@@ -16,8 +16,8 @@ from duckanon.matrix.identifiers import looks_like_identifier
 from duckanon.matrix.lookups import found_lookups
 from duckanon.matrix.parts import ColumnParts
 from duckanon.matrix.special import special_choices, special_values
-from duckanon.release import pica as thesis_pica
-from duckanon.release import svd
+from duckanon.new_records import pica as thesis_pica
+from duckanon.new_records import svd
 from tests.profiles import cheap
 from tests.release.surveys import age_groups, columns_of, income_survey, social_survey
 
@@ -171,8 +171,8 @@ def test_settings_of_the_thesis_are_the_thesis() -> None:
     )
     options = {"cluster_size": 200, "basis": "pca", "clustering": "bisect", "checks": "off", "seed": 3}
     assert spectral.pica(table, **options, **THESIS).read_all() == thesis_pica.pica(table, **options).read_all()
-    with pytest.raises(ValueError, match="memory_limit must be NULL unless k = 1"):
-        spectral.svd_swap(table, memory_limit=10**6)
+    with pytest.raises(ValueError, match="memory must be NULL unless k = 1"):
+        spectral.svd_swap(table, memory="1MB")
 
 
 @pytest.mark.parametrize("method", ["svd_swap", "pica"])

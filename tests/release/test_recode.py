@@ -173,6 +173,21 @@ def test_diverse_and_close(seed: int, k: int, l: int, kind: str) -> None:  # noq
         assert asked.holds(counts[None])[0]
 
 
+@pytest.mark.parametrize("k", [2, 3, 5, 6])
+def test_pools_that_lack_a_sensitive_value_are_close_too(k: int) -> None:
+    places = ["a"] * 90 + [f"r{row // 2}" for row in range(10)]
+    values = [f"s{row % 6}" for row in range(90)] + [f"s{row % 3}" for row in range(10)]
+    table = pa.table({"id": range(100), "q": places, "s": values})
+    released = recoded(table, ["q"], k, sensitive="s", t=0.5, keeps_sensitive=True, effort="default")
+    classes: dict[str, list[str]] = defaultdict(list)
+    for row, label in released:
+        classes[label].append(values[row])
+    for held in classes.values():
+        apart = [abs(held.count(value) / len(held) - values.count(value) / 100) for value in set(values)]
+        assert len(held) >= k
+        assert sum(apart) / 2 <= 0.5 + 1e-9
+
+
 @cheap
 @given(seed=st.integers(0, 10**6))
 def test_joins_lose_what_classes_lose(seed: int) -> None:

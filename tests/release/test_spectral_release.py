@@ -15,12 +15,12 @@ from scipy.stats import ks_2samp, rankdata
 from duckanon import spectral
 from duckanon.common.progress import silent
 from duckanon.matrix.apart import Reading, taken_apart
+from duckanon.new_records.audited_size import passes, smallest_size
+from duckanon.new_records.choices import chosen
+from duckanon.new_records.orthogonal import apportioned, redrawn
+from duckanon.new_records.redrawing import Redrawing
+from duckanon.new_records.safe_numbers import SafeNumbers
 from duckanon.privacy.audit import paired_audit
-from duckanon.release.audited_size import passes, smallest_size
-from duckanon.release.choices import chosen
-from duckanon.release.orthogonal import apportioned, redrawn
-from duckanon.release.redrawing import Redrawing
-from duckanon.release.safe_numbers import SafeNumbers
 from tests.release.surveys import age_groups, columns_of, income_survey, social_survey
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.matrix.fit import fit
-from duckanon.release.components import permute_components, principal_components
-from duckanon.release.svd import svd_swap
+from duckanon.new_records.components import permute_components, principal_components
+from duckanon.new_records.svd import svd_swap
 from tests.profiles import cheap
 
 
@@ -172,7 +172,7 @@ def test_blocks_of_a_memory_limit(tmp_path: os.PathLike, monkeypatch: pytest.Mon
     for release in (whole, result):
         assert np.corrcoef(release["g"].to_numpy(), release["h"].to_numpy())[0, 1] == pytest.approx(0.7, abs=0.02)
         assert abs(np.corrcoef(np.arange(rows), release["g"].to_numpy())[0, 1]) < 5 / np.sqrt(rows)
-    with pytest.raises(ValueError, match=r"memory_limit must be at least 8,800 bytes for 10 components; got 8,799"):
+    with pytest.raises(ValueError, match=r"memory must be at least 8,800 bytes for 10 components; got 8,799"):
         svd_swap(table, memory_limit=8799)
     unread = svd_swap(table, memory_limit=8800)
     assert len(os.listdir(tmp_path)) == 1
@@ -214,6 +214,6 @@ def test_refusals() -> None:
             svd_swap(broad, tolerance=tolerance)
     with pytest.raises(ValueError, match="seed must be NULL or a whole number of at least 0; got -1"):
         svd_swap(broad, seed=-1)
-    with pytest.raises(ValueError, match='there is no column "zz"; the columns are c0, c1,'):
+    with pytest.raises(ValueError, match='column "zz" does not exist; the columns are c0, c1,'):
         svd_swap(broad, ["c0", "zz"])
     assert released(broad, ["c3", "c1"]).column_names == ["c3", "c1"]

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon.common.arguments import Flag, Whole, checked, generator, spelled
+from duckanon.common.names import unknown_column
 from duckanon.common.reports import report
 from duckanon.matrix.aligned import Coding, both_there, encoded, unscaled
 from duckanon.matrix.pairs import kind_of
@@ -166,7 +167,7 @@ def _logged(table: pa.Table, names: list[str]) -> pa.Table:
     for name in names:
         index = table.column_names.index(name) if name in table.column_names else None
         if index is None:
-            raise ValueError(f"log names {name}, which is none of cols; got {table.column_names}.")
+            raise ValueError(unknown_column(name, table.column_names, "log"))
         column = table.column(index)
         if kind_of(column.type) != "number" or pc.min(column).as_py() <= 0:
             raise ValueError(f'column "{name}" cannot be logged, for it must hold positive numbers.')

@@ -95,9 +95,10 @@ def probabilities(
     grown = HistGradientBoostingClassifier(
         categorical_features=train.categorical or None, early_stopping=False, random_state=int(random.integers(2**31))
     )
+    known, asked = _without_unknown(train.trees, test.trees)
     with one_thread():
-        grown.fit(train.trees, target)
-        predicted[:, grown.classes_] = grown.predict_proba(test.trees)
+        grown.fit(known, target)
+        predicted[:, grown.classes_] = grown.predict_proba(asked)
     return predicted
 
 
@@ -110,8 +111,23 @@ def predictions(model: str, train: Features, target: Floats, test: Features, ran
     grown = HistGradientBoostingRegressor(
         categorical_features=train.categorical or None, early_stopping=False, random_state=int(random.integers(2**31))
     )
+    known, asked = _without_unknown(train.trees, test.trees)
     with one_thread():
-        return np.asarray(grown.fit(train.trees, target).predict(test.trees))
+        return np.asarray(grown.fit(known, target).predict(asked))
+
+
+def _without_unknown(train: Floats, test: Floats) -> tuple[Floats, Floats]:
+    """Make columns constant of which the training rows know no number: trees learn nothing from them, and refuse them.
+
+    Examples
+    --------
+    >>> [rows.tolist() for rows in _without_unknown(np.array([[1.0, np.nan]]), np.array([[2.0, 5.0]]))]
+    [[[1.0, 0.0]], [[2.0, 0.0]]]
+    """
+    is_unknown = np.isnan(train).all(axis=0)
+    if not is_unknown.any():
+        return train, test
+    return np.where(is_unknown, 0.0, train), np.where(is_unknown, 0.0, test)
 
 
 def area(positive: Ints, score: Floats) -> float:

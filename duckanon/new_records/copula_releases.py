@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from duckanon.common.arguments import Whole, checked, generator
 from duckanon.common.people import refuse_too_few
-from duckanon.release import copulas
-from duckanon.release.copula_columns import copula_columns
-from duckanon.release.drawing import drawn, refuse_rare
-from duckanon.release.tables import read_whole, reader_of
+from duckanon.new_records import copulas
+from duckanon.new_records.copula_columns import copula_columns
+from duckanon.new_records.drawing import drawn, refuse_rare
+from duckanon.new_records.tables import read_whole, reader_of, refuse_identifiers
 
 
 def data_shuffle(
@@ -32,7 +32,7 @@ def data_shuffle(
     Raises
     ------
     ValueError
-        For what cannot be encoded: see `fit.fit`.
+        For identifiers, whose values would come out as they are, and for what cannot be encoded: see `fit.fit`.
 
     Notes
     -----
@@ -49,6 +49,7 @@ def data_shuffle(
     """
     random = generator(seed)
     table, encoding, _, _ = read_whole(source, cols, None, [], nulls)
+    refuse_identifiers(table)
     columns = copula_columns(encoding, encoding.matrix(table))
     rows_of_columns = copulas.data_shuffle([column.codes for column in columns], random)
     rearranged = [column.take(pa.array(rows)) for column, rows in zip(table.columns, rows_of_columns, strict=True)]

@@ -9,7 +9,7 @@ import numpy as np
 from duckanon.common.arrays import Floats, Ints
 from duckanon.matrix.columns import NumberColumn
 from duckanon.matrix.encoding import Encoding
-from duckanon.release.copulas import category_codes
+from duckanon.new_records.copulas import category_codes
 
 
 @dataclass(frozen=True)

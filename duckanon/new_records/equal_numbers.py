@@ -11,8 +11,8 @@ from duckanon.common import progress
 from duckanon.common.arrays import Bools, Floats, Ints, Reals
 from duckanon.common.people import people_in
 from duckanon.matrix.parts import ColumnParts, doubles
-from duckanon.release.grids import Grid, Rounded, Steps, Unrounded
-from duckanon.release.safe_numbers import SafeNumbers
+from duckanon.new_records.grids import Grid, Rounded, Steps, Unrounded
+from duckanon.new_records.safe_numbers import SafeNumbers
 
 _SHARE = 0.05  # of the rows that are equal, at least
 _BEYOND_CHANCE = 3  # times as many as two columns of these values have if they have nothing to do with each other

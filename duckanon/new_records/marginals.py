@@ -13,7 +13,7 @@ import numpy as np
 
 from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.common.people import NOBODY, people_in
-from duckanon.release.grids import Grid, off_taken
+from duckanon.new_records.grids import Grid, off_taken
 
 _NONE = np.zeros(0, dtype=np.int64)
 

@@ -11,16 +11,17 @@ import pyarrow as pa
 from duckanon.common.arguments import Number, OneOf, Whole, checked, generator, spelled
 from duckanon.common.arrays import Ints
 from duckanon.common.codes import encode
+from duckanon.common.names import known_columns
 from duckanon.common.people import person_index, person_numbers, refuse_too_few
 from duckanon.common.progress import Tell, silent, within
 from duckanon.matrix import encoding
 from duckanon.matrix.apart import Reading, taken_apart
 from duckanon.matrix.special import special_choices
-from duckanon.release.audited_size import LEAST_CLUSTER_SIZE, smallest_size, without_some
-from duckanon.release.drawing import refuse_rare
-from duckanon.release.orthogonal import apportioned
-from duckanon.release.redrawing import Redrawing
-from duckanon.release.tables import column_names, reader_of, whole_table
+from duckanon.new_records.audited_size import LEAST_CLUSTER_SIZE, smallest_size, without_some
+from duckanon.new_records.drawing import refuse_rare
+from duckanon.new_records.orthogonal import apportioned
+from duckanon.new_records.redrawing import Redrawing
+from duckanon.new_records.tables import column_names, reader_of, whole_table
 
 _MOST_KEPT_OUT = 0.25  # of the people
 
@@ -173,9 +174,7 @@ def _read(
 def _known_names(parameter: str, names: Sequence[str] | None, columns: Sequence[str]) -> list[str] | None:
     """Spell names as the table does; refuse those that it does not have, and repetitions."""
     found = spelled(parameter, names, columns)
-    for name in found or []:
-        if name not in columns:
-            raise ValueError(f"{parameter} names {name}, which is no column; the columns are {', '.join(columns)}.")
+    known_columns(parameter, found or [], columns)
     if found is not None and len(set(found)) < len(found):
         raise ValueError(f"{parameter} must name each column once; got {', '.join(found)}.")
     return found

@@ -37,7 +37,7 @@ def blocks_needed(rows: int, rank: int, memory_limit: int | None) -> int:
     most = rows // max(FEWEST_ROWS, ROWS_PER_COMPONENT * rank)
     if blocks > most:
         least = needed if most < 2 else math.ceil(needed * _MARGIN / most)
-        raise ValueError(f"memory_limit must be at least {least:,} bytes for {rank} components; got {memory_limit:,}.")
+        raise ValueError(f"memory must be at least {least:,} bytes for {rank} components; got {memory_limit:,}.")
     return blocks
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from duckanon.common.arrays import Bools, Ints, Reals
 from duckanon.matrix.coordinates import Places
 from duckanon.matrix.parts import ColumnParts
-from duckanon.release.donors import filled
-from duckanon.release.equal_numbers import EqualNumbers
-from duckanon.release.safe_numbers import SafeNumbers
+from duckanon.new_records.donors import filled
+from duckanon.new_records.equal_numbers import EqualNumbers
+from duckanon.new_records.safe_numbers import SafeNumbers
 
 
 @dataclass(frozen=True)

@@ -17,17 +17,17 @@ from duckanon.matrix.coordinates import WIDE, placed_choices, sums_of
 from duckanon.matrix.formulas import found_formulas
 from duckanon.matrix.lookups import Lookup, decided_by_choices, found_lookups
 from duckanon.matrix.parts import ColumnParts, doubles
-from duckanon.release.chance import beyond_chance, covariance_within
-from duckanon.release.choices import chosen
-from duckanon.release.clusters import clusters
-from duckanon.release.coded_table import CodedTable, Parts
-from duckanon.release.computed import Computed, exchanged, matched
-from duckanon.release.equal_numbers import EqualNumbers, found_equal
-from duckanon.release.handing_on import HandingOn
-from duckanon.release.orthogonal import apportioned, redrawn
-from duckanon.release.pair_tables import Choices
-from duckanon.release.safe_numbers import SafeNumbers
-from duckanon.release.wide_choices import WideChoices
+from duckanon.new_records.chance import beyond_chance, covariance_within
+from duckanon.new_records.choices import chosen
+from duckanon.new_records.clusters import clusters
+from duckanon.new_records.coded_table import CodedTable, Parts
+from duckanon.new_records.computed import Computed, exchanged, matched
+from duckanon.new_records.equal_numbers import EqualNumbers, found_equal
+from duckanon.new_records.handing_on import HandingOn
+from duckanon.new_records.orthogonal import apportioned, redrawn
+from duckanon.new_records.pair_tables import Choices
+from duckanon.new_records.safe_numbers import SafeNumbers
+from duckanon.new_records.wide_choices import WideChoices
 
 _BLOCK = 65_536  # rows that are coded at a time
 

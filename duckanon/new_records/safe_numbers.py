@@ -17,8 +17,8 @@ from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.common.people import NOBODY, people_in
 from duckanon.matrix.arrow import valid_of
 from duckanon.matrix.parts import ColumnParts
-from duckanon.release import marginals
-from duckanon.release.grids import Grid, finer, grid_of, off_taken
+from duckanon.new_records import marginals
+from duckanon.new_records.grids import Grid, finer, grid_of, off_taken
 
 FEWEST = 3
 """People who hold a number that comes out, where k would change the column too much; never one or two."""

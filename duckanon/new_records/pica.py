@@ -18,14 +18,14 @@ from duckanon.matrix.coordinates import Places
 from duckanon.matrix.encoding import Encoding, refuse_too_few
 from duckanon.matrix.fit import batch_rows, fit
 from duckanon.matrix.sources import Source, open_source
+from duckanon.new_records.cluster_size import MARGIN, STEP, Search, Verdict, search
+from duckanon.new_records.cluster_swap import BASES, swap_in_clusters
+from duckanon.new_records.clusters import METHODS, clusters
+from duckanon.new_records.components import principal_components
+from duckanon.new_records.tables import column_names, reader_of, whole_table
 from duckanon.privacy import repair
 from duckanon.privacy.reference_test import privacy_tests
 from duckanon.privacy.self_check import CHECKS
-from duckanon.release.cluster_size import MARGIN, STEP, Search, Verdict, search
-from duckanon.release.cluster_swap import BASES, swap_in_clusters
-from duckanon.release.clusters import METHODS, clusters
-from duckanon.release.components import principal_components
-from duckanon.release.tables import column_names, reader_of, whole_table
 
 SEARCHED_ROWS = 20_000
 """Rows that the search for a size works with: the right size hardly depends on their number."""

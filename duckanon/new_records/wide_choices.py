@@ -8,7 +8,7 @@ import numpy as np
 
 from duckanon.common.arrays import Ints, Reals
 from duckanon.matrix.coordinates import Places
-from duckanon.release.pair_tables import Choices, relation, shared_table, whole_numbers
+from duckanon.new_records.pair_tables import Choices, relation, shared_table, whole_numbers
 
 
 class WideChoices:

@@ -6,8 +6,8 @@ from duckanon.common import progress
 from duckanon.common.arguments import OneOf, Whole, checked
 from duckanon.common.arrays import Ints, Matrix
 from duckanon.common.people import people_in, refuse_too_few
-from duckanon.release.components import principal_coordinates
-from duckanon.release.person_groups import halved_by_people
+from duckanon.new_records.components import principal_coordinates
+from duckanon.new_records.person_groups import halved_by_people
 
 # Rows gathered at once: a block of tens of columns then stays within the processor's cache.
 BLOCK_ROWS = 16_384

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from duckanon.common.arguments import generator
 from duckanon.common.reports import report_rows
-from duckanon.release.declared import PICA_REPORT
-from duckanon.release.pica import Partitioned
-from duckanon.release.plain_columns import PlainColumns, Settings
+from duckanon.new_records.declared import PICA_REPORT
+from duckanon.new_records.pica import Partitioned
+from duckanon.new_records.plain_columns import PlainColumns, Settings
 
 _PURPOSES = {"whole": "one cluster", "bisect": "search", "confirm": "confirm"}
 

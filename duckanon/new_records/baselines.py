@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from duckanon.common.arguments import Flag, Number, checked, generator
 from duckanon.common.arrays import Matrix
-from duckanon.release.components import spectrum
+from duckanon.new_records.components import spectrum
 
 
 def swap(table: pa.Table, seed: int | None) -> pa.Table:

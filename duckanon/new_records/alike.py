@@ -18,8 +18,8 @@ from duckanon.matrix.apart import OTHER, whole
 from duckanon.matrix.arrow import indices_of, kind_of
 from duckanon.matrix.digits import cleaned
 from duckanon.matrix.parts import ColumnParts, doubles
-from duckanon.release.plain_columns import PlainColumns
-from duckanon.release.safe_numbers import Bounds
+from duckanon.new_records.plain_columns import PlainColumns
+from duckanon.new_records.safe_numbers import Bounds
 
 
 @dataclass(frozen=True)

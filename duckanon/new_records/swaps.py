@@ -8,11 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from duckanon.common.arguments import generator
+from duckanon.common.memory import bytes_of
 from duckanon.common.progress import Tell
-from duckanon.release import pica as partitioned
-from duckanon.release import svd
-from duckanon.release.plain_columns import PlainColumns, Settings
-from duckanon.release.tables import column_names, whole_table
+from duckanon.new_records import pica as partitioned
+from duckanon.new_records import svd
+from duckanon.new_records.plain_columns import PlainColumns, Settings
+from duckanon.new_records.tables import column_names, whole_table
 
 
 def svd_swap(
@@ -24,7 +25,7 @@ def svd_swap(
     nulls: str = "error",
     checks: str = "error",
     seed: int | None = None,
-    memory_limit: int | None = None,
+    memory: str | None = None,
     k: int = 10,
     special: Any = "auto",
     categories: Sequence[str] | None = None,
@@ -35,9 +36,12 @@ def svd_swap(
 
     Parameters
     ----------
-    source, cols, tolerance, log, nulls, checks, seed, memory_limit, tell
-        As for `svd.svd_swap`. A memory limit asks for the settings of the thesis: `k` of 1, `special` and `derived`
-        ``'off'``, `categories` ``[]``; otherwise the table is held in memory.
+    source, cols, tolerance, log, nulls, checks, seed, tell
+        As for `svd.svd_swap`.
+    memory
+        What the matrix of components may take, such as '2GB'; a larger one is swapped within random blocks of rows. It
+        asks for the settings of the thesis: `k` of 1, `special` and `derived` ``'off'``, `categories` ``[]``. None: the
+        table is held in memory.
     k
         The smallest and the largest number are the rounded means of the k most extreme, and categories that fewer than
         k people hold are merged; 1 leaves them as they are.
@@ -69,11 +73,11 @@ def svd_swap(
     settings = Settings(k, special, categories, derived)
     options: dict[str, Any] = {"tolerance": tolerance, "checks": checks, "seed": seed, "tell": tell}
     if settings.as_in_thesis:
-        return svd.svd_swap(source, cols, log=log, nulls=nulls, memory_limit=memory_limit, **options)
-    if memory_limit is not None:
+        limit = None if memory is None else bytes_of(memory)
+        return svd.svd_swap(source, cols, log=log, nulls=nulls, memory_limit=limit, **options)
+    if memory is not None:
         raise ValueError(
-            "memory_limit must be NULL unless k = 1, special = 'off', categories = [] and derived = 'off'; "
-            f"got {memory_limit}."
+            f"memory must be NULL unless k = 1, special = 'off', categories = [] and derived = 'off'; got {memory!r}."
         )
     plain = PlainColumns.of(_whole(source, cols), None, nulls, settings, generator(seed).spawn(1)[0])
     return plain.reader(svd.svd_swap(plain.table, log=plain.log(log), places=plain.places, **options))

@@ -13,6 +13,7 @@ from duckanon.common.arguments import OneOf, Whole, refuse_unless, spelled
 from duckanon.common.arrays import Ints
 from duckanon.common.codes import encode
 from duckanon.common.kinds import is_number
+from duckanon.common.names import known_columns
 from duckanon.common.people import NOBODY
 from duckanon.matrix.apart import Reading, taken_apart
 from duckanon.matrix.coordinates import WIDE, Places, placed_choices, sums_of
@@ -21,7 +22,7 @@ from duckanon.matrix.formulas import Formula, found_formulas
 from duckanon.matrix.lookups import Lookup, found_lookups
 from duckanon.matrix.parts import ColumnParts, doubles, rounded
 from duckanon.matrix.special import special_choices
-from duckanon.release.safe_numbers import Bounds
+from duckanon.new_records.safe_numbers import Bounds
 
 _FIRST = 1_024  # rows
 _BLOCK = 65_536  # rows that are coded at a time
@@ -100,9 +101,7 @@ class PlainColumns:
         names = table.column_names
         special = special_choices(settings.special, names)
         categories = spelled("categories", settings.categories, names)
-        unknown = [name for name in categories or [] if name not in names]
-        if unknown:
-            raise ValueError(f"categories names {unknown[0]}, which is no column; the columns are {', '.join(names)}.")
+        known_columns("categories", categories or [], names)
         rows = table.num_rows
         both, people = table, None
         if reference is not None:  # read like the table's own, but nobody of them counts
@@ -121,16 +120,19 @@ class PlainColumns:
             if column.regular is not None and index not in computed
         }
         both = plain_table(columns, bounds, [*computed, *decided], rows, random)
+        if both.num_columns < 2:
+            usable = [column.name for column in columns if {column.name, _choice_name(column)} & {*both.column_names}]
+            raise ValueError(
+                f"cols must name at least two columns that vary by themselves; got {len(usable)} of {len(names)}: the "
+                f"others follow from them, are NULL, or have no second value that {settings.k} people hold."
+            )
         plain, others = both.slice(0, rows), None if reference is None else both.slice(rows)
         return cls(table.schema, columns, formulas, lookups, plain, others, wide_places(columns, plain))
 
     def log(self, log: Sequence[str] | None) -> list[str] | None:
         """Return which plain numbers are logged, of those that a caller names; refuse what is no number."""
         names = spelled("log", log, self.schema.names)
-        for name in names or []:
-            if name not in self.schema.names:
-                listed = ", ".join(self.schema.names)
-                raise ValueError(f"log names {name}, which is no column; the columns are {listed}.")
+        for name in known_columns("log", names or [], self.schema.names):
             if not is_number(self.schema.field(name).type):
                 type_ = self.schema.field(name).type
                 raise ValueError(f'column "{name}" cannot be logged, for it holds no numbers; got {type_}.')

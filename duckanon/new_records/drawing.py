@@ -12,9 +12,9 @@ from duckanon.common.codes import encode
 from duckanon.common.people import people_in
 from duckanon.matrix.arrow import categories_of
 from duckanon.matrix.columns import CategoryColumn, NumberColumn, SpectralColumn
-from duckanon.release import marginals
-from duckanon.release.copula_columns import CopulaColumn
-from duckanon.release.grids import finer, grid_of
+from duckanon.new_records import marginals
+from duckanon.new_records.copula_columns import CopulaColumn
+from duckanon.new_records.grids import finer, grid_of
 
 _NOTICEABLE = 0.05
 """The share of a column's rows that may be moved past a number; beyond it floats get one more decimal."""

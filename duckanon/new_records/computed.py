@@ -12,8 +12,8 @@ from duckanon.common import progress
 from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.matrix.formulas import Formula
 from duckanon.matrix.parts import ColumnParts, doubles, rounded
-from duckanon.release.grids import Grid, grid_of, off_taken
-from duckanon.release.safe_numbers import rare_places
+from duckanon.new_records.grids import Grid, grid_of, off_taken
+from duckanon.new_records.safe_numbers import rare_places
 
 _ROUNDS = 100
 _SLIGHT = 0.005  # the share of rows moved past a number for k: half of what drawn ones have, that move freely

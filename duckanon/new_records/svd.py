@@ -20,10 +20,10 @@ from duckanon.matrix.coordinates import Places
 from duckanon.matrix.encoding import Encoding, refuse_too_few
 from duckanon.matrix.fit import Moments, batch_rows, fit
 from duckanon.matrix.sources import Source, open_source
+from duckanon.new_records.components import permute_components, principal_components
+from duckanon.new_records.spill import ScoreBlocks, blocks_needed
 from duckanon.privacy import repair
 from duckanon.privacy.self_check import CHECKS
-from duckanon.release.components import permute_components, principal_components
-from duckanon.release.spill import ScoreBlocks, blocks_needed
 
 WATCHED_ROWS = 20_000
 """Rows that the checks look at, in larger tables drawn at random."""

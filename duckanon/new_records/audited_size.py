@@ -12,9 +12,9 @@ from duckanon.common.arrays import Floats, Ints
 from duckanon.common.people import NOBODY
 from duckanon.common.progress import Tell
 from duckanon.common.samples import sampled_rows
+from duckanon.new_records.redrawing import Redrawing
 from duckanon.privacy.audit import LIMIT, paired_audit
 from duckanon.privacy.isolation import FEWEST
-from duckanon.release.redrawing import Redrawing
 
 LEAST_CLUSTER_SIZE = 10
 _AUDITED_ROWS = 4_000  # with which a size is tried: the right one hardly depends on their number

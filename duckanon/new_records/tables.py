@@ -10,9 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon.common.arrays import Ints
+from duckanon.common.kinds import is_number
 from duckanon.common.people import NOBODY, person_index, person_numbers
+from duckanon.matrix.apart import whole
 from duckanon.matrix.encoding import Encoding
 from duckanon.matrix.fit import fit
+from duckanon.matrix.identifiers import refuse_identifier
+from duckanon.matrix.parts import doubles
 from duckanon.matrix.sources import open_source
 
 _BATCH_ROWS = 65_536  # read at a time
@@ -66,6 +70,14 @@ def read_whole(
         keys, table = (index, table.select([index])), table.remove_column(index)
     encoding, _ = fit(table, log=log, nulls=nulls)
     return WholeSource(table, encoding, keys, people)
+
+
+def refuse_identifiers(table: pa.Table) -> None:
+    """Refuse whole numbers that tell people apart; texts that do are refused where they are encoded."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if is_number(column.type):
+            values = doubles(whole(column.drop_null()))
+            refuse_identifier(name, values, len(np.unique(values)))
 
 
 def whole_table(source: object, cols: list[str] | None) -> pa.Table:

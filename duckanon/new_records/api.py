@@ -15,11 +15,11 @@ import pyarrow as pa
 from duckanon.common.arguments import OneOf, checked, generator
 from duckanon.common.arrays import Floats, Ints
 from duckanon.matrix.encoding import Encoding
-from duckanon.release import baselines, microaggregation
-from duckanon.release.copula_releases import copula_synthesize, data_shuffle
-from duckanon.release.spectral_release import spectral_release
-from duckanon.release.swaps import pica, svd_swap
-from duckanon.release.tables import read_whole, reader_of, shuffled, smallest_class
+from duckanon.new_records import baselines, microaggregation
+from duckanon.new_records.copula_releases import copula_synthesize, data_shuffle
+from duckanon.new_records.spectral_release import spectral_release
+from duckanon.new_records.swaps import pica, svd_swap
+from duckanon.new_records.tables import read_whole, reader_of, refuse_identifiers, shuffled, smallest_class
 
 __all__ = [
     "additive_noise",
@@ -213,6 +213,7 @@ def additive_noise(
     """
     random = generator(seed)
     table, encoding, keys, _ = read_whole(source, cols, key, log, nulls)
+    refuse_identifiers(table)
     noisy = baselines.additive_noise(encoding.matrix(table), random, noise_fraction, correlated)
     return reader_of(shuffled(encoding.table(noisy), keys, random))
 
@@ -221,5 +222,6 @@ def _masked(
     table: pa.Table, encoding: Encoding, matrix: Floats, labels: Ints, label: str, random: np.random.Generator
 ) -> pa.Table:
     if label == "member":  # a record as it stands, not as it comes back from the matrix
+        refuse_identifiers(table)
         return table.take(pa.array(microaggregation.members(matrix, labels, random)))
     return encoding.table(microaggregation.masked(matrix, labels, random, label))

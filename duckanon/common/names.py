@@ -1,0 +1,96 @@
+"""Names that callers write, of columns and of options: an unknown one is refused, and the nearest one is offered."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_NEAR = 0.65
+"""The share of letters in common from which on one name is meant by another: "zpi" and "zip" have two thirds."""
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the one of some names that another one is probably meant to be; None where none is near.
+
+    Examples
+    --------
+    >>> nearest("zpi", ["age", "zip"]), nearest("persn", ["k", "person"]), nearest("height", ["k", "person"])
+    ('zip', 'person', None)
+    """
+    spelled = {known.lower(): known for known in names}
+    found = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=_NEAR)
+    return spelled[found[0]] if found else None
+
+
+def known_columns(parameter: str, names: Iterable[str], columns: Iterable[str]) -> list[str]:
+    """Return names of columns as the table spells them, or refuse those that it does not have.
+
+    Parameters
+    ----------
+    parameter
+        The option that holds the names.
+    names
+        As they were given; their case does not matter.
+    columns
+        The table's own names.
+
+    Examples
+    --------
+    >>> known_columns("cols", ["AGE"], ["age", "zip"])
+    ['age']
+    >>> known_columns("cols", ["zpi"], ["age", "zip"])
+    Traceback (most recent call last):
+    ValueError: column "zpi" in cols does not exist; did you mean "zip"?
+    """
+    own = list(columns)
+    spelled = {name.lower(): name for name in own}
+    for name in names:
+        if name.lower() not in spelled:
+            raise ValueError(unknown_column(name, own, parameter))
+    return [spelled[name.lower()] for name in names]
+
+
+def unknown_column(name: str, columns: Iterable[str], parameter: str | None = None) -> str:
+    """Return the sentence that refuses a column which the table does not have."""
+    own = list(columns)
+    near = nearest(name, own)
+    what = f'did you mean "{near}"?' if near else f"the columns are {', '.join(own)}."
+    return f'column "{name}"{f" in {parameter}" if parameter else ""} does not exist; {what}'
+
+
+def refuses_unknown_options(
+    module: str,
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Let a function of a public module refuse options that it does not have with a TypeError that names the nearest.
+
+    Examples
+    --------
+    >>> @refuses_unknown_options("duckanon.large")
+    ... def boxes(source, person=None):
+    ...     return source
+    >>> boxes(1, persn="id")
+    Traceback (most recent call last):
+    TypeError: duckanon.large.boxes: there is no option "persn"; did you mean "person"?
+    """
+
+    def declare(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        known = list(inspect.signature(function).parameters)
+
+        @functools.wraps(function)
+        def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+            for name in options:
+                if name not in known:
+                    near = nearest(name, known)
+                    what = f'did you mean "{near}"?' if near else f"the options are {', '.join(known)}."
+                    raise TypeError(f'{module}.{function.__name__}: there is no option "{name}"; {what}')
+            return function(*arguments, **options)
+
+        return call
+
+    return declare
