@@ -33,7 +33,7 @@ from duckanon.job.errors import FileProblem, PromiseBroken
 from duckanon.job.given import changes_of
 from duckanon.job.made import Made, compare_with_last, last_release
 from duckanon.job.outbox import Outbox
-from duckanon.job.places import Places, places
+from duckanon.job.places import Places, originals, places
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Tables
@@ -123,11 +123,11 @@ def released(
     consistency.check(file)
     key = keys.read(file)
     where = places(file)
+    read = originals(file, where, previous)
     run = record.begun(file)
-    targets, others = ([], []) if dry_run else ([*where.targets.values()], where.others)
     with (
         Warehouse({} if dry_run else where.tables) as warehouse,
-        Outbox(targets, others, warehouse.has) as outbox,
+        Outbox([] if dry_run else where.written, warehouse.has, read.refuse) as outbox,
         room.opened(con, file.policy.memory, outbox.spill) as place,
     ):
         warehouse.check()
@@ -135,7 +135,15 @@ def released(
         con.execute(f"SET temp_directory = {sql.literal(str(outbox.spill))}").fetchall()
         made: dict[str, Made] = {}
         for number, name in enumerate(file.policy.tables, 1):
-            made[name] = _made(con, file, name, number, key, None if dry_run else outbox, warehouse, where, place, say)
+            say(f"reading {name}")
+            with read.watched(con) as look:
+                original = sources.read(con, file, name, number, key, look, place.schema)
+                reference = beside.reference(con, file, file.policy.tables[name], number)
+                hierarchies = beside.hierarchies(con, file, file.policy.tables[name], number)
+            tables = Tables(original.table, f"released_{number}", f"counted_{number}", reference, hierarchies)
+            made[name] = _made(
+                con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
+            )
         for name, promise in links.linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
             made[name].promises.append(promise)
         for name, one in made.items():
@@ -144,13 +152,13 @@ def released(
             one.entry["promises"] = [promise.entry() for promise in one.promises]
             run["tables"].append(one.entry)
         run["finished"] = record.now()
-        _check(run, made, None if dry_run else where.refusal)
+        _check(run, made, None if dry_run else where.refusal, outbox)
         run["outcome"] = "dry run" if dry_run else "released"
         if where.report:
             say("measuring for the report")
             with refusals.explained(file.path):
-                tables = {name: one.tables for name, one in made.items()}
-                page = pages.released(con, run, tables, has_plan=where.plan is not None)
+                named = {name: one.tables for name, one in made.items()}
+                page = pages.released(con, run, named, has_plan=where.plan is not None)
             if not dry_run:
                 outbox.write(where.report, page)
         if not dry_run:
@@ -165,8 +173,8 @@ def _made(
     con: duckdb.DuckDBPyConnection,
     file: PolicyFile,
     name: str,
-    number: int,
-    key: keys.Secret | None,
+    original: sources.Original,
+    tables: Tables,
     outbox: Outbox | None,
     warehouse: Warehouse,
     where: Places,
@@ -174,16 +182,7 @@ def _made(
     say: Callable[[str], None],
 ) -> Made:
     table = file.policy.tables[name]
-    say(f"reading {name}")
-    original = sources.read(con, file, name, number, key, place.schema)
     warehouse.refuse_sources(original.relations)
-    tables = Tables(
-        original.table,
-        f"released_{number}",
-        f"counted_{number}",
-        beside.reference(con, file, table, number),
-        beside.hierarchies(con, file, table, number),
-    )
     road = roads.chosen(table, original.row_count, place, where.plan)
     say(f"{table.method.name} of {original.row_count} rows of {name}{road.words}")
     with refusals.explained(file.path):
@@ -243,14 +242,14 @@ def _hash(con: duckdb.DuckDBPyConnection, hidden: Path | str | None) -> str | No
     return fingerprint(con, hidden) if isinstance(hidden, str) else sources.hash_of([hidden])
 
 
-def _check(run: dict[str, Any], made: dict[str, Made], refusal: Path | None) -> None:
+def _check(run: dict[str, Any], made: dict[str, Made], refusal: Path | None, outbox: Outbox) -> None:
     """Stop where a promise is broken; who asked for a report gets one, which says so."""
     if not record.broken(run):
         return
     run["outcome"] = "promise broken"
     words = record.broken_words({name: one.promises for name, one in made.items()})
     if refusal:
-        pages.put(refusal, pages.refused(run))
+        outbox.put(refusal, pages.refused(run))
         words += f"\nA report of it, which is not to be given away: {refusal}."
     raise PromiseBroken(words, run)
 

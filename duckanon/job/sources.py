@@ -6,7 +6,7 @@ import glob
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,10 +65,17 @@ def files_of(file: PolicyFile, source: Source) -> list[Path]:
     return found
 
 
-def named_in(file: PolicyFile, query: str) -> list[str]:
-    """Return the paths that a query may read: all that is in quotes, from the folder of the policy or the process."""
-    quoted = [text for pair in re.findall(r"'([^']+)'|\"([^\"]+)\"", query) for text in pair if text]
-    return [str(folder / text) for text in quoted for folder in (file.path.parent, Path.cwd())]
+def named_in(file: PolicyFile, source: Source) -> list[str]:
+    """Return the paths and globs that a source may be: its path, and what is in quotes in its query.
+
+    A query's are meant from the folder of the policy or of the process; a star by itself is no glob.
+    """
+    query = source.query or ""
+    quoted = [
+        text for pair in re.findall(r"'([^']+)'|\"([^\"]+)\"", query) for text in pair if re.search(r"[./]", text)
+    ]
+    found = [str(folder / text) for text in quoted for folder in (file.path.parent, Path.cwd())]
+    return found if not source.path or is_server(source.path) else [*found, str(file.place(source.path))]
 
 
 def read(
@@ -77,9 +84,12 @@ def read(
     table_name: str,
     number: int,
     key: Secret | None,
+    look: Callable[[], None],
     schema: str = "memory.main",
 ) -> Original:
     """Read a table into a schema: identifiers stay behind, pseudonyms are in place, dates are shifted.
+
+    `look` refuses files that the job writes; it is asked before all rows are read, too.
 
     Raises
     ------
@@ -97,6 +107,7 @@ def read(
         fetched = _fetched(con, table)
         query = fetched.query if fetched else opened(con, source, files)
         types = checked_columns(con, file, table_name, query)
+        look()
         selected = ", ".join(_selected(table, types))
         parameters = {"key": key.reveal()} if key and "$key" in selected else {}
         con.execute(f"CREATE TABLE {schema}.{original} AS SELECT {selected} FROM ({query})", parameters).fetchall()

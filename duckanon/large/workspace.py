@@ -23,8 +23,8 @@ import duckanon
 from duckanon.bridge import sql
 from duckanon.common import progress
 from duckanon.common.outbox import Outbox
+from duckanon.common.temporary import temporary_folder
 from duckanon.large.memory import Budget, budget
-from duckanon.large.unnamed import unnamed_folder
 
 SOURCE = "source"
 """The name of the source's rows in the database."""
@@ -126,7 +126,7 @@ def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> I
 def _places(target: Any, where: Path | None) -> Iterator[tuple[Path, Path, str | None]]:
     """Give the folder of parts, the hidden target and its table; the target gets its name in the end."""
     if target is None:
-        with unnamed_folder(where) as folder:
+        with temporary_folder(where) as folder:
             yield folder, folder / "released.parquet", None
         return
     path, table = _place("target", target)
