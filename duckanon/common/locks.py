@@ -12,6 +12,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # where a system has no locks of its own, the file says whose lock it is
     from filelock import BaseFileLock, FileLock, Timeout
 
+__all__ = ["BaseFileLock", "give_back", "is_own", "take_lock"]
+
 
 def take_lock(path: Path) -> BaseFileLock | None:
     """Take a lock and return it; None if another process has it.

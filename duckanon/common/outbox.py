@@ -19,10 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from filelock import BaseFileLock
-
 from duckanon.common import journal
-from duckanon.common.locks import give_back, take_lock
+from duckanon.common.locks import BaseFileLock, give_back, take_lock
 from duckanon.common.temporary import temporary_folder
 
 
@@ -39,6 +37,8 @@ class Outbox:
         Raises an error about a file that must not be replaced; asked before each rename.
     spill_in
         The folder for what does not fit into memory; None: that of temporary files.
+    only_read
+        Files that former runs wrote, and this one reads: others may read them meanwhile.
 
     Attributes
     ----------
@@ -56,7 +56,9 @@ class Outbox:
         is_committed: Callable[[str], bool] = lambda mark: False,
         refuse: Callable[[Path], None] = lambda path: None,
         spill_in: Path | None = None,
+        only_read: Iterable[Path] = (),
     ) -> None:
+        self._only_read = [_real(path) for path in only_read]
         self._paths = [_real(path) for path in paths]
         self._is_committed = is_committed
         self._refuse = refuse
@@ -73,9 +75,12 @@ class Outbox:
                 _check_place(path, self.problem)
                 self._locks.append(_locked(path, self.problem))
             for path in self._paths:
-                for leftover in path.parent.glob(f".{glob.escape(path.name)}.duckanon-*"):
-                    self._complete(leftover, path)
-                    _remove(leftover)
+                self._clean(path)
+            for path in self._only_read:
+                with contextlib.suppress(OSError):
+                    if lock := take_lock(lock_path(path)):  # else a run that still writes it
+                        self._clean(path)
+                        give_back(lock)
             self.spill = self._open.enter_context(temporary_folder(self._spill_in))
         except BaseException:
             self._leave()
@@ -151,6 +156,11 @@ class Outbox:
             hidden.write_text(text, encoding="utf-8")
         except OSError as error:
             raise self.problem(f"{path}: it cannot be written ({error.strerror}).") from None
+
+    def _clean(self, path: Path) -> None:
+        for leftover in path.parent.glob(f".{glob.escape(path.name)}.duckanon-*"):
+            self._complete(leftover, path)
+            _remove(leftover)
 
     def _complete(self, leftover: Path, path: Path) -> None:
         try:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from duckanon.common.locks import give_back, is_own, take_lock
 
-_PREFIX, _LOCK = "duckanon-", ".lock"
+_PREFIX, _LOCK = "duckanon-run-", ".lock"
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def temporary_folder(parent: Path | None) -> Iterator[Path]:
         Where it is made; None: among temporary files.
     """
     where = parent or Path(tempfile.gettempdir())
-    for lock_path in where.glob(f"{_PREFIX}*{_LOCK}"):
+    for lock_path in where.glob(f"{_PREFIX}{'[0-9a-f]' * 16}{_LOCK}"):
         _remove_if_dead(lock_path)
     while True:
         folder = where / f"{_PREFIX}{secrets.token_hex(8)}"

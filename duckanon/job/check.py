@@ -6,8 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon.job import consistency, policy_file, sources, sql
-from duckanon.job.errors import FileProblem
+from duckanon.job import consistency, policy_file, sources
 from duckanon.job.places import originals, places, target_name
 from duckanon.job.run import connection
 
@@ -28,7 +27,7 @@ def checked(policy: str | Path) -> list[str]:
                     sources.checked_columns(con, file, name, query)
                 con.execute("USE memory.main").fetchall()
             except duckdb.Error as error:
-                raise FileProblem(f"{table.source.path}: the table cannot be read ({sql.why(error)}).") from None
+                raise sources.unreadable(table.source, error) from None
             values = table.promises.model_dump(exclude={"l_kind", "c"}, exclude_none=True)
             shown = target_name(table.target)
             promised = [promise for promise, value in values.items() if value is not False]

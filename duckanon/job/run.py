@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,7 +33,9 @@ from duckanon.job import (
 from duckanon.job.errors import FileProblem, PromiseBroken
 from duckanon.job.given import changes_of
 from duckanon.job.made import Made, compare_with_last, last_release
+from duckanon.job.originals import Originals
 from duckanon.job.outbox import Outbox
+from duckanon.job.ownership import check_owner
 from duckanon.job.places import Places, originals, places
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
@@ -50,6 +53,7 @@ def release(
     report: str | Path | None = None,
     plan: str | Path | None = None,
     memory: str | None = None,
+    no_formulas: bool = False,
     previous: str | Path | None = None,
     dry_run: bool = False,
     show_progress: bool = False,
@@ -65,6 +69,8 @@ def release(
     memory
         What the process may take, such as '2GB', in place of what the policy says; a release that would take more is
         made by parts, or refused where it is not made so.
+    no_formulas
+        In CSV files, an apostrophe before texts that a spreadsheet would compute.
     previous
         The last release, to say what the difference tells; the file that is in the target's place if it is not given.
     dry_run
@@ -91,7 +97,16 @@ def release(
         return released(
             con,
             policy,
-            changes_of(source=source, table=table, query=query, target=target, report=report, plan=plan, memory=memory),
+            changes_of(
+                source=source,
+                table=table,
+                query=query,
+                target=target,
+                report=report,
+                plan=plan,
+                memory=memory,
+                no_formulas=no_formulas,
+            ),
             previous=previous,
             dry_run=dry_run,
             show_progress=show_progress,
@@ -125,9 +140,10 @@ def released(
     where = places(file)
     read = originals(file, where, previous)
     run = record.begun(file)
+    run["warnings"] += check_owner(file, where)
     with (
         Warehouse({} if dry_run else where.tables) as warehouse,
-        Outbox([] if dry_run else where.written, warehouse.has, read.refuse) as outbox,
+        _outbox(where, warehouse, read, dry_run) as outbox,
         room.opened(con, file.policy.memory, outbox.spill) as place,
     ):
         warehouse.check()
@@ -161,12 +177,21 @@ def released(
                 page = pages.released(con, run, named, has_plan=where.plan is not None)
             if not dry_run:
                 outbox.write(where.report, page)
+        run["warnings"] += keys.warnings(file)  # in no report: it is for whoever has the key
         if not dry_run:
             outbox.write(where.record, record.text(run))
             outbox.publish(warehouse.commit if where.tables else None)
             if where.refusal:
                 where.refusal.unlink(missing_ok=True)
     return run
+
+
+def _outbox(where: Places, warehouse: Warehouse, read: Originals, dry_run: bool) -> Outbox:
+    """Make the outbox of a run, which a dry run puts nothing into."""
+    if dry_run:
+        return Outbox([])
+    only_read = [where.plan] if where.plan and where.plan not in where.written else []
+    return Outbox(where.written, warehouse.has, read.refuse, only_read=only_read)
 
 
 def _made(
@@ -264,4 +289,8 @@ def _named(path: str) -> Iterator[None]:
 
 
 def _speaker(show_progress: bool) -> Callable[[str], None]:
-    return (lambda text: print(f"{text} ...", file=sys.stderr, flush=True)) if show_progress else (lambda _: None)
+    def say(text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # a log that cannot be written stops no release
+            print(f"{text} ...", file=sys.stderr, flush=True)
+
+    return say if show_progress else lambda _: None

@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 
 from duckanon.job import postgresql, sql
-from duckanon.job.errors import FileProblem, PolicyError
+from duckanon.job.errors import FileProblem, JobError, PolicyError
 from duckanon.job.formats import is_server, source_format
 from duckanon.job.keys import Secret
 from duckanon.job.policy import Column, Source, Table
@@ -118,7 +118,7 @@ def read(
         is_of_rows = not files or source_format(str(files[0])) == "duckdb" or bool(source.query)
         fingerprint = " ".join(map(str, sql.one(con, _fingerprint(con, original)))) if is_of_rows else ""
     except duckdb.Error as error:
-        raise FileProblem(f"{label}: the table cannot be read ({sql.why(error)}).") from None
+        raise unreadable(source, error) from None
     if row_count == 0:
         raise FileProblem(f"{label}: the table has no rows.")
     if before != [_state(path) for path in files]:
@@ -127,6 +127,13 @@ def read(
     if fetched is None:
         return Original(original, label, files, sha256, row_count)
     return Original(original, label, files, sha256, row_count, fetched.declared, fetched.relations)
+
+
+def unreadable(source: Source, error: duckdb.Error) -> JobError:
+    """Make the error of a source that cannot be read: the policy's, if DuckDB does not understand its query."""
+    if source.query and isinstance(error, duckdb.ParserException | duckdb.BinderException | duckdb.SyntaxException):
+        return PolicyError(f"source.query cannot be understood ({sql.why(error)}).")
+    return FileProblem(f"{_label(source)}: the table cannot be read ({sql.why(error)}).")
 
 
 def _fetched(con: duckdb.DuckDBPyConnection, table: Table) -> postgresql.Fetched | None:

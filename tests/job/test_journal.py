@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,6 +73,51 @@ def test_the_next_run_completes_what_was_decided(places: list[Path], step: int, 
     with Outbox(places):
         assert texts(places) == ["new" if step else "old"] * 3
     assert not [path for folder in (places[0].parent, places[1].parent) for path in folder.glob(".*")]
+
+
+def killed_at(step: int, places: list[Path], spill: Path) -> bool:
+    """Publish in a process that kills itself before one of its steps; tell whether it was done before that."""
+    child = os.fork()
+    if child == 0:
+        steps = itertools.count()
+
+        def dying(function: Callable[..., object]) -> Callable[..., object]:
+            def do(*arguments: object, **options: object) -> object:
+                if next(steps) == step:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return function(*arguments, **options)
+
+            return do
+
+        for name in ("replace", "link", "unlink", "fsync", "mkdir", "rmdir", "open", "write"):
+            setattr(os, name, dying(getattr(os, name)))
+        Path.write_text = dying(Path.write_text)  # type: ignore[method-assign, assignment]
+        with Outbox(places, spill_in=spill) as outbox:
+            for path in places:
+                outbox.write(path, "new")
+            outbox.publish()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_process_that_is_killed_at_any_step_leaves_nothing_wrong(places: list[Path], tmp_path: Path) -> None:
+    """Before each call of the file system, for good: rename, link, unlink, fsync, write, and those of folders."""
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    seen = set()
+    for step in itertools.count():
+        for path in places:
+            path.write_text("old")
+        is_done = killed_at(step, places, spill)
+        seen.add("".join(text[:1] or "-" for text in texts(places)))
+        with Outbox(places, spill_in=spill):
+            assert texts(places) in (["old"] * 3, ["new"] * 3)
+        assert not [path for folder in (tmp_path, tmp_path / "far") for path in folder.glob(".*")]
+        assert not list(spill.iterdir())
+        if is_done:
+            break
+    assert seen == {"ooo", "oo-", "no-", "nn-", "nnn"}
+    assert step > 50
 
 
 def test_a_rename_that_fails_is_undone(places: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
