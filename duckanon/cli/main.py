@@ -59,7 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise stopped from None
     is_written = _flush(sys.stdout)
     _flush(sys.stderr)
-    return code if is_written or "release" in given else code or 1  # a release is there, whoever reads of it
+    if is_written or "release" in given:  # a release is there, whoever reads of it
+        return code
+    return code or (3 if "policy" in given or "history" in given else 1)
 
 
 def _flush(stream: TextIO) -> bool:

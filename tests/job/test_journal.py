@@ -100,6 +100,7 @@ def killed_at(step: int, places: list[Path], spill: Path) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+@pytest.mark.thorough
 def test_a_process_that_is_killed_at_any_step_leaves_nothing_wrong(places: list[Path], tmp_path: Path) -> None:
     """Before each call of the file system, for good: rename, link, unlink, fsync, write, and those of folders."""
     spill = tmp_path / "spill"
