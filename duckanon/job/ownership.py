@@ -16,7 +16,7 @@ _POLICY_OF_REPORT = re.compile(r"<dt>Policy</dt><dd>([^<]*)<")
 
 
 def check_owner(file: PolicyFile, where: Places) -> list[str]:
-    """Return a warning where the release that is replaced is that of another policy.
+    """Return warnings where the release that is replaced is that of another policy, or has another record.
 
     Raises
     ------
@@ -25,16 +25,27 @@ def check_owner(file: PolicyFile, where: Places) -> list[str]:
     """
     ours = {target.name for target in where.targets.values()} | {table.table for table in where.tables.values()}
     found = _record(where.record)
-    theirs = {table.get("output", {}).get("path") for table in found["tables"]}
+    theirs = _outputs(found)
     policy = str((found.get("policy") or {}).get("path"))
     is_other = bool(theirs) and policy != file.path.name
     if is_other and not ours & theirs:
         raise FileProblem(_sentence(where.record, "record", policy))
     if where.report and not is_other and (other := _policy_of_report(where.report)) not in (None, file.path.name):
         raise FileProblem(_sentence(where.report, "report", str(other)))
+    warnings = [
+        f"{beside.name}: it is the record of the release that is replaced, and not of the new one; remove it."
+        for target in where.targets.values()
+        if (beside := target.with_name(f"{target.name}.record.json")) != where.record
+        and target.name in _outputs(_record(beside))
+    ]
     if is_other:
-        return [f"{where.record.name}: the release that is replaced was made by another policy, {policy}."]
-    return []
+        warnings.append(f"{where.record.name}: the release that is replaced was made by another policy, {policy}.")
+    return warnings
+
+
+def _outputs(found: dict[str, Any]) -> set[Any]:
+    """Return the names of the files and tables that a record is about."""
+    return {table.get("output", {}).get("path") for table in found["tables"] if isinstance(table, dict)}
 
 
 def _sentence(path: Path, what: str, policy: str) -> str:
