@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import duckdb
@@ -48,7 +49,27 @@ def plain(message: str) -> str:
 
 def without_python(message: str) -> str:
     """Leave out that an exception came from a Python function: for those who never see any Python."""
-    return re.sub(_FROM_PYTHON, "", plain(message))
+    return re.sub(_FROM_PYTHON, "", without_json(plain(message)))
+
+
+def without_json(message: str) -> str:
+    r"""Return the sentence of an error that DuckDB wrote as JSON into another, as it does where it writes files.
+
+    Examples
+    --------
+    >>> without_json('IO Error: Async write failed: {"exception_type":"IO","exception_message":"Could not \"write\""}')
+    'IO Error: Could not "write"'
+    """
+    found = re.search(r'\{"exception_type":.*', message, re.DOTALL)
+    if found is None:
+        return message
+    try:
+        inner = json.loads(found[0], strict=False)
+    except ValueError:  # cut off, or two of them
+        text = re.search(r'"exception_message":"((?:[^"\\]|\\.)*)', found[0])
+        inner = {"exception_message": text[1].replace('\\"', '"') if text else ""}
+    kind = re.match(r"(?:\w+ )+Error: ", message)
+    return (kind[0] if kind else "") + without_json(str(inner.get("exception_message", "")))
 
 
 def speak_plainly() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import duckdb
 
+from duckanon.bridge import errors
+
 
 def name(text: str) -> str:
     """Write a name in quotes."""
@@ -56,7 +58,7 @@ def why(error: BaseException) -> str:
     Our own functions name no person's value, nor do errors of the file system and of names; of all others only the kind
     is told.
     """
-    text = " ".join(str(error).split("\n\nLINE ")[0].split("\nLINE ")[0].split())
+    text = " ".join(errors.without_json(str(error)).split("\n\nLINE ")[0].split("\nLINE ")[0].split())
     own = re.search(r"anon\.\w+: .*", text)
     if own:
         return own[0].rstrip(".")

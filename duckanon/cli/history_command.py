@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 
@@ -24,14 +23,11 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from duckanon.cli.release_command import visible_lines
+    from duckanon.cli.release_command import exit_code, visible_lines
     from duckanon.job import history, record
-    from duckanon.job.errors import JobError
 
-    try:
-        lines = history.differences(record.read(options.old), record.read(options.new))
-    except JobError as error:
-        print(visible_lines(str(error)), file=sys.stderr)
-        return error.exit_code
-    print(visible_lines("\n".join(lines)))
-    return 0
+    def work() -> int:
+        print(visible_lines("\n".join(history.differences(record.read(options.old), record.read(options.new)))))
+        return 0
+
+    return exit_code("duckanon history", work)

@@ -5,12 +5,13 @@ Only what every Python has at hand is imported here: all else is loaded where an
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 if TYPE_CHECKING:
     import argparse
@@ -52,6 +53,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_closed_streams()
     given = sys.argv[1:] if arguments is None else arguments
     try:
+        code = _answered(given)
+    except SystemExit as stopped:  # a wrong command line
+        _flush(sys.stderr)
+        raise stopped from None
+    is_written = _flush(sys.stdout)
+    _flush(sys.stderr)
+    if is_written or "release" in given:  # a release is there, whoever reads of it
+        return code
+    return code or (3 if "policy" in given or "history" in given else 1)
+
+
+def _flush(stream: TextIO) -> bool:
+    """Write what is still to be written, and tell whether it was: a full disk must not change the exit code later."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return False
+    return True
+
+
+def _answered(given: Sequence[str]) -> int:
+    try:
         with LeavingAtOnce(130 if "release" in given else 1):  # where 1 says that a promise was broken
             from duckanon.cli.arguments import parsed
 
@@ -64,10 +88,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        print("duckanon: interrupted.", file=sys.stderr)
+        with contextlib.suppress(OSError):
+            print("duckanon: interrupted.", file=sys.stderr)
         return 1
     except Exception as error:
-        print(sentence(error), file=sys.stderr)
+        with contextlib.suppress(OSError):
+            print(sentence(error), file=sys.stderr)
         return 1
 
 

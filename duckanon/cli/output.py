@@ -92,6 +92,12 @@ def writer(stream: TextIO) -> Callable[[str], None]:
     return write
 
 
+def complain(text: str) -> None:
+    """Write a line to standard error, if that can be written: a full disk changes no exit code."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr)
+
+
 def _as_table(relation: duckdb.DuckDBPyRelation, max_rows: int | None) -> str:
     """Return DuckDB's own table, as wide as the terminal where there is one."""
     limits: dict[str, Any] = {} if max_rows is None else {"max_rows": max_rows}

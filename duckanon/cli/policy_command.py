@@ -41,14 +41,11 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from duckanon.cli.release_command import visible_lines
-    from duckanon.job.errors import JobError
+    from duckanon.cli.release_command import exit_code
 
-    try:
-        return _init(options) if options.step == "init" else _check(options)
-    except JobError as error:
-        print(visible_lines(str(error)), file=sys.stderr)
-        return error.exit_code
+    return exit_code(
+        f"duckanon policy {options.step}", lambda: _init(options) if options.step == "init" else _check(options)
+    )
 
 
 def _init(options: argparse.Namespace) -> int:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from duckanon.cli.interrupts import Interruptible
+from duckanon.cli.output import complain
 from duckanon.common.memory import bytes_of
 
 INTERRUPTED = 130
@@ -60,6 +63,12 @@ def add_to(commands: Any) -> None:
         metavar="AMOUNT",
         help="what the process may take, such as 2GB; beyond it a release is made by parts",
     )
+    parser.add_argument(
+        "--no-formulas",
+        action="store_true",
+        default=argparse.SUPPRESS,  # it may stand before the command, too
+        help="in CSV files, an apostrophe before texts that a spreadsheet would compute",
+    )
     parser.add_argument("--previous", metavar="FILE", help="the last release (default: the file in the target's place)")
     parser.add_argument("--dry-run", action="store_true", help="do all but write")
     parser.add_argument("--progress", action="store_true", help="say what is being done, also without a terminal")
@@ -88,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         return _released(options)
     except KeyboardInterrupt:
         what = "terminated" if terminations else "interrupted"
-        print(f"duckanon release: {what}; what is in the target's place was checked.", file=sys.stderr)
+        complain(f"duckanon release: {what}; what is in the target's place was checked.")
         return TERMINATED if terminations else INTERRUPTED
 
 
@@ -101,7 +110,7 @@ def _released(options: argparse.Namespace) -> int:
 
     policy = options.named_policy or options.policy
     if policy is None or (options.named_policy and options.policy):
-        print("duckanon release: name one policy; duckanon policy init drafts one.", file=sys.stderr)
+        complain("duckanon release: name one policy; duckanon policy init drafts one.")
         return errors.PolicyError.exit_code
     given = changes_of(
         source=options.source,
@@ -111,37 +120,55 @@ def _released(options: argparse.Namespace) -> int:
         report=options.report,
         plan=options.plan,
         memory=options.memory,
+        no_formulas=options.no_formulas,
     )
-    try:
+    record: dict[str, Any] = {}
+
+    def work() -> int:
         con = connection()
         try:
-            record = interruptible(
-                _Work(con),
-                lambda: released(
-                    con,
-                    policy,
-                    given,
-                    previous=options.previous,
-                    dry_run=options.dry_run,
-                    show_progress=options.progress or sys.stderr.isatty(),
-                ),
+            record.update(
+                interruptible(
+                    _Work(con),
+                    lambda: released(
+                        con,
+                        policy,
+                        given,
+                        previous=options.previous,
+                        dry_run=options.dry_run,
+                        show_progress=options.progress or sys.stderr.isatty(),
+                    ),
+                )
             )
         finally:
             con.close()
-    except errors.JobError as error:
-        print(visible_lines(str(error)), file=sys.stderr)
-        return error.exit_code
-    except Exception as error:  # a fault of ours: it is no broken promise, and its text may quote a value
-        print(f"duckanon release: it failed unexpectedly ({type(error).__name__}).", file=sys.stderr)
-        return errors.FileProblem.exit_code
+        return 0
+
+    if code := exit_code("duckanon release", work):
+        return code
     for warning in record["warnings"]:
-        print(visible(f"warning: {warning}"), file=sys.stderr)
+        complain(visible(f"warning: {warning}"))
     for table in record["tables"]:
         for note in table.get("memory", {}).get("notes", ()):  # not in the report, since it tells about the original
-            print(visible(f"{table['name']}: {note}"), file=sys.stderr)
+            complain(visible(f"{table['name']}: {note}"))
     if options.progress or sys.stdout.isatty():
-        print(summary(record), end="")
+        with contextlib.suppress(OSError):  # it is released, whoever reads of it
+            print(summary(record), end="")
     return 0
+
+
+def exit_code(command: str, work: Callable[[], int]) -> int:
+    """Do the work of a command of jobs, and return its exit code: errors are sentences, and never a broken promise."""
+    from duckanon.job.errors import FileProblem, JobError
+
+    try:
+        return work()
+    except JobError as error:
+        complain(visible_lines(str(error)))
+        return error.exit_code
+    except Exception as error:  # a fault of ours, or output that cannot be written; its text may quote a value
+        complain(f"{command}: it failed unexpectedly ({type(error).__name__}).")
+        return FileProblem.exit_code
 
 
 class _Work:

@@ -10,9 +10,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from duckanon.common.locks import is_own
 
 _JOURNAL = ".duckanon-journal"
 _FORMER = ".duckanon-former"
@@ -23,6 +26,8 @@ Pair = tuple[Path, Path]
 
 def sync(path: Path) -> None:
     """Wait until a file or a folder is safe on the disk."""
+    if os.name == "nt" and path.is_dir():  # Windows opens no folders
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -52,22 +57,61 @@ def decide(pairs: Sequence[Pair], mark: str | None) -> None:
     sync(first)
 
 
-def rename(pairs: Sequence[Pair], *, is_undone: bool) -> None:
-    """Give all files their names; where one cannot have it, the others may have back what was there."""
+def rename(pairs: Sequence[Pair], refuse: Callable[[Path], None], *, is_undone: bool) -> None:
+    """Give all files their names; where one cannot have it, the others may have back what was there.
+
+    Parameters
+    ----------
+    pairs
+        The files. Of several, the last is the record of the others: what is in its place goes first, so that there is
+        no moment in which a record tells of other files than those that are there.
+    refuse
+        Raises an error about a file that must not be replaced.
+    is_undone
+        Whether what was renamed is undone when an error occurs.
+    """
     done: list[tuple[Path, Path]] = []
     try:
+        for hidden, path in pairs[-1:] if len(pairs) > 1 else []:
+            refuse(path)
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(path, hidden.parent / _FORMER)
+                done.append((hidden.parent / _FORMER, path))
+                sync(path.parent)
         for hidden, path in pairs:
-            former = hidden.parent / _FORMER
-            with contextlib.suppress(OSError):  # a file system without hard links cannot undo
-                os.link(path, former)
+            refuse(path)
+            kept = (hidden.parent / _FORMER, path)
+            if kept not in done:
+                _keep(path, kept[0])
             os.replace(hidden, path)
-            done.append((former, path))
+            if kept not in done:
+                done.append(kept)
             sync(path.parent)
-    except OSError:
+    except Exception:
         for former, path in reversed(done if is_undone else []):
             with contextlib.suppress(OSError):
-                os.replace(former, path) if former.exists() else path.unlink()
+                _put_back(former, path)
         raise
+
+
+def _keep(path: Path, former: Path) -> None:
+    """Keep what is in a file's place, to be put back."""
+    try:
+        os.link(path, former)
+    except (FileNotFoundError, FileExistsError):
+        return
+    except OSError:  # a file system without hard links
+        shutil.copy2(path, former)
+
+
+def _put_back(former: Path, path: Path) -> None:
+    if not former.exists():
+        path.unlink()
+        return
+    try:
+        os.replace(former, path)
+    except OSError:
+        shutil.copy2(former, path)
 
 
 def forget(pairs: Sequence[Pair]) -> None:
@@ -76,7 +120,7 @@ def forget(pairs: Sequence[Pair]) -> None:
         (pairs[0][0].parent / _JOURNAL).unlink(missing_ok=True)
 
 
-def complete(folder: Path, is_committed: Callable[[str], bool]) -> None:
+def complete(folder: Path, is_committed: Callable[[str], bool], refuse: Callable[[Path], None]) -> None:
     """Do what a killed run had decided, if it had, and the folder is of its files.
 
     Only folders of this user that nobody else may look into are believed, and only files in folders that were made for
@@ -92,14 +136,14 @@ def complete(folder: Path, is_committed: Callable[[str], bool]) -> None:
     if any(not _is_beside(hidden, path) for hidden, path in pairs):
         return
     if journal.get("mark") is None or is_committed(journal["mark"]):
-        rename([(hidden, path) for hidden, path in pairs if hidden.exists()], is_undone=False)
+        rename([(hidden, path) for hidden, path in pairs if hidden.exists()], refuse, is_undone=False)
     forget(pairs)
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
     try:
         state = folder.stat()
-        if state.st_uid != os.getuid() or state.st_mode & 0o077:
+        if not is_own(state) or (os.name != "nt" and state.st_mode & 0o077):
             return None
         found = json.loads((folder / _JOURNAL).read_text(encoding="utf-8"))
     except (OSError, ValueError):

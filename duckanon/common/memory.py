@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 _UNITS = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+
+_MOST = 2.0**60
+"""An exabyte: DuckDB takes no more than 64 bits."""
 
 
 def bytes_of(memory: Any) -> int:
@@ -20,9 +24,10 @@ def bytes_of(memory: Any) -> int:
     1500000000
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?b)\s*", memory.lower()) if isinstance(memory, str) else None
-    if found is None:
+    amount = float(found[1]) * _UNITS[found[2]] if found else math.inf
+    if amount > _MOST:
         raise ValueError(f"memory must be an amount such as '800MB' or '2GB'; got {memory!r}.")
-    return round(float(found[1]) * _UNITS[found[2]])
+    return round(amount)
 
 
 def resident() -> int:

@@ -67,6 +67,8 @@ def _check_target(table: Table, wrong: Wrong) -> None:
         raise wrong(("target",), "target.table must say which table of the server is written.")
     if target.replace and not is_server(target.path):
         raise wrong(("target", "replace"), "target.replace is for tables of a server; a file is always replaced.")
+    if target.no_formulas and format_of(target.path) != "csv":
+        raise wrong(("target", "no_formulas"), "target.no_formulas is for CSV files, which spreadsheets open.")
 
 
 def _check_people(table: Table, wrong: Wrong) -> None:

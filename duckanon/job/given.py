@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 
-def changes_of(**given: str | Path | None) -> dict[str, Any]:
+def changes_of(*, no_formulas: bool = False, **given: str | Path | None) -> dict[str, Any]:
     """Return what is given from outside, by the names of the policy."""
     source: dict[str, Any] = {}
     if given.get("source") is not None:
@@ -23,6 +23,8 @@ def changes_of(**given: str | Path | None) -> dict[str, Any]:
             found[name] = _outside(given[name])
     if given.get("memory") is not None:
         found["memory"] = given["memory"]
+    if no_formulas:
+        found["no_formulas"] = True
     return found
 
 

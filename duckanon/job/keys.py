@@ -44,3 +44,11 @@ def read(file: PolicyFile) -> Secret | None:
         what = "is not set" if not value else f"must have a key of at least {_SHORTEST} characters"
         raise FileProblem(f"{file.path}: {where} {what}.")
     return Secret(value)
+
+
+def warnings(file: PolicyFile) -> list[str]:
+    """Say where others than this user may read the file of the key; Windows does not tell by the mode of a file."""
+    key = file.policy.key
+    if key is None or key.file is None or os.name == "nt" or not file.place(key.file).stat().st_mode & 0o077:
+        return []
+    return ["the file of key.file may be read or written by others; let nobody but its user do so (chmod 600)."]

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from duckanon.job.errors import FileProblem
 from duckanon.job.promises import Tables
 
 
@@ -40,15 +36,3 @@ def refused(run: Mapping[str, Any]) -> str:
 
     tables = [{**entry, "output": None, "changes": None} for entry in run["tables"]]
     return report.html({**run, "tables": tables}, {})
-
-
-def put(path: Path, text: str) -> None:
-    """Write a page that is not part of a release, at once or not at all."""
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as draft:
-            draft.write(text)
-        os.replace(draft.name, path)
-    except OSError as error:
-        raise FileProblem(f"{path}: it cannot be written ({error.strerror}).") from None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
+import glob
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from duckanon.job.errors import FileProblem
 from duckanon.job.formats import is_server
+from duckanon.job.originals import Originals
 from duckanon.job.policy import Target
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.sources import files_of, named_in
@@ -35,9 +37,11 @@ class Places:
     plan: Path | None
 
     @property
-    def others(self) -> list[Path]:
-        """The files beside the releases."""
-        return [path for path in (self.record, self.report, self.plan) if path is not None]
+    def written(self) -> list[Path]:
+        """All files that the job may write; a plan that is there is only read."""
+        plan = None if self.plan and self.plan.exists() else self.plan
+        others = (plan, self.report, self.refusal, self.record)
+        return [*self.targets.values(), *(path for path in others if path is not None)]
 
     @property
     def refusal(self) -> Path | None:
@@ -55,7 +59,7 @@ def target_name(target: Target) -> str:
 
 
 def places(file: PolicyFile) -> Places:
-    """Return the places of a job's files, after it is sure that no original would be overwritten."""
+    """Return the places of a job's files, none of which is that of another."""
     policy = file.policy
     tables = {name: table.target for name, table in policy.tables.items() if is_server(table.target.path)}
     targets = {name: file.place(table.target.path) for name, table in policy.tables.items() if name not in tables}
@@ -68,10 +72,38 @@ def places(file: PolicyFile) -> Places:
         file.place(policy.report) if policy.report else None,
         file.place(policy.plan) if policy.plan else None,
     )
-    written = [*targets.values(), *found.others, *([found.refusal] if found.refusal else [])]
-    _check_apart(written)
-    for path in written:
-        _check_no_original(file, path)
+    _check_apart(found.written)
+    return found
+
+
+def originals(file: PolicyFile, where: Places, previous: str | Path | None = None) -> Originals:
+    """Return what a job is known to read, after it is sure that it writes none of it.
+
+    What else a query opens is told by DuckDB when it reads; only files that a glob has not found yet, since the job has
+    still to write them, are looked for in the text.
+
+    Raises
+    ------
+    FileProblem
+        A file would be read and written.
+    """
+    read = [file.path]
+    if file.policy.key and file.policy.key.file:
+        read.append(file.place(file.policy.key.file))
+    if where.plan and where.plan not in where.written:
+        read.append(where.plan)
+    for table in file.policy.tables.values():
+        read += [*files_of(file, table.source), *(file.place(place) for place in table.hierarchies.values())]
+        if table.reference:
+            read.append(file.place(table.reference))
+        named = named_in(file, table.source)
+        read += [Path(name) for name in named if os.path.exists(name)]
+        for path in where.written:
+            if any(_is_found_by(path, name) for name in named if glob.has_magic(name)):
+                raise FileProblem(f"{path}: the job reads this file, now or in the next run; name another.")
+    found = Originals(where.written, read)
+    if previous and not any(_is_same(Path(previous), target) for target in where.targets.values()):
+        found.add([Path(previous)])
     return found
 
 
@@ -84,23 +116,10 @@ def _check_apart(paths: list[Path]) -> None:
         seen.add(real)
 
 
-def _check_no_original(file: PolicyFile, path: Path) -> None:
-    """Refuse to write where originals are: under the same name, a link, another name of the same file, or a glob."""
-    for table in file.policy.tables.values():
-        read = [*files_of(file, table.source), *(file.place(place) for place in table.hierarchies.values()), file.path]
-        if table.reference:
-            read.append(file.place(table.reference))
-        if any(path.exists() and source.exists() and os.path.samefile(path, source) for source in read):
-            raise FileProblem(f"{path}: the job reads this file, and must not overwrite it.")
-        patterns = named_in(file, table.source.query or "")
-        if table.source.path and not is_server(table.source.path):
-            patterns.append(str(file.place(table.source.path)))
-        for pattern in patterns:
-            if _is_named_by(path, pattern):
-                raise FileProblem(f"{path}: the job reads this file, now or in the next run; name another.")
+def _is_found_by(path: Path, pattern: str) -> bool:
+    any_depth = (pattern, pattern.replace("**/", ""))  # two stars are also no folder at all
+    return any(fnmatch.fnmatch(os.path.realpath(path), os.path.realpath(one)) for one in any_depth)
 
 
-def _is_named_by(path: Path, pattern: str) -> bool:
-    if os.path.exists(path) and os.path.exists(pattern) and os.path.samefile(path, pattern):
-        return True
-    return fnmatch.fnmatch(os.path.realpath(path), os.path.realpath(pattern))
+def _is_same(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and os.path.samefile(path, other)

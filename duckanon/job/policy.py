@@ -227,11 +227,14 @@ class Target(_Part):
         The table of a DuckDB file or of a server.
     replace
         Whether a table of a server may be there already; a file always may.
+    no_formulas
+        For CSV files: an apostrophe before texts that a spreadsheet would compute.
     """
 
     path: Annotated[str, Field(min_length=1)]
     table: Annotated[str, Field(min_length=1)] | None = None
     replace: bool = False
+    no_formulas: bool = False
 
 
 class Key(_Part):

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from duckanon.job.errors import FileProblem, PolicyError
+from duckanon.job.formats import format_of
 from duckanon.job.lines import line_of
 from duckanon.job.policy import Policy, Table
 
@@ -20,6 +21,8 @@ _OF_JOB = ("key", "report", "record", "plan", "memory")
 _OF_TABLE = ("source", "target", "columns", "method", "promises", "hierarchies", "reference")
 _ALONE = "table"
 """What the only table of a policy is called that names neither tables nor the table of its source."""
+_DEEPEST = 20
+"""Brackets within brackets: parameters of methods have four."""
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,34 @@ def read(path: str | Path, changes: Mapping[str, Any] | None = None) -> PolicyFi
         raise FileProblem(f"{path}: the policy cannot be read ({_why(error)}).") from None
     try:
         document = tomllib.loads(text)
+        _check_numbers(path, text, document)
+        policy = Policy.model_validate(_normal(path, text, document, changes or {}))
     except tomllib.TOMLDecodeError as error:
         raise PolicyError(_not_toml(path, error)) from None
-    has_tables = "tables" in document
-    try:
-        policy = Policy.model_validate(_normal(path, text, document, changes or {}))
     except ValidationError as error:
         raise PolicyError(_sentence(path, text, error)) from None
-    return PolicyFile(path, text, policy, has_tables)
+    except RecursionError:
+        raise PolicyError(f"{path}: its brackets are nested too deeply.") from None
+    except ValueError:  # Python reads no number of more than 4,300 digits
+        raise PolicyError(f"{path}: a number in it has too many digits.") from None
+    return PolicyFile(path, text, policy, "tables" in document)
+
+
+def _check_numbers(path: Path, text: str, document: dict[str, Any]) -> None:
+    """Refuse numbers that TOML does not have: whole ones have 64 bits, and no promise is infinite."""
+    values: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
+    while values:
+        place, value = values.pop()
+        if len(place) > _DEEPEST:
+            raise RecursionError
+        if isinstance(value, dict | list):
+            values += [
+                ((*place, key), item) for key, item in (value.items() if isinstance(value, dict) else enumerate(value))
+            ]
+        elif isinstance(value, int | float) and not (abs(value) < 2**63):
+            name = ".".join(map(str, place))
+            what = "a finite number" if isinstance(value, float) else "a number of at most 64 bits"
+            raise PolicyError(f"{path}, line {line_of(text, place)}: {name} must be {what}.")
 
 
 def _why(error: Exception) -> str:
@@ -113,6 +136,7 @@ def _normal(path: Path, text: str, document: dict[str, Any], changes: Mapping[st
     common = {key: value for key, value in document.items() if key in _OF_TABLE}
     rest = {key: value for key, value in document.items() if key not in _OF_TABLE}
     rest |= {key: value for key, value in changes.items() if key in _OF_JOB}
+    no_formulas = bool(changes.get("no_formulas"))
     changes = {key: value for key, value in changes.items() if key in _OF_TABLE}
     tables = rest.get("tables")
     for name, table in tables.items() if isinstance(tables, dict) else ():
@@ -128,7 +152,18 @@ def _normal(path: Path, text: str, document: dict[str, Any], changes: Mapping[st
         rest["tables"] = {name if isinstance(name, str) and name else _ALONE: table}
     elif isinstance(tables, dict):
         rest["tables"] = {name: _merged(_merged(common, table), changes) for name, table in tables.items()}
+    if no_formulas and not _defuse(rest["tables"]):
+        raise PolicyError(f"{path}: --no-formulas is for CSV files, and no table of the policy becomes one.")
     return rest
+
+
+def _defuse(tables: Any) -> bool:
+    """Let no CSV file have formulas, and tell whether there is one."""
+    targets = [table.get("target") for table in tables.values()] if isinstance(tables, dict) else []
+    found = [to for to in targets if isinstance(to, dict) and format_of(str(to.get("path"))) == "csv"]
+    for target in found:
+        target["no_formulas"] = True
+    return bool(found)
 
 
 def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

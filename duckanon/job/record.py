@@ -98,7 +98,7 @@ def read(path: str | Path) -> dict[str, Any]:
     """Read a record."""
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no JSON"
         raise FileProblem(f"{path}: the record cannot be read ({why}).") from None
     if not isinstance(record, dict) or not isinstance(record.get("tables"), list):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -35,8 +36,10 @@ from duckanon.job.cancel import cancelled_by
 from duckanon.job.errors import FileProblem, PromiseBroken
 from duckanon.job.given import changes_of
 from duckanon.job.made import Made, compare_with_last, last_release
+from duckanon.job.originals import Originals
 from duckanon.job.outbox import Outbox
-from duckanon.job.places import Places, places
+from duckanon.job.ownership import check_owner
+from duckanon.job.places import Places, originals, places
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Tables
@@ -54,6 +57,7 @@ def release(
     report: str | Path | None = None,
     plan: str | Path | None = None,
     memory: str | None = None,
+    no_formulas: bool = False,
     previous: str | Path | None = None,
     dry_run: bool = False,
     show_progress: bool = False,
@@ -71,6 +75,8 @@ def release(
     memory
         What the process may take, such as '2GB', in place of what the policy says; a release that would take more is
         made by parts, or refused where it is not made so.
+    no_formulas
+        In CSV files, an apostrophe before texts that a spreadsheet would compute.
     previous
         The last release, to say what the difference tells; the file that is in the target's place if it is not given.
     dry_run
@@ -98,7 +104,16 @@ def release(
     Cancelled
         `cancel` was set before the release was in its place.
     """
-    given = changes_of(source=source, table=table, query=query, target=target, report=report, plan=plan, memory=memory)
+    given = changes_of(
+        source=source,
+        table=table,
+        query=query,
+        target=target,
+        report=report,
+        plan=plan,
+        memory=memory,
+        no_formulas=no_formulas,
+    )
     tell = say or _printer(show_progress)
     con = connection()
     try:
@@ -137,11 +152,12 @@ def released(
     consistency.check(file)
     key = keys.read(file)
     where = places(file)
+    read = originals(file, where, previous)
     run = record.begun(file)
-    targets, others = ([], []) if dry_run else ([*where.targets.values()], where.others)
+    run["warnings"] += check_owner(file, where)
     with (
         Warehouse({} if dry_run else where.tables) as warehouse,
-        Outbox(targets, others, warehouse.has) as outbox,
+        _outbox(where, warehouse, read, dry_run) as outbox,
         room.opened(con, file.policy.memory, outbox.spill) as place,
     ):
         warehouse.check()
@@ -149,7 +165,15 @@ def released(
         con.execute(f"SET temp_directory = {sql.literal(str(outbox.spill))}").fetchall()
         made: dict[str, Made] = {}
         for number, name in enumerate(file.policy.tables, 1):
-            made[name] = _made(con, file, name, number, key, None if dry_run else outbox, warehouse, where, place, say)
+            say(f"reading {name}")
+            with read.watched(con) as look:
+                original = sources.read(con, file, name, number, key, look, place.schema)
+                reference = beside.reference(con, file, file.policy.tables[name], number)
+                hierarchies = beside.hierarchies(con, file, file.policy.tables[name], number)
+            tables = Tables(original.table, f"released_{number}", f"counted_{number}", reference, hierarchies)
+            made[name] = _made(
+                con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
+            )
         for name, promise in links.linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
             made[name].promises.append(promise)
         for name, one in made.items():
@@ -158,15 +182,16 @@ def released(
             one.entry["promises"] = [promise.entry() for promise in one.promises]
             run["tables"].append(one.entry)
         run["finished"] = record.now()
-        _check(run, made, None if dry_run else where.refusal)
+        _check(run, made, None if dry_run else where.refusal, outbox)
         run["outcome"] = "dry run" if dry_run else "released"
         if where.report:
             say("measuring for the report")
             with refusals.explained(file.path):
-                tables = {name: one.tables for name, one in made.items()}
-                page = pages.released(con, run, tables, has_plan=where.plan is not None)
+                named = {name: one.tables for name, one in made.items()}
+                page = pages.released(con, run, named, has_plan=where.plan is not None)
             if not dry_run:
                 outbox.write(where.report, page)
+        run["warnings"] += keys.warnings(file)  # in no report: it is for whoever has the key
         if not dry_run:
             outbox.write(where.record, record.text(run))
             outbox.publish(warehouse.commit if where.tables else None)
@@ -175,12 +200,20 @@ def released(
     return run
 
 
+def _outbox(where: Places, warehouse: Warehouse, read: Originals, dry_run: bool) -> Outbox:
+    """Make the outbox of a run, which a dry run puts nothing into."""
+    if dry_run:
+        return Outbox([])
+    only_read = [where.plan] if where.plan and where.plan not in where.written else []
+    return Outbox(where.written, warehouse.has, read.refuse, only_read=only_read)
+
+
 def _made(
     con: duckdb.DuckDBPyConnection,
     file: PolicyFile,
     name: str,
-    number: int,
-    key: keys.Secret | None,
+    original: sources.Original,
+    tables: Tables,
     outbox: Outbox | None,
     warehouse: Warehouse,
     where: Places,
@@ -188,16 +221,7 @@ def _made(
     say: Callable[[str], None],
 ) -> Made:
     table = file.policy.tables[name]
-    say(f"reading {name}")
-    original = sources.read(con, file, name, number, key, place.schema)
     warehouse.refuse_sources(original.relations)
-    tables = Tables(
-        original.table,
-        f"released_{number}",
-        f"counted_{number}",
-        beside.reference(con, file, table, number),
-        beside.hierarchies(con, file, table, number),
-    )
     road = roads.chosen(table, original.row_count, place, where.plan)
     say(f"{table.method.name} of {original.row_count} rows of {name}{road.words}")
     with refusals.explained(file.path):
@@ -257,14 +281,14 @@ def _hash(con: duckdb.DuckDBPyConnection, hidden: Path | str | None) -> str | No
     return fingerprint(con, hidden) if isinstance(hidden, str) else sources.hash_of([hidden])
 
 
-def _check(run: dict[str, Any], made: dict[str, Made], refusal: Path | None) -> None:
+def _check(run: dict[str, Any], made: dict[str, Made], refusal: Path | None, outbox: Outbox) -> None:
     """Stop where a promise is broken; who asked for a report gets one, which says so."""
     if not record.broken(run):
         return
     run["outcome"] = "promise broken"
     words = record.broken_words({name: one.promises for name, one in made.items()})
     if refusal:
-        pages.put(refusal, pages.refused(run))
+        outbox.put(refusal, pages.refused(run))
         words += f"\nA report of it, which is not to be given away: {refusal}."
     raise PromiseBroken(words, run)
 
@@ -279,4 +303,8 @@ def _named(path: str) -> Iterator[None]:
 
 
 def _printer(show_progress: bool) -> Callable[[str], None]:
-    return (lambda text: print(f"{text} ...", file=sys.stderr, flush=True)) if show_progress else (lambda _: None)
+    def say(text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # a log that cannot be written stops no release
+            print(f"{text} ...", file=sys.stderr, flush=True)
+
+    return say if show_progress else lambda _: None

@@ -6,14 +6,14 @@ import glob
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
 
 from duckanon.job import postgresql, sql
-from duckanon.job.errors import FileProblem, PolicyError
+from duckanon.job.errors import FileProblem, JobError, PolicyError
 from duckanon.job.formats import is_server, source_format
 from duckanon.job.keys import Secret
 from duckanon.job.policy import Column, Source, Table
@@ -65,10 +65,17 @@ def files_of(file: PolicyFile, source: Source) -> list[Path]:
     return found
 
 
-def named_in(file: PolicyFile, query: str) -> list[str]:
-    """Return the paths that a query may read: all that is in quotes, from the folder of the policy or the process."""
-    quoted = [text for pair in re.findall(r"'([^']+)'|\"([^\"]+)\"", query) for text in pair if text]
-    return [str(folder / text) for text in quoted for folder in (file.path.parent, Path.cwd())]
+def named_in(file: PolicyFile, source: Source) -> list[str]:
+    """Return the paths and globs that a source may be: its path, and what is in quotes in its query.
+
+    A query's are meant from the folder of the policy or of the process; a star by itself is no glob.
+    """
+    query = source.query or ""
+    quoted = [
+        text for pair in re.findall(r"'([^']+)'|\"([^\"]+)\"", query) for text in pair if re.search(r"[./]", text)
+    ]
+    found = [str(folder / text) for text in quoted for folder in (file.path.parent, Path.cwd())]
+    return found if not source.path or is_server(source.path) else [*found, str(file.place(source.path))]
 
 
 def read(
@@ -77,9 +84,12 @@ def read(
     table_name: str,
     number: int,
     key: Secret | None,
+    look: Callable[[], None],
     schema: str = "memory.main",
 ) -> Original:
     """Read a table into a schema: identifiers stay behind, pseudonyms are in place, dates are shifted.
+
+    `look` refuses files that the job writes; it is asked before all rows are read, too.
 
     Raises
     ------
@@ -97,6 +107,7 @@ def read(
         fetched = _fetched(con, table)
         query = fetched.query if fetched else opened(con, source, files)
         types = checked_columns(con, file, table_name, query)
+        look()
         selected = ", ".join(_selected(table, types))
         parameters = {"key": key.reveal()} if key and "$key" in selected else {}
         con.execute(f"CREATE TABLE {schema}.{original} AS SELECT {selected} FROM ({query})", parameters).fetchall()
@@ -107,7 +118,7 @@ def read(
         is_of_rows = not files or source_format(str(files[0])) == "duckdb" or bool(source.query)
         fingerprint = " ".join(map(str, sql.one(con, _fingerprint(con, original)))) if is_of_rows else ""
     except duckdb.Error as error:
-        raise FileProblem(f"{label}: the table cannot be read ({sql.why(error)}).") from None
+        raise unreadable(source, error) from None
     if row_count == 0:
         raise FileProblem(f"{label}: the table has no rows.")
     if before != [_state(path) for path in files]:
@@ -116,6 +127,13 @@ def read(
     if fetched is None:
         return Original(original, label, files, sha256, row_count)
     return Original(original, label, files, sha256, row_count, fetched.declared, fetched.relations)
+
+
+def unreadable(source: Source, error: duckdb.Error) -> JobError:
+    """Make the error of a source that cannot be read: the policy's, if DuckDB does not understand its query."""
+    if source.query and isinstance(error, duckdb.ParserException | duckdb.BinderException | duckdb.SyntaxException):
+        return PolicyError(f"source.query cannot be understood ({sql.why(error)}).")
+    return FileProblem(f"{_label(source)}: the table cannot be read ({sql.why(error)}).")
 
 
 def _fetched(con: duckdb.DuckDBPyConnection, table: Table) -> postgresql.Fetched | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,12 @@ from duckanon.job.sources import Original
 from duckanon.job.warehouse import Warehouse
 
 _CATALOG = "release_file"
+_NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?%?"
+_FORMULA = r'(^|[;\t\r\n])([\s\p{Z}"]*[=+\-@＝＋－＠]|[\t\r])'
+_APOSTROPHE = r"\1'\2"
+"""Where a cell could begin that a spreadsheet computes: some split at semicolons and tabs, whatever is quoted."""
+_NO_TEXT = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?\b|FLOAT|DOUBLE|DECIMAL|BOOLEAN|DATE|TIME|UUID|STRUCT\(lo ")
+"""Types whose values are no formulas, however they are written."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,8 @@ class Shape:
         The types of the columns that the file has as they are in the release.
     classes
         The columns of the file that make classes.
+    no_formulas
+        Whether texts that a spreadsheet would compute have an apostrophe before them.
     """
 
     kind: Format
@@ -43,11 +52,13 @@ class Shape:
     expressions: dict[str, str]
     types: dict[str, str]
     classes: list[str]
+    no_formulas: bool = False
 
     @property
     def selected(self) -> str:
         """What is selected from the release to be written."""
-        return ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in self.expressions.items())
+        shown = _defused_name if self.no_formulas else str
+        return ", ".join(f"{expression} AS {sql.name(shown(name))}" for name, expression in self.expressions.items())
 
 
 def shape(con: duckdb.DuckDBPyConnection, table_name: str, table: Table, released: str) -> Shape:
@@ -62,6 +73,10 @@ def shape(con: duckdb.DuckDBPyConnection, table_name: str, table: Table, release
     ordered = [*(column for column in table.columns if column in types), *(c for c in types if c not in table.columns)]
     shown = {column: types[column] for column in ordered if column != methods.dropped_person(table)}
     parts = {column: _parts(column, column_type, kind) for column, column_type in shown.items()}
+    if table.target.no_formulas:
+        texts = [column for column, column_type in shown.items() if not _NO_TEXT.match(column_type)]
+        parts |= {column: {column: _defused(parts[column][column])} for column in texts}
+        shown |= dict.fromkeys(texts, "VARCHAR")
     expressions: dict[str, str] = {}
     for part in parts.values():
         if taken := expressions.keys() & part.keys():
@@ -72,7 +87,19 @@ def shape(con: duckdb.DuckDBPyConnection, table_name: str, table: Table, release
     quasi = table.named("quasi_identifier") if table.method.makes_classes else []
     classes = [name for column in quasi for name in parts.get(column, ())]
     is_compressed = table.target.path.lower().endswith(".gz")
-    return Shape(kind, is_compressed, table.target.table or table_name, expressions, shown, classes)
+    named = table.target.table or table_name
+    return Shape(kind, is_compressed, named, expressions, shown, classes, table.target.no_formulas)
+
+
+def _defused(expression: str) -> str:
+    """Put an apostrophe before what a spreadsheet would compute; a plain number is no formula."""
+    text = f"({expression})::VARCHAR"
+    defused = f"regexp_replace({text}, {sql.literal(_FORMULA)}, {sql.literal(_APOSTROPHE)}, 'g')"
+    return f"CASE WHEN regexp_full_match({text}, {sql.literal(_NUMBER)}) THEN {text} ELSE {defused} END"
+
+
+def _defused_name(name: str) -> str:
+    return f"'{name}" if re.match(r'[\s"]*[=+\-@＝＋－＠]|[\t\r]', name) else name
 
 
 def _parts(column: str, column_type: str, kind: Format) -> dict[str, str]:

@@ -6,9 +6,10 @@ next release to the same target removes it.
 
 from __future__ import annotations
 
+import glob
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +22,11 @@ import pyarrow.parquet as pq
 
 import duckanon
 from duckanon.bridge import sql
+from duckanon.bridge.opened_files import opened_files
 from duckanon.common import progress
 from duckanon.common.outbox import Outbox
+from duckanon.common.temporary import temporary_folder
 from duckanon.large.memory import Budget, budget
-from duckanon.large.unnamed import unnamed_folder
 
 SOURCE = "source"
 """The name of the source's rows in the database."""
@@ -114,7 +116,11 @@ def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> I
         _OPEN[con] = threading.Event()
         try:
             _set(con, shares, folder)
-            _open(con, source, folder)
+            with opened_files(con) as so_far:
+                _open(con, source, folder)
+                if target is not None:
+                    con.execute(f"DESCRIBE {SOURCE}").fetchall()
+                    _check_apart(_place("target", target)[0], so_far() | _files_of(source))
             with progress.watched_by(_asking(_OPEN[con], progress.watcher())):
                 yield Workspace(con, folder, hidden, table, shares, target is not None)
         finally:
@@ -126,13 +132,29 @@ def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> I
 def _places(target: Any, where: Path | None) -> Iterator[tuple[Path, Path, str | None]]:
     """Give the folder of parts, the hidden target and its table; the target gets its name in the end."""
     if target is None:
-        with unnamed_folder(where) as folder:
+        with temporary_folder(where) as folder:
             yield folder, folder / "released.parquet", None
         return
     path, table = _place("target", target)
     with Outbox([path], spill_in=where) as outbox:
         yield outbox.spill, outbox.beside(path), table
         outbox.publish()
+
+
+def _files_of(source: Any) -> set[Path]:
+    """Return the files of a source that may not be opened before they are read: those of a folder, for one."""
+    if isinstance(source, str | os.PathLike):
+        place = Path(source)
+        found = glob.glob(str(place / "**" / "*.parquet") if place.is_dir() else str(place), recursive=True)
+    else:
+        found = getattr(source, "files", [])  # of a Dataset
+    return {Path(file) for file in found}
+
+
+def _check_apart(target: Path, read: Iterable[Path]) -> None:
+    """Refuse to write a file that is read, by whatever name it is reached."""
+    if target.exists() and any(path.exists() and os.path.samefile(path, target) for path in read):
+        raise ValueError(f"target must be another file than the source; got {target}.")
 
 
 def interrupt_all() -> None:

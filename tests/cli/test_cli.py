@@ -342,7 +342,7 @@ def test_the_shell_on_a_terminal(tmp_path: Path) -> None:
 
     def wait_for(text: str, since: int = 0) -> None:
         nonlocal seen
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 900
         while text not in seen[since:]:
             assert time.monotonic() < deadline, seen
             if select.select([main], [], [], 1)[0]:
@@ -363,7 +363,7 @@ def test_the_shell_on_a_terminal(tmp_path: Path) -> None:
         answered(b"\x10\n", "│    42 │")  # Ctrl-P: the statement before
         answered(b"\x10\x10\x10\n", "true")  # the first one: single lines are not kept
         os.write(main, b"\x04")
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=900) == 0
     finally:
         process.kill()
         os.close(main)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,7 +28,7 @@ def places(tmp_path: Path) -> list[Path]:
 
 
 def published(places: list[Path], commit: Callable[[str], None] | None = None) -> None:
-    with Outbox(places[:2], places[2:]) as outbox:
+    with Outbox(places) as outbox:
         for path in places:
             outbox.write(path, "new")
         outbox.publish(commit)
@@ -50,20 +52,73 @@ def killed(places: list[Path], step: int, commit: Callable[[str], None] | None =
 
 
 def texts(places: list[Path]) -> list[str]:
-    return [path.read_text() for path in places]
+    return [path.read_text() if path.exists() else "" for path in places]
 
 
-@pytest.mark.parametrize("step", range(4))
+STATES = (["old"] * 3, ["old"] * 3, ["old", "old", ""], ["new", "old", ""], ["new", "new", ""])
+"""What is there when a run is killed at its renames: the list of them, the record's, and those of the files."""
+
+
+@pytest.mark.parametrize("step", range(5))
 @pytest.mark.parametrize("whose", range(3))
 def test_the_next_run_completes_what_was_decided(places: list[Path], step: int, whose: int) -> None:
-    """Whichever of the files the next run has among its own; before the decision nothing has happened."""
+    """Whichever of the files the next run has among its own; before the decision nothing has happened.
+
+    The last file is the record of the others: it is never there beside files of another run.
+    """
     killed(places, step)
-    assert texts(places) == ["new"] * max(step - 1, 0) + ["old"] * (3 - max(step - 1, 0))
+    assert texts(places) == STATES[step]
     with Outbox([places[whose]]):
         assert texts(places) == ["new" if step else "old"] * 3
     with Outbox(places):
         assert texts(places) == ["new" if step else "old"] * 3
     assert not [path for folder in (places[0].parent, places[1].parent) for path in folder.glob(".*")]
+
+
+def killed_at(step: int, places: list[Path], spill: Path) -> bool:
+    """Publish in a process that kills itself before one of its steps; tell whether it was done before that."""
+    child = os.fork()
+    if child == 0:
+        steps = itertools.count()
+
+        def dying(function: Callable[..., object]) -> Callable[..., object]:
+            def do(*arguments: object, **options: object) -> object:
+                if next(steps) == step:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return function(*arguments, **options)
+
+            return do
+
+        for name in ("replace", "link", "unlink", "fsync", "mkdir", "rmdir", "open", "write"):
+            setattr(os, name, dying(getattr(os, name)))
+        Path.write_text = dying(Path.write_text)  # type: ignore[method-assign, assignment]
+        with Outbox(places, spill_in=spill) as outbox:
+            for path in places:
+                outbox.write(path, "new")
+            outbox.publish()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.thorough
+def test_a_process_that_is_killed_at_any_step_leaves_nothing_wrong(places: list[Path], tmp_path: Path) -> None:
+    """Before each call of the file system, for good: rename, link, unlink, fsync, write, and those of folders."""
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    seen = set()
+    for step in itertools.count():
+        for path in places:
+            path.write_text("old")
+        is_done = killed_at(step, places, spill)
+        seen.add("".join(text[:1] or "-" for text in texts(places)))
+        with Outbox(places, spill_in=spill):
+            assert texts(places) in (["old"] * 3, ["new"] * 3)
+        assert not [path for folder in (tmp_path, tmp_path / "far") for path in folder.glob(".*")]
+        assert not list(spill.iterdir())
+        if is_done:
+            break
+    assert seen == {"ooo", "oo-", "no-", "nn-", "nnn"}
+    assert step > 50
 
 
 def test_a_rename_that_fails_is_undone(places: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,9 +85,9 @@ def test_an_interrupt_ends_the_making_of_a_part(
     monkeypatch.setattr(boxed.functions, "boxes", endless)
     thread = threading.Thread(target=run)
     thread.start()
-    assert begun.wait(60)
+    assert begun.wait(900)
     workspace.interrupt_all()
-    thread.join(10)
+    thread.join(900)
     assert [type(error) for error in ended] == [progress.StoppedError]
     assert target.read_bytes() == b"the last release"
     assert not list(spill.iterdir())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from duckanon import large
@@ -118,3 +121,18 @@ def test_amounts_of_memory() -> None:
             bytes_of(wrong)
     with pytest.raises(ValueError, match=r"memory must be at least \d+MB here; got 1MB"):
         budget("1MB")
+
+
+@pytest.mark.parametrize(
+    "kind", ["file", pytest.param("folder", marks=THOROUGH), pytest.param("dataset", marks=THOROUGH)]
+)
+def test_a_source_is_not_overwritten(kind: str, people: pa.Table, tmp_path: Path) -> None:
+    """The target was written over the file, or over one of the folder, that the rows came from."""
+    for part in ("a", "b"):
+        pq.write_table(people, tmp_path / f"{part}.parquet")
+    os.link(tmp_path / "b.parquet", tmp_path / "b2.parquet")
+    before = (tmp_path / "b.parquet").read_bytes()
+    source = {"file": tmp_path / "b.parquet", "folder": tmp_path, "dataset": ds.dataset(tmp_path)}[kind]
+    with pytest.raises(ValueError, match=r"target must be another file than the source"):
+        large.boxes(source, tmp_path / "b2.parquet", ["age", "pay"], 5)
+    assert (tmp_path / "b2.parquet").read_bytes() == before
