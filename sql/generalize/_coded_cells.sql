@@ -1,6 +1,7 @@
 -- anon._coded_cells: rows of a table as codes, the 64-bit hashes of their values: `originals` and `labels` of the
 -- columns `cols` (and `numbers`, the originals of numbers and dates on the number line, and `texts`, the originals as
--- text), `kept`, those of the columns to keep (and `kept_keys`, by which these are sorted), `somebody`, who it is (NULL where that is not known), and `number`, the row's.
+-- text), `kept`, those of the columns to keep (and `kept_keys`, by which these are sorted), `somebody`, who it is (NULL
+-- where that is not known), and `number`, the row's.
 --     tbl   the name of a step
 --     plan  the name of a plan's table; NULL: each value is its own label
 -- Which of the first two steps is read is known when the query is bound.

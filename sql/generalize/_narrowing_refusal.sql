@@ -4,13 +4,11 @@
 CREATE OR REPLACE MACRO anon._narrowing_refusal(caller, pairs, ways_out) AS
     CASE WHEN len(pairs) > 0 THEN
         caller || ': '
-        || anon._joined(list_concat(
-               list_transform(list_filter(pairs, lambda pair: pair['narrows']),
-                   lambda pair, place: anon._narrowing_words(pair, place, 'the column ')),
-               list_transform(list_filter(pairs, lambda pair: pair['narrows'] IS NULL),
-                   lambda pair, place: anon._narrowing_words(pair, place,
-                                                             'there are too few rows to tell whether the column '))),
-               ', ')
+        || anon._joined(list_filter(
+               [anon._narrowing_words(list_filter(pairs, lambda pair: pair['narrows']), 'the column '),
+                anon._narrowing_words(list_filter(pairs, lambda pair: pair['narrows'] IS NULL),
+                                      'there are too few rows to tell whether the column ')],
+               lambda words: words IS NOT NULL), ', ')
         || '; ' || replace(ways_out, '{it}',
                            CASE WHEN len(list_distinct(list_transform(pairs, lambda pair: pair['kept_column']))) = 1
                                 THEN 'it' ELSE 'them' END)

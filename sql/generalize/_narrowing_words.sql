@@ -1,4 +1,7 @@
--- anon._narrowing_words: what anon._narrowing_refusal says of a pair; only the first has a `beginning`.
-CREATE OR REPLACE MACRO anon._narrowing_words(pair, place, beginning) AS
-    CASE WHEN place = 1 THEN beginning ELSE '' END || '"' || pair['kept_column'] || '"'
-    || CASE WHEN place = 1 THEN ' in keep' ELSE '' END || ' narrows down "' || pair['column_name'] || '"';
+-- anon._narrowing_words: what anon._narrowing_refusal says of pairs, after a `beginning`; NULL where there is none.
+CREATE OR REPLACE MACRO anon._narrowing_words(pairs, beginning) AS
+    CASE WHEN len(pairs) > 0 THEN
+        beginning || '"' || pairs[1]['kept_column'] || '" in keep narrows down "' || pairs[1]['column_name'] || '"'
+        || anon._joined(list_transform(pairs[2:len(pairs)], lambda pair:
+               ', "' || pair['kept_column'] || '" narrows down "' || pair['column_name'] || '"'), '')
+    END;

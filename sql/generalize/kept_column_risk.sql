@@ -5,9 +5,9 @@
 --     values_shuffled  the same when the kept column is shuffled within the classes: what the label alone leaves
 --     rank_distance_ratio  for numbers and dates: how far apart two people with the same label and kept value are, over
 --                      the same when shuffled; it tells where nearly every value is another one
---     rank_correlation for columns of which nearly every value is another one: of the ranks within classes, 1 for a copy
---                      of the coarse column, however it is scaled, turned around or written as text, 0 for one that
---                      tells nothing; NULL where there are too few rows
+--     rank_correlation for columns of which nearly every value is another one: of the ranks within classes, 1 for a
+--                      copy of the coarse column, however it is scaled, turned around or written as text, 0 for one
+--                      that tells nothing; NULL where there are too few rows
 --     narrows          whether values_within / values_shuffled is below 0.9, or the other ratio (of a column with at
 --                      least 30 values) below 0.7, or rank_correlation at least 0.85, beyond chance: the age beside a
 --                      coarse date of birth does, an income does not. NULL where there are too few rows to tell.
