@@ -11,7 +11,7 @@ from duckanon.job import sql
 from duckanon.job.errors import PolicyError
 from duckanon.job.policy_file import PolicyFile
 
-MOST_ROWS = 20_000
+MOST_ROWS = 10_000
 """Rows that are looked at: the release looks at all of its classes, this tells within seconds what it will refuse."""
 
 _JUDGED = re.compile(r'"(?P<kept>[^"]+)"(?: in keep)? narrows down "(?P<of>[^"]+)"')
@@ -62,6 +62,8 @@ def foreseen(
             f"{sql.literal(list(protected))}, {sql.literal(list(kept))}, plan := 'foreseen_plan') "
             "WHERE narrows IS DISTINCT FROM false"
         ).fetchall()
+    except duckdb.InterruptException:
+        raise
     except duckdb.Error:  # another refusal, about which the release speaks
         return []
     return found

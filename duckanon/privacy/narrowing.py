@@ -162,9 +162,10 @@ def narrowed_pairs(
 
 
 def _is_mostly_different(classes: Ints, codes: Ints) -> bool:
-    """Tell whether more than half of the rows share their value with no other row of their class."""
-    sizes = np.unique(np.stack([classes, codes]), axis=1, return_counts=True)[1]
-    return bool(2 * (sizes == 1).sum() > len(codes))
+    """Tell whether more than half of the rows share their value with no other row of their class, if it has others."""
+    number = np.unique(classes, return_inverse=True)[1].reshape(-1)
+    (class_of, _), sizes = np.unique(np.stack([number, codes]), axis=1, return_counts=True)
+    return bool(2 * ((sizes == 1) & (np.bincount(number)[class_of] > 1)).sum() > len(codes))
 
 
 def _narrows(seen: Floats, shuffled: Floats, has_many_values: bool) -> bool:

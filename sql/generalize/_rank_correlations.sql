@@ -8,7 +8,7 @@
 --     is_beyond_chance  at least 0.85, and three standard deviations: over all shuffles a class of m rows has the
 --                 variance 1 / (m - 1), whatever its values are
 --     is_unjudged       whether there are too few rows to tell (even a copy would be less than three standard
---                 deviations) and most values of both columns are alone in their class
+--                 deviations) and most rows share their values of both columns with no other of their class
 -- (duckanon.privacy.dependence is the same in Python)
 --     cells  the name of a step: anon._coded_cells with the class of each row
 CREATE OR REPLACE MACRO anon._rank_correlations(cells) AS TABLE
@@ -20,17 +20,20 @@ WITH _duckanon_own AS MATERIALIZED (
                  unnest(numbers) AS position, unnest(texts) AS text
           FROM query_table(cells))
 ), _duckanon_freedom AS (
-    SELECT column_place, sum(size - 1) AS freedom, 2 * sum(alone) > sum(size) AS is_different
-    FROM (SELECT column_place, class, sum(size) AS size, count(*) FILTER (size = 1) AS alone
+    SELECT column_place, sum(size - 1) FILTER (different > 1) AS freedom,
+           2 * sum(alone) FILTER (size > 1) > sum(size) AS is_different
+    FROM (SELECT column_place, class, sum(size) AS size, count(*) AS different, count(*) FILTER (size = 1) AS alone
           FROM (SELECT column_place, class, own, count(*) AS size FROM _duckanon_own GROUP BY column_place, class, own)
-          GROUP BY column_place, class HAVING count(*) > 1)
+          GROUP BY column_place, class)
     GROUP BY column_place
 ), _duckanon_alone AS (
-    SELECT kept_place, 2 * count(*) FILTER (size = 1) > sum(size) AS is_different
-    FROM (SELECT kept_place, class, kept, count(*) AS size
-          FROM (SELECT class, unnest(range(1, 1 + len(kept))) AS kept_place, unnest(kept) AS kept
-                FROM query_table(cells))
-          GROUP BY kept_place, class, kept)
+    SELECT kept_place, 2 * sum(alone) FILTER (size > 1) > sum(size) AS is_different
+    FROM (SELECT kept_place, class, sum(size) AS size, count(*) FILTER (size = 1) AS alone
+          FROM (SELECT kept_place, class, kept, count(*) AS size
+                FROM (SELECT class, unnest(range(1, 1 + len(kept))) AS kept_place, unnest(kept) AS kept
+                      FROM query_table(cells))
+                GROUP BY kept_place, class, kept)
+          GROUP BY kept_place, class)
     GROUP BY kept_place
 ), _duckanon_readings AS (
     SELECT number, class, kept_place, unnest(range(1, 1 + len(keys))) AS reading, unnest(keys) AS sorted

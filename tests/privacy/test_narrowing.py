@@ -77,6 +77,18 @@ def test_too_few_rows_to_tell() -> None:
     assert _judged(np.repeat([1.0, 2, 3, 4], 3), values, 3) == ([], [])  # labels that are values leave nothing to tell
 
 
+def test_a_column_whose_labels_are_nearly_always_its_values_is_judged() -> None:
+    """That two of its values share a label in a few rows is no reason to refuse columns of a large table."""
+    values = np.repeat(np.arange(100.0), 5)
+    labels = np.where(values == 99, 98, values).astype(np.int64)
+    kept = {"kept": pa.chunked_array([np.random.default_rng(0).normal(size=500)])}
+    assert narrowed_pairs({"x": values}, {"x": labels}, kept, labels, np.random.default_rng(0)) == ([], [])
+    few = np.array([0, 1, 2, 3, 4, 5, 495, 496, 497, 498, 499])
+    kept = {"kept": kept["kept"].take(pa.array(few))}
+    judged = narrowed_pairs({"x": values[few]}, {"x": labels[few]}, kept, labels[few], np.random.default_rng(0))
+    assert judged == ([], [])
+
+
 def test_the_correlation_is_that_of_the_definition() -> None:
     """Spearman's coefficient in every class of different values, weighted by rows less one."""
     generator = np.random.default_rng(5)
@@ -112,7 +124,7 @@ def test_sql_and_python_judge_alike(shared: duckdb.DuckDBPyConnection) -> None:
            FROM anon.kept_column_risk('judged', ['x', 'ward'], ['noisy', 'code', 'day'], plan := 'judging')
            WHERE column_name = 'x'"""
     ).fetchall()
-    table = cursor.execute("FROM judged").to_arrow_table()
+    table = cursor.sql("FROM judged").to_arrow_table()
     classes = table.column("ward").to_numpy().astype(np.int64)
     ranks = ranks_of(table.column("x"))
     for name, correlation, narrows in seen:
