@@ -24,7 +24,7 @@ from duckanon.common.kinds import is_time
 from duckanon.common.labels import MICROSECONDS_PER_DAY
 from duckanon.common.people import people_in, person_index, person_numbers, refuse_too_few
 from duckanon.common.reports import report_rows
-from duckanon.privacy.narrowing import narrowed_pair
+from duckanon.privacy.narrowing import refuse_narrowing
 
 HIGH = "_duckanon_hi "
 """What the column of upper ends is called on its way, before the column's own name; the lower ends have that name."""
@@ -100,11 +100,7 @@ def _refuse_narrowing(table: pa.Table, names: Sequence[str], made: Boxes, box: s
         name: np.unique(ends[:, index], axis=0, return_inverse=True)[1].reshape(-1)[made.box]
         for index, name in enumerate(names)
     }
-    pair = narrowed_pair(column_numbers(table, names), labels, kept, made.box, generator(None))
-    if pair is not None:
-        raise ValueError(
-            f'the column "{pair[0]}" in keep narrows down "{pair[1]}"; leave it out, or name it in narrowing.'
-        )
+    refuse_narrowing(column_numbers(table, names), labels, kept, made.box)
 
 
 def optimal_uncertainty(

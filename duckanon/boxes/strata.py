@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon.common.arrays import Bools, Ints
-from duckanon.common.codes import encode
+from duckanon.common.codes import ranks_of
 
 _NO_LABEL = 0
 
@@ -65,7 +65,8 @@ def pooled(labels: Sequence[pa.ChunkedArray], holds: Callable[[Ints, int], tuple
     still too small then loses the label before.  If what has lost all labels is too small in the end, the smallest of
     the other groups joins it, until it holds enough.
     """
-    codes = np.stack([_ordered_codes(column) for column in labels])
+    # by rank, so that ties between groups do not depend on the order of the records
+    codes = np.stack([np.where(np.asarray(column.is_null()), _NO_LABEL, ranks_of(column)) for column in labels])
     own = codes.copy()
     for depth in range(len(codes), 0, -1):
         group, count = _groups(codes)
@@ -88,19 +89,6 @@ def without_labels(column: pa.ChunkedArray, lost: Bools) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return pc.if_else(pa.array(lost), pa.scalar(None, column.type), column)
-
-
-def _ordered_codes(column: pa.ChunkedArray) -> Ints:
-    """Return the rank of each label from 1, so that ties between groups do not depend on the order of the records."""
-    ((codes, _),) = encode(pa.table({"label": column}))
-    firsts = np.unique(codes, return_index=True)[1]
-    distinct = column.take(pa.array(firsts))
-    if pa.types.is_dictionary(distinct.type):
-        distinct = distinct.cast(distinct.type.value_type)
-    ranks = np.empty(len(firsts), np.int64)
-    ranks[np.asarray(pc.sort_indices(distinct))] = np.arange(1, len(firsts) + 1)
-    ranks[np.asarray(distinct.is_null())] = _NO_LABEL
-    return ranks[codes.astype(np.int64)]
 
 
 def _groups(codes: Ints) -> tuple[Ints, int]:

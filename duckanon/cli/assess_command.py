@@ -79,6 +79,11 @@ def open_table(con: duckdb.DuckDBPyConnection, file: str, table: str | None = No
     if not file.lower().endswith(_DATABASES):
         if table is not None:
             raise ValueError(f"duckanon assess: --table is for DuckDB files, which end in .duckdb or .db; got {file}.")
+        if file.lower().endswith(".sql"):
+            raise ValueError(
+                f"duckanon assess: {file} is a file of SQL; run it with duckanon run {shlex.quote(file)}, and assess "
+                "the file or table that it makes."
+            )
         if file.lower().endswith(_TEXTS):
             con.execute(f"CREATE TEMP TABLE assessed AS FROM read_csv({quoted})").fetchall()
         else:

@@ -22,7 +22,7 @@ from duckanon.cli.output import FORMATS, MOST_ROWS, Style, writer
 PROMPT, CONTINUED = "duckanon> ", "     ...> "
 HELP = """\
 Statements end with a semicolon and may take several lines; TAB completes names.
-.functions        the functions of duckanon
+.functions [LIKE] the functions of duckanon
 .tables [LIKE]    the tables and views that are there
 .schema [LIKE]    how they were made, as SQL
 .read FILE        run the statements of a file
@@ -34,6 +34,10 @@ Statements end with a semicolon and may take several lines; TAB completes names.
 """
 
 
+_IN_LIST = re.compile(r"\[\s*(?:'(?:[^']|'')*'\s*,\s*)*'[^']*$")
+"""What is typed before the cursor within a list of texts: ['age', 'z"""
+
+
 class LeaveError(Exception):
     """The user wants to leave."""
 
@@ -41,15 +45,25 @@ class LeaveError(Exception):
 class Completer:
     """Completes function, table, column and keyword names for readline."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, con: duckdb.DuckDBPyConnection, line: Callable[[], str] = lambda: "") -> None:
         self._con = con
+        self._line = line
         self._matches: list[str] = []
 
     def __call__(self, text: str, state: int) -> str | None:
         """Return the match number `state` for the word that is being typed."""
         if state == 0:
-            self._matches = self.matches(text)
+            self._matches = self.columns(text) if _IN_LIST.search(self._line()) else self.matches(text)
         return self._matches[state] if state < len(self._matches) else None
+
+    def columns(self, text: str) -> list[str]:
+        """List the columns that begin with a text, as they stand in quotes."""
+        names = self._con.execute(
+            "SELECT DISTINCT column_name FROM duckdb_columns() WHERE NOT internal AND database_name <> 'anon' "
+            "AND starts_with(lower(column_name), lower($1)) ORDER BY column_name ASC NULLS LAST",
+            [text],
+        ).fetchall()
+        return [name.replace("'", "''") for (name,) in names]
 
     def matches(self, text: str) -> list[str]:
         """List all names that begin with a text: functions of duckanon, tables, columns, other functions, keywords."""
@@ -175,8 +189,8 @@ class Shell:
     def _help(self, *_: str) -> None:
         self._write(HELP)
 
-    def _functions(self, *_: str) -> None:
-        self._write(statements.listing(self._con))
+    def _functions(self, *patterns: str) -> None:
+        self._write(statements.listing(self._con, *patterns[:1]))
 
     def _tables(self, *patterns: str) -> None:
         self._write("".join(f"{name}\n" for name in objects.names(self._con, *patterns[:1])))
@@ -242,7 +256,7 @@ def _with_line_editing(con: duckdb.DuckDBPyConnection, history: History) -> Call
         import readline
     except ImportError:  # pragma: no cover - a Python built without it still gets a plain prompt
         return history.add
-    readline.set_completer(Completer(con))
+    readline.set_completer(Completer(con, lambda: readline.get_line_buffer()[: readline.get_endidx()]))
     readline.set_completer_delims(" \t\n'\"`@$><=;|&{}()[],+-*/%")
     readline.parse_and_bind("tab: complete")
     readline.set_auto_history(False)  # it would keep lines, not statements

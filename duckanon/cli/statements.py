@@ -51,6 +51,17 @@ def _has_code(text: str) -> bool:
 
 def run(con: duckdb.DuckDBPyConnection, statement: str, style: Style = Style()) -> str:  # noqa: B008 - it is frozen
     """Run one statement and return what there is to print: nothing for a statement without a result."""
+    try:
+        return _result(con, statement, style)
+    except duckdb.Error as error:
+        message = BaseException.__str__(error)
+        told = errors.with_columns(errors.plain(message, statement), statement, con)
+        if told == message:
+            raise
+        raise ValueError(told) from None
+
+
+def _result(con: duckdb.DuckDBPyConnection, statement: str, style: Style) -> str:
     relation = con.sql(statement)
     if relation is None or (relation.columns in (["Count"], ["Success"]) and not _is_query(con, statement)):
         return ""
@@ -61,9 +72,19 @@ def _is_query(con: duckdb.DuckDBPyConnection, statement: str) -> bool:
     return con.extract_statements(statement)[-1].type == duckdb.StatementType.SELECT
 
 
-def listing(con: duckdb.DuckDBPyConnection) -> str:
-    """List the functions to be read by people: the call on a line, what it does on the next."""
-    rows = con.execute("SELECT name, parameters, description FROM anon.functions()").fetchall()
+def listing(con: duckdb.DuckDBPyConnection, pattern: str | None = None) -> str:
+    """List the functions to be read by people: the call on a line, what it does on the next.
+
+    With a pattern, those whose names have it in them, or are like it where it has a % of SQL.
+    """
+    rows = con.execute(
+        "SELECT name, parameters, description FROM anon.functions() "
+        "WHERE $1 IS NULL OR name ILIKE CASE WHEN contains($1, '%') THEN $1 "
+        "ELSE '%' || replace(replace($1, '\\', '\\\\'), '_', '\\_') || '%' END ESCAPE '\\'",
+        [pattern],
+    ).fetchall()
+    if pattern is not None and not rows:
+        raise ValueError(f".functions: there is no function like {pattern}.")
     return "".join(f"{name}({parameters})\n    {description}\n" for name, parameters, description in rows)
 
 

@@ -44,6 +44,18 @@ def encode(table: pa.Table) -> list[Column]:
     return [_encode_column(column) for column in table.columns]
 
 
+def ranks_of(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return the rank of each value from 1, equal ones with equal ranks, NULL behind all others."""
+    ((codes, _),) = encode(pa.table({"value": column}))
+    firsts = np.unique(codes, return_index=True)[1]
+    different = column.take(pa.array(firsts))
+    if pa.types.is_dictionary(different.type):
+        different = different.cast(different.type.value_type)
+    ranks = np.empty(len(firsts), np.int64)
+    ranks[np.asarray(pc.sort_indices(different))] = np.arange(1, len(firsts) + 1)
+    return ranks[codes.astype(np.int64)]
+
+
 def _encode_column(column: pa.ChunkedArray) -> Column:
     arrow_type = column.type
     if isinstance(arrow_type, pa.BaseExtensionType):

@@ -6,32 +6,58 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon.job import consistency, policy_file, sources
+from duckanon.job import beside, consistency, methods, narrowing, policy_file, sources
+from duckanon.job.errors import PolicyError
 from duckanon.job.places import originals, places, target_name
+from duckanon.job.policy_file import PolicyFile
 from duckanon.job.run import connection
 
 
-def checked(policy: str | Path) -> list[str]:
-    """Return what a policy would do, a line a table; raises the job's errors where it is wrong."""
+def checked(policy: str | Path, with_data: bool = True) -> list[str]:
+    """Return what a policy would do, a line a table; raises the job's errors where it is wrong.
+
+    With data, a sample of the rows is read, and columns are named that the release would refuse since they narrow down
+    others; without, only the names of the columns are.
+    """
     file = policy_file.read(policy)
     consistency.check(file)
     read = originals(file, places(file))
     con = connection()
     try:
-        lines = []
-        for name, table in file.policy.tables.items():
+        lines, refused = [], []
+        for number, (name, table) in enumerate(file.policy.tables.items(), 1):
             try:
                 with read.watched(con):
                     files = sources.files_of(file, table.source)
                     query = sources.opened(con, table.source, files, unread=table.named("identifier"), limit=0)
                     sources.checked_columns(con, file, name, query)
                 con.execute("USE memory.main").fetchall()
+                if with_data and (narrowed := _narrowed(con, file, name, number, files)):
+                    refused.append(narrowed)
             except duckdb.Error as error:
                 raise sources.unreadable(table.source, error) from None
             values = table.promises.model_dump(exclude={"l_kind", "c"}, exclude_none=True)
             shown = target_name(table.target)
             promised = [promise for promise, value in values.items() if value is not False]
             lines.append(f"{name}: {table.method.name} to {shown}; promises {', '.join(promised)}")
+        if refused:
+            raise PolicyError("\n".join(map(str, refused)))
         return lines
     finally:
         con.close()
+
+
+def _narrowed(
+    con: duckdb.DuckDBPyConnection, file: PolicyFile, name: str, number: int, files: list[Path]
+) -> PolicyError | None:
+    """Name the columns that the release would refuse, since they narrow down others."""
+    table = file.policy.tables[name]
+    allowed = getattr(table.method, "narrowing", None) or ()
+    kept = [column for column in table.named("sensitive", "free") if column not in allowed]
+    if not table.method.makes_classes or not kept or table.promises.k is None:
+        return None
+    query = sources.opened(con, table.source, files, unread=table.named("identifier"), limit=narrowing.MOST_ROWS)
+    trees = beside.hierarchies(con, file, table, number)
+    judged = narrowing.foreseen(con, query, methods.protected(table), kept, table.promises.k, trees)
+    con.execute("USE memory.main").fetchall()
+    return narrowing.refused(file, name, judged)

@@ -17,21 +17,29 @@ _KEYED = re.compile(r"\b(pseudonym|shift_date)\s*\(", re.IGNORECASE)
 
 def check(file: PolicyFile) -> None:
     """Raise PolicyError where the parts of a policy contradict each other."""
+    found: list[PolicyError] = []
     for table_name, table in file.policy.tables.items():
 
         def wrong(path: tuple[str | int, ...], text: str, table_name: str = table_name) -> PolicyError:
             return file.wrong(table_name, path, text)
 
         for check_one in (_check_source, _check_people, _check_roles, _check_promises, _check_names):
-            check_one(table, wrong)
+            try:
+                check_one(table, wrong)
+            except PolicyError as error:
+                found.append(error)
         if file.policy.plan and (table.method.name != "generalize" or len(file.policy.tables) > 1):
-            raise wrong(("method",), "a plan can be saved for one table with method generalize only.")
+            found.append(wrong(("method",), "a plan can be saved for one table with method generalize only."))
         needs_key = _needs_key(table)
         if needs_key and file.policy.key is None:
-            raise wrong(
-                ("columns", needs_key),
-                f"columns.{needs_key} needs a key; add [key] with environment (the name of a variable) or file.",
+            found.append(
+                wrong(
+                    ("columns", needs_key),
+                    f"columns.{needs_key} needs a key; add [key] with environment (the name of a variable) or file.",
+                )
             )
+    if found:
+        raise PolicyError("\n".join(dict.fromkeys(map(str, found))))
 
 
 def _needs_key(table: Table) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon.job import sources, sql
+from duckanon.job import narrowing, sources, sql
 from duckanon.job.errors import FileProblem
 from duckanon.job.formats import is_database, is_server
 from duckanon.job.policy import Source
@@ -43,13 +43,15 @@ path = {target}  # .parquet, .csv, .csv.gz or .duckdb
 [columns]
 """
 
+_K = 10
+
 _ENDING = """
 [method]
 name = "generalize"  # or recode, suppress_cells, boxes, microaggregate, svd_swap, pica, spectral_release
 
 # Counted on the written file, before it gets its name.
 [promises]
-k = 10                          # people in every class, at the least
+k = {k}                          # people in every class, at the least
 {diversity}max_suppressed_fraction = 0.01  # of the people
 """
 
@@ -90,9 +92,27 @@ def draft(
         table=which,
         target=_text(f"{_stem(path, table)}_release.parquet"),
     )
-    lines = "".join(f"{_key(name)} = {_text(role)}  # {_comment(why)}\n" for name, role, why in _one_person(columns))
+    roles = _one_person(columns)
+    lines = "".join(f"{_key(name)} = {_text(role)}  # {_comment(why)}\n" for name, role, why in roles)
+    lines += narrowing_comments(con, {name: role for name, role, _ in roles})
     sensitive = [name for name, role, _ in columns if role == "sensitive"]
-    return beginning + lines + _ENDING.format(diversity=_diversity(sensitive))
+    return beginning + lines + _ENDING.format(k=_K, diversity=_diversity(sensitive))
+
+
+def narrowing_comments(con: duckdb.DuckDBPyConnection, roles: dict[str, str]) -> str:
+    """Return comments about the columns that would narrow down a quasi-identifier if they were released as they are."""
+    protected = [name for name, role in roles.items() if role == "quasi_identifier"]
+    kept = [name for name, role in roles.items() if role not in ("identifier", "person", "drop", "quasi_identifier")]
+    judged = narrowing.foreseen(con, "FROM memory.main.drafted", protected, kept, _K)
+    if not judged:
+        return ""
+    told = "".join(f"#   {_comment(narrowing.finding(*pair))}\n" for pair in judged)
+    names = json.dumps(list(dict.fromkeys(kept for kept, *_ in judged)), ensure_ascii=False)
+    return (
+        f"\n# A release stops at columns that tell more of a quasi-identifier than its released values do:\n{told}"
+        "# Two ways out: give them the role quasi_identifier (protected, too) or identifier (left out); or, where\n"
+        f"# that is meant, write under [method]: narrowing = {_comment(names)}\n"
+    )
 
 
 def _without_password(address: str) -> str:

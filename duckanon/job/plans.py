@@ -11,6 +11,7 @@ import duckdb
 from duckanon.job import methods, sql
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.policy import Table
+from duckanon.privacy.narrowing import COARSER_TOO, refusal
 
 _MOST_BUCKETS = 100
 """Buckets of a column up to which a plan is applied as CASEs. On ten million rows CASEs took 7 processor seconds where
@@ -128,20 +129,17 @@ def _load(con: duckdb.DuckDBPyConnection, table: Table, path: Path) -> None:
 
 def _check_narrowing(con: duckdb.DuckDBPyConnection, table: Table, original: str) -> None:
     """Refuse kept columns that tell more of a coarse one than its label does, as anon.generalize does."""
-    kept = table.named("sensitive", "free")
+    allowed = getattr(table.method, "narrowing", None) or []
+    kept = [column for column in table.named("sensitive", "free") if column not in allowed]
     if not kept:
         return
-    allowed = getattr(table.method, "narrowing", None) or []
-    pairs = con.execute(
-        f"SELECT kept_column, column_name FROM anon.kept_column_risk({sql.literal(original)}, "
+    judged = con.execute(
+        f"SELECT kept_column, column_name, narrows FROM anon.kept_column_risk({sql.literal(original)}, "
         f"{sql.literal(methods.protected(table))}, {sql.literal(kept)}, plan := 'plan', "
-        f"person := {sql.literal(table.person)}) WHERE narrows"
+        f"person := {sql.literal(table.person)})"
     ).fetchall()
-    for kept_column, column in pairs:
-        if kept_column not in allowed:
-            raise PolicyError(
-                f"columns.{kept_column} narrows down {column}; give it another role, or name it in method.narrowing."
-            )
+    if refused := refusal(judged, COARSER_TOO):
+        raise duckdb.InvalidInputException(f"anon.generalize: {refused}")
 
 
 def _is_small(table: Table) -> str:

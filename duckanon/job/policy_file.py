@@ -1,4 +1,4 @@
-"""A policy read from its file: what is wrong with it is said in one sentence, with the line."""
+"""A policy read from its file: what is wrong with it is said in one sentence each, with the line."""
 
 from __future__ import annotations
 
@@ -206,19 +206,21 @@ def _is_written(text: str, path: Sequence[str | int]) -> bool:
 
 
 def _sentence(path: Path, text: str, error: ValidationError) -> str:
-    """Say what is wrong first, in the order of the lines."""
+    """Say all that is wrong, a line each, in the order of the policy's lines."""
     sentences = []
     for problem in error.errors(include_url=False):
         place = [*_place(problem["loc"]), *(["name"] if problem["type"] == "union_tag_invalid" else [])]
         line = _line(text, place)
         shown = place[2:] if place[:1] == ["tables"] and "tables" not in tomllib.loads(text) else place
         name = ".".join(str(part) for part in shown) or "the policy"
-        sentences.append((line, f"{path}, line {line}: {name} {_what(problem, place)}."))
-    return min(sentences)[1]
+        sentences.append((line, name, f"{path}, line {line}: {name} {_what(problem, place)}."))
+    first = {(line, name): sentence for line, name, sentence in sorted(sentences, reverse=True)}
+    return "\n".join(first[place] for place in sorted(first))
 
 
 def _place(path: Sequence[str | int]) -> list[str | int]:
     """Return a path of pydantic's as it is in the file: without the name of the method before its parameters."""
+    path = path[:-1] if path[-2:-1] == ("l",) else path  # a whole number or another one, of which it says both
     of_method = path[:1] == ("tables",) and path[2:3] == ("method",) and path[3:4] and path[3] in _tags()
     return [*path[:3], *path[4:]] if of_method else list(path)
 
@@ -251,6 +253,7 @@ def _what(problem: Mapping[str, Any], place: Sequence[str | int]) -> str:
         "union_tag_invalid": f"one of {context.get('expected_tags')}",
         "int_type": "a whole number",
         "float_type": "a number",
+        "int_parsing": "a whole number",
         "float_parsing": "a number",
         "bool_type": "true or false",
         "bool_parsing": "true or false",

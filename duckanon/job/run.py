@@ -186,7 +186,7 @@ def released(
         run["outcome"] = "dry run" if dry_run else "released"
         if where.report:
             say("measuring for the report")
-            with refusals.explained(file.path):
+            with refusals.explained(file):
                 named = {name: one.tables for name, one in made.items()}
                 page = pages.released(con, run, named, has_plan=where.plan is not None)
             if not dry_run:
@@ -224,7 +224,7 @@ def _made(
     warehouse.refuse_sources(original.relations)
     road = roads.chosen(table, original.row_count, place, where.plan)
     say(f"{table.method.name} of {original.row_count} rows of {name}{road.words}")
-    with refusals.explained(file.path):
+    with refusals.explained(file, name):
         by_parts = roads.release(con, table, tables, road, place.folder) if road.is_by_parts else None
         planned = None if by_parts else _release(con, table, tables, where.plan, place)
     if planned and where.plan and outbox and not planned.is_reused:
@@ -242,7 +242,7 @@ def _made(
     say(f"counting what is promised of {name}")
     with _named(where.shown(name)):
         written.read_back(con, table, form, tables.released, hidden, tables.counted)
-    with refusals.explained(file.path):
+    with refusals.explained(file, name):
         kept = list(promises.promised(con, table, form, tables))
         rows, people = promises.people(con, table, tables.counted) if table.method.makes_classes else (None, None)
     output = {

@@ -15,6 +15,7 @@ from duckanon.common.names import refuses_unknown_options
 from duckanon.large import parts, routed
 from duckanon.large.checks import Checked, checked, explained
 from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
+from duckanon.privacy.narrowing import COARSER_TOO, refusal
 
 CALLER = "anon.generalize"
 
@@ -210,15 +211,12 @@ def _refuse_narrowing(con: duckdb.DuckDBPyConnection, what: Checked, narrowing: 
     asked = [name for name in what.kept if name.lower() not in allowed]
     if not asked:
         return
-    pairs = con.execute(
-        f"SELECT kept_column, column_name FROM anon.kept_column_risk('{SOURCE}', {sql.literal(what.names)}, "
-        f"{sql.literal(asked)}, plan := 'plan', person := {sql.literal(what.person)}) WHERE narrows"
+    judged = con.execute(
+        f"SELECT kept_column, column_name, narrows FROM anon.kept_column_risk('{SOURCE}', "
+        f"{sql.literal(what.names)}, {sql.literal(asked)}, plan := 'plan', person := {sql.literal(what.person)})"
     ).fetchall()
-    for kept, column in pairs:
-        raise ValueError(
-            f'the column "{kept}" in keep narrows down "{column}"; leave it out, make it coarser too, or name it in '
-            "narrowing."
-        )
+    if refused := refusal(judged, COARSER_TOO):
+        raise ValueError(refused)
 
 
 def _left(work: Workspace, what: Checked, coarse: str, k: int, most: float) -> int:

@@ -21,7 +21,7 @@ from duckanon.notebook import views
 __all__ = ["load", "unload"]
 
 _NATIVE = "_connection"
-"""Where jupysql keeps a connection that is DuckDB's own."""
+"""Where jupysql keeps a connection: DuckDB's own, or SQLAlchemy's, in which that of duckdb-engine is."""
 
 
 class _Extension:
@@ -46,17 +46,24 @@ class _Extension:
         jupysql = sys.modules.get("sql.connection")
         known = getattr(getattr(jupysql, "ConnectionManager", None), "connections", {})
         for connection in [*known.values()]:
-            native = getattr(connection, _NATIVE, None)
-            if isinstance(native, duckdb.DuckDBPyConnection):
-                yield native
+            yield from _own(getattr(connection, _NATIVE, None))
+
+
+def _own(connection: Any) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield the connection of DuckDB's within one of duckdb-engine or SQLAlchemy, or that is one; of others nothing."""
+    with contextlib.suppress(Exception):  # one of SQLAlchemy that is closed opens itself, or says so
+        connection = getattr(connection, "connection", connection)
+    connection = getattr(connection, "dbapi_connection", connection)
+    for value in [connection, *getattr(connection, "__dict__", {}).values()]:
+        if isinstance(value, duckdb.DuckDBPyConnection):
+            yield value
+            return
 
 
 def _engine_opened(connection: Any, *_: object) -> None:
     """Register a connection of duckdb-engine, which wraps DuckDB's own; others are left alone."""
-    for value in [connection, *getattr(connection, "__dict__", {}).values()]:
-        if isinstance(value, duckdb.DuckDBPyConnection):
-            register(value)
-            return
+    for value in _own(connection):
+        register(value)
 
 
 _LOADED: dict[int, _Extension] = {}

@@ -12,15 +12,15 @@ from duckanon.boxes.functions import HIGH
 from duckanon.boxes.strata import label_names
 from duckanon.common import progress
 from duckanon.common.arguments import generator
-from duckanon.common.arrays import Floats, Ints
-from duckanon.common.codes import encode
+from duckanon.common.arrays import Ints
+from duckanon.common.codes import encode, ranks_of
 from duckanon.common.kinds import is_number, is_time
 from duckanon.common.people import person_index, person_numbers, refuse_too_few
 from duckanon.common.runs import run_starts
 from duckanon.common.spread import Spread
 from duckanon.generalize.hierarchies import hierarchy_tables
 from duckanon.generalize.options import column_weights, refuse_other_columns
-from duckanon.privacy.narrowing import ranks_of, refuse_narrowing
+from duckanon.privacy.narrowing import refuse_narrowing
 from duckanon.recode.classes import find_classes
 from duckanon.recode.coding import Coding
 from duckanon.recode.diverse import find_diverse_classes
@@ -182,7 +182,7 @@ def _diversity(
     """Read what is asked of the sensitive column."""
     if pa.types.is_nested(column.type):
         raise ValueError("sensitive must name a column of single values; got one of a nested type.")
-    values = ranks_of(column).astype(np.int64) - 1
+    values = ranks_of(column) - 1
     is_ordered = is_number(column.type) or is_time(column.type) or pa.types.is_boolean(column.type)
     most = int(values.max(initial=0)) + 1
     if most > MOST_VALUES and (l > 1 or t is not None):
@@ -195,7 +195,7 @@ def _diversity(
 
 
 def _refuse_narrowing(
-    originals: Mapping[str, Floats], kept: Mapping[str, pa.ChunkedArray], codings: Sequence[Coding], classes: Ints
+    originals: Mapping[str, Ints], kept: Mapping[str, pa.ChunkedArray], codings: Sequence[Coding], classes: Ints
 ) -> None:
     """Refuse a kept column that narrows down what the labels say."""
     order = np.argsort(classes, kind="stable")

@@ -140,7 +140,9 @@ def _narrowing(pair: Pair, columns: Sequence[str], plan: str | None) -> list[dic
             f"""FROM anon.kept_column_risk({literal(pair.original)}, {name_list(columns)}, {name_list(kept)},
                                            plan := {literal(plan)}{option})"""
         ):
-            narrows.setdefault(row["kept_column"], []).extend([row["column_name"]] if row["narrows"] else [])
+            narrows.setdefault(row["kept_column"], []).extend(
+                [row["column_name"]] if row["narrows"] is not False else []
+            )
     person = pair.person(pair.released)
     option = f", person := {literal(person)}" if person else ""
     return [

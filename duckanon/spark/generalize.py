@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon.bridge.catalog import connect
 from duckanon.generalize.budgets import sample_class_size
+from duckanon.privacy.narrowing import COARSER_TOO, refusal
 from duckanon.rendered.plans import PlannedColumn, read_plan
 from duckanon.spark.frames import column, equal, is_ordered, key_names, keyed, public
 from duckanon.spark.labels import kept_columns, labelled
@@ -202,25 +204,21 @@ def _refuse_narrowing(frame: Any, wish: Wish, kept: list[str], allowed: list[str
     looked_at = [name for name in kept if name not in allowed and name != wish.person]
     if not looked_at:
         return
-    wanted = max(5_000, _CELLS_LOOKED_AT // (7 * len(wish.cols) * len(kept)))
+    row_count = frame.count()
+    wanted = max(5_000, 10 * math.isqrt(row_count), _CELLS_LOOKED_AT // (7 * len(wish.cols) * len(kept)))
     rows = frame.select(*(column(name) for name in (*wish.cols, *kept)))
-    fraction = min(1.0, 1.1 * wanted / max(1, frame.count()))
+    fraction = min(1.0, 1.1 * wanted / max(1, row_count))
     sample = (rows if fraction == 1.0 else rows.sample(fraction)).toArrow()
     with connect() as connection:
         connection.register("_spark_sample", sample)
         connection.register("_spark_plan", plan)
         pairs = connection.execute(
-            f"""SELECT kept_column, column_name
+            f"""SELECT kept_column, column_name, narrows
                 FROM anon.kept_column_risk('_spark_sample', {_listed(wish.cols)}, {_listed(looked_at)},
-                                           plan := '_spark_plan')
-                WHERE narrows"""
+                                           plan := '_spark_plan')"""
         ).fetchall()
-    if pairs:
-        kept_name, coarse_name = pairs[0]
-        raise ValueError(
-            f'the column "{kept_name}" in keep narrows down "{coarse_name}"; leave it out, make it coarser too, or '
-            "name it in narrowing."
-        )
+    if refused := refusal(pairs, COARSER_TOO):
+        raise ValueError(refused)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from duckanon.common.arguments import OneOf, Whole, checked, generator, spelled
 from duckanon.common.arrays import Bools, Floats, Ints
-from duckanon.common.codes import encode
+from duckanon.common.codes import encode, ranks_of
 from duckanon.common.people import person_index, person_numbers, refuse_too_few
-from duckanon.privacy.narrowing import MOST_ASKED, MOST_ROWS, ranks_of, refuse_narrowing
+from duckanon.privacy.narrowing import MOST_ASKED, MOST_ROWS, Pairs, narrowed_pairs, sentence
 from duckanon.suppress.matching import matching_cells, refuse_unmatched
 from duckanon.suppress.patterns import Classes
 from duckanon.suppress.strict import refuse_unequal, strict_cells
@@ -65,12 +65,21 @@ def _refuse_narrowing(table: pa.Table, gone: Mapping[str, Bools], allowed: set[s
     Only a part of the rows is looked at, and ranked; rows are in a random order.
     """
     kept = [name for name in table.column_names if name not in gone and name.lower() not in allowed]
+    pairs = Pairs([], [])
     for name, is_gone in gone.items():
         if kept and is_gone.any():
             rows = np.union1d(np.arange(min(MOST_ROWS, table.num_rows)), np.flatnonzero(is_gone)[:MOST_ASKED])
             part, alike = table.select([name, *kept]).take(pa.array(rows)), np.zeros(len(rows), np.int64)
             columns = {other: part.column(other) for other in kept}
-            refuse_narrowing({name: ranks_of(part.column(name))}, {name: alike}, columns, alike, is_gone[rows])
+            ranks = ranks_of(part.column(name))
+            for all_pairs, found in zip(
+                pairs,
+                narrowed_pairs({name: ranks}, {name: alike}, columns, alike, generator(None), is_gone[rows]),
+                strict=True,
+            ):
+                all_pairs += found
+    if refused := sentence(pairs):
+        raise ValueError(refused)
 
 
 def suppressed(codes: Ints, is_null: Bools, people: Ints | None, k: int, costs: Floats, nulls: str) -> Bools:

@@ -17,7 +17,8 @@ WITH _duckanon_named AS (
     FROM query_table(CASE WHEN list_contains(TRY_CAST(keep AS VARCHAR[]), '*') THEN '_duckanon_looked_at'
                           ELSE '_duckanon_not_asked' END)
 ), _duckanon_problems AS (
-    SELECT 1 AS rank, 0 AS place, 'keep must name columns of the table; got "' || name || '".' AS sentence
+    SELECT 1 AS rank, 0 AS place, 'keep must name columns of the table; got "' || name || '"'
+                                 || anon._did_you_mean(name, (SELECT list(name) FROM _duckanon_known)) AS sentence
     FROM _duckanon_named
     WHERE name <> '*' AND lower(name) NOT IN (SELECT lower(name) FROM _duckanon_known)
     UNION ALL

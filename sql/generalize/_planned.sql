@@ -50,7 +50,8 @@ FROM (SELECT unnest(anon._run_plan(
           {'caller': caller, 'cols': cols, 'k': k, 'beta': beta,
            'population': CASE WHEN anon._population_table(population) IS NULL THEN TRY_CAST(population AS DOUBLE) END,
            'weights': weights,
-           'hierarchies': (SELECT list(_trees) FROM anon._hierarchies(caller, hierarchies) AS _trees),
+           'hierarchies': (SELECT list({'column_name': column_name, 'leaf': leaf, 'level': level, 'label': label})
+                           FROM anon._hierarchies(caller, hierarchies)),
            'methods': methods, 'max_suppressed_fraction': max_suppressed_fraction, 'has_person': person IS NOT NULL,
            'has_sensitive': sensitive IS NOT NULL, 'l': CAST(l AS DOUBLE), 'l_kind': l_kind, 'c': CAST(c AS DOUBLE),
            't': CAST(t AS DOUBLE),

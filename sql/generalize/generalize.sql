@@ -6,7 +6,7 @@
 --     keep        other columns to release as they are: ['diagnosis']; ['*']: all that do not look like identifiers;
 --                 NULL: none
 --     narrowing   columns of `keep` that may narrow down a column of `cols` (anon.kept_column_risk); others that do are
---                 refused
+--                 refused, and those of which too few rows tell
 --     population  how many people the table is a random sample of: of the released people at most the share `beta` then
 --                 have fewer than k equals in the population, since every class has at least
 --                 anon.sample_class_size(k, beta * (1 - max_suppressed_fraction), population, people) people of the
@@ -82,12 +82,13 @@ WITH _duckanon_plan AS MATERIALIZED (
     FROM query_table(CASE WHEN population IS NULL OR anon._population_table(population) IS NOT NULL
                           THEN '_duckanon_least_of_all' ELSE '_duckanon_least_of_sample' END)
 ), _duckanon_narrowed AS (
-    SELECT 'anon.generalize: the column "' || arg_min(kept_column, place) || '" in keep narrows down "'
-           || arg_min(column_name, place) || '"; leave it out, make it coarser too, or name it in narrowing.'
-               AS sentence
-    FROM (SELECT *, row(kept_place, column_place) AS place
-          FROM anon._kept_pairs('anon.generalize', tbl, cols, '_duckanon_plan', keep, person)
-          WHERE narrows AND NOT anon._is_among(kept_column, anon._with_column(coalesce(narrowing, []), person)))
+    SELECT anon._narrowing_refusal('anon.generalize',
+               list({'kept_column': kept_column, 'column_name': column_name, 'narrows': narrows}
+                    ORDER BY kept_place ASC NULLS LAST, column_place ASC NULLS LAST),
+               'leave {it} out, make {it} coarser too, or name {it} in narrowing') AS sentence
+    FROM anon._kept_pairs('anon.generalize', tbl, cols, '_duckanon_plan', keep, person)
+    WHERE narrows IS DISTINCT FROM false
+          AND NOT anon._is_among(kept_column, anon._with_column(coalesce(narrowing, []), person))
 ), _duckanon_left AS (
     FROM _duckanon_members
     WHERE class IN (SELECT hash(_duckanon_class) FROM _duckanon_sizes, _duckanon_least WHERE people >= least)

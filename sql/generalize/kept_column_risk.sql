@@ -5,9 +5,13 @@
 --     values_shuffled  the same when the kept column is shuffled within the classes: what the label alone leaves
 --     rank_distance_ratio  for numbers and dates: how far apart two people with the same label and kept value are, over
 --                      the same when shuffled; it tells where nearly every value is another one
+--     rank_correlation for columns of which nearly every value is another one: of the ranks within classes, 1 for a
+--                      copy of the coarse column, however it is scaled, turned around or written as text, 0 for one
+--                      that tells nothing; NULL where there are too few rows
 --     narrows          whether values_within / values_shuffled is below 0.9, or the other ratio (of a column with at
---                      least 30 values) below 0.7, beyond chance: the age beside a coarse date of birth does, an income
---                      does not. anon.generalize refuses such a pair unless the kept column is in `narrowing`
+--                      least 30 values) below 0.7, or rank_correlation at least 0.85, beyond chance: the age beside a
+--                      coarse date of birth does, an income does not. NULL where there are too few rows to tell.
+--                      anon.generalize refuses such pairs unless the kept column is in `narrowing`
 --     k                the smallest number of people who share a class and a value of the kept column
 --     keep             as in anon.generalize
 --     plan             the name of a plan's table (anon.plan), by which `cols` are made coarser; NULL: they are taken
@@ -28,7 +32,7 @@ WITH _duckanon_source AS (
     SELECT kept_place, CASE WHEN person IS NULL THEN count(*) ELSE count(DISTINCT somebody) END AS size
     FROM _duckanon_cells GROUP BY kept_place, class, kept
 )
-SELECT column_name, kept_column, values_within, values_shuffled, rank_distance_ratio, narrows, k
+SELECT column_name, kept_column, values_within, values_shuffled, rank_distance_ratio, rank_correlation, narrows, k
 FROM anon._kept_pairs('anon.kept_column_risk', '"_duckanon_source"', cols, plan, keep, person)
      JOIN (SELECT kept_place, min(size) AS k FROM _duckanon_sizes GROUP BY kept_place) USING (kept_place)
 ORDER BY column_place ASC NULLS LAST, kept_place ASC NULLS LAST;

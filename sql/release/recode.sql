@@ -44,8 +44,9 @@ FROM anon._unpack_recoded(anon._run_recode(anon._tickets(anon._checked('anon.rec
                                                                    AND sensitive IS NULL
                                                               THEN NULL ELSE 0 END, true),
                               {'cols': cols, 'k': k,
-                               'hierarchies': (SELECT list(_trees)
-                                               FROM anon._hierarchies('anon.recode', hierarchies) AS _trees),
+                               'hierarchies': (SELECT list({'column_name': column_name, 'leaf': leaf,
+                                                             'level': level, 'label': label})
+                                               FROM anon._hierarchies('anon.recode', hierarchies)),
                                'sensitive': sensitive, 'l': l, 'l_kind': l_kind, 'c': CAST(c AS DOUBLE),
                                't': CAST(t AS DOUBLE), 'weights': weights, 'person': person,
                                'keeps_person': anon._is_among(CAST(person AS VARCHAR), coalesce(keep, [])),

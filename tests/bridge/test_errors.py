@@ -111,3 +111,34 @@ def test_a_view_over_a_release_is_answered_or_refused_in_one_sentence(con: duckd
         "make a table of the view first."
     )
     assert said in ("", sentence)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("FROM anon.generalize('people', ['age'], persn := 'id')", "there is no option persn; did you mean person?"),
+        ("FROM ANON.Generalize('people', ['age'], 5, Keeep => ['x'])", "there is no option Keeep; did you mean keep?"),
+        ("SELECT anon.top_code(3, capp := 2)", "there is no option capp; did you mean cap?"),
+        ("FROM anon.boxes('people', ['agee'], 5)", 'column "agee" does not exist; did you mean "age"?'),
+        ("FROM anon.k_anonymity('people', ['agee'])", 'column "agee" does not exist in people.'),
+    ],
+)
+def test_a_misspelt_option_or_column_is_named(people: duckdb.DuckDBPyConnection, query: str, said: str) -> None:
+    with pytest.raises(duckdb.BinderException) as raised:
+        people.execute(query).fetchall()
+    assert str(raised.value).partition(": ")[2] == said
+    assert str(raised.value).startswith("anon.")
+
+
+def test_other_macros_are_left_alone(people: duckdb.DuckDBPyConnection) -> None:
+    people.execute("CREATE OR REPLACE TEMP MACRO doubled(x) AS 2 * x").fetchall()
+    with pytest.raises(duckdb.BinderException, match="explicit type casts"):
+        people.execute("SELECT doubled(1, persn := 2)").fetchall()
+
+
+def test_a_schema_called_anon_in_the_database_in_use(people: duckdb.DuckDBPyConnection) -> None:
+    cursor = people.cursor()
+    cursor.execute("ATTACH ':memory:' AS other; CREATE SCHEMA other.anon; USE other").fetchall()
+    with pytest.raises(duckdb.BinderException, match=r"^anon: the database in use has a schema called anon, too"):
+        cursor.execute("FROM anon.functions()").fetchall()
+    cursor.execute("USE memory; DETACH other").fetchall()

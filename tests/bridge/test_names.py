@@ -169,3 +169,13 @@ def test_setseed_makes_no_release_repeatable(own_con: duckdb.DuckDBPyConnection)
             own_con.execute("SELECT setseed(0.25)").fetchall()
             drawn.append(own_con.execute(query).fetchall())
         assert drawn[0] != drawn[1] or drawn[0] != drawn[2]
+
+
+def test_a_macro_called_struct_pack_does_not_stop_us(con: duckdb.DuckDBPyConnection) -> None:
+    """DuckDB calls it for whole rows: no step of ours hands on a row by the name of its table."""
+    con.execute("CREATE TABLE people AS SELECT i % 5 AS n, 'z' || i % 3 AS zip FROM range(60) AS r(i)").fetchall()
+    con.execute("CREATE TABLE zips AS SELECT DISTINCT zip, '*' AS all_of_them FROM people").fetchall()
+    con.execute("CREATE MACRO struct_pack(x) AS 1").fetchall()
+    for call in ("plan('people', ['n', 'zip'], 5", "recode('people', ['n', 'zip'], 5"):
+        rows = con.execute(f"FROM anon.{call}, hierarchies := MAP {{'zip': 'zips'}})").fetchall()
+        assert rows

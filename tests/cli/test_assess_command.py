@@ -59,8 +59,10 @@ def test_a_table_is_assessed(arguments: list[str], files: Path, capsys: pytest.C
 
 @pytest.mark.usefixtures("registered")
 def test_wrong_files_and_tables_are_refused_in_a_sentence(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "q.sql").write_text("SELECT 1 AS a", encoding="utf-8")
     for arguments, sentence in (
         (["nope.csv"], "duckanon assess: there is no file"),
+        (["q.sql"], "q.sql is a file of SQL; run it with duckanon run "),
         (["visits.parquet", "--table", "x"], "duckanon assess: --table is for DuckDB files"),
         (["clinic.duckdb"], '--table must name one of its tables: main.visits, odd "one.wards.'),
         (["clinic.duckdb", "--table", "x"], "--table must be one of its tables, not x: main.visits"),

@@ -75,6 +75,37 @@ def test_help_names_every_command(con: duckdb.DuckDBPyConnection) -> None:
         assert f"\n{name}" in written
 
 
+def test_functions_are_listed_by_a_part_of_their_names(con: duckdb.DuckDBPyConnection) -> None:
+    listed = [line for line in followed(con, ".functions k_an\n").split("\n") if line.startswith("anon.")]
+    assert [line.split("(")[0] for line in listed] == ["anon.k_anonymity"]
+    assert "there is no function like nothing" in talk(con, ".functions nothing")
+
+
+def test_a_misspelt_column_is_named_with_the_nearest(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE patients AS SELECT 1 AS age, 2 AS zip").fetchall()
+    said = talk(con, "FROM anon.k_anonymity('patients', ['age', 'zpi']);")
+    assert said.startswith('Error: anon.k_anonymity: column "zpi" does not exist in patients; did you mean "zip"?\n')
+    said = talk(con, "FROM anon.boxes('patients', ['age'], 2, by := ['zpi']);")
+    assert 'by must name columns of the table; got "zpi"; did you mean "zip"?' in said
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("FROM anon.k_anonymity('staff', ['sa", ["salary", "sauna"]),
+        ("FROM anon.k_anonymity('staff', ['salary', 'sa", ["salary", "sauna"]),
+        ("SELECT sa", ["salary", "sauna"]),
+    ],
+)
+def test_tab_in_a_list_offers_columns(con: duckdb.DuckDBPyConnection, line: str, offered: list[str]) -> None:
+    con.execute('CREATE TABLE staff AS SELECT 1 AS salary, 2 AS sauna, 3 AS "sa\'d"').fetchall()
+    completer = shell.Completer(con, lambda: line)
+    found = [completer("sa", place) for place in range(4)]
+    if "[" in line:  # nothing but columns, as they are written in quotes
+        assert found == ["sa''d", *offered, None]
+    assert set(offered) <= set(found)
+
+
 def test_maxrows(con: duckdb.DuckDBPyConnection) -> None:
     query = "SELECT i AS number FROM range(100) AS t(i);"
     written = talk(con, ".maxrows", ".maxrows 100", ".maxrows", query)

@@ -181,11 +181,12 @@ def check_promises(
     people = dict(zip(table.column("id").to_pylist(), people_of(table, has_person), strict=True))
     if len(set(people.values()) - {None}) < k:
         with pytest.raises(duckdb.Error, match=r"k must be at most the number of (rows|people)"):
-            rows(con, f"FROM anon.generalize('t', {cols}, {k}, keep := ['id'], {options})")
+            rows(con, f"FROM anon.generalize('t', {cols}, {k}, keep := ['id'], narrowing := ['id'], {options})")
         return
     con.execute(f"CREATE OR REPLACE TABLE plan AS FROM anon.plan('t', {cols}, {k}, {options})").fetchall()
     con.execute(
-        f"CREATE OR REPLACE TABLE released AS FROM anon.generalize('t', {cols}, {k}, keep := ['id'], {options})"
+        f"CREATE OR REPLACE TABLE released AS "
+        f"FROM anon.generalize('t', {cols}, {k}, keep := ['id'], narrowing := ['id'], {options})"
     ).fetchall()
     released = rows(con, "FROM released")
     members = defaultdict(set)

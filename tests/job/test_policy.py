@@ -57,8 +57,7 @@ def checked(folder: Path, text: str) -> str:
 def test_errors_say_the_line(before: str, after: str, tmp_path: Path) -> None:
     sentence = checked(tmp_path, POLICY.replace(before, after))
     assert sentence.startswith(WRONG[before][after])
-    assert sentence.endswith(".")
-    assert "\n" not in sentence
+    assert all(line.endswith(".") for line in sentence.split("\n"))
     assert "my secret" not in sentence
 
 
@@ -113,3 +112,18 @@ def test_the_lines_of_several_tables(tmp_path: Path) -> None:
     assert checked(tmp_path, text) == "line 6: tables.a.promises.k must be at least 2; got 1."
     text = common + columns.format("a") + "[tables.a.promises]\nt = 0.1\n"
     assert checked(tmp_path, text) == "line 12: promises.t needs a column with the role sensitive."
+
+
+def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+    text = POLICY.replace("k = 10", 'k = 1\nl = "two"').replace('sex = "quasi_identifier"', 'sex = "quasi"')
+    said = checked(tmp_path, text).replace(f"{tmp_path}/policy.toml, ", "").split("\n")
+    assert [line.split(" must be")[0] for line in said] == [
+        "line 12: columns.sex.role",
+        "line 19: promises.k",
+        "line 20: promises.l",
+    ]
+    text = POLICY.replace("k = 10", "l = 2").replace('id = "identifier"', 'id = "person"')
+    assert checked(tmp_path, text).split("\n") == [
+        "line 9: columns must have one person at the most; who else is meant is an identifier.",
+        f"{tmp_path}/policy.toml, line 18: promises.k must say how many people every class of suppress_cells has.",
+    ]

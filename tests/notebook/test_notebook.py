@@ -101,15 +101,24 @@ def test_connections_are_registered_when_a_cell_begins(monkeypatch: pytest.Monke
     assert registered == [None]  # the default connection, once
     assert len(events.callbacks) == 1
     assert len(formatter.types) == 2
-    own, jupysql, closed = duckdb.connect(), duckdb.connect(), duckdb.connect()
+    own, jupysql, closed, engine = (duckdb.connect() for _ in range(4))
     closed.close()
     shell.user_ns |= {"closed": closed, "own": own}
     manager = SimpleNamespace(
-        connections={"x": SimpleNamespace(_connection=jupysql), "y": SimpleNamespace(_connection=1)}
+        connections={
+            "x": SimpleNamespace(_connection=jupysql),
+            "y": SimpleNamespace(_connection=1),
+            # as SQLAlchemy wraps what duckdb-engine wraps, opened before the extension was loaded
+            "z": SimpleNamespace(
+                _connection=SimpleNamespace(
+                    connection=SimpleNamespace(dbapi_connection=SimpleNamespace(wrapped=engine, notices=[]))
+                )
+            ),
+        }
     )
     monkeypatch.setitem(sys.modules, "sql.connection", SimpleNamespace(ConnectionManager=manager))
     events.callbacks[0]()
-    assert registered == [None, closed, own, jupysql]
+    assert registered == [None, closed, own, jupysql, engine]
     monkeypatch.setattr("duckanon.notebook.register", refuse)
     with pytest.warns(UserWarning, match="taken"):
         events.callbacks[0]()

@@ -61,7 +61,7 @@ def test_connections_of_all_kinds_are_registered(tmp_path: Path) -> None:
     question = "SELECT count(*) > 50 AS found FROM anon.functions()"
     outputs = executed(
         [
-            "%load_ext sql\nimport duckdb\nbefore = duckdb.connect()",
+            "%load_ext sql\nimport duckdb\nbefore = duckdb.connect()\n%sql duckdb:// --alias earlier",
             "%load_ext duckanon\n%load_ext duckanon",
             f"%sql before --alias before\n%sql {question}",
             f"duckdb.sql('{question}').fetchall()",
@@ -72,12 +72,12 @@ def test_connections_of_all_kinds_are_registered(tmp_path: Path) -> None:
             "closed = duckdb.connect()\nclosed.close()",
             "1 + 1",
             "%unload_ext duckanon",
-            "2 + 2",
+            f"%sql earlier\n%sql {question}",
         ],
         tmp_path,
     )
     texts = ["".join(str(output.get("data", "")) for output in cell) for cell in outputs]
-    for place in (2, 3, 5, 7):
+    for place in (2, 3, 5, 7, 11):
         assert "True" in texts[place], texts[place]
     assert "2" in texts[9]
 

@@ -43,7 +43,8 @@ def test_boxes_hold_k_records_and_statistics_hold_the_truth(
     con.execute("CREATE OR REPLACE TABLE t AS FROM source").fetchall()
     con.execute(
         f"CREATE OR REPLACE TABLE boxed AS "
-        f"FROM anon.boxes('t', ['a', 'b'], {k}, box := '{box}', keep := ['id'], bounds_are_public := true)"
+        f"FROM anon.boxes('t', ['a', 'b'], {k}, box := '{box}', keep := ['id'], narrowing := ['id'], "
+        "bounds_are_public := true)"
     ).fetchall()
     assert min(n for (n,) in rows(con, "SELECT count(*) FROM boxed GROUP BY box")) >= k
     outside = """
@@ -65,7 +66,9 @@ def test_labelled_records_find_a_box_that_holds_them(con: Connection) -> None:
     con.execute(
         "CREATE TABLE t AS SELECT i AS id, hash(i) % 1000 / 10 AS x, hash(-i) % 997 AS y FROM range(3000) AS r(i)"
     ).fetchall()
-    con.execute("CREATE TABLE boxed AS FROM anon.boxes('t', ['x', 'y'], 10, keep := ['id'])").fetchall()
+    con.execute(
+        "CREATE TABLE boxed AS FROM anon.boxes('t', ['x', 'y'], 10, keep := ['id'], narrowing := ['id'])"
+    ).fetchall()
     con.execute("CREATE TABLE boxes AS FROM anon.box_table('boxed', ['x', 'y'])").fetchall()
     found = rows(
         con,
@@ -89,7 +92,9 @@ def test_people_fall_into_boxes_of_their_own_group(con: Connection) -> None:
                if(i % 2 = 0, 'f', 'm') AS sex, if(i % 120 < 3, 'tiny ' || i % 120, 'region ' || i % 3) AS region
         FROM range(600) AS r(i)""")
     for by in ("NULL", "['sex', 'region']"):
-        con.execute(f"CREATE OR REPLACE TABLE b AS FROM anon.boxes('t', ['a', 'b'], 10, by := {by}, keep := ['id'])")
+        con.execute(
+            f"CREATE OR REPLACE TABLE b AS FROM anon.boxes('t', ['a', 'b'], 10, by := {by}, keep := ['id'], narrowing := ['id'])"
+        )
         others = f"""SELECT count(*), count(*) FILTER (labelled.box IS DISTINCT FROM b.box)
             FROM anon.label_boxes('t', 'b', ['a', 'b'], by := {by}) AS labelled JOIN b USING (id)"""
         assert rows(con, others) == [(600, 0)]

@@ -122,7 +122,7 @@ def test_other_cells_stay_as_they_were(shared: Connection, table, k: int, nulls:
     names = [f"c{place}" for place in range(codes.shape[1])]
     columns = {name: pa.array(codes[:, place], mask=is_null[:, place]) for place, name in enumerate(names)}
     shared.register("source", pa.table({**columns, "id": np.arange(len(codes))}))
-    call = f"anon.suppress_cells('source', {names}, {k}, keep := ['id'], nulls := '{nulls}')"
+    call = f"anon.suppress_cells('source', {names}, {k}, keep := ['id'], narrowing := ['id'], nulls := '{nulls}')"
     same = " AND ".join(f"(r.{name} IS NULL OR r.{name} = s.{name})" for name in names)
     found = shared.execute(f"SELECT count(*) FROM {call} AS r JOIN source AS s USING (id) WHERE {same}").fetchall()
     assert found == [(len(codes),)]

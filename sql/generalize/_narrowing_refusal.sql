@@ -1,0 +1,16 @@
+-- anon._narrowing_refusal: the sentence that refuses kept columns which narrow coarse ones; NULL where none does.
+-- (duckanon.privacy.narrowing.sentence is the same in Python)
+--     pairs  a list of {'kept_column', 'column_name', 'narrows'}, with NULL where too few rows tell
+CREATE OR REPLACE MACRO anon._narrowing_refusal(caller, pairs, ways_out) AS
+    CASE WHEN len(pairs) > 0 THEN
+        caller || ': '
+        || anon._joined(list_filter(
+               [anon._narrowing_words(list_filter(pairs, lambda pair: pair['narrows']), 'the column '),
+                anon._narrowing_words(list_filter(pairs, lambda pair: pair['narrows'] IS NULL),
+                                      'there are too few rows to tell whether the column ')],
+               lambda words: words IS NOT NULL), ', ')
+        || '; ' || replace(ways_out, '{it}',
+                           CASE WHEN len(list_distinct(list_transform(pairs, lambda pair: pair['kept_column']))) = 1
+                                THEN 'it' ELSE 'them' END)
+        || '.'
+    END;
