@@ -9,6 +9,7 @@ import duckdb
 from duckanon.job import consistency, policy_file, sources, sql
 from duckanon.job.errors import FileProblem
 from duckanon.job.places import places, target_name
+from duckanon.job.policy import LEFT_OUT
 from duckanon.job.run import connection
 
 
@@ -23,7 +24,7 @@ def checked(policy: str | Path) -> list[str]:
         for name, table in file.policy.tables.items():
             try:
                 files = sources.files_of(file, table.source)
-                query = sources.opened(con, table.source, files, unread=table.named("identifier"), limit=0)
+                query = sources.opened(con, table.source, files, unread=table.named(*LEFT_OUT), limit=0)
                 sources.checked_columns(con, file, name, query)
                 con.execute("USE memory.main").fetchall()
             except duckdb.Error as error:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from duckanon.job.errors import PolicyError
 from duckanon.job.formats import FORMATS, format_of, is_database, is_server
-from duckanon.job.policy import Table
+from duckanon.job.policy import LEFT_OUT, UNDECIDED, Table
 from duckanon.job.policy_file import PolicyFile
 
 Wrong = Callable[[tuple[str | int, ...], str], PolicyError]
@@ -16,7 +16,8 @@ _KEYED = re.compile(r"\b(pseudonym|shift_date)\s*\(", re.IGNORECASE)
 
 
 def check(file: PolicyFile) -> None:
-    """Raise PolicyError where the parts of a policy contradict each other."""
+    """Raise PolicyError where columns are not decided, or the parts of a policy contradict each other."""
+    _check_decided(file)
     for table_name, table in file.policy.tables.items():
 
         def wrong(path: tuple[str | int, ...], text: str, table_name: str = table_name) -> PolicyError:
@@ -32,6 +33,20 @@ def check(file: PolicyFile) -> None:
                 ("columns", needs_key),
                 f"columns.{needs_key} needs a key; add [key] with environment (the name of a variable) or file.",
             )
+
+
+def _check_decided(file: PolicyFile) -> None:
+    """Name all columns that nobody decided, of all tables, at once."""
+    found = [(name, column) for name, table in file.policy.tables.items() for column in table.named(UNDECIDED)]
+    if found:
+        shown = [f"{name}.{column}" if len(file.policy.tables) > 1 else column for name, column in found]
+        name, column = found[0]
+        raise file.wrong(
+            name,
+            ("columns", column),
+            f'columns must be decided before anything is released; "?" is the role of {", ".join(shown)}: write '
+            "identifier, drop, pseudonym, person, quasi_identifier, sensitive or free in its place.",
+        )
 
 
 def _needs_key(table: Table) -> str | None:
@@ -79,7 +94,7 @@ def _check_people(table: Table, wrong: Wrong) -> None:
         path = ("columns", column_name)
         if column.pseudonym and column.role != "person":
             raise wrong(path, f'columns.{column_name}: pseudonym is for a person; else the role is "pseudonym".')
-        if column.shift_days and column.role in ("person", "identifier", "pseudonym"):
+        if column.shift_days and column.role in ("person", "pseudonym", *LEFT_OUT):
             raise wrong(path, f"columns.{column_name}: shift_days is for dates that are released.")
         if column.shift_days and not people:
             raise wrong(path, f"columns.{column_name}: shift_days needs a column with the role person.")
@@ -104,7 +119,7 @@ def _check_roles(table: Table, wrong: Wrong) -> None:
             raise wrong(
                 ("columns", column_name),
                 f"columns.{column_name}: {method} makes new records, and no column of people passes beside them; its "
-                "role must be numeric, quasi_identifier, sensitive or identifier.",
+                "role must be numeric, quasi_identifier, sensitive, identifier or drop.",
             )
 
 

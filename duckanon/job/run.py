@@ -182,7 +182,7 @@ def _made(
         f"released_{number}",
         f"counted_{number}",
         beside.reference(con, file, table, number),
-        beside.hierarchies(con, file, table, number),
+        beside.hierarchies(con, file, name, number, original.table),
     )
     road = roads.chosen(table, original.row_count, place, where.plan)
     say(f"{table.method.name} of {original.row_count} rows of {name}{road.words}")
