@@ -75,10 +75,19 @@ class Columns:
         return self.person is not None and self.groups[self.person.name].fixes(profile)
 
 
+def constant_columns(key: Key) -> str:
+    """Say how many columns are constant within a key."""
+    return (
+        "1 column is constant within it"
+        if len(key.constant) == 1
+        else f"{len(key.constant)} columns are constant within it"
+    )
+
+
 def person_reason(profile: Profile, key: Key | None = None) -> str:
     """Say why a column is the key of people whose rows are several."""
     rows = 1 / max(profile.distinct_share, 1e-12)
-    structure = f"; {len(key.constant)} columns are constant within it, {key.reason}" if key else ""
+    structure = f"; {constant_columns(key)}, {key.reason}" if key else ""
     quoted = profile.name.replace("'", "''")
     return (
         f"{rows:.1f} rows for each of its values{structure}: rows are not people, and person := '{quoted}' belongs in "

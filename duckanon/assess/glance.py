@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from duckanon.assess import profiles, relations, roles
 from duckanon.assess.declared import ASSESS
-from duckanon.assess.findings import UNDECIDED
+from duckanon.assess.findings import HOUSEHOLD, IDENTIFIER, PERSON, UNDECIDED
 from duckanon.common import codes
 
 _MOST_UNIQUE = 0.5
@@ -74,7 +74,7 @@ def assess(
             (
                 place + 1,
                 found.roles[name],
-                f"{found.reasons[name]}.",
+                f"{found.reasons[name]}{_unique(found.roles[name], unique_fractions[place])}.",
                 found.growth.get(name),
                 [names[other] for other in follow[place]],
                 [names[other] for other in range(len(names)) if place in follow[other]],
@@ -82,6 +82,13 @@ def assess(
             for place, name in enumerate(names)
         ]
     )
+
+
+def _unique(role: str, share: float) -> str:
+    """Say how many people are unique in a column, where that is not why it has its role."""
+    if role in (PERSON, HOUSEHOLD, IDENTIFIER) or share == 0:
+        return ""
+    return f"; {'fewer than 0.01' if share < 0.0001 else f'{100 * share:.4g}'} % of the people are unique in it"
 
 
 def _report(rows: Sequence[tuple[object, ...]]) -> pa.Table:

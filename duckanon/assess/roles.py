@@ -19,6 +19,7 @@ from duckanon.assess.findings import (
     WEIGHT,
     Columns,
     Said,
+    constant_columns,
     person_reason,
 )
 from duckanon.assess.keys import Groups
@@ -92,7 +93,7 @@ def _finest(people: list[keys.Key]) -> Profile | None:
 
 
 def _key_role(key: keys.Key, columns: Columns, is_person: bool) -> Said:
-    seen = f"repeats, and {len(key.constant)} columns are constant within it; {key.reason}"
+    seen = f"repeats, and {constant_columns(key)}; {key.reason}"
     if columns.person is not None and (is_person or key.profile.distinct >= 0.95 * columns.person.distinct):
         if key.profile.distinct >= 0.5 * columns.person.distinct and columns.is_constant_for_person(key.profile):
             return IDENTIFIER, f"as fine as the person key: {seen}; remove it"

@@ -10,13 +10,14 @@
 --     unique_growth        by how much the share of unique people grows with the column beside the quasi-identifiers;
 --                          NULL where the role does not depend on it
 --     role                 identifier (remove it), person key (goes into `person`), household key (remove it),
---                          quasi-identifier (goes into `cols`), possible quasi-identifier (somebody may know it: decide),
---                          sensitive, weight (of a survey), constant, or undecided (decide before you release)
+--                          quasi-identifier (goes into `cols`), possible quasi-identifier (decide whether somebody
+--                          may know it), sensitive, weight (of a survey), constant, or undecided (decide before you
+--                          release)
 --     why                  the reasons, in words
 --     person               name of the column that says whose row it is; NULL: it is looked for
--- Up to 40,000 rows are counted in full. Of more, distinct_values and unique_fraction are estimates (from values picked
--- by their hash, Gibbons 2001), and roles and dependencies come from some 20,000 rows that are picked by the hash of the
--- columns that may be keys: all rows of a person and of a household are in the sample, or none.
+-- Up to 40,000 rows are all looked at. Of more, roles and dependencies come from some 20,000 rows that are picked by
+-- the hash of the columns that may be keys: all rows of a person and of a household are in the sample, or none. Of more
+-- than 250,000 rows, distinct_values and unique_fraction are estimates, from values picked by their hash (Gibbons 2001).
 -- test: tests/assess/assess.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.assess(tbl, person := NULL) AS TABLE
@@ -38,7 +39,7 @@ WITH _duckanon_call AS MATERIALIZED (
                   AS _duckanon_codes
     FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_of_rows' ELSE '_duckanon_of_people' END)
 ), _duckanon_counts AS MATERIALIZED (
-    SELECT count(*) AS row_count, count(*) > 40000 AS is_large,
+    SELECT count(*) AS row_count, count(*) > 40000 AS is_large, count(*) > 250000 AS is_estimated,
            [UNPACK(CAST(approx_count_distinct(COLUMNS(*)) AS BIGINT))] AS estimates,
            [UNPACK(CAST(count(COLUMNS(*)) AS BIGINT))] AS known
     FROM query_table(anon._checked('anon.assess', tbl, ['*']))
@@ -48,17 +49,17 @@ WITH _duckanon_call AS MATERIALIZED (
     FROM (SELECT place FROM _duckanon_names, _duckanon_counts
           WHERE is_large AND (is_person OR (kind IN ('numeric', 'text')
                                AND estimates[place] BETWEEN row_count / 300 AND 0.9 * row_count))
-          ORDER BY is_person DESC NULLS LAST, estimates[place] DESC NULLS LAST LIMIT 5)
+          QUALIFY row_number() OVER (ORDER BY is_person DESC NULLS LAST, estimates[place] DESC NULLS LAST) <= 5)
 ), _duckanon_cells AS NOT MATERIALIZED (
     SELECT CASE WHEN person IS NULL THEN _duckanon_row::UBIGINT ELSE _duckanon_person END AS member,
            unnest(range(1, 1 + len(_duckanon_codes))) AS place, unnest(_duckanon_codes) AS code
     FROM _duckanon_coded
-), _duckanon_classes AS (                    -- of a large table one value of sixteen, all its rows
+), _duckanon_classes AS (                    -- of very many rows one value of sixteen
     SELECT place, code, weight, count(*) AS size, min(member) AS lowest, max(member) AS highest
-    FROM (SELECT *, 1 AS weight FROM _duckanon_cells, (FROM _duckanon_counts WHERE NOT is_large)
+    FROM (SELECT *, 1 AS weight FROM _duckanon_cells, (FROM _duckanon_counts WHERE NOT is_estimated)
           UNION ALL BY NAME
           SELECT *, 16 AS weight FROM (FROM _duckanon_cells WHERE code % 16 = 0),
-                                      (FROM _duckanon_counts WHERE is_large))
+                                      (FROM _duckanon_counts WHERE is_estimated))
     GROUP BY place, code, weight
 ), _duckanon_nobody AS (
     SELECT NULL::UBIGINT AS _duckanon_person
@@ -78,7 +79,7 @@ WITH _duckanon_call AS MATERIALIZED (
     FROM anon.direct_identifiers(anon._checked('anon.assess', tbl, ['*'])) GROUP BY column_name
 ), _duckanon_facts AS MATERIALIZED (
     SELECT place, column_name, kind, known[place] AS known_rows,
-           CASE WHEN NOT is_large THEN coalesce(counted, 0)
+           CASE WHEN NOT is_estimated THEN coalesce(counted, 0)
                 WHEN counted >= 1000 THEN CAST(known[place] * counted / counted_rows AS BIGINT)
                 ELSE least(estimates[place], known[place]) END AS distinct_values,
            coalesce(unique_fraction, 0)::DOUBLE AS unique_fraction,
