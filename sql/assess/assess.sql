@@ -17,7 +17,7 @@
 --     person               name of the column that says whose row it is; NULL: it is looked for
 -- Up to 40,000 rows are all looked at. Of more, roles and dependencies come from some 20,000 rows that are picked by
 -- the hash of the columns that may be keys: all rows of a person and of a household are in the sample, or none. Of more
--- than 250,000 rows, distinct_values and unique_fraction are estimates, from values picked by their hash (Gibbons 2001).
+-- than 250,000 rows, distinct_values and unique_fraction are estimates from values picked by their hash (Gibbons 2001).
 -- test: tests/assess/assess.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.assess(tbl, person := NULL) AS TABLE

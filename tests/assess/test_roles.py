@@ -151,7 +151,8 @@ def test_a_weight_that_tells_the_region_is_not_harmless(con: duckdb.DuckDBPyConn
         con.unregister("role_table")
 
 
-@pytest.mark.parametrize("name", ["sex", "Geschlecht", "sexe", "sexo", "sesso", "género", "geslacht", "płeć"])
-def test_sex_in_eight_languages(con: duckdb.DuckDBPyConnection, name: str) -> None:
-    con.execute(f'CREATE OR REPLACE TEMP VIEW named AS SELECT i % 2 AS "{name}" FROM range(50) AS t(i)').fetchall()
-    assert roles_of(con, "named") == {name: "quasi-identifier"}
+def test_sex_in_eight_languages(con: duckdb.DuckDBPyConnection) -> None:
+    names = ["sex", "Geschlecht", "sexe", "sexo", "sesso", "género", "geslacht", "płeć"]
+    columns = ", ".join(f'(i >> {place}) % 2 AS "{name}"' for place, name in enumerate(names))
+    con.execute(f"CREATE OR REPLACE TEMP VIEW named AS SELECT {columns} FROM range(300) AS t(i)").fetchall()
+    assert roles_of(con, "named") == dict.fromkeys(names, "quasi-identifier")

@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from duckanon.job import release, run
+from duckanon.job import release, run, sql
 from duckanon.job.draft import draft
 from duckanon.job.errors import PolicyError
 from duckanon.report import words
@@ -85,21 +85,22 @@ def test_undecided_columns_of_all_tables_are_named_at_once(folder: Path) -> None
         release(folder / "policy.toml")
 
 
-@pytest.mark.parametrize("rows", ["age,decade\n20,20s\n", "sexe,any\nmale,*\nfemale,*\n"])
-def test_a_hierarchy_of_another_column_is_refused(folder: Path, rows: str) -> None:
-    (folder / "levels.csv").write_text(rows)
+def test_a_hierarchy_of_another_column_is_refused(folder: Path) -> None:
+    (folder / "levels.csv").write_text("sex,any\nmale,*\nfemale,*\n")
     path = changed(
         folder, ("[source]", '[hierarchies]\nsex = "levels.csv"\n[source]'), ("suppress_cells", "generalize")
     )
     with pytest.raises(PolicyError, match=r"line 2: hierarchies.sex: no value of the column stands in .* levels.csv"):
-        release(path)
+        release(path, dry_run=True)
     (folder / "levels.csv").write_text("sex,any\nm,*\nf,*\n")
-    assert release(path)["outcome"] == "released"
+    assert release(path, dry_run=True)["outcome"] == "dry run"
 
 
-@pytest.mark.parametrize("end", ["-- all of them", "; -- done;", "/* a */ ; /* b; */", ";;\n--é"])
-def test_a_query_may_end_in_a_comment(folder: Path, end: str) -> None:
-    query = json.dumps(f"SELECT * FROM source WHERE name <> '--;' {end}", ensure_ascii=False)
+def test_a_query_may_end_in_a_comment(folder: Path) -> None:
+    asked = "-- first\nSELECT * FROM source WHERE name <> '--;'"
+    for end in ("", ";", "-- all of them", " ; -- done;", "/* a */ ; /* b; */", ";;\n--é\n"):
+        assert sql.bare(asked + end) == asked
+    query = json.dumps(f"{asked}; -- done;")
     path = changed(folder, ('path = "people.parquet"', f'path = "people.parquet"\nquery = {query}'))
     assert release(path, dry_run=True)["tables"][0]["rows"] == 240
 
