@@ -140,13 +140,15 @@ def _say_sources(columns: Columns) -> None:
 def _say_growth(columns: Columns) -> None:
     """Say by how much the share of unique people grows with each column that may be a quasi-identifier."""
     asked = [one for one in columns.having(POSSIBLE, UNDECIDED) if one.name not in columns.sources]
-    columns.growth = uniqueness.growth(columns.having(QUASI), asked, columns.person)
+    columns.growth, share = uniqueness.growth(columns.having(QUASI), asked, columns.person)
     for profile in asked:
         grown, reason = columns.growth[profile.name], columns.reasons[profile.name]
         if columns.roles[profile.name] == UNDECIDED:
             continue
         if grown < _ADDS:
-            columns.say(profile, (UNDECIDED, f"{reason}; adds nothing to what makes people unique"))
+            # where nobody is unique in all of them together, none can be told from the others
+            role = UNDECIDED if share >= _ADDS else POSSIBLE
+            columns.say(profile, (role, f"{reason}; adds nothing to what makes people unique"))
             continue
         role = QUASI if grown >= PICKS_OUT and not weights.may_be(profile) else POSSIBLE
         columns.say(profile, (role, f"{reason}; with it the share of unique people grows by {100 * grown:.1f} %"))

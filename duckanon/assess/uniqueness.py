@@ -12,14 +12,16 @@ _PEOPLE = 5000
 _WIDE = 60
 """Columns, above which fewer people are looked at."""
 _HALF = 0.5
+_MOST_REMOVED = 12
+"""Columns that added nothing when they came, and are measured by what is lost without them."""
 
 
-def growth(known: list[Profile], asked: list[Profile], person: Profile | None) -> dict[str, float]:
-    """Return by how much the share of unique people grows with each column that is asked for.
+def growth(known: list[Profile], asked: list[Profile], person: Profile | None) -> tuple[dict[str, float], float]:
+    """Return by how much the share of unique people grows with each column, and the share with all that are coarse.
 
     One column after the other is added to the quasi-identifiers, the one first with which most people are unique. Where
     half of the people are unique already, a further column can hardly add: it is added to fewer columns, those of few
-    values first.
+    values first. The first columns add nothing where many are needed: of those it is what the others lose without them.
 
     Parameters
     ----------
@@ -33,10 +35,12 @@ def growth(known: list[Profile], asked: list[Profile], person: Profile | None) -
     rows = _some_people(known + asked, person)
     codes = {profile.name: profile.codes[rows] for profile in known + asked}
     classes, share = np.zeros(len(rows), np.int64), 0.0
+    added = []
     for profile in sorted(known, key=lambda one: one.distinct):
         joined, more = _joined(classes, codes[profile.name])
         if more <= _HALF:
             classes, share = joined, more
+            added.append(profile.name)
     grown: dict[str, float] = {}
     waiting = list(asked)
     while waiting:
@@ -47,8 +51,15 @@ def growth(known: list[Profile], asked: list[Profile], person: Profile | None) -
         joined, more, best = max((one for one in tried if one[1] <= _HALF), key=lambda one: one[1], default=tried[0])
         if best.name not in too_fine:
             grown[best.name], classes, share = more - share, joined, more
+            added.append(best.name)
         waiting = [profile for profile in waiting if profile.name not in grown]
-    return grown
+    for name in [name for name in added if grown.get(name) == 0][:_MOST_REMOVED]:  # the first of many adds little
+        classes, fewer = np.zeros(len(rows), np.int64), 0.0
+        for other in added:
+            if other != name:
+                classes, fewer = _joined(classes, codes[other])
+        grown[name] = max(0.0, share - fewer)
+    return grown, share
 
 
 def _some_people(profiles: list[Profile], person: Profile | None) -> Array:

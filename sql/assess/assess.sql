@@ -87,11 +87,14 @@ WITH _duckanon_call AS MATERIALIZED (
     FROM _duckanon_names CROSS JOIN _duckanon_counts
     LEFT JOIN _duckanon_profile USING (place) LEFT JOIN _duckanon_categories USING (column_name)
 ), _duckanon_sample AS MATERIALIZED (
-    SELECT _duckanon_coded.*, list_transform(keys, lambda nth: coalesce(_duckanon_codes[nth] % share = 0, false))
-                                  AS _duckanon_whole
+    SELECT _duckanon_coded.*,
+           list_transform(_duckanon_keys.keys, lambda _duckanon_nth:
+                          coalesce(_duckanon_codes[_duckanon_nth] % _duckanon_keys.share = 0, false)) AS _duckanon_whole
     FROM _duckanon_coded, _duckanon_keys, _duckanon_counts
-    WHERE NOT is_large OR (len(keys) = 0 AND hash(_duckanon_codes) % (row_count // 20000) = 0)
-          OR len(list_filter(keys, lambda nth: _duckanon_codes[nth] % share = 0)) > 0
+    WHERE NOT _duckanon_counts.is_large
+          OR (len(_duckanon_keys.keys) = 0 AND hash(_duckanon_codes) % (_duckanon_counts.row_count // 20000) = 0)
+          OR len(list_filter(_duckanon_keys.keys, lambda _duckanon_nth:
+                             _duckanon_codes[_duckanon_nth] % _duckanon_keys.share = 0)) > 0
     LIMIT 60000                              -- a value that a third of the rows have may have been picked
 ), _duckanon_texts AS (                      -- every type has texts
     SELECT _duckanon_row, _duckanon_whole,
