@@ -34,7 +34,19 @@ SPECIAL_UNIQUE_COLUMNS = pa.schema(
     [("place", pa.int64()), ("unique_sets", pa.int64()), ("rows", pa.int64()), ("contribution", pa.float64())]
 )
 
+ASSESS = pa.schema(
+    [
+        ("place", pa.int64()),
+        ("role", pa.string()),
+        ("why", pa.string()),
+        ("unique_growth", pa.float64()),
+        ("determines", pa.list_(pa.string())),
+        ("determined_by", pa.list_(pa.string())),
+    ]
+)
+
 FUNCTIONS = (
+    Report("assess", "duckanon.assess.glance:assess", ASSESS),
     Report("quasi_identifiers", "duckanon.assess.column_sets:exact", QUASI_IDENTIFIERS),
     Report(
         "sampled_quasi_identifiers",

@@ -52,6 +52,17 @@ def one(con: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
     return rows[0]
 
 
+def bare(query: str) -> str:
+    """Return a query without the comments and semicolons at its end, so that it can stand in brackets."""
+    encoded = query.encode()
+    end = len(encoded)
+    for start, kind in reversed(duckdb.tokenize(query)):
+        if kind != duckdb.token_type.comment and encoded[start:end].strip() != b";":
+            break
+        end = start
+    return encoded[:end].decode().strip()
+
+
 def why(error: BaseException) -> str:
     """Say why DuckDB failed, without what it quotes: a value that cannot be converted is a person's.
 

@@ -21,9 +21,13 @@ _TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".csv.zst")
 ROLES = {
     "identifier": "Identifiers: they name people, and have to go.",
     "person key": "Person keys: they say whose a row is.",
+    "household key": "Household keys: they say who belongs together, and have to go.",
     "quasi-identifier": "Quasi-identifiers: what others may know of a person, and find them by.",
+    "possible quasi-identifier": "Possible quasi-identifiers: decide whether others may know them.",
     "sensitive": "Sensitive: what nobody should learn.",
-    "free": "Free: nothing is known of them by themselves.",
+    "weight": "Sampling weights.",
+    "constant": "Constants.",
+    "undecided": "Undecided: decide before you release.",
 }
 
 
@@ -147,8 +151,8 @@ def _crowds(con: duckdb.DuckDBPyConnection, columns: list[str], person: str | No
     ).fetchall()[0]
     unit = ("person" if person else "row") if smallest == 1 else ("people" if person else "rows")
     text = (
-        f"Who knows all {len(columns)} quasi-identifiers of a person finds {alone:,} of {rows:,} rows "
-        f"({alone / max(rows, 1):.1%}) alone in their class; the smallest class has {smallest} {unit}."
+        f"The {len(columns)} quasi-identifiers together are unique in {alone:,} of {rows:,} rows "
+        f"({alone / max(rows, 1):.1%}); the smallest class has {smallest} {unit}."
     )
     return [*textwrap.wrap(text, WIDTH), ""]
 
@@ -157,7 +161,7 @@ def _next_steps(file: str, table: str | None) -> list[str]:
     source = f"--from {shlex.quote(file)}" + (f" --table {shlex.quote(table)}" if table else "")
     draft, release = f"  duckanon policy init {source} --to policy.toml", "  duckanon release policy.toml"
     return [
-        "Roles are hints from names and counts: you know better. Next, type",
-        f"{draft}  # a draft to read and correct",
+        "Roles are suggestions from structure, values and names: you know better. Next, type",
+        f"{draft}  # a draft to read and to decide",
         f"{release.ljust(len(draft))}  # a file that may leave, and its report",
     ]

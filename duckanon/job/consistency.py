@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from duckanon.job.errors import PolicyError
 from duckanon.job.formats import FORMATS, format_of, is_database, is_server
-from duckanon.job.policy import Table
+from duckanon.job.policy import LEFT_OUT, UNDECIDED, Table
 from duckanon.job.policy_file import PolicyFile
 
 Wrong = Callable[[tuple[str | int, ...], str], PolicyError]
@@ -16,8 +16,8 @@ _KEYED = re.compile(r"\b(pseudonym|shift_date)\s*\(", re.IGNORECASE)
 
 
 def check(file: PolicyFile) -> None:
-    """Raise PolicyError where the parts of a policy contradict each other."""
-    found: list[PolicyError] = []
+    """Raise PolicyError where columns are not decided, or the parts of a policy contradict each other: all at once."""
+    found: list[PolicyError] = _undecided(file)
     for table_name, table in file.policy.tables.items():
 
         def wrong(path: tuple[str | int, ...], text: str, table_name: str = table_name) -> PolicyError:
@@ -40,6 +40,20 @@ def check(file: PolicyFile) -> None:
             )
     if found:
         raise PolicyError("\n".join(dict.fromkeys(map(str, found))))
+
+
+def _undecided(file: PolicyFile) -> list[PolicyError]:
+    """Name all columns that nobody decided, of all tables, in one error; none where all are decided."""
+    found = [(name, column) for name, table in file.policy.tables.items() for column in table.named(UNDECIDED)]
+    if not found:
+        return []
+    shown = [f"{name}.{column}" if len(file.policy.tables) > 1 else column for name, column in found]
+    name, column = found[0]
+    text = (
+        f'columns must be decided before anything is released; "?" is the role of {", ".join(shown)}: write '
+        "identifier, drop, pseudonym, person, quasi_identifier, sensitive or free in its place."
+    )
+    return [file.wrong(name, ("columns", column), text)]
 
 
 def _needs_key(table: Table) -> str | None:
@@ -89,7 +103,7 @@ def _check_people(table: Table, wrong: Wrong) -> None:
         path = ("columns", column_name)
         if column.pseudonym and column.role != "person":
             raise wrong(path, f'columns.{column_name}: pseudonym is for a person; else the role is "pseudonym".')
-        if column.shift_days and column.role in ("person", "identifier", "pseudonym"):
+        if column.shift_days and column.role in ("person", "pseudonym", *LEFT_OUT):
             raise wrong(path, f"columns.{column_name}: shift_days is for dates that are released.")
         if column.shift_days and not people:
             raise wrong(path, f"columns.{column_name}: shift_days needs a column with the role person.")
@@ -114,7 +128,7 @@ def _check_roles(table: Table, wrong: Wrong) -> None:
             raise wrong(
                 ("columns", column_name),
                 f"columns.{column_name}: {method} makes new records, and no column of people passes beside them; its "
-                "role must be numeric, quasi_identifier, sensitive or identifier.",
+                "role must be numeric, quasi_identifier, sensitive, identifier or drop.",
             )
 
 

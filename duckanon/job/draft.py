@@ -12,18 +12,20 @@ import duckdb
 from duckanon.job import narrowing, sources, sql
 from duckanon.job.errors import FileProblem
 from duckanon.job.formats import is_database, is_server
-from duckanon.job.policy import Source
+from duckanon.job.policy import UNDECIDED, Source
 
 _ROLES = {
     "identifier": "identifier",
     "person key": "person",
+    "household key": "identifier",
     "quasi-identifier": "quasi_identifier",
     "sensitive": "sensitive",
-    "free": "free",
 }
+"""What a draft says by itself; whatever else anon.assess sees is for a person to decide."""
 
 _BEGINNING = """\
-# A draft by duckanon policy init. Roles are hints from names and counts: read every line before you use it.
+# A draft by duckanon policy init. Roles are suggestions from structure, values and names: read every line before you
+# use it, and write a role wherever it says "?".
 # duckanon policy check {policy}
 # duckanon release {policy}
 
@@ -33,13 +35,15 @@ path = {path}
 [target]
 path = {target}  # .parquet, .csv, .csv.gz or .duckdb
 
-# The role of every column; a column without one stops the job.
-#   identifier        left out
+# The role of every column; a column without one, or with "?", stops the job.
+#   ?                 undecided: what was seen stands beside it
+#   identifier        names a person or a household: left out
+#   drop              left out
 #   pseudonym         replaced by a code that is the same in every table; needs [key]
 #   person            says whose row it is: promises count people; left out, or {{ role = "person", pseudonym = true }}
 #   quasi_identifier  what others may know of a person: protected by the method
 #   sensitive         released as it is; l and t are promised of it
-#   free              released as it is
+#   free              released as it is; only you know that nobody is told by it
 [columns]
 """
 
@@ -146,8 +150,9 @@ def _files(path: str) -> list[Path]:
 def _one_person(columns: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
     """Translate roles; of several keys of people the first is taken."""
     translated, has_person = [], False
-    for name, role, why in columns:
-        role = _ROLES[role]
+    for name, seen, why in columns:
+        role = _ROLES.get(seen, UNDECIDED)
+        why = why if seen == "undecided" else f"{seen}: {why}" if role == UNDECIDED else why
         if role == "person" and has_person:
             role, why = "identifier", f"{why} Another column is the person already."
         has_person = has_person or role == "person"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from duckanon.job import sql
-from duckanon.job.policy import Table
+from duckanon.job.policy import LEFT_OUT, Table
 
 _TREATMENTS = {
     "generalize": "made coarser",
@@ -42,7 +42,7 @@ def treatment(table: Table, column: str) -> str:
     role = table.columns[column]
     if role.role == "pseudonym" or role.pseudonym:
         return "replaced by a pseudonym"
-    if role.role in ("identifier", "person"):
+    if role.role in (*LEFT_OUT, "person"):
         return "left out"
     shifted = "shifted per person, then " if role.shift_days else ""
     if column in protected(table):

@@ -8,7 +8,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from duckanon.common.memory import bytes_of
 
-ROLES = ("identifier", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free")
+UNDECIDED = "?"
+"""The role of a column that nobody decided: it stops the job."""
+
+LEFT_OUT = ("identifier", "drop")
+"""Roles of columns that are not read."""
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Several = Annotated[int, Field(ge=2, strict=True)]
@@ -27,16 +31,17 @@ class Column(_Part):
     Attributes
     ----------
     role
-        ``identifier`` is dropped; ``pseudonym`` is released as a pseudonym; ``person`` says whose row it is, and is
-        dropped unless ``pseudonym`` is true; ``quasi_identifier`` is protected; ``sensitive`` is released as it is, and
-        l and t are promised of it; ``numeric`` goes through a spectral method; ``free`` is released as it is.
+        ``?`` is undecided and stops the job; ``identifier`` names a person and is left out; ``drop`` is left out and
+        nothing else is said about it; ``pseudonym`` is released as a pseudonym; ``person`` says whose row it is, and is
+        left out unless ``pseudonym`` is true; ``quasi_identifier`` is protected; ``sensitive`` is released as it is,
+        and l and t are promised of it; ``numeric`` goes through a spectral method; ``free`` is released as it is.
     pseudonym
         For a person: release it as a pseudonym.
     shift_days
         Before all else the dates of a person are shifted by the same random number of days, at most so many.
     """
 
-    role: Literal["identifier", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free"]
+    role: Literal["?", "identifier", "drop", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free"]
     pseudonym: bool = False
     shift_days: Annotated[int, Field(ge=1, strict=True)] | None = None
 

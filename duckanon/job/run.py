@@ -169,7 +169,7 @@ def released(
             with read.watched(con) as look:
                 original = sources.read(con, file, name, number, key, look, place.schema)
                 reference = beside.reference(con, file, file.policy.tables[name], number)
-                hierarchies = beside.hierarchies(con, file, file.policy.tables[name], number)
+                hierarchies = beside.hierarchies(con, file, name, number, original.table)
             tables = Tables(original.table, f"released_{number}", f"counted_{number}", reference, hierarchies)
             made[name] = _made(
                 con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say

@@ -16,7 +16,7 @@ from duckanon.job import postgresql, sql
 from duckanon.job.errors import FileProblem, JobError, PolicyError
 from duckanon.job.formats import is_server, source_format
 from duckanon.job.keys import Secret
-from duckanon.job.policy import Column, Source, Table
+from duckanon.job.policy import LEFT_OUT, Column, Source, Table
 from duckanon.job.policy_file import PolicyFile
 from duckanon.postgresql.server import Relation
 
@@ -87,7 +87,7 @@ def read(
     look: Callable[[], None],
     schema: str = "memory.main",
 ) -> Original:
-    """Read a table into a schema: identifiers stay behind, pseudonyms are in place, dates are shifted.
+    """Read a table into a schema: columns that are left out stay behind, pseudonyms are in place, dates are shifted.
 
     `look` refuses files that the job writes; it is asked before all rows are read, too.
 
@@ -140,7 +140,7 @@ def _fetched(con: duckdb.DuckDBPyConnection, table: Table) -> postgresql.Fetched
     """Fetch a table of a server, without the columns that stay behind."""
     if not table.source.path or not is_server(table.source.path):
         return None
-    return postgresql.fetched(con, table.source, unread=table.named("identifier"))
+    return postgresql.fetched(con, table.source, unread=table.named(*LEFT_OUT))
 
 
 def hash_of(files: Sequence[Path]) -> str:
@@ -215,7 +215,7 @@ def _checked_query(con: duckdb.DuckDBPyConnection, query: str) -> str:
         raise PolicyError("source.query cannot be read as SQL.") from None
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise PolicyError("source.query must be one SELECT.")
-    return query.strip().rstrip(";")
+    return sql.bare(query)
 
 
 def _files_query(files: Sequence[Path], types: dict[str, str] | None) -> str:
@@ -251,7 +251,7 @@ def _selected(table: Table, types: dict[str, str]) -> list[str]:
     return [
         f"{_expression(table, column, role, types[column])} AS {sql.name(column)}"
         for column, role in table.columns.items()
-        if role.role != "identifier"
+        if role.role not in LEFT_OUT
     ]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
+from duckanon.bridge.sql import bare
 from duckanon.postgresql.server import Relation, Server, ServerProblem, literal, name, table_name
 from duckanon.postgresql.types import Incoming, incoming
 
@@ -38,8 +39,8 @@ class Fetched:
 
 
 def query_of(table: str | None, query: str | None) -> str:
-    """Return the query for a table, or the query that is given, without the sign at its end."""
-    return (query or f"SELECT * FROM {table_name(table or '')}").strip().rstrip(";")
+    """Return the query for a table, or the query that is given, as it can stand in brackets."""
+    return bare(query) if query else f"SELECT * FROM {table_name(table or '')}"
 
 
 def fetch(

@@ -15,7 +15,7 @@ MOST_ROWS = 5_000
 NEW_RECORDS = frozenset({"svd_swap", "pica", "swap", "spectral_release", "copula_synthesize", "data_shuffle"})
 """Methods whose records belong to nobody: how many of them look the same says nothing about people."""
 
-_ABOUT_NOBODY = frozenset({"identifier", "person", "person_key", "pseudonym"})
+_ABOUT_NOBODY = frozenset({"identifier", "drop", "person", "person_key", "pseudonym"})
 
 
 def literal(text: str) -> str:

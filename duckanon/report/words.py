@@ -4,6 +4,7 @@ from __future__ import annotations
 
 ROLES = {
     "identifier": "names a person",
+    "drop": "",
     "pseudonym": "names a person",
     "person": "says whose a row is",
     "person_key": "says whose a row is",

@@ -1,101 +1,127 @@
 -- anon.assess: what is known of a table at a glance: one row per column, with the part it plays for the anonymity of
--- the people in the table. The first call on a new table; every suggestion is a hint, made from names and counts.
+-- the people in the table. The first call on a new table; every role is a suggestion, by structure and values first and
+-- by names (in eight languages) second. No column is ever called free: that only a person knows.
 --     kind                 numeric, date, text, boolean or other
---     distinct_values      different values, NULL not counted, by their 64-bit hash (as in anon.column_profile)
+--     distinct_values      different values, NULL not counted
 --     unique_fraction      share of the people who have a value that nobody else has; NULL is a value here
 --     identifier_category  what anon.direct_identifiers says
---     determines, determined_by   columns that follow from this one on all rows, and from which it follows. Found on
---                          pairs of rows that agree in a column, then verified on the whole table. Columns in which
---                          most people are alone, and constants, are left out
---     role                 identifier (remove it), person key (goes into `person`), quasi-identifier (goes into
---                          `cols`), sensitive, or free (nothing speaks against it by itself)
+--     determines, determined_by   columns that follow from this one on all rows, and from which it follows. Columns in
+--                          which most people are unique, and constants, are left out
+--     unique_growth        by how much the share of unique people grows with the column beside the quasi-identifiers;
+--                          NULL where the role does not depend on it
+--     role                 identifier (remove it), person key (goes into `person`), household key (remove it),
+--                          quasi-identifier (goes into `cols`), possible quasi-identifier (decide whether somebody
+--                          may know it), sensitive, weight (of a survey), constant, or undecided (decide before you
+--                          release)
 --     why                  the reasons, in words
---     person               name of the column that says whose row it is; NULL: every row is a person
+--     person               name of the column that says whose row it is; NULL: it is looked for
+-- Up to 40,000 rows are all looked at. Of more, roles and dependencies come from some 20,000 rows that are picked by
+-- the hash of the columns that may be keys: all rows of a person and of a household are in the sample, or none. Of more
+-- than 250,000 rows, distinct_values and unique_fraction are estimates from values picked by their hash (Gibbons 2001).
 -- test: tests/assess/assess.test
+-- needs: python
 CREATE OR REPLACE MACRO anon.assess(tbl, person := NULL) AS TABLE
-WITH _duckanon_coded AS MATERIALIZED (
-    FROM anon._coded_rows('anon.assess', tbl, person)
-), _duckanon_cells AS (
-    SELECT id, CASE WHEN person IS NULL THEN id::UBIGINT ELSE row_codes[-1] END AS member,
-           unnest(range(1, len(row_codes))) AS place, unnest(row_codes[1:len(row_codes) - 1]) AS code
-    FROM _duckanon_coded
-), _duckanon_classes AS MATERIALIZED (
-    SELECT place, code, count(*) AS size, min(id) AS first_id, max(id) AS last_id, min(member) AS lowest,
-           max(member) AS highest
-    FROM _duckanon_cells GROUP BY place, code
-), _duckanon_people AS (
-    SELECT CASE WHEN person IS NULL THEN count(*) ELSE count(DISTINCT row_codes[-1]) END AS people FROM _duckanon_coded
-), _duckanon_profile AS MATERIALIZED (
-    SELECT place, count(*) AS classes, count(code) AS distinct_values,
-           coalesce(sum(size) FILTER (code IS NOT NULL), 0) AS known_rows,
-           CASE WHEN person IS NULL THEN count(*) FILTER (size = 1)
-                ELSE count(DISTINCT lowest) FILTER (lowest = highest) END
-               / nullif(any_value(people), 0) AS unique_fraction
-    FROM _duckanon_classes, _duckanon_people GROUP BY place
-), _duckanon_names AS (
-    SELECT place, column_name, anon._kind(column_type) AS kind, anon._plain_name(column_name) AS plain_name
+WITH _duckanon_call AS MATERIALIZED (
+    FROM anon._call()
+), _duckanon_names AS MATERIALIZED (
+    SELECT place, column_name, anon._kind(column_type) AS kind,
+           coalesce(lower(column_name) = lower(CAST(person AS VARCHAR)), false) AS is_person
     FROM anon._columns(anon._checked('anon.assess', tbl, ['*']))
-), _duckanon_depends AS MATERIALIZED (
-    SELECT one.place, other.place AS other_place, one.column_name, other.column_name AS other_name
-    FROM anon._dependencies('_duckanon_coded', '_duckanon_classes', '_duckanon_profile') AS found
-    JOIN _duckanon_names AS one ON found.place = one.place JOIN _duckanon_names AS other ON found.other = other.place
-), _duckanon_determines AS (
-    SELECT place, list(other_name ORDER BY other_place ASC NULLS LAST) AS determines
-    FROM _duckanon_depends GROUP BY place
-), _duckanon_determined AS (
-    SELECT other_place AS place, list(column_name ORDER BY place ASC NULLS LAST) AS determined_by
-    FROM _duckanon_depends GROUP BY other_place
+), _duckanon_of_rows AS NOT MATERIALIZED (
+    SELECT *, row_number() OVER () AS _duckanon_row, NULL::UBIGINT AS _duckanon_person
+    FROM query_table(anon._checked('anon.assess', tbl, ['*']))
+), _duckanon_of_people AS NOT MATERIALIZED (
+    SELECT *, row_number() OVER () AS _duckanon_row,
+           CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS _duckanon_person
+    FROM query_table(anon._checked_person('anon.assess', person, ['*'], anon._checked('anon.assess', tbl, ['*'])))
+), _duckanon_coded AS NOT MATERIALIZED (     -- with the hashes of the values, NULL for NULL
+    SELECT *, [UNPACK(nullif(hash(COLUMNS(* EXCLUDE (_duckanon_row, _duckanon_person))), hash(NULL)))]
+                  AS _duckanon_codes
+    FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_of_rows' ELSE '_duckanon_of_people' END)
+), _duckanon_counts AS MATERIALIZED (
+    SELECT count(*) AS row_count, count(*) > 40000 AS is_large, count(*) > 250000 AS is_estimated,
+           [UNPACK(CAST(approx_count_distinct(COLUMNS(*)) AS BIGINT))] AS estimates,
+           [UNPACK(CAST(count(COLUMNS(*)) AS BIGINT))] AS known
+    FROM query_table(anon._checked('anon.assess', tbl, ['*']))
+), _duckanon_keys AS MATERIALIZED (          -- columns that may be keys of people or households: those that repeat
+    SELECT coalesce(list(place), []) AS keys,
+           greatest(1, (SELECT row_count // 20000 FROM _duckanon_counts) * count(*)) AS share
+    FROM (SELECT place FROM _duckanon_names, _duckanon_counts
+          WHERE is_large AND (is_person OR (kind IN ('numeric', 'text')
+                               AND estimates[place] BETWEEN row_count / 300 AND 0.9 * row_count))
+          QUALIFY row_number() OVER (ORDER BY is_person DESC NULLS LAST, estimates[place] DESC NULLS LAST) <= 5)
+), _duckanon_cells AS NOT MATERIALIZED (
+    SELECT CASE WHEN person IS NULL THEN _duckanon_row::UBIGINT ELSE _duckanon_person END AS member,
+           unnest(range(1, 1 + len(_duckanon_codes))) AS place, unnest(_duckanon_codes) AS code
+    FROM _duckanon_coded
+), _duckanon_classes AS (                    -- of very many rows one value of sixteen
+    SELECT place, code, weight, count(*) AS size, min(member) AS lowest, max(member) AS highest
+    FROM (SELECT *, 1 AS weight FROM _duckanon_cells, (FROM _duckanon_counts WHERE NOT is_estimated)
+          UNION ALL BY NAME
+          SELECT *, 16 AS weight FROM (FROM _duckanon_cells WHERE code % 16 = 0),
+                                      (FROM _duckanon_counts WHERE is_estimated))
+    GROUP BY place, code, weight
+), _duckanon_nobody AS (
+    SELECT NULL::UBIGINT AS _duckanon_person
+), _duckanon_people AS (
+    SELECT CASE WHEN person IS NULL THEN (SELECT row_count FROM _duckanon_counts)
+                ELSE count(DISTINCT _duckanon_person) END AS people
+    FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_nobody' ELSE '_duckanon_of_people' END)
+), _duckanon_profile AS (
+    SELECT place, count(code) AS counted, sum(size) FILTER (code IS NOT NULL) AS counted_rows,
+           least(1, any_value(weight) * CASE WHEN person IS NULL THEN count(*) FILTER (size = 1)
+                                             ELSE count(DISTINCT lowest) FILTER (lowest = highest) END
+                    / nullif(any_value(people), 0)) AS unique_fraction
+    FROM _duckanon_classes, _duckanon_people GROUP BY place
 ), _duckanon_categories AS (
     SELECT column_name, list(category) AS categories,
-           bool_and(category = 'unique_code' AND evidence = 'values') AS only_differs
+           list(category) FILTER (category <> 'unique_code' OR evidence <> 'values') AS told
     FROM anon.direct_identifiers(anon._checked('anon.assess', tbl, ['*'])) GROUP BY column_name
-), _duckanon_ruled AS (
-    SELECT place, min_by(role, rule) FILTER (rule > 1) AS ruled_role, min_by(topic, rule) FILTER (rule > 1) AS topic,
-           bool_or(rule = 1) AS is_key_named
-    FROM _duckanon_names, anon._role_rules()
-    WHERE anon._has_word(plain_name, name_words) AND NOT anon._has_word(plain_name, except_words)
-    GROUP BY place
-), _duckanon_known AS (
-    SELECT place, column_name, kind, coalesce(distinct_values, 0) AS distinct_values,
-           coalesce(known_rows, 0) AS known_rows,
-           coalesce(unique_fraction, 0) AS unique_fraction, coalesce(categories, []) AS categories,
-           coalesce(determines, []) AS determines, coalesce(determined_by, []) AS determined_by, ruled_role, topic,
-           coalesce(is_key_named, false) AND coalesce(known_rows, 0) >= 1.1 * coalesce(distinct_values, 0)
-               AND coalesce(distinct_values, 0) > 1 AS repeats,
-           coalesce(is_key_named, false) AS is_key_named, coalesce(only_differs, false) AS only_differs
-    FROM _duckanon_names
-    LEFT JOIN _duckanon_profile USING (place) LEFT JOIN _duckanon_determines USING (place)
-    LEFT JOIN _duckanon_determined USING (place) LEFT JOIN _duckanon_ruled USING (place)
-    LEFT JOIN _duckanon_categories USING (column_name)
-), _duckanon_keyed AS (           -- one person key: the one that was named, or the finest of those that repeat
-    SELECT *, CASE WHEN person IS NULL
-                        THEN repeats AND place = first_value(place) OVER (ORDER BY repeats DESC NULLS LAST,
-                                                                 distinct_values DESC NULLS LAST, place ASC NULLS LAST)
-                   ELSE lower(column_name) = lower(CAST(person AS VARCHAR)) END AS is_key
-    FROM _duckanon_known
-), _duckanon_roles AS (
-    SELECT *, CASE WHEN is_key THEN 'person key'
-                   WHEN is_key_named THEN 'identifier'
-                   -- amounts that happen to be different for everybody are no code of anything
-                   WHEN len(anon._direct_categories(categories)) > 0 AND NOT (only_differs AND ruled_role IS NOT NULL)
-                        THEN 'identifier'
-                   WHEN distinct_values <= 1 THEN 'free'
-                   WHEN ruled_role IS NOT NULL THEN ruled_role
-                   WHEN len(categories) > 0 OR unique_fraction >= 0.2 THEN 'quasi-identifier'
-                   ELSE 'free' END AS first_role
-    FROM _duckanon_keyed
-), _duckanon_alike AS (           -- a code that stands for a quasi-identifier is one
-    SELECT *, list_intersect(list_intersect(determines, determined_by), quasi_identifiers) AS alike
-    FROM _duckanon_roles, (SELECT coalesce(list(column_name), []) AS quasi_identifiers FROM _duckanon_roles
-                           WHERE first_role = 'quasi-identifier')
+), _duckanon_facts AS MATERIALIZED (
+    SELECT place, column_name, kind, known[place] AS known_rows,
+           CASE WHEN NOT is_estimated THEN coalesce(counted, 0)
+                WHEN counted >= 1000 THEN CAST(known[place] * counted / counted_rows AS BIGINT)
+                ELSE least(estimates[place], known[place]) END AS distinct_values,
+           coalesce(unique_fraction, 0)::DOUBLE AS unique_fraction,
+           coalesce(categories, []) AS categories, coalesce(told, []) AS told
+    FROM _duckanon_names CROSS JOIN _duckanon_counts
+    LEFT JOIN _duckanon_profile USING (place) LEFT JOIN _duckanon_categories USING (column_name)
+), _duckanon_sample AS MATERIALIZED (
+    SELECT _duckanon_coded.*,
+           list_transform(_duckanon_keys.keys, lambda _duckanon_nth:
+                          coalesce(_duckanon_codes[_duckanon_nth] % _duckanon_keys.share = 0, false)) AS _duckanon_whole
+    FROM _duckanon_coded, _duckanon_keys, _duckanon_counts
+    WHERE NOT _duckanon_counts.is_large
+          OR (len(_duckanon_keys.keys) = 0 AND hash(_duckanon_codes) % (_duckanon_counts.row_count // 20000) = 0)
+          OR len(list_filter(_duckanon_keys.keys, lambda _duckanon_nth:
+                             _duckanon_codes[_duckanon_nth] % _duckanon_keys.share = 0)) > 0
+    LIMIT 60000                              -- a value that a third of the rows have may have been picked
+), _duckanon_texts AS (                      -- every type has texts
+    SELECT _duckanon_row, _duckanon_whole,
+           [UNPACK(CAST(COLUMNS(* EXCLUDE (_duckanon_row, _duckanon_person, _duckanon_codes, _duckanon_whole))
+                        AS VARCHAR))] AS texts
+    FROM _duckanon_sample
+), _duckanon_options AS (
+    SELECT {'row_count': any_value(row_count), 'keys': any_value(keys), 'person': person::VARCHAR,
+            'names': list(column_name ORDER BY place ASC NULLS LAST),
+            'kinds': list(kind ORDER BY place ASC NULLS LAST),
+            'distinct': list(distinct_values ORDER BY place ASC NULLS LAST),
+            'known': list(known_rows ORDER BY place ASC NULLS LAST),
+            'unique_fractions': list(unique_fraction ORDER BY place ASC NULLS LAST),
+            'categories': list(told ORDER BY place ASC NULLS LAST)} AS options
+    FROM _duckanon_facts, _duckanon_counts, _duckanon_keys
+), _duckanon_found AS (
+    SELECT unnest(anon._run_assess(
+                      (SELECT list(ticket) FILTER (ticket IS NOT NULL)
+                       FROM (SELECT _anon_park({'row': _duckanon_row, 'texts': texts, 'whole': _duckanon_whole}, call)
+                                        AS ticket
+                             FROM _duckanon_texts, _duckanon_call)),
+                      (SELECT options FROM _duckanon_options)), max_depth := 2)
 )
 SELECT column_name, kind, distinct_values, unique_fraction,
        nullif(anon._joined(categories, ', '), '') AS identifier_category,
-       determines, determined_by,
-       CASE WHEN first_role = 'free' AND len(alike) > 0 THEN 'quasi-identifier' ELSE first_role END AS role,
-       anon._role_reason(column_name, role, person, categories, topic, unique_fraction, distinct_values, known_rows,
-                         alike) AS why
-FROM _duckanon_alike
+       determines, determined_by, unique_growth, role, why
+FROM _duckanon_found JOIN _duckanon_facts USING (place)
 ORDER BY place ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.assess IS
     'What is known of a table at a glance: one row per column, with the role it should play and why.';

@@ -1,4 +1,4 @@
-"""`anon.assess`: dependencies and uniqueness against brute force, roles on surveys."""
+"""`anon.assess`: dependencies and uniqueness against brute force; roles are in test_roles.py."""
 
 from __future__ import annotations
 
@@ -53,27 +53,11 @@ def test_dependencies_and_uniqueness(shared: duckdb.DuckDBPyConnection, rows: li
         assert determined_by == [names[one] for one, other in sorted(expected) if other == place]
 
 
-def test_roles_of_adult(con: duckdb.DuckDBPyConnection) -> None:
+def test_dependencies_of_adult(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"CREATE TABLE adult AS FROM '{data_file('adult.csv')}'").fetchall()
-    roles = dict(con.execute("SELECT column_name, role FROM anon.assess('adult')").fetchall())
-    assert {name for name, role in roles.items() if role == "sensitive"} == {"capital_gain", "capital_loss", "income"}
-    assert {name for name, role in roles.items() if role != "quasi-identifier"} == {
-        "capital_gain",
-        "capital_loss",
-        "income",
-    }
-    [(determines,)] = con.execute(
-        "SELECT determines FROM anon.assess('adult') WHERE column_name = 'education'"
-    ).fetchall()
-    assert determines == ["education_num"]
-
-
-def test_roles_of_nhanes(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(f"CREATE TABLE nhanes AS FROM '{data_file('nhanes.parquet')}'").fetchall()
-    roles = dict(con.execute("SELECT column_name, role FROM anon.assess('nhanes')").fetchall())
-    assert roles["seqn"] == "identifier"
-    assert {roles[name] for name in ("gender", "race", "age_years", "marital")} == {"quasi-identifier"}
-    assert {roles[name] for name in ("hiv", "drug_use", "income", "HBA1C", "GLU")} == {"sensitive"}
+    found = con.execute("SELECT column_name, determines, role FROM anon.assess('adult')").fetchall()
+    assert {name: determines for name, determines, _ in found}["education"] == ["education_num"]
+    assert {name for name, _, role in found if role == "sensitive"} == {"capital_gain", "capital_loss"}
 
 
 @pytest.mark.thorough

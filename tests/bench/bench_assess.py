@@ -156,8 +156,28 @@ def people_checks() -> list[Task]:
     ]
 
 
+def coded_survey(rows: int) -> Connection:
+    """Thirty columns with names that say nothing: households, categories, numbers, texts."""
+    con = duckanon.connect()
+    widths = (2, 5, 9, 40, 90, 300, 5000)
+    columns = [f"hash(i * {place}) % {widths[place % 7]} AS v{place}" for place in range(1, 20)]
+    columns += [f"'c' || hash(i + {place}) % {3**place} AS t{place}" for place in range(1, 9)]
+    columns += ["i * 7 AS k1", "i // 3 * 11 AS k2", "(hash(i) % 1000000) / 100 AS x"]
+    con.execute(f"CREATE TABLE t AS SELECT {', '.join(columns)} FROM range({rows}) AS r(i)").fetchall()
+    return con
+
+
 TASKS = [
     *people_checks(),
+    Task(
+        "assess, 30 columns",
+        (15_000, 10**5, 10**6),
+        coded_survey,
+        ask("FROM anon.assess('t')"),
+        group_by_each_column,
+        "a GROUP BY a column",
+        1,
+    ),
     Task(
         f"column_profile, {len(MIXED)} columns",
         (10**5, 10**6, 10**7),
