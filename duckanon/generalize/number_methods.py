@@ -176,16 +176,20 @@ class Steps(Coarsening):
             yield Bucket(scale.covers, None, None, ROOT)
             return
         spans = self._single_values(starts) if level == 0 else self._stepped(starts, self.steps[level - 1])
-        names = [scale.text(start) if level == 0 else labels.of_span(scale, start, end) for start, end in spans]
-        lengths = np.diff(np.append(starts, self.column.size))
         if len(starts) == 1:
-            if not spans[0][0] <= self.numbers.positions[0] <= self.numbers.positions[-1] < spans[0][1]:
-                names = [ROOT]
+            (start, end), first, last = spans[0], self.numbers.positions[0], self.numbers.positions[-1]
+            name = scale.text(start) if level == 0 else labels.of_span(scale, start, end)
+            names = [name if start <= first <= last < end else ROOT]
+        elif any(map(math.isnan, itertools.chain(*spans))):  # no number parts extremes from all others
+            spans, names, starts = [(-math.inf, math.inf)], [ROOT], starts[:1]
         else:  # all values are kept: each is called by itself, but for extremes
-            if level or lengths[0] > 1:
-                names[0] = labels.below(scale, spans[0][1])
-            if level or lengths[-1] > 1:
-                names[-1] = labels.from_on(scale, spans[-1][0])
+            inner = [
+                scale.text(start) if level == 0 else labels.of_span(scale, start, end) for start, end in spans[1:-1]
+            ]
+            is_single = (np.diff(np.append(starts, self.column.size)) == 1) & (level == 0)
+            first_name = scale.text(spans[0][0]) if is_single[0] else labels.below(scale, spans[0][1])
+            last_name = scale.text(spans[-1][0]) if is_single[-1] else labels.from_on(scale, spans[-1][0])
+            names = [first_name, *inner, last_name]
         yield from with_gaps(scale, group_of_leaf[starts] != groups.rest, spans, names)
 
     def extremes(self, groups: ColumnRecoding) -> Bools:
