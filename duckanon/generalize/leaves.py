@@ -100,6 +100,10 @@ class Leaves:
         """How many rows of the table have each leaf that is not NULL."""
         return self.rows[: self.size]
 
+    def found(self, is_taken: Bools) -> Ints:
+        """Return the leaves that some combinations of the table have."""
+        return np.flatnonzero(np.bincount(self.codes[is_taken], minlength=len(self.rows)))
+
     def taken(self, is_taken: Bools, holders: Holders, k: int) -> Self:
         """Return the leaves that some combinations of the table have: as if there were no others.
 
@@ -112,8 +116,10 @@ class Leaves:
         k
             How many people make an end.
         """
-        found, codes = np.unique(self.codes[is_taken], return_inverse=True)
-        codes = codes.reshape(-1).astype(np.int64)
+        own, found = self.codes[is_taken], self.found(is_taken)
+        place = np.zeros(len(self.rows), np.int64)
+        place[found] = np.arange(len(found))
+        codes = place[own]
         rows = np.bincount(codes, holders.rows, len(found)).astype(np.int64)
         people = rows if holders.persons is None else holders.people(codes, len(found))
         known = found[found < self.size]

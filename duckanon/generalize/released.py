@@ -124,7 +124,7 @@ def _fitted(
 ) -> tuple[Coarsening, ColumnRecoding]:
     """Return a column and its groups as if only some combinations of the table were there."""
     column = coarsening.column
-    left = np.unique(column.codes[is_released])
+    left = column.found(is_released)
     groups = replace(groups, group_of_leaf=groups.group_of_leaf[left])
     if left[0] >= column.size:  # only NULL
         return Top(no_leaves(holders), k), groups
