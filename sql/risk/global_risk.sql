@@ -51,16 +51,16 @@ WITH _duckanon_cells AS MATERIALIZED (                          -- rows that are
 ), _duckanon_running AS (                                       -- if all above it were brought down to this risk
     SELECT left_out, risk,
            fsum(expected) OVER upwards AS expected_below, sum(people) OVER upwards AS people_below,
-           fsum(expected) OVER whole AS expected, sum(people) OVER whole AS people,
-           expected_below + risk * (people - people_below) AS capped
+           fsum(expected) OVER whole AS all_expected, sum(people) OVER whole AS all_people,
+           expected_below + risk * (all_people - people_below) AS capped
     FROM _duckanon_levels
     WINDOW whole AS (PARTITION BY left_out),
            upwards AS (PARTITION BY left_out ORDER BY risk ASC NULLS LAST)
 ), _duckanon_thresholds AS (
-    SELECT left_out, max(expected) AS expected, max(people) AS people,
-           CASE WHEN max(expected) > target * max(people)
-                     THEN coalesce(arg_max((target * people - expected_below) / (people - people_below), risk)
-                                       FILTER (capped <= target * people AND people_below < people), target)
+    SELECT left_out, max(all_expected) AS expected, max(all_people) AS people,
+           CASE WHEN max(all_expected) > target * max(all_people)
+                     THEN coalesce(arg_max((target * all_people - expected_below) / (all_people - people_below), risk)
+                                       FILTER (capped <= target * all_people AND people_below < all_people), target)
                 END AS threshold
     FROM _duckanon_running GROUP BY left_out
 ), _duckanon_together AS (
