@@ -42,12 +42,8 @@ class Cells(NamedTuple):
     holders: Ints | None  # a code of one of the people; None: every row is a person
 
     def pairs(self) -> int:
-        """Count the rows in cells of two people, of those whose values all count."""
-        is_pair = self.people == 2
-        for codes, _, missing in self.columns:
-            if missing is not None:
-                is_pair = is_pair & (codes != missing)
-        return int(self.row_counts[is_pair].sum())
+        """Count the rows in cells of two people, NULLs among their values or not, as sdcMicro does."""
+        return int(self.row_counts[self.people == 2].sum())
 
 
 class Scored(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +37,39 @@ class Holders:
         pairs = np.unique(np.stack([self.persons, codes])[:, self.persons != NOBODY], axis=1)
         return np.bincount(pairs[1], minlength=size)
 
+    def taken(self, is_taken: Bools) -> Holders:
+        """Return who has some of the combinations."""
+        return Holders(self.rows[is_taken], None if self.persons is None else self.persons[is_taken])
+
+    def core(self, codes: Ints, size: int, k: int) -> tuple[int, int]:
+        """Return the first and the last of ``size`` sorted codes that are no extremes of fewer than k people.
+
+        Fewer than k people have a code below the first, and fewer than k one above the last: no label may tell of
+        these alone. Where there are too few people for two such ends, all codes are between them.
+
+        Parameters
+        ----------
+        codes
+            The code of each combination; those from ``size`` on are left out.
+        size, k
+            How many codes there are, and how many people make an end.
+        """
+        is_known = codes < size
+        if self.persons is None:
+            people = np.bincount(codes[is_known], self.rows[is_known], size)
+            low, high = (int(np.searchsorted(np.cumsum(side), k)) for side in (people, people[::-1]))
+        else:
+            is_known &= self.persons != NOBODY
+            persons, own = self.persons[is_known], codes[is_known]
+            least = np.full(int(persons.max(initial=-1)) + 1, size)
+            most = np.full_like(least, -1)
+            np.minimum.at(least, persons, own)
+            np.maximum.at(most, persons, own)
+            ends = np.sort(least[most >= 0]), np.sort(size - 1 - most[most >= 0])
+            low, high = (int(end[k - 1]) if len(end) >= k else size for end in ends)
+        high = size - 1 - high
+        return (low, high) if low <= high else (0, size - 1)
+
 
 @dataclass(frozen=True)
 class Leaves:
@@ -66,23 +100,61 @@ class Leaves:
         """How many rows of the table have each leaf that is not NULL."""
         return self.rows[: self.size]
 
+    def found(self, is_taken: Bools) -> Ints:
+        """Return the leaves that some combinations of the table have."""
+        return np.flatnonzero(np.bincount(self.codes[is_taken], minlength=len(self.rows)))
+
+    def taken(self, is_taken: Bools, holders: Holders, k: int) -> Self:
+        """Return the leaves that some combinations of the table have: as if there were no others.
+
+        Parameters
+        ----------
+        is_taken
+            Which combinations.
+        holders
+            Who has these.
+        k
+            How many people make an end.
+        """
+        own, found = self.codes[is_taken], self.found(is_taken)
+        place = np.zeros(len(self.rows), np.int64)
+        place[found] = np.arange(len(found))
+        codes = place[own]
+        rows = np.bincount(codes, holders.rows, len(found)).astype(np.int64)
+        people = rows if holders.persons is None else holders.people(codes, len(found))
+        known = found[found < self.size]
+        return replace(
+            self, codes=codes, rows=rows, people=people, size=len(known), **self._values(known, codes, holders, k)
+        )
+
+    def _values(self, known: Ints, codes: Ints, holders: Holders, k: int) -> dict[str, Any]:
+        """Return what a kind of leaves says of some of them, given the new code of each combination."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class NumberLeaves(Leaves):
-    """Numbers or moments in ascending order."""
+    """Numbers or moments in ascending order.
+
+    Attributes
+    ----------
+    positions, scale
+        The numbers, and how they are written.
+    core
+        The first and the last leaf that are no extremes of fewer than k people (`Holders.core`).
+    """
 
     positions: Floats
     scale: Scale
+    core: tuple[int, int]
 
     @property
-    def least(self) -> float:
-        """The smallest value."""
-        return float(self.positions[0])
+    def inner(self) -> Floats:
+        """The numbers, extremes of fewer than k people moved to the ends of all others."""
+        return _clipped(self.positions, self.core)
 
-    @property
-    def largest(self) -> float:
-        """The largest value."""
-        return float(self.positions[-1])
+    def _values(self, known: Ints, codes: Ints, holders: Holders, k: int) -> dict[str, Any]:
+        return {"positions": self.positions[known], "core": holders.core(codes, len(known), k)}
 
 
 @dataclass(frozen=True)
@@ -91,17 +163,24 @@ class DayLeaves(Leaves):
 
     Attributes
     ----------
-    first, last
-        The first and the last moment, in days.
+    core
+        The first and the last leaf that are no extremes of fewer than k people (`Holders.core`).
     has_times
-        Whether any moment is not midnight.
+        Whether moments of k rows are not midnight.
     """
 
     days: Ints
     scale: Scale
-    first: float
-    last: float
+    core: tuple[int, int]
     has_times: bool
+
+    @property
+    def inner(self) -> Ints:
+        """The days, extremes of fewer than k people moved to the ends of all others."""
+        return _clipped(self.days, self.core)
+
+    def _values(self, known: Ints, codes: Ints, holders: Holders, k: int) -> dict[str, Any]:
+        return {"days": self.days[known], "core": holders.core(codes, len(known), k)}
 
 
 @dataclass(frozen=True)
@@ -109,6 +188,9 @@ class TextLeaves(Leaves):
     """Texts in ascending order."""
 
     texts: list[str]
+
+    def _values(self, known: Ints, codes: Ints, holders: Holders, k: int) -> dict[str, Any]:
+        return {"texts": [self.texts[leaf] for leaf in known.tolist()]}
 
 
 class Days(Times):
@@ -125,21 +207,21 @@ def no_leaves(holders: Holders) -> TextLeaves:
     return TextLeaves(codes, np.array([holders.rows.sum()], np.int64), holders.people(codes, 1), 0, [])
 
 
-def number_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> NumberLeaves:
+def number_leaves(name: str, column: pa.ChunkedArray, holders: Holders, k: int) -> NumberLeaves:
     """Take a column of numbers, dates or timestamps as leaves; its name is for the error where it holds neither."""
     known, is_known, scale = exact_numbers(name, column)
     positions, leaves = _distinct(known + 0.0, is_known, holders)  # -0.0 + 0.0 is 0.0
-    return NumberLeaves(**vars(leaves), positions=positions, scale=scale)
+    core = holders.core(leaves.codes, leaves.size, k)
+    return NumberLeaves(**vars(leaves), positions=positions, scale=scale, core=core)
 
 
-def day_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> DayLeaves:
+def day_leaves(name: str, column: pa.ChunkedArray, holders: Holders, k: int) -> DayLeaves:
     """Take a column of dates or timestamps as days."""
     known, is_known, _ = exact_numbers(name, column)
     days, leaves = _distinct(known // MICROSECONDS_PER_DAY, is_known, holders)
-    first, last = float(known.min()) / MICROSECONDS_PER_DAY, float(known.max()) / MICROSECONDS_PER_DAY
-    has_times = bool((known % MICROSECONDS_PER_DAY != 0).any())
-    days = days.astype(np.int64)
-    return DayLeaves(**vars(leaves), days=days, scale=Days(True), first=first, last=last, has_times=has_times)
+    has_times = bool(holders.rows[is_known][known % MICROSECONDS_PER_DAY != 0].sum() >= k)
+    core = holders.core(leaves.codes, leaves.size, k)
+    return DayLeaves(**vars(leaves), days=days.astype(np.int64), scale=Days(True), core=core, has_times=has_times)
 
 
 def text_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> TextLeaves:
@@ -189,6 +271,10 @@ def as_text(name: str, column: pa.ChunkedArray) -> pa.Array:
     elif pa.types.is_dictionary(arrow_type):
         column = column.cast(arrow_type.value_type)
     return column.cast(pa.large_string()).combine_chunks()
+
+
+def _clipped(values: Array, core: tuple[int, int]) -> Array:
+    return np.clip(values, values[core[0]], values[core[1]])
 
 
 def _distinct(known: Array, is_known: Bools, holders: Holders) -> tuple[Array, Leaves]:

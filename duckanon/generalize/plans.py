@@ -14,21 +14,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon.common.arrays import Ints
+from duckanon.common.arrays import Bools, Ints
 from duckanon.common.kinds import is_number, is_time
 from duckanon.common.spread import Spread
 from duckanon.generalize.budgets import distinct_budget, sample_class_size, states_within
+from duckanon.generalize.calendar_method import Calendar
 from duckanon.generalize.declared import PLAN
 from duckanon.generalize.hierarchies import HierarchyTable, hierarchy_tables
 from duckanon.generalize.leaves import Holders, day_leaves, no_leaves, number_leaves, text_leaves
-from duckanon.generalize.methods import Coarsening, Hierarchy, Prefixes, Top
-from duckanon.generalize.number_methods import Calendar, Intervals, Steps
+from duckanon.generalize.methods import Coarsening, Hierarchy, Prefixes, Top, are_codes
+from duckanon.generalize.number_methods import Intervals, Steps
 from duckanon.generalize.options import by_column, column_weights, refuse_other_columns
 from duckanon.generalize.recoding.columns import Column, State
 from duckanon.generalize.recoding.outcome import ColumnRecoding
 from duckanon.generalize.recoding.people import NOBODY
 from duckanon.generalize.recoding.recode import recode
 from duckanon.generalize.recoding.sensitive import Sensitive
+from duckanon.generalize.released import Labels, Promise, counted, labels_of_released
 
 METHODS = ("hierarchy", "interval", "round", "calendar", "prefix", "top")
 
@@ -105,23 +107,31 @@ def plan(
     if refused:
         raise ValueError(refused)
     holders = _holders(table, has_person)
+    end_people = k if population_table is None else 1  # an extreme of the table may be shared in the population
     coarsenings = [
-        _coarsening(name, table.column(name), holders, k, method_of_column.get(name.lower()), trees) for name in names
+        _coarsening(name, table.column(name), holders, k, end_people, method_of_column.get(name.lower()), trees)
+        for name in names
     ]
-    least, start = k, None
-    allowed: Sequence[int | None] = [None] * len(names)
+    least, start, budget = k, None, 1.0
     if population is not None:
         people = _people(holders)
         least = sample_class_size(k, beta * (1 - max_suppressed_fraction), population, people)
-        start, allowed = states_within(coarsenings, max(distinct_budget(population, k, beta), 1), weight_list)
+        budget = max(distinct_budget(population, k, beta), 1)
+        start, _ = states_within(coarsenings, budget, weight_list)
     others = None if population_table is None else _other_people(names, coarsenings, population_table)
     sensitive = None
     if has_sensitive:
         sensitive = _sensitive(table, holders, Spread(l, l_kind, c, t, bool(is_ordered)))
-    groups, suppressed = _searched(
-        holders, others, coarsenings, weight_list, least, max_suppressed_fraction, start, sensitive
-    )
-    return _report(names, coarsenings, groups, allowed, suppressed)
+    # 0.29 * 100 is 28.999999999999996: a limit that rounding took just below a whole row means that row.
+    limit = int(max_suppressed_fraction * int(holders.rows.sum()) + 1e-9)
+    groups, is_released = _searched(holders, others, coarsenings, weight_list, least, limit, start, sensitive)
+    labels = Labels(coarsenings, groups, is_released)
+    if others is None:
+        labels = labels_of_released(labels, Promise(holders, k, int(least), limit, sensitive))
+    allowed: Sequence[int | None] = [None] * len(names)
+    if population is not None:
+        _, allowed = states_within(labels.coarsenings, budget, weight_list)
+    return _report(names, coarsenings, labels, holders, allowed)
 
 
 def _holders(table: pa.Table, has_person: bool) -> Holders:
@@ -165,11 +175,11 @@ def _searched(
     coarsenings: Sequence[Coarsening],
     weights: Sequence[float],
     least: int,
-    max_suppressed_fraction: float,
+    limit: int,
     start: Sequence[State] | None,
     sensitive: Sensitive | None,
-) -> tuple[list[ColumnRecoding], int]:
-    """Search the groups of all columns that hold a value; return them, and how many rows are to be suppressed."""
+) -> tuple[list[ColumnRecoding], Bools]:
+    """Search the groups of all columns that hold a value; return them, and which combinations are released."""
     rows = int(holders.rows.sum())
     searched = [column for column, coarsening in enumerate(coarsenings) if coarsening.column.size]
     counts, sizes, persons = holders.rows, None, holders.persons
@@ -182,13 +192,11 @@ def _searched(
         if others is None and _people(holders) < least:
             of_what = "rows" if persons is None else "people"
             raise ValueError(f"k must be at most the number of {of_what}, {_people(holders)}; got {least}.")
-        return [_all_null(rows)] * len(coarsenings), 0
+        return [_all_null(rows)] * len(coarsenings), np.ones(len(holders.rows), bool)
     columns = [
         Column(codes[column], coarsenings[column].structure, weights[column], coarsenings[column].column.has_null)
         for column in searched
     ]
-    # 0.29 * 100 is 28.999999999999996: a limit that rounding took just below a whole row means that row.
-    limit = int(max_suppressed_fraction * rows + 1e-9)
     begin = None if start is None else [start[column] for column in searched]
     recoding = recode(
         counts, columns, int(least), limit, sizes=sizes, persons=persons, start=begin, sensitive=sensitive
@@ -196,7 +204,7 @@ def _searched(
     groups = [_all_null(rows - recoding.suppressed)] * len(coarsenings)
     for column, column_groups in zip(searched, recoding.columns, strict=True):
         groups[column] = column_groups
-    return groups, recoding.suppressed
+    return groups, recoding.is_released[: len(holders.rows)]
 
 
 def _all_null(rows: int) -> ColumnRecoding:
@@ -209,23 +217,24 @@ def _coarsening(
     column: pa.ChunkedArray,
     holders: Holders,
     k: int,
+    end_people: int,
     method: str | None,
     hierarchies: Mapping[str, HierarchyTable],
 ) -> Coarsening:
     """Choose how a column is made coarser: as the caller says, or by what it holds."""
     if column.null_count == len(column):
-        return Top(no_leaves(holders))
+        return Top(no_leaves(holders), k)
     hierarchy = hierarchies.get(name.lower())
     if method is None:
         method = "hierarchy" if hierarchy else _method_of_type(column.type)
     if method in ("interval", "round", "calendar"):
-        return _number_coarsening(name, column, holders, k, method)
+        return _number_coarsening(name, column, holders, k, end_people, method)
     texts = text_leaves(name, column, holders)
     if method == "hierarchy" and hierarchy:
         return Hierarchy(texts, hierarchy)
-    if method == "prefix" or (method is None and _are_codes(texts.texts)):
-        return Prefixes(texts)
-    return Top(texts)
+    if method == "prefix" or (method is None and are_codes(texts, k)):
+        return Prefixes(texts, k)
+    return Top(texts, k)
 
 
 def _method_of_type(arrow_type: pa.DataType) -> str | None:
@@ -233,31 +242,20 @@ def _method_of_type(arrow_type: pa.DataType) -> str | None:
     return "interval" if is_number(arrow_type) else "calendar" if is_time(arrow_type) else None
 
 
-def _number_coarsening(name: str, column: pa.ChunkedArray, holders: Holders, k: int, method: str) -> Coarsening:
+def _number_coarsening(
+    name: str, column: pa.ChunkedArray, holders: Holders, k: int, end_people: int, method: str
+) -> Coarsening:
     if method == "interval":
-        return Intervals(number_leaves(name, column, holders), k)
+        return Intervals(number_leaves(name, column, holders, end_people), k)
     if method == "round":
         if not is_number(column.type):
             raise ValueError(f'column "{name}" must hold numbers for the method round; its type is {column.type}.')
-        return Steps(number_leaves(name, column, holders))
+        return Steps(number_leaves(name, column, holders, end_people), k)
     if not is_time(column.type):
         raise ValueError(
             f'column "{name}" must hold dates or timestamps for the method calendar; its type is {column.type}.'
         )
-    return Calendar(day_leaves(name, column, holders))
-
-
-def _are_codes(texts: Sequence[str]) -> bool:
-    """Tell whether texts look like codes such as ZIP: many, all of one length, a digit in each.
-
-    Fewer than 20 are rather categories (T1 to T4), and two characters leave one prefix only, which says little.
-    """
-    return (
-        len(texts) >= 20
-        and len(set(map(len, texts))) == 1
-        and len(texts[0]) >= 3
-        and all(any(character.isdigit() for character in text) for text in texts)
-    )
+    return Calendar(day_leaves(name, column, holders, end_people))
 
 
 def _refuse_methods(method_of_column: Mapping[str, Any], hierarchies: Mapping[str, HierarchyTable]) -> None:
@@ -271,14 +269,18 @@ def _refuse_methods(method_of_column: Mapping[str, Any], hierarchies: Mapping[st
 def _report(
     names: Sequence[str],
     coarsenings: Sequence[Coarsening],
-    groups: Sequence[ColumnRecoding],
+    labels: Labels,
+    holders: Holders,
     allowed: Sequence[int | None],
-    suppressed: int,
 ) -> pa.Table:
+    suppressed = int(holders.rows[~labels.is_released].sum())
+
     def rows() -> Iterator[tuple[Any, ...]]:
-        for name, coarsening, column_groups, most in zip(names, coarsenings, groups, allowed, strict=True):
-            for bucket in coarsening.buckets(column_groups):
-                yield (name, coarsening.method, *bucket, most, suppressed)
+        for name, column, fitted, plan_rows, most in zip(
+            names, coarsenings, labels.coarsenings, labels.buckets, allowed, strict=True
+        ):
+            for bucket in counted(plan_rows, column.column, holders.rows, labels.is_released):
+                yield (name, fitted.method, *bucket, most, suppressed)
 
     columns = zip(*rows(), strict=True)
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, PLAN, strict=True)], schema=PLAN)

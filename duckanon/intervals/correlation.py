@@ -18,6 +18,8 @@ REFERENCES.md, Boxes, "Exact ranges over boxes": correlation and slope.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from duckanon.common.arrays import Floats
@@ -32,6 +34,7 @@ _GRID = 4000  # cells over the possible ratios, in which the bounds are compared
 _FAR = 0.1  # for ratios away from the right one, M may be off by this share of the slack
 _ROUGH = 0.02  # accuracy of the bounds for ratios that are far from the right one
 _ALMOST = 1e-7  # a correlation this near to 1 is called 1, as the two forms become equal at 1
+_MOST_FACES = 8  # records and ends at which a column that may be constant is looked at, each as dear as a correlation
 _WIDEST = 30.0  # ratios beyond exp of this are not searched
 
 
@@ -97,6 +100,37 @@ def correlation_upper(
             break
         ratio = following
     return min(float(bounds.max()) + 8 * EPS, 1.0), best
+
+
+def faces(boxes: ScaledBoxes, column: int) -> list[ScaledBoxes]:
+    """Return boxes with one record at an end, which together have the correlations of a column that may be constant.
+
+    Where one point alone is in all its intervals, every other table can be stretched away from that point until a
+    record is at an end of its interval, and has the same correlations. None where it cannot be constant, or where many
+    records would have to be looked at.
+    """
+    used = boxes.share > 0
+    low, high = boxes.lo[column], boxes.hi[column]
+    point = float(high[used].min())
+    if point != float(low[used].max()):
+        return []
+    ends = [(int(box), float(end)) for box in np.flatnonzero(used) for end in (low[box], high[box]) if end != point]
+    return [_with_record(boxes, column, box, end) for box, end in ends] if len(ends) <= _MOST_FACES else []
+
+
+def _with_record(boxes: ScaledBoxes, column: int, box: int, value: float) -> ScaledBoxes:
+    """Return the boxes with one record of a box at a value of a column."""
+    others = int(boxes.records[box]) - 1
+    place = np.append(np.arange(len(boxes.records)), [box] * (others > 0)).astype(np.int64)
+    records, part = boxes.records[place], np.ones(len(place))
+    records[box], part[box] = 1, 1 / (others + 1)
+    if others:
+        records[-1], part[-1] = others, others / (others + 1)
+    lo, hi = boxes.lo[:, place], boxes.hi[:, place]
+    lo[column, box] = hi[column, box] = value
+    return replace(
+        boxes, lo=lo, hi=hi, amount=boxes.amount[place] * part, share=boxes.share[place] * part, records=records
+    )
 
 
 def slope_upper(boxes: ScaledBoxes, x: int, y: int, var: Range, sign: float, relative: float) -> tuple[float, float]:

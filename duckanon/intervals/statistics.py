@@ -7,6 +7,7 @@ Accurate Boxes and Fuzzy Boxes, Sections I to III; REFERENCES.md, Boxes, "Exact 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from duckanon.common.arguments import Flag, Number, OneOf, checked, refuse_unless
-from duckanon.intervals.correlation import correlation_upper
+from duckanon.intervals.correlation import correlation_upper, faces
 from duckanon.intervals.covariance import covariance_forms, largest_covariance
 from duckanon.intervals.influence import STATISTICS, influence
 from duckanon.intervals.moments import Range, mean_range, variance_range
@@ -185,10 +186,30 @@ def _correlation_range(boxes: ScaledBoxes, first: int, second: int, variances: l
     """Find the range of the correlation of two columns."""
     if min(variances[first].upper, variances[second].upper) == 0:
         return Range(-1.0, 1.0, np.nan, np.nan)
+    for column in (first, second):
+        if found := faces(boxes, column):
+            return _union(
+                _correlation_range(
+                    face,
+                    first,
+                    second,
+                    [variance_range(face, i) if i == column else own for i, own in enumerate(variances)],
+                    relative,
+                )
+                for face in found
+            )
     top, top_reached = correlation_upper(boxes, first, second, variances, 1.0, relative)
     bottom, bottom_reached = correlation_upper(boxes, first, second, variances, -1.0, relative)
     rounding = 1e-9  # of the correlations that were reached
     return Range(-bottom, top, bottom - bottom_reached + rounding, top - top_reached + rounding)
+
+
+def _union(ranges: Iterable[Range]) -> Range:
+    """Return the range of tables of which each is in one of several ranges."""
+    ends = [(r.lower, r.upper, r.lower + r.lower_looseness, r.upper - r.upper_looseness) for r in ranges]
+    lowers, uppers, low_reached, high_reached = zip(*ends, strict=True)
+    lower, upper = min(lowers), max(uppers)
+    return Range(lower, upper, min(low_reached) - lower, upper - max(high_reached))
 
 
 def _root(variance: Range) -> Range:

@@ -76,7 +76,7 @@ def generalize(
             work.con.register(trees[column], table)
         fixed = {name.lower() for name in trees}
         fixed |= {name.lower() for name, method in (methods or {}).items() if method not in ("interval", "round")}
-        planned, steps = _fitting(work, what, fixed)
+        planned, steps = _fitting(work, what, fixed, k)
         given = {"weights": weights, "hierarchies": trees or None, "methods": methods, "person": what.person}
         _planned(work, planned, cols, k, given | {"max_suppressed_fraction": max_suppressed_fraction})
         for name, step in steps.items():
@@ -131,7 +131,7 @@ def _put_on_steps(con: duckdb.DuckDBPyConnection, name: str, step: float) -> Non
         con.execute(f"UPDATE plan SET lower = $low, upper = $high, label = $label WHERE {here}", given).fetchall()
 
 
-def _fitting(work: Workspace, what: Checked, fixed: set[str]) -> tuple[str, dict[str, float]]:
+def _fitting(work: Workspace, what: Checked, fixed: set[str], k: int) -> tuple[str, dict[str, float]]:
     """Return the table to plan with, the source or one whose numbers are merged until they fit, and their steps."""
     most = work.memory.part // (BYTES_OF_COMBINATION + BYTES_OF_CELL * len(what.names))
     numbers = [
@@ -159,7 +159,7 @@ def _fitting(work: Workspace, what: Checked, fixed: set[str]) -> tuple[str, dict
         if not values or max(values) <= 2:
             raise ValueError(f"cols must have at most {most} combinations of values to be planned here; got {count}.")
         widest = numbers[values.index(max(values))]
-        steps[widest] = _next_step(work.con, widest, what.types[widest], steps.get(widest))
+        steps[widest] = _next_step(work.con, widest, what.types[widest], steps.get(widest), k)
     if not steps:
         return SOURCE, steps
     selected = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
@@ -194,13 +194,16 @@ def _note(con: duckdb.DuckDBPyConnection, what: Checked, name: str, step: float)
     )
 
 
-def _next_step(con: duckdb.DuckDBPyConnection, name: str, kind: str, step: float | None) -> float:
-    """Return the next of 1, 2, 5 times a power of ten; the first is about a ten-thousandth of the range."""
+def _next_step(con: duckdb.DuckDBPyConnection, name: str, kind: str, step: float | None, k: int) -> float:
+    """Return the next of 1, 2, 5 times a power of ten; the first is about a ten-thousandth of the range.
+
+    Of the range without the k - 1 least and the k - 1 largest values: one person's fortune makes no coarser steps.
+    """
     if step is not None:
         leading = int(f"{step:e}"[0])
         return step * {1: 2, 2: 2.5, 5: 2}[leading]
     quoted = sql.name(name)
-    (span,) = sql.one(con, f"SELECT (max({quoted}) - min({quoted}))::DOUBLE FROM {SOURCE}")
+    (span,) = sql.one(con, f"SELECT (max({quoted}, {k})[-1] - min({quoted}, {k})[-1])::DOUBLE FROM {SOURCE}")
     first = float(f"1e{int(f'{max(span, 1e-300) / 10_000:e}'.split('e')[1])}")
     return max(first, 2.0) if "INT" in kind else first
 

@@ -1,6 +1,7 @@
 -- anon._matching_classes: how many rows each class matches, and what they weigh, where NULL matches anything: two
 -- classes match that are equal in every column where neither is NULL.
---     alpha   how much a match counts that another class's NULLs allow; classes without a NULL count fully
+--     alpha   how much a match with a class that has a NULL counts; classes without one count fully, also for one that
+--             has
 -- (sdcMicro's definition.) Classes are compared by patterns, which columns are NULL: a full class, which has no NULL,
 -- with all open ones of a pattern, and open ones with those of other patterns, each by an equality join of the columns
 -- that are NULL in neither. Codes are put together by xor, so that this is the code of all columns less that of some.

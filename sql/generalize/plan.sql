@@ -13,10 +13,11 @@
 --                  for all others. Also round: steps of 1, 2, 5 times a power of ten
 -- A row covers a number or time from `lower` on (NULL: an open end), a value, a prefix, null, or the rest; `rows` are
 -- those that are released, `allowed` is the column's share of the budget. No row of a plan has fewer than k people, and
--- no end of an interval is a value that fewer have. What a plan loses, and how many values a row of it covers, are not
--- among its columns: a share of a column's range would tell the largest value, even of someone who is left out, and a
--- number of values whether a person's is another than all others. `released` is empty: its type tells anon.apply_plan
--- the columns before it reads the rows.
+-- no end of an interval is a value that fewer of them have. Labels are decided by the rows that are released alone (but
+-- with the table of a population): who is left out shows in none. What a plan loses, and how many values a row of it
+-- covers, are not among its columns: a share of a column's range would tell the largest value, even of someone who is
+-- left out, and a number of values whether a person's is another than all others. `released` is empty: its type tells
+-- anon.apply_plan the columns before it reads the rows.
 --     (Probabilistic Anonymity, Sections 3 and 4)
 -- test: tests/generalize/plan.test
 -- needs: python

@@ -3,11 +3,12 @@
 --     expected            expected re-identifications: the sum of the risks of anon.individual_risk, over the people
 --     risk                their share of the people
 --     household_expected, household_risk   the same for the risk of a person's household; NULL without `household`
---     threshold           the largest individual risk that may stay so that risk falls below `target`, if the rows
---                         above it were brought down to it; NULL where it is below already, and without `target`
+--     threshold           the individual risk to which all larger ones would have to be brought down, so that risk
+--                         becomes `target`: the mean of least(risk, threshold) is the target. NULL: risk is at most
+--                         the target already, or there is none
 --     target      the share that is wished: 0.03
 -- The other options are those of anon.individual_risk. A person with several rows has the largest of their risks.
--- (Franconi and Polettini 2004; the threshold is that of mu-Argus)
+-- (Franconi and Polettini 2004; mu-Argus takes the largest risk that occurs below this threshold, if any does)
 -- test: tests/risk/global_risk.test
 CREATE OR REPLACE MACRO anon.global_risk(
     tbl, cols, weight := NULL, population := NULL, household := NULL, person := NULL, method := 'exact',
@@ -49,15 +50,18 @@ WITH _duckanon_cells AS MATERIALIZED (                          -- rows that are
     GROUP BY left_out, risk
 ), _duckanon_running AS (                                       -- if all above it were brought down to this risk
     SELECT left_out, risk,
-           fsum(expected) OVER upwards + risk * (sum(people) OVER whole - sum(people) OVER upwards) AS capped,
-           fsum(expected) OVER whole AS expected, sum(people) OVER whole AS people
+           fsum(expected) OVER upwards AS expected_below, sum(people) OVER upwards AS people_below,
+           fsum(expected) OVER whole AS all_expected, sum(people) OVER whole AS all_people,
+           expected_below + risk * (all_people - people_below) AS capped
     FROM _duckanon_levels
     WINDOW whole AS (PARTITION BY left_out),
            upwards AS (PARTITION BY left_out ORDER BY risk ASC NULLS LAST)
 ), _duckanon_thresholds AS (
-    SELECT left_out, max(expected) AS expected, max(people) AS people,
-           CASE WHEN max(expected) >= target * max(people)
-                     THEN max(risk) FILTER (capped < target * people) END AS threshold
+    SELECT left_out, max(all_expected) AS expected, max(all_people) AS people,
+           CASE WHEN max(all_expected) > target * max(all_people)
+                     THEN coalesce(arg_max((target * all_people - expected_below) / (all_people - people_below), risk)
+                                       FILTER (capped <= target * all_people AND people_below < all_people), target)
+                END AS threshold
     FROM _duckanon_running GROUP BY left_out
 ), _duckanon_together AS (
     SELECT left_out, fsum(people * coalesce(household_risk, risk)) AS household_expected

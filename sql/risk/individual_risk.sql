@@ -14,7 +14,8 @@
 --     method      'exact': the expectation itself; 'approximate': p / (f - 1 + p) for f > 2 rows and p = f / weights,
 --                 which sdcMicro takes by default
 --     nulls       'value': NULL is a value; 'drop': rows with a NULL in cols are left out; 'any': NULL matches anything
---     alpha       with 'any', how much a match counts that another row's NULL allows, from 0 to 1
+--     alpha       with 'any', how much a match with a row that has a NULL counts, from 0 to 1; one with a row that has
+--                 none counts 1, also where the row that is looked at has one
 -- A table that has a column called like one of these results is refused: nobody could tell the two apart.
 -- (Benedetti and Franconi 1998; Franconi and Polettini 2004)
 -- test: tests/risk/individual_risk.test

@@ -61,7 +61,7 @@ def test_long_codes_take_no_node_for_every_length() -> None:
     """All prefixes of 20,000 codes of 32 characters would be 600,000 nodes."""
     column = codes(20_000)
     leaves = text_leaves("code", column, Holders(np.ones(len(column), np.int64)))
-    assert len(Prefixes(leaves).structure.parents) < 2 * len(column)
+    assert len(Prefixes(leaves, 5).structure.parents) < 2 * len(column)
 
 
 @pytest.mark.thorough

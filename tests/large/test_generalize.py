@@ -12,6 +12,8 @@ import pytest
 
 import duckanon
 from duckanon import large
+from duckanon.large.generalized import _next_step
+from duckanon.large.workspace import SOURCE
 
 pytest.importorskip("sqlglot")
 K = 5
@@ -86,3 +88,11 @@ def test_what_cannot_be_planned_is_refused(people: pa.Table, tmp_path: Path) -> 
     with pytest.raises(ValueError, match=sentence):
         large.generalize(people, tmp_path / "release.parquet", ["age", "sex"], K, person="person")
     assert not list(tmp_path.iterdir())
+
+
+def test_one_fortune_makes_no_coarser_steps(con: duckdb.DuckDBPyConnection) -> None:
+    for more in ("", " UNION ALL SELECT 9e9"):
+        con.execute(
+            f"CREATE OR REPLACE TABLE {SOURCE} AS SELECT i * 0.5 AS pay FROM range(40_000) AS r(i){more}"
+        ).fetchall()
+        assert _next_step(con, "pay", "DOUBLE", None, K) == 1.0

@@ -87,8 +87,7 @@ def expected_rows(case: Case, sampling_fraction: float) -> list[tuple]:
     """Return what anon.special_uniques should say of each row that has a minimal set."""
     width, every = len(case.rows[0]), minimal_sets(case)
     people = counted(case, tuple(range(width)))
-    is_whole = [case.nulls == "value" or None not in row for row in case.rows]
-    pairs = sum(people[row] == 2 and whole for row, whole in zip(case.rows, is_whole, strict=True))
+    pairs = sum(people[row] == 2 for row in case.rows)
     weights = [[weight(width, len(columns), case.weighting) for columns in sets] for sets in every]
     scores = [sum(of_row) for of_row in weights]
     power = 1 + (8 - width) / 20

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from duckanon.common.arrays import Floats, Ints
+from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.generalize.recoding.axes import Axis
 from duckanon.generalize.recoding.columns import Closed, Column, Levels, State
-from duckanon.generalize.recoding.trees import TreeAxis
 
 
 @dataclass(frozen=True)
@@ -26,8 +23,6 @@ class ColumnRecoding:
         The rows of each group that are released.
     rest
         The group of values that are called as what no other group says; -1: there is none.
-    nodes
-        For a tree, the node of each group; -1 for NULL and the rest. Else None.
     level
         For levels, the level taken. Else None.
     """
@@ -36,7 +31,6 @@ class ColumnRecoding:
     losses: Floats
     rows: Ints
     rest: int = -1
-    nodes: Ints | None = None
     level: int | None = None
 
 
@@ -48,6 +42,8 @@ class Recoding:
     ----------
     columns
         One recoding per column, in the order of the input.
+    is_released
+        Whether the class of each combination of the input is released.
     suppressed
         The number of rows in classes that are too small.
     gcp
@@ -55,6 +51,7 @@ class Recoding:
     """
 
     columns: tuple[ColumnRecoding, ...]
+    is_released: Bools
     suppressed: int
     gcp: float
 
@@ -71,11 +68,7 @@ def described(axis: Axis, state: State, closed: Closed, rows: Ints, column: Colu
     column
         The column that the axis was made for.
     """
-    nodes, level = None, None
-    if isinstance(axis, TreeAxis):
-        labels = axis.portable(axis.coarsest if state is None else state)
-        nodes = np.full(len(closed.losses), -1, dtype=np.int64)
-        nodes[: len(labels)] = labels
+    level = None
     if isinstance(column.structure, Levels):
         level = axis.coarsest[0] if state is None else state[0]
-    return ColumnRecoding(closed.group[axis.atom_of_leaf], closed.losses, rows, closed.rest, nodes, level)
+    return ColumnRecoding(closed.group[axis.atom_of_leaf], closed.losses, rows, closed.rest, level)

@@ -109,7 +109,7 @@ def recode(
     begin = None if start is None else [start[column] for column in order]
     table, states = _best_of_sizes(entries, ordered, leaves, weights[order], k, max_suppressed, begin)
     table.set_states(states)
-    score, closed, released = table.closed_score(is_promised=True)
+    score, closed, released, classes = table.closed_score(is_promised=True)
     if score.suppressed > max_suppressed:
         raise AssertionError(f"the recoding suppresses {score.suppressed} rows, more than {max_suppressed}")
     by_column = {
@@ -117,7 +117,9 @@ def recode(
         for place, column in enumerate(order)
     }
     recodings = tuple(by_column[column] for column in range(len(columns)))
-    return Recoding(recodings, int(score.suppressed), score.loss / (table.full_price * max(table.rows, 1)))
+    is_released = (classes.released > 0)[classes.of_combination][table.of_entry]
+    gcp = score.loss / (table.full_price * max(table.rows, 1))
+    return Recoding(recodings, is_released, int(score.suppressed), gcp)
 
 
 def _leaf_sizes(entries: Entries, column: int, leaves: int) -> Ints | Floats:

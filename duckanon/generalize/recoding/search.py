@@ -108,13 +108,13 @@ class Search:
         if states in self._judged:
             return
         self._judged.add(states)
-        score, _, _ = self.table.closed_score()
+        score, *_ = self.table.closed_score()
         if score.suppressed <= self.limit and score.loss < self.best[0] - _NOISE:
             self.best = (score.loss, list(states))
         if self.table.sensitive is None:
             self.promised = self.best
             return
-        score, _, _ = self.table.closed_score(is_promised=True)
+        score, *_ = self.table.closed_score(is_promised=True)
         if score.suppressed <= self.limit and score.loss < self.promised[0] - _NOISE:
             self.promised = (score.loss, list(states))
 

@@ -73,6 +73,8 @@ class Table:
     counts, sizes, atoms
         The rows of each distinct combination of atoms, what it adds to the size of its class (the same array where rows
         are people), and for each column its atoms.
+    of_entry
+        The combination of each entry that the table was made of.
     people
         The people of the combinations, where they have several rows: those who are in several of them are not in
         ``sizes``.
@@ -102,6 +104,7 @@ class Table:
             self.people = entries.people.merged(combinations.of_entry, len(combinations.keys))
             self.sizes = self.people.settled
         self.sensitive = entries.sensitive and entries.sensitive.merged(combinations.of_entry, len(combinations.keys))
+        self.of_entry = combinations.of_entry
         self.atoms = packed.parts(combinations)
         self._weights = self.counts.astype(np.float64)
         self._rows = self._weights if self.counts.all() else None
@@ -216,8 +219,8 @@ class Table:
         classes = self._classes()
         return self._score(classes, self._group_of_class(classes), self.group_loss)
 
-    def closed_score(self, is_promised: bool = False) -> tuple[Score, list[Closed], list[Ints]]:
-        """Return the score of the current state as it will be released, its groups then, and the released rows of each.
+    def closed_score(self, is_promised: bool = False) -> tuple[Score, list[Closed], list[Ints], Classes]:
+        """Return the current state as it will be released: score, groups with their released rows, and classes.
 
         People are counted, and groups of which no row is released merge with others: no label tells of them.
 
@@ -244,7 +247,7 @@ class Table:
         score = self._score(classes, groups, weighted)
         if is_promised and self.sensitive is not None and tells_of_nobody(closed, groups, rows):
             score = Score(score.loss, float(self.rows))
-        return score, closed, rows
+        return score, closed, rows, classes
 
     def _group_of_class(self, classes: Classes) -> list[Ints]:
         """Return of each column the group of each class."""
