@@ -240,6 +240,14 @@ def _places(grid: Grid, array: pa.Array) -> Ints:
     return places
 
 
+def at_digits(column: ColumnParts, array: pa.Array) -> pa.Array:
+    """Round floats to the digits at which their holders are counted; all else stays as it is."""
+    if column.regular is None or not pa.types.is_floating(array.type):
+        return array
+    grid = grid_of(column.regular)
+    return grid.array(_places(grid, array), valid_of(array))
+
+
 def rare_places(
     grid: Grid, column: ColumnParts, people: Ints | None, k: int, slight: float = _SLIGHT
 ) -> tuple[Ints, int]:
@@ -262,9 +270,11 @@ def rare_places(
     places = _places(grid, column.array)
     valid = valid_of(column.array)
     known = np.arange(len(places)) if valid is None else np.flatnonzero(valid)
-    # A value of more digits than most is none that comes out, and its holders do not hold the place beside it.
-    is_held = pc.equal(grid.array(places[known], None), column.array.drop_null())
-    known = known[is_held.to_numpy(zero_copy_only=False)]
+    # Floats are counted at the column's digits: who has more of them holds the place beside, as far as can be told. A
+    # whole number between two steps is none that comes out, and its holders hold neither.
+    if not pa.types.is_floating(column.type):
+        is_held = pc.equal(grid.array(places[known], None), column.array.drop_null())
+        known = known[is_held.to_numpy(zero_copy_only=False)]
     values, codes = np.unique(places[known], return_inverse=True)
     holders = people_in(codes.astype(np.int64), None if people is None else people[known], len(values))
     rare = values[holders < k]
