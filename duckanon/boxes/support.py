@@ -113,10 +113,10 @@ def column_support(
     if kind is not None and is_time(kind):
         first, last = FIRST_DAY * MICROSECONDS_PER_DAY, LAST_DAY * MICROSECONDS_PER_DAY
         low, high = max(low, first), min(high, last)
-        grid: Grid = Calendar.of(np.clip(values, low, high), None if is_exact else few)
+        grid: Grid = Calendar.of(_inside(values, low, high), None if is_exact else few)
     else:
         largest = max(abs(value) for value in supported)
-        grid = Decimals.of(np.clip(values, low, high), None if is_exact else few, largest)
+        grid = Decimals.of(_inside(values, low, high), None if is_exact else few, largest)
     quartiles = [side.at(-(-total // 4)) for side in sides]
     far = _FAR * (quartiles[1] - quartiles[0])
     is_far = not is_shared[0] and low < quartiles[0] - far, not is_shared[1] and high > quartiles[1] + far
@@ -178,6 +178,11 @@ def _fewer(k: int, people: Ints | None, counts: Ints | None) -> Callable[[Ints],
         return bool(people_in(np.zeros(len(rows), np.int64), people[rows], 1)[0] < k)
 
     return few
+
+
+def _inside(values: Floats, low: float, high: float) -> Floats:
+    """Return values with 0, a multiple of every unit, in place of those beyond the ends: they are coded anyway."""
+    return np.where((values < low) | (values > high), 0.0, values)
 
 
 def _deviations(share: float) -> float:

@@ -7,7 +7,7 @@ or a NULL that nobody else has. What the labels of a coarse release say is decid
 2. *nothing names her*: no end of a label is her value, or has more digits than the values of all others; a set names a
    category, or NULL, only if k people have it;
 3. *she is left out, she is gone*: where she is suppressed, all others have the labels that they have without her;
-4. *company costs no more than it must*: where her labels in `by` cannot stay, at most k - 1 others lose theirs with her.
+4. *company costs no more than it must*: where her labels in `by` cannot stay, at most k - 1 others lose theirs, too.
 
 With and without her the classes may differ, since a search finds others for one person more: how many labels do is
 counted and told, and nothing is required of it.
@@ -25,9 +25,11 @@ import pyarrow as pa
 import pytest
 
 from duckanon.boxes.functions import HIGH, boxes
-from duckanon.generalize.plans import plan
+from duckanon.boxes.parts import column_parts
+from duckanon.boxes.support import column_support
+from duckanon.boxes.typed import column_numbers
+from duckanon.common.sets import set_members
 from duckanon.microaggregate.functions import microaggregate
-from duckanon.recode.functions import recode
 from tests.release.test_recode import recoded
 
 NUMBERS, WORDS = ["age", "income", "born"], ["job"]
@@ -103,21 +105,101 @@ def by_groups(table: pa.Table, k: int) -> Labels:
     return by_intervals(microaggregate(table, cols=NUMBERS, k=k, narrowing=["id", "job"], refused=None, **given))
 
 
-def by_plan(table: pa.Table, k: int) -> Labels:
-    """The rows of a plan: what everybody's labels are made of."""
-    more = {"_duckanon_rank": pa.nulls(table.num_rows), "_duckanon_person": pa.nulls(table.num_rows)}
-    source = pa.table({**{n: table[n] for n in NUMBERS + WORDS}, **more, "_duckanon_rows": [1] * table.num_rows})
-    made = plan(
-        source, None, cols=NUMBERS + WORDS, k=k, beta=0.1, population=None, weights=None, hierarchies=None, methods=None,
-        max_suppressed_fraction=0.1, has_person=False, has_sensitive=False, l=1, l_kind="distinct", c=3, t=None,
-        is_ordered=None, refused=None, unfit=None,
-    )  # fmt: skip
-    return {row: tuple(made.column(name)[row].as_py() for name in ("column_name", "lower", "upper", "label"))
-            for row in range(made.num_rows)}  # fmt: skip
+def by_parts(table: pa.Table, k: int) -> Labels:
+    """The coded values and the parts of all columns, which boxes are made of."""
+    labels: dict[int, list] = {row: [] for row in range(table.num_rows)}
+    for name in NUMBERS:
+        numbers = column_numbers(table, [name])[name]
+        support = column_support(table.schema.field(name).type, numbers, k)
+        parts = column_parts(numbers, k, support)
+        ends = zip(support.coded(numbers), parts.lower[parts.number], parts.upper[parts.number], strict=True)
+        for row, of_row in enumerate(ends):
+            labels[row].append(of_row)
+    return {row: tuple(of_row) for row, of_row in labels.items()}
 
 
-METHODS: dict[str, Callable[[pa.Table, int], Labels]] = {
-    "recode": by_recoding,
-    "boxes": by_boxes,
-    "microaggregate": by_groups,
+METHODS: dict[str, tuple[Callable[[pa.Table, int], Labels], int]] = {
+    "parts": (by_parts, 1),
+    "recode": (by_recoding, 3),
+    "microaggregate": (by_groups, 4),
+    "boxes": (by_boxes, 60),
 }
+"""How each method is called, and of how many tables it releases one: boxes take a tenth of a second."""
+
+
+def differing(one: Labels, other: Labels, odd: int) -> int:
+    """Count the labels of all but the odd person that differ."""
+    return sum(
+        a != b for person in one if person != odd for a, b in zip(one[person], other[person], strict=True)
+    )  # fmt: skip
+
+
+def named_by_few(case: Case, labels: Labels) -> list[str]:
+    """List what labels of recode name and fewer than k people of the table decide."""
+    found = []
+    jobs = case.table.column("job").to_pylist()
+    for *numbers, job in labels.values():
+        members = set_members(job)
+        found += [str(one) for one in members if one != "other" and jobs.count(one) < case.k]
+        for name, label in zip(NUMBERS[:2], numbers[:2], strict=True):
+            values = case.without.column(name).to_pylist()
+            unit = next((u for u in (10_000, 1000, 100, 10, 1) if sum(v % u > 0 for v in values) < case.k), 1)
+            ends = [float(end) for end in re.findall(r"-?[\d.]+(?:e\+?\d+)?", label or "")]
+            found += [f"{name} {end}" for end in ends if end % unit or not min(values) <= end <= max(values)]
+    return found
+
+
+def check_tables(numbers: range) -> None:
+    """Release random tables by all methods; tell how many labels differ."""
+    changed, with_another, labels, named = 0, 0, 0, []
+    for number in numbers:
+        case = random_case(number)
+        odd = case.table.num_rows - 1
+        for place, (method, every) in enumerate(METHODS.values()):
+            if (number + place) % every:
+                continue
+            made = method(case.table, case.k)
+            changed += differing(made, method(case.other, case.k), odd)
+            labels += sum(map(len, made.values()))
+            if method is by_recoding:
+                named += named_by_few(case, made)
+                with_another += differing(by_recoding(case.without, case.k), made, odd)
+    told = (
+        f"{changed} of {labels} labels of others tell an odd person's value, and {len(named)} name what few people "
+        f"decide ({named[:3]}); {with_another} of recode differ without that person."
+    )
+    assert (changed, len(named)) == (0, 0), told
+
+
+def test_others_show_nothing_of_an_odd_person() -> None:
+    check_tables(range(60))
+
+
+@pytest.mark.thorough
+def test_others_show_nothing_of_an_odd_person_in_2000_tables() -> None:
+    check_tables(range(60, 2060))
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_who_is_suppressed_is_gone(number: int) -> None:
+    """A group of `by` with one person cannot be released, and all others have the labels that they have without her."""
+    case = random_case(number)
+    wards = pa.array(["a"] * (case.table.num_rows - 1) + ["b"])
+    options = {"narrowing": ["id"], "by": ["ward"], "max_suppressed_fraction": 1.0}
+    of_both = case.table.append_column("ward", wards)
+    of_others = case.without.append_column("ward", wards.slice(0, case.without.num_rows))
+    made = [recoded(table, NUMBERS + WORDS, case.k, **options) for table in (of_both, of_others)]
+    assert made[0] == made[1]
+    assert len(made[0]) == case.without.num_rows
+
+
+def test_one_judge_costs_few_clerks_their_label(shared: duckdb.DuckDBPyConnection) -> None:
+    """The fifty F clerks all lost both labels to one F judge."""
+    shared.execute("""CREATE OR REPLACE TABLE staff AS
+        SELECT 'F' AS sex, 'clerk' AS job, 20 + i % 40 AS age FROM range(50) AS r(i)
+        UNION ALL SELECT 'M', 'clerk', 20 + i % 40 FROM range(50) AS r(i)
+        UNION ALL SELECT 'F', 'judge', 33""").fetchall()
+    for method in ("boxes", "microaggregate"):
+        call = f"anon.{method}('staff', ['age'], 5, by := ['sex', 'job'])"
+        found = shared.execute(f"SELECT sex, job, count(*) FROM {call} GROUP BY ALL ORDER BY ALL").fetchall()
+        assert found == [("F", "clerk", 46), ("F", None, 5), ("M", "clerk", 50)]
