@@ -21,9 +21,9 @@ from duckanon.matrix.parts import ColumnParts
 from duckanon.matrix.special import special_choices
 from duckanon.release.audited_size import LEAST_CLUSTER_SIZE, smallest_size, without_some
 from duckanon.release.drawing import refuse_rare
+from duckanon.release.grids import at_digits
 from duckanon.release.orthogonal import apportioned
 from duckanon.release.redrawing import Redrawing
-from duckanon.release.safe_numbers import at_digits
 from duckanon.release.tables import column_names, reader_of, whole_table
 
 _MOST_KEPT_OUT = 0.25  # of the people
