@@ -25,8 +25,9 @@
 --     keep, narrowing  other columns to release as they are, as in anon.generalize; NULL: none
 -- Parts of whole numbers, days and decimals end one unit before the next begins, the largest that the values of all but
 -- at most k - 1 people are multiples of. The outermost ends are values that k people share, or round numbers that k
--- people decide: what fewer than k people have beyond, or beside the unit, is coded to them. Moments are cut at whole days, hours, minutes (of UTC, where they have a time zone). The promise is
--- counted before the rows are returned, in random order.
+-- people decide: what fewer than k people have beyond, or beside the unit, is coded to them. Moments are cut at whole
+-- days, hours, minutes (of UTC, where they have a time zone). The promise is counted before the rows are returned, in
+-- random order.
 --     (Accurate Boxes; Fuzzy Boxes, Section IV)
 -- test: tests/release/boxes.test
 -- needs: python

@@ -21,8 +21,8 @@
 -- At least k people share the part of a column that an end of an interval belongs to, and every value that a set names,
 -- NULL too; rarer ones are called 'other'. Outer ends are open, unless k people share the value that a column ends
 -- with; the unit of numbers is what all but at most k - 1 people have. NULL is a category: alone it stays NULL, among
--- numbers or in a hierarchy it makes a label '*', and in a set it is named; values that would be read as several are quoted there: '{"a, b", c}'. The same
--- table gets the same classes; the rows come in random order.
+-- numbers or in a hierarchy it makes a label '*', and in a set it is named; values that would be read as several are
+-- quoted there: '{"a, b", c}'. The same table gets the same classes; the rows come in random order.
 -- test: tests/release/recode.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.recode(
