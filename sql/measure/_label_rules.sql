@@ -32,7 +32,7 @@ WITH _duckanon_labels AS MATERIALIZED (
     WHERE label IS NULL OR (NOT is_ordered AND label LIKE '{%, NULL}')
 ), _duckanon_listed AS MATERIALIZED (
     FROM _duckanon_covered
-    UNION ALL                                          -- NULL is a value, alone or the last of a set, or one of the others
+    UNION ALL                                          -- NULL is a value: alone, the last of a set, of the rest
     SELECT place, label, NULL FROM _duckanon_labels JOIN _duckanon_spans USING (place)
          LEFT JOIN _duckanon_nulls USING (place)
     WHERE has_null AND (label IS NULL OR (NOT is_ordered AND label LIKE '{%, NULL}')
