@@ -3,7 +3,8 @@
 A person is *odd* in a column if her value is beyond those of all others, has more digits than theirs, or is a category
 or a NULL that nobody else has. What the labels of a coarse release say is decided by at least k people if:
 
-1. *her value is nobody's business*: with another value that is as odd, all others have the very same labels;
+1. *her value is nobody's business*: with another value that is as odd, all others have the very same labels (digits
+   beyond the unit of all others, the same in that unit);
 2. *nothing names her*: no end of a label is her value, or has more digits than the values of all others; a set names a
    category, or NULL, only if k people have it;
 3. *she is left out, she is gone*: where she is suppressed, all others have the labels that they have without her;
@@ -62,7 +63,7 @@ def random_case(number: int) -> Case:
     }
     jobs = random.choice(["clerk", "cook", "nurse", "judge", "smith"], rows + 1, p=[0.5, 0.25, 0.15, 0.07, 0.03])
     odd = [
-        ("age", 400.0, 4e5), ("age", -300.0, -7e4), ("income", 1e9, 1e14), ("income", unit * 300.25, unit * 300.37),
+        ("age", 400.0, 4e5), ("age", -300.0, -7e4), ("income", 1e9, 1e14), ("income", unit * 300 + 0.25, unit * 300 + 0.37),
         ("born", 60_000, 90_000), ("job", "spy", None), ("job", "astronaut", "pope"),
     ]  # fmt: skip
     name, first, second = odd[random.integers(len(odd))]
@@ -120,9 +121,9 @@ def by_parts(table: pa.Table, k: int) -> Labels:
 
 METHODS: dict[str, tuple[Callable[[pa.Table, int], Labels], int]] = {
     "parts": (by_parts, 1),
-    "recode": (by_recoding, 3),
-    "microaggregate": (by_groups, 4),
-    "boxes": (by_boxes, 60),
+    "recode": (by_recoding, 6),
+    "microaggregate": (by_groups, 8),
+    "boxes": (by_boxes, 120),
 }
 """How each method is called, and of how many tables it releases one: boxes take a tenth of a second."""
 
