@@ -15,7 +15,8 @@ from duckanon.boxes.make import make_boxes
 from duckanon.boxes.result import Boxes
 from duckanon.boxes.shaping import Statistic
 from duckanon.boxes.strata import Strata, label_names, pooled, without_labels
-from duckanon.boxes.typed import column_grid, column_numbers, published_ends
+from duckanon.boxes.support import Support, column_support
+from duckanon.boxes.typed import column_numbers, published_ends
 from duckanon.boxes.whole import Whole
 from duckanon.common import progress, values
 from duckanon.common.arguments import generator
@@ -71,7 +72,7 @@ def boxes(
     strata = None
     if by:
         labels = label_names(table, by, names, person)
-        strata = _strata(table, names, labels, k, l, distances, people)
+        strata = _strata(table, names, labels, k, l, distances, people, box)
         for place, name in enumerate(labels):
             kept = without_labels(table.column(name), strata.lost[place])
             table = table.set_column(table.column_names.index(name), name, kept)
@@ -162,9 +163,9 @@ def _made(
     if seconds is not None and not isinstance(seconds, int | float):
         raise ValueError(f"seconds must be a number; got {seconds}.")
     asked, numbers = read_statistics(statistics, names), column_numbers(table, names)
-    grids = {} if whole is None else whole.grids
-    if whole is None and box == "parts":
-        grids = {name: column_grid(table.schema.field(name).type, numbers[name]) for name in names}
+    supports = (
+        _supports(table, numbers, k, l, people, {} if whole is None else whole.supports) if box == "parts" else {}
+    )
     of_record = None if strata is None else strata.number
     return make_boxes(
         numbers,
@@ -177,11 +178,26 @@ def _made(
         progress.at,
         people,
         kind=box,
-        grids=grids,
+        supports=supports,
         strata=of_record,
         whole=whole,
         bounds_are_public=True,  # the macro has asked for it; `optimal_uncertainty` publishes widths only
     )
+
+
+def _supports(
+    table: pa.Table,
+    numbers: Mapping[str, Floats],
+    k: int,
+    l: int,  # noqa: E741
+    people: Ints | None,
+    known: Mapping[str, Support],
+) -> dict[str, Support]:
+    """Find the units and ends of columns, where they are not known; diverse values are not rounded."""
+    return {
+        name: known.get(name) or column_support(table.schema.field(name).type, column, k, people, is_exact=l > 1)
+        for name, column in numbers.items()
+    }
 
 
 def read_distances(table: pa.Table, names: Sequence[str], epsilon: Any) -> dict[str, float]:
@@ -206,22 +222,27 @@ def _strata(
     l: int,  # noqa: E741
     distances: Mapping[str, float],
     people: Ints | None,
+    box: str,
 ) -> Strata:
     """Group the records by labels, such that each group can be a box: of k people, and diverse if that is asked for."""
     numbers = column_numbers(table, names)
     refuse_too_few(k, table.num_rows, people, "records")
+    if box == "parts" and l > 1:  # what is coded may be less diverse
+        supports = _supports(table, numbers, k, l, people, {})
+        numbers = {name: supports[name].coded(column) for name, column in numbers.items()}
 
-    def holds(group: Ints, count: int) -> tuple[Bools, Ints]:
-        sizes = people_in(group, people, count)
+    def holds(rows: Ints, group: Ints, count: int) -> tuple[Bools, Ints]:
+        sizes = people_in(group, None if people is None else people[rows], count)
         enough: Bools = sizes >= k
         if l > 1:
-            orders = [np.lexsort((column, group)) for column in numbers.values()]
-            rows = np.bincount(group, minlength=count)
+            columns = [column[rows] for column in numbers.values()]
+            orders = [np.lexsort((column, group)) for column in columns]
+            records = np.bincount(group, minlength=count)
             apart = [distances.get(name, 0.0) for name in numbers]
-            enough &= diverse(list(numbers.values()), orders, np.cumsum(rows) - rows, rows, l, apart)
-        return enough, sizes
+            enough &= diverse(columns, orders, np.cumsum(records) - records, records, l, apart)
+        return enough, sizes - k
 
-    return pooled([table.column(name) for name in labels], holds)
+    return pooled([table.column(name) for name in labels], holds, list(numbers.values()), people)
 
 
 def _own_names(table: pa.Table, cols: Sequence[str]) -> list[str]:

@@ -13,6 +13,9 @@ from duckanon.common.labels import MICROSECONDS_PER_DAY
 _EXACT = 2.0**50  # whole numbers up to here survive a division and a multiplication by a power of ten
 _DIGITS = 17  # that tell two doubles apart
 _SAMPLE = 1000  # values that show of most columns that a unit does not fit
+Few = Callable[[Ints], bool]
+"""Tells whether rows are those of fewer than k people."""
+
 _HOUR, _MINUTE, _SECOND = 3_600_000_000, 60_000_000, 1_000_000
 
 
@@ -23,10 +26,6 @@ class Grid(ABC):
     """
 
     has_unit = True
-
-    @abstractmethod
-    def joined(self, other: Grid, largest: float) -> Grid:
-        """Return the grid of two columns together, whose largest absolute value is given."""
 
     @abstractmethod
     def whole(self, values: Floats) -> Floats:
@@ -59,40 +58,43 @@ class Decimals(Grid):
         self._digits, self.has_unit = digits, digits is not None
 
     @classmethod
-    def of(cls, values: Floats) -> Decimals:
-        """Find the largest power of ten that all values are multiples of."""
-        largest = float(np.abs(values).max(initial=0.0))
-        if largest > _EXACT:
+    def of(cls, values: Floats, few: Few | None = None, largest: float | None = None) -> Decimals:
+        """Find the largest power of ten that all values are multiples of.
+
+        Parameters
+        ----------
+        values
+            The values.
+        few
+            Tells which rows are so few people's that they need not be multiples; None: all are.
+        largest
+            The largest absolute value that is more people's, and no unit is above; None: that of all.
+        """
+        few = few or _nobody
+        most = float(np.abs(values).max(initial=0.0))
+        largest = most if largest is None else largest
+        if most > _EXACT:
             return cls(None)
-        if (np.rint(values) == values).all():
+        if cls(0)._fits(values, few):
             digits = 0
-            while largest and cls(digits - 1)._fits(values):
+            while 10.0 ** (1 - digits) <= largest and cls(digits - 1)._fits(values, few):
                 digits -= 1
             return cls(digits)
         for digits in range(1, _DIGITS):
-            if largest * 10.0**digits > _EXACT:
+            if most * 10.0**digits > _EXACT:
                 break
-            if cls(digits)._fits(values[:_SAMPLE]) and cls(digits)._fits(values):
+            if cls(digits)._fits(values[:_SAMPLE], few) and cls(digits)._fits(values, few):
                 return cls(digits)
         return cls(None)
 
-    def joined(self, other: Grid, largest: float) -> Decimals:
-        """Return the grid of two columns together: the smaller unit, if the largest value can be counted in it."""
-        assert isinstance(other, Decimals)
-        if self._digits is None or other._digits is None:
-            return Decimals(None)
-        digits = max(self._digits, other._digits)
-        return Decimals(None if largest * 10.0 ** max(digits, 0) > _EXACT else digits)
-
-    def _fits(self, values: Floats) -> bool:
-        return bool((self.values(np.rint(self.whole(values))) == values).all())
+    def _fits(self, values: Floats, few: Few) -> bool:
+        return few(np.flatnonzero(self.values(self.whole(values)) != values))
 
     def whole(self, values: Floats) -> Floats:
         """Count values in units."""
         if self._digits is None:
             return values
-        scaled = _scaled(values, self._digits)
-        return np.rint(scaled) if self._digits >= 0 else scaled
+        return np.rint(_scaled(values, self._digits))
 
     def values(self, whole: Floats) -> Floats:
         """Return what counts of units stand for."""
@@ -136,6 +138,10 @@ class Decimals(Grid):
         return low, high
 
 
+def _nobody(rows: Ints) -> bool:
+    return not len(rows)
+
+
 def _scaled(values: Floats, exponent: Ints | int) -> Floats:
     """Multiply by powers of ten; by negative ones as a division, since 10.0 ** -3 is not exactly a thousandth."""
     exponents = np.clip(exponent, -300, 300)
@@ -169,15 +175,11 @@ class Calendar(Grid):
         self._unit = unit
 
     @classmethod
-    def of(cls, values: Floats) -> Calendar:
-        """Find the longest unit of time that all values are multiples of."""
+    def of(cls, values: Floats, few: Few | None = None) -> Calendar:
+        """Find the longest unit of time that all values are multiples of, but for those of few people."""
+        few = few or _nobody
         units = (MICROSECONDS_PER_DAY, _HOUR, _MINUTE, _SECOND, 1000, 1)
-        return cls(next(unit for unit in units if unit == 1 or not np.fmod(values, unit).any()))
-
-    def joined(self, other: Grid, largest: float) -> Calendar:
-        """Return the grid of two columns together: the shorter unit, which divides the longer one."""
-        assert isinstance(other, Calendar)
-        return Calendar(min(self._unit, other._unit))
+        return cls(next(unit for unit in units if unit == 1 or few(np.flatnonzero(np.fmod(values, unit)))))
 
     def whole(self, values: Floats) -> Floats:
         """Count values in units."""

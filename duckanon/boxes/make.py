@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from duckanon.boxes.checks import checked_columns, checked_distances, promise, promise_parts, refuse_uniform_columns
-from duckanon.boxes.grids import Decimals, Grid
 from duckanon.boxes.nodes import Leaves, Points, value_order
 from duckanon.boxes.parts import Parts, column_parts, parts_of_part
 from duckanon.boxes.portfolio import leaves_of
 from duckanon.boxes.result import KINDS, Boxes
 from duckanon.boxes.search import Rules
 from duckanon.boxes.shaping import Sensitivities, Statistic, sensitivities
+from duckanon.boxes.support import Support, column_support
 from duckanon.boxes.whole import Whole
 from duckanon.common import arguments
 from duckanon.common.arguments import Flag, Number, OneOf, checked, refuse_unless
@@ -51,7 +51,7 @@ def make_boxes(
     progress: Callable[[float], None] | None = None,
     people: Ints | None = None,
     kind: str = "parts",
-    grids: Mapping[str, Grid] | None = None,
+    supports: Mapping[str, Support] | None = None,
     strata: Ints | None = None,
     *,
     bounds_are_public: bool = False,
@@ -82,8 +82,9 @@ def make_boxes(
         Whose each record is (`common.people.person_numbers`); None where every record is another person.
     kind : {'parts', 'cell', 'bounds', 'rounded'}
         Which ends will be published: their widths are made small.
-    grids : mapping of str to Grid, optional
-        What the values of columns are multiples of, for `parts`; found from the values where it is not given.
+    supports : mapping of str to Support, optional
+        The units and ends of columns, for `parts`; found from the values where they are not given.  Boxes are then made
+        of the coded values.
     strata : int64, one per record, optional
         The stratum of each record, from 0: no box holds records of two.  Each stratum must hold enough for a box.
     bounds_are_public : bool
@@ -120,6 +121,13 @@ def make_boxes(
     refuse_too_few(k, records, people, "records")
     refuse_unless(arguments.Whole(1, k), "l", l)
     distances = checked_distances(data, epsilon)
+    known = {} if whole is None else whole.parts
+    found = dict(supports or {})
+    if kind == "parts":
+        for name, values in data.items():
+            if name not in found:
+                found[name] = column_support(None, values, k, people, is_exact=l > 1)
+        data = {name: found[name].coded(values) for name, values in data.items()}
     if l > 1:
         refuse_uniform_columns(data, l, distances)
     # Sorted by value, sums and samples are the same for every order of the records.
@@ -131,14 +139,12 @@ def make_boxes(
     points = points._replace(people=people_in_order)
     parts = None
     if kind == "parts":
-        found = {name: (grids or {}).get(name) or Decimals.of(values) for name, values in ordered.items()}
-        fences, known = ({}, {}) if whole is None else (whole.fences, whole.parts)
         parts = []
         for name, values in ordered.items():
             if name in known:
                 parts.append(parts_of_part(known[name], values))
             else:
-                made = column_parts(values, k, found[name], people_in_order, strata_in_order, fences.get(name))
+                made = column_parts(values, k, found[name], people_in_order, strata_in_order)
                 promise_parts(made, k, people_in_order)
                 parts.append(made)
         points = points._replace(parts=[_ends_by_record(parts[column]) for column in shaping])

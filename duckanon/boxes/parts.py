@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon.boxes.grids import Grid
+from duckanon.boxes.support import Support
 from duckanon.common.arrays import Bools, Floats, Ints
 from duckanon.common.people import cut_places, numbered_pairs, occurrences
-
-_FAR = 3  # interquartile ranges beyond the quartiles: Tukey's "far out"
 
 
 class Parts(NamedTuple):
@@ -23,7 +22,7 @@ class Parts(NamedTuple):
     lower, upper : float64, one per part
         Its ends, which belong to it.
     far_below, far_above : bool, one per part
-        Whether it is the first or the last of its stratum and reaches far beyond the rest.
+        Whether it ends at the column's own lower or upper end, and that lies far beyond the rest.
     """
 
     number: Ints
@@ -47,45 +46,43 @@ class _Nodes(NamedTuple):
 def column_parts(
     values: Floats,
     k: int,
-    grid: Grid,
+    support: Support,
     people: Ints | None = None,
     strata: Ints | None = None,
-    fences: tuple[float, float] | None = None,
 ) -> Parts:
     """Cut a column into parts of at least k records or people, at round numbers.
 
     Parameters
     ----------
     values : float64
-        The column.
+        The column; what lies beyond its supported ends is coded.
     k : int
         The smallest number of records in a part, or of people where they are told apart.
-    grid : Grid
-        What the values are multiples of.
+    support : Support
+        The unit and the ends of the column.
     people : int64, one per record, optional
         Whose each record is (`common.people.person_numbers`).
     strata : int64, one per record, optional
         The stratum of each record, from 0; each holds at least k and is cut on its own.
-    fences : pair of float, optional
-        Beyond which values are far from the rest, where the column is a part of a larger one (`fences_of`); found from
-        each stratum where it is not given.
 
     Notes
     -----
     All nodes of a level are cut at once.  A node of m >= 2k records has floor(m / k) leaves, and half of them go left:
     within a window of m mod k ranks no leaf is lost, so the cut is the roundest number there.  Where all values of the
     window are the same, the nearest change that leaves k on both sides is taken.  So an end says that k records lie on
-    either side of a round number, and not whose value is next to it.
+    either side of a round number, and not whose value is next to it.  The outermost parts of the column end where
+    `support` says; those of a stratum where the parts of the whole column do that they reach into, so that k people
+    of the table decide these, too.
 
     Examples
     --------
-    >>> from duckanon.boxes.grids import Decimals
+    >>> from duckanon.boxes.support import column_support
     >>> ages = np.array([21.0, 25.0, 33.0, 38.0, 61.0, 70.0])
-    >>> parts = column_parts(ages, 3, Decimals.of(ages))
+    >>> parts = column_parts(ages, 3, column_support(None, ages, 3))
     >>> parts.lower.tolist(), parts.upper.tolist()
     ([20.0, 35.0], [34.0, 79.0])
     """
-    whole = grid.whole(values)
+    grid, whole = support.grid, support.whole(values)
     order = np.argsort(whole) if strata is None else np.lexsort((whole, strata))
     column, begins = whole.take(order), np.zeros(1, np.int64)
     if strata is not None:
@@ -104,22 +101,19 @@ def column_parts(
     least, largest = column[starts], column[ends - 1]
     lower = np.concatenate([column[begins], cuts])[by_place]
     upper = np.append(lower[1:] - step, 0.0)
-    upper[is_last] = largest[is_last]
-    # The outermost parts spread from their inner end, which is published, to their outermost value.
-    outer = np.where(is_first, least, largest), np.where(is_last, largest, least)
-    spreads = np.where(is_first, upper - least, 0.0), np.where(is_last, largest - lower, 0.0)
-    low, high = grid.outward(*outer, spreads)
+    low, high = grid.whole(np.array([support.low, support.high]))
+    if strata is not None:
+        everybody = column_parts(values, k, support, people)
+        low = grid.whole(everybody.lower)[everybody.number[order[starts]]]
+        high = grid.whole(everybody.upper)[everybody.number[order[ends - 1]]]
     lower, upper = np.where(is_first, low, lower), np.where(is_last, high, upper)
     is_one = least == largest
     lower, upper = np.where(is_one, least, lower), np.where(is_one, least, upper)
-    if fences is None:
-        far_below, far_above = _far(column, begins, starts, least, largest)
-    else:
-        far_below, far_above = grid.values(least) < fences[0], grid.values(largest) > fences[1]
     number = np.empty(len(column), np.int64)
     number[order] = np.repeat(np.arange(len(starts)), ends - starts)
-    ends_of_part = grid.values(lower), grid.values(upper)
-    return Parts(number, *ends_of_part, is_first & far_below & ~is_one, is_last & far_above & ~is_one)
+    lowest, highest = grid.values(lower), grid.values(upper)
+    is_far = (lowest == support.low) & support.is_far[0], (highest == support.high) & support.is_far[1]
+    return Parts(number, lowest, highest, is_far[0] & ~is_one, is_far[1] & ~is_one)
 
 
 def _cuts(column: Floats, begins: Ints, changes: Ints, k: int, grid: Grid, people: Ints | None) -> tuple[Ints, Floats]:
@@ -191,7 +185,7 @@ def _first_at_least(column: Floats, cuts: Floats, least: Ints, most: Ints) -> In
     return low
 
 
-def counted_parts(values: Floats, counts: Ints, k: int, grid: Grid, fences: tuple[float, float]) -> Parts:
+def counted_parts(values: Floats, counts: Ints, k: int, support: Support) -> Parts:
     """Cut a column into parts, given how many people have each of its values.
 
     More than k people with the same value decide no cut, so that only so many are looked at.
@@ -202,7 +196,7 @@ def counted_parts(values: Floats, counts: Ints, k: int, grid: Grid, fences: tupl
         A part has fewer than k people.
     """
     repeated = np.repeat(values, np.minimum(counts, k))
-    parts = column_parts(repeated, k, grid, fences=fences)
+    parts = column_parts(repeated, k, support)
     first = np.cumsum(np.minimum(counts, k)) - np.minimum(counts, k)
     parts = parts._replace(number=parts.number[first])
     if np.bincount(parts.number, weights=counts, minlength=len(parts.lower)).min() < k:
@@ -222,20 +216,3 @@ def part_numbers(lower: Floats, upper: Floats, values: Floats) -> Ints:
     if (values < lower[number]).any() or (values > upper[number]).any():
         raise AssertionError("an end of a part lies inside its records.")
     return number
-
-
-def fences_of(values: Floats) -> tuple[float, float]:
-    """Return the numbers beyond which values are far from the rest of a column."""
-    ordered = np.sort(values)
-    size = len(ordered)
-    lower, upper = float(ordered[size // 4]), float(ordered[min(3 * size // 4, size - 1)])
-    return lower - _FAR * (upper - lower), upper + _FAR * (upper - lower)
-
-
-def _far(column: Floats, begins: Ints, starts: Ints, least: Floats, largest: Floats) -> tuple[Bools, Bools]:
-    """Tell which parts reach far beyond the quartiles of their stratum."""
-    sizes = np.diff(begins, append=len(column))
-    lower, upper = column[begins + sizes // 4], column[begins + np.minimum(3 * sizes // 4, sizes - 1)]
-    stratum = np.searchsorted(begins, starts, side="right") - 1
-    reach = (_FAR * (upper - lower))[stratum]
-    return least < lower[stratum] - reach, largest > upper[stratum] + reach

@@ -11,11 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon.boxes.ends import rounded_outward
-from duckanon.boxes.grids import Calendar, Decimals, Grid
 from duckanon.boxes.result import Boxes
 from duckanon.common import labels, values
 from duckanon.common.arrays import Floats
-from duckanon.common.kinds import is_time
 from duckanon.common.labels import MICROSECONDS_PER_DAY
 
 _LARGEST_EXACT = {False: 2.0**53, True: 3_700_000}
@@ -41,11 +39,6 @@ def column_numbers(table: pa.Table, names: Sequence[str]) -> dict[str, Floats]:
     return numbers
 
 
-def column_grid(kind: pa.DataType, numbers: Floats) -> Grid:
-    """Find what the numbers of a column are multiples of."""
-    return Calendar.of(numbers) if is_time(kind) else Decimals.of(numbers)
-
-
 def published_ends(
     column: pa.ChunkedArray, made: Boxes, index: int, box: str, top_code: bool = False
 ) -> tuple[pa.Array, pa.Array]:
@@ -65,6 +58,13 @@ def published_ends(
         Whether parts that reach far beyond the rest are open: their outer end is NULL.
     """
     kind = column.type
+    if box == "parts":
+        lower, upper = (ends[:, index] for ends in made.intervals(box))
+        low, high = typed_ends(kind, lower, upper, has_unit=True)
+        numbers = [values.numbers(made.names[index], ends)[0] for ends in (low, high)]
+        if (numbers[0] > made.bounds[0][:, index]).any() or (numbers[1] < made.bounds[1][:, index]).any():
+            raise AssertionError("an end of a part lies inside its records.")
+        return _opened((low, high), made, index) if top_code else (low, high)
     least, largest = _extremes(column, made.box)
     if box == "bounds":
         return least, largest
@@ -75,11 +75,6 @@ def published_ends(
         lower, upper = _month(lower, False), _month(upper, True)
     if box == "cell":
         lower, upper = _round_outermost(kind, lower, upper)
-    if box == "parts":
-        low, high = typed_ends(kind, lower, upper, has_unit=True)
-        if pc.any(pc.or_(pc.greater(low, least), pc.less(high, largest))).as_py():
-            raise AssertionError("an end of a part lies inside its records.")
-        return _opened((low, high), made, index) if top_code else (low, high)
     low, high = typed_ends(kind, lower, upper)
     if pa.types.is_float64(kind):  # what was computed with is what the column holds: nothing to make good
         return low, high

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from duckanon.boxes.grids import Grid
 from duckanon.boxes.parts import Parts
 from duckanon.boxes.shaping import Sensitivities
+from duckanon.boxes.support import Support
 
 
 @dataclass(frozen=True)
@@ -18,15 +18,13 @@ class Whole:
     ----------
     sensitivities
         What shapes the boxes, so that all parts lose in the same unit.
-    grids
-        What the values of each column are multiples of.
-    fences
-        Beyond which numbers the values of a column are far from the rest (`boxes.parts.fences_of`).
+    supports
+        The units and ends of columns (`boxes.support`) that at least k people of the whole table decide, where they are
+        known.
     parts
-        The parts of columns (`boxes.parts`) that at least k people of the whole table share, where they are known.
+        The parts of these columns (`boxes.parts`).
     """
 
     sensitivities: Sensitivities
-    grids: Mapping[str, Grid]
-    fences: Mapping[str, tuple[float, float]]
+    supports: Mapping[str, Support] = field(default_factory=dict)
     parts: Mapping[str, Parts] = field(default_factory=dict)

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon.boxes import functions
-from duckanon.boxes.parts import Parts, counted_parts, fences_of
+from duckanon.boxes.parts import Parts, counted_parts
 from duckanon.boxes.shaping import Moments, sensitivities_of
+from duckanon.boxes.support import Support, column_support
 from duckanon.boxes.typed import column_numbers
 from duckanon.boxes.whole import Whole
 from duckanon.bridge import sql
@@ -85,9 +86,8 @@ def boxes(
         distances = functions.read_distances(shape, what.names, epsilon)
         moments = Moments.known(survey.means, survey.covariances)
         sensitivity = sensitivities_of(moments, what.names, statistics_asked)
-        fences = {name: fences_of(values) for name, values in survey.sample.items()}
-        known = _parts(work, what, k, survey, fences) if box == "parts" and what.person is None else {}
-        whole = Whole(sensitivity, survey.grids, fences, known)
+        is_counted = box == "parts" and what.person is None
+        whole = Whole(sensitivity, *(_parts(work, what, k, is_exact=l > 1) if is_counted else ()))
         part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
         weights = sensitivity.at(list(survey.sample.values()))
         apart = [distances.get(name, 0.0) for name in what.names]
@@ -119,22 +119,21 @@ def boxes(
         return routed.released(work, what, files, released, of_boxes, k, survey.rows, part_rows)
 
 
-def _parts(
-    work: Workspace, what: Checked, k: int, survey: Survey, fences: Mapping[str, tuple[float, float]]
-) -> dict[str, Parts]:
+def _parts(work: Workspace, what: Checked, k: int, *, is_exact: bool) -> tuple[dict[str, Support], dict[str, Parts]]:
     """Cut columns into parts that k people of the whole table share, where their values can be counted in memory.
 
     Where they cannot, or where people have several rows, each part of the table cuts its columns itself, for k people
     of its own.
     """
-    found = {}
+    supports, found = {}, {}
     for name in what.names:
         counts = counted_values(work, name, k)
         if counts is None:
             continue
         numbers = column_numbers(pa.table({name: counts.values}), [name])[name]
-        found[name] = counted_parts(numbers, counts.people, k, survey.grids[name], fences[name])
-    return found
+        supports[name] = column_support(counts.values.type, numbers, k, None, counts.people, is_exact=is_exact)
+        found[name] = counted_parts(numbers, counts.people, k, supports[name])
+    return supports, found
 
 
 class BoxColumns:

@@ -1,4 +1,4 @@
-"""What a release has to know of a whole table, from one reading of it: moments, units and a sample."""
+"""What a release has to know of a whole table, from one reading of it: moments and a sample."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from duckanon.boxes.grids import Grid
-from duckanon.boxes.typed import column_grid, column_numbers
+from duckanon.boxes.typed import column_numbers
 from duckanon.common.arguments import Whole, refuse_unless
 from duckanon.common.arrays import Floats, Ints
 
@@ -26,8 +25,6 @@ class Survey:
         The moments of its columns, with the number of rows as divisor.
     least, largest
         The ends of its columns.
-    grids
-        What the values of each column are multiples of.
     sample
         Rows that were drawn, column by column.
     """
@@ -37,7 +34,6 @@ class Survey:
     covariances: Floats
     least: Floats
     largest: Floats
-    grids: dict[str, Grid]
     sample: dict[str, Floats]
 
 
@@ -61,7 +57,6 @@ def surveyed(batches: Iterable[pa.Table], names: Sequence[str], rows: int, wante
     done, means = 0, np.zeros(len(names))
     products = np.zeros((len(names), len(names)))
     least, largest = np.full(len(names), np.inf), np.full(len(names), -np.inf)
-    grids: dict[str, Grid] = {}
     drawn: list[Floats] = []
     for batch in batches:
         if not batch.num_rows:
@@ -69,10 +64,6 @@ def surveyed(batches: Iterable[pa.Table], names: Sequence[str], rows: int, wante
         numbers = column_numbers(batch, names)
         matrix = np.stack([numbers[name] for name in names])
         least, largest = np.minimum(least, matrix.min(axis=1)), np.maximum(largest, matrix.max(axis=1))
-        most = np.maximum(np.abs(least), np.abs(largest))
-        for place, name in enumerate(names):
-            grid = column_grid(batch.schema.field(name).type, matrix[place])
-            grids[name] = grids[name].joined(grid, float(most[place])) if name in grids else grid
         drawn.append(matrix[:, random.rows(done, matrix.shape[1])])
         # Moments of two sets of rows together (Chan, Golub and LeVeque 1983).
         count = matrix.shape[1]
@@ -90,7 +81,6 @@ def surveyed(batches: Iterable[pa.Table], names: Sequence[str], rows: int, wante
         products / max(done, 1),
         least,
         largest,
-        grids,
         {name: np.ascontiguousarray(sample[place]) for place, name in enumerate(names)},
     )
 

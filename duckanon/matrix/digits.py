@@ -17,6 +17,8 @@ USUAL = 0.95
 """The share of the rows that have no more digits than a release has."""
 _FLOATS_OFF = 2  # neighbouring floats by which a rounded number may be off after a computation such as a mean of two
 _SPARE_BITS = 7  # of a float, below the last decimal: with fewer, unrounded numbers would be as near by chance
+_MOST_TELLING = 16  # decimals that are tried to tell unrounded numbers apart
+_TOLD_APART = 0.99  # of the different numbers
 _SAMPLE = 1024  # rows looked at first: most columns of many digits turn out there to have them
 
 
@@ -71,6 +73,26 @@ def with_usual_digits(column: NumberColumn, array: pa.Array) -> NumberColumn:
     most = MOST_DECIMALS + 1 if column.decimals is None else column.decimals
     for decimals in range(FEWEST_DECIMALS, most):
         if np.count_nonzero(_round(floats, decimals) == floats) >= USUAL * len(floats):
+            return replace(column, decimals=decimals)
+    return column
+
+
+def with_telling_digits(column: NumberColumn, array: pa.Array) -> NumberColumn:
+    """Give a column of unrounded numbers the decimals that tell its values apart: others only say how it was computed.
+
+    Two numbers that differ in their last bits alone would be counted as two values, of one person each.
+
+    Examples
+    --------
+    >>> thirds = np.arange(1, 50) / 3
+    >>> with_telling_digits(NumberColumn("x", pa.float64(), thirds[0], thirds[-1], None), pa.array(thirds)).decimals
+    0
+    """
+    if not pa.types.is_floating(column.type) or column.decimals is not None:
+        return column
+    values = np.unique(floats_of(array))
+    for decimals in range(FEWEST_DECIMALS, _MOST_TELLING):
+        if len(np.unique(_round(values, decimals))) >= _TOLD_APART * len(values):
             return replace(column, decimals=decimals)
     return column
 

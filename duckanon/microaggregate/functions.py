@@ -10,6 +10,7 @@ import pyarrow as pa
 from duckanon.boxes.functions import HIGH
 from duckanon.boxes.nodes import value_order
 from duckanon.boxes.strata import Strata, label_names, pooled, without_labels
+from duckanon.boxes.support import Support, column_support
 from duckanon.boxes.typed import column_numbers
 from duckanon.common import progress, threads
 from duckanon.common.arguments import OneOf, Whole, checked, generator
@@ -58,15 +59,19 @@ def microaggregate(
     strata = None
     if by:
         labels = label_names(table, by, names, person)
-        strata = _strata([table.column(name) for name in labels], k, people)
+        strata = _strata([table.column(name) for name in labels], numbers, k, people)
         for place, name in enumerate(labels):
             kept = without_labels(table.column(name), strata.lost[place])
             table = table.set_column(table.column_names.index(name), name, kept)
         allowed |= {name.lower() for name in labels}  # a group has the same labels, which k people share
     stratum = None if strata is None else strata.number
+    supports = {}
+    if label == "interval":
+        supports = {n: column_support(table.schema.field(n).type, c, k, people) for n, c in numbers.items()}
+        numbers = {name: supports[name].coded(column) for name, column in numbers.items()}
     with threads.one_thread(), progress.part(0, 0.9):
         group = grouped(list(numbers.values()), k, method, people, stratum, deviations)
-    released = _released(table, numbers, group, people, stratum, k, label)
+    released = _released(table, numbers, supports, group, people, stratum, k, label)
     _refuse_narrowing(table, numbers, released, group, allowed)
     order = generator(None).permutation(table.num_rows)
     shuffled, number = table.take(pa.array(order)), pa.array(group[order])
@@ -134,6 +139,7 @@ def _scaled(column: Floats, given: float | None = None) -> Floats:
 def _released(
     table: pa.Table,
     numbers: dict[str, Floats],
+    supports: dict[str, Support],
     group: Ints,
     people: Ints | None,
     strata: Ints | None,
@@ -142,7 +148,7 @@ def _released(
 ) -> dict[str, tuple[pa.Array, ...]]:
     """Return what each group is released as, by column: a value, or two ends."""
     if label == "interval":
-        return {**group_intervals(table, numbers, group, people, strata, k)}
+        return {**group_intervals(table, numbers, supports, group, people, strata, k)}
     return {
         name: (typed_values(table.schema.field(name).type, group_values(column, group, people, k, label)),)
         for name, column in numbers.items()
@@ -155,14 +161,14 @@ def _refuse_own_names(table: pa.Table, label: str) -> None:
             raise ValueError(f'the table has a column "{name}", a name that is needed for the groups; rename it first.')
 
 
-def _strata(labels: Sequence[pa.ChunkedArray], k: int, people: Ints | None) -> Strata:
+def _strata(labels: Sequence[pa.ChunkedArray], numbers: dict[str, Floats], k: int, people: Ints | None) -> Strata:
     """Group the records by labels, such that each group has k people."""
 
-    def holds(group: Ints, count: int) -> tuple[Bools, Ints]:
-        sizes = people_in(group, people, count)
-        return sizes >= k, sizes
+    def holds(rows: Ints, group: Ints, count: int) -> tuple[Bools, Ints]:
+        sizes = people_in(group, None if people is None else people[rows], count)
+        return sizes >= k, sizes - k
 
-    return pooled(labels, holds)
+    return pooled(labels, holds, list(numbers.values()), people)
 
 
 def _refuse_narrowing(

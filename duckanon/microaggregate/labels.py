@@ -10,7 +10,8 @@ import pyarrow as pa
 from duckanon.boxes.parts import column_parts
 from duckanon.boxes.result import Boxes
 from duckanon.boxes.shaping import sensitivities
-from duckanon.boxes.typed import column_grid, published_ends
+from duckanon.boxes.support import Support
+from duckanon.boxes.typed import published_ends
 from duckanon.common.arrays import Floats, Ints
 from duckanon.common.kinds import is_time
 from duckanon.common.labels import MICROSECONDS_PER_DAY
@@ -79,7 +80,13 @@ def typed_values(kind: pa.DataType, numbers: Floats) -> pa.Array:
 
 
 def group_intervals(
-    table: pa.Table, numbers: Mapping[str, Floats], group: Ints, people: Ints | None, strata: Ints | None, k: int
+    table: pa.Table,
+    numbers: Mapping[str, Floats],
+    supports: Mapping[str, Support],
+    group: Ints,
+    people: Ints | None,
+    strata: Ints | None,
+    k: int,
 ) -> dict[str, tuple[pa.Array, pa.Array]]:
     """Return the ends of each group's intervals by column, made of parts that at least k people share.
 
@@ -87,8 +94,8 @@ def group_intervals(
     ----------
     table
         The columns, in their own types.
-    numbers
-        The columns as numbers.
+    numbers, supports
+        The columns as numbers, coded by their units and ends.
     group, people, strata
         Of each record: its group, whose it is, and its group of labels.
     k
@@ -97,14 +104,17 @@ def group_intervals(
     starts_at = np.argsort(group, kind="stable")
     counts = np.bincount(group)
     starts = np.cumsum(counts) - counts
-    ends = np.empty((2, len(counts), len(numbers)))
+    ends, bounds = np.empty((2, len(counts), len(numbers))), np.empty((2, len(counts), len(numbers)))
     for place, (name, column) in enumerate(numbers.items()):
-        parts = column_parts(column, k, column_grid(table.schema.field(name).type, column), people, strata)
+        parts = column_parts(column, k, supports[name], people, strata)
         number = parts.number[starts_at]
         ends[0, :, place] = parts.lower[np.minimum.reduceat(number, starts)]
         ends[1, :, place] = parts.upper[np.maximum.reduceat(number, starts)]
-    both = ends[0], ends[1]
-    made = Boxes(tuple(numbers), group, counts, both, both, sensitivities(dict(numbers), None), both)
+        coded = column[starts_at]
+        bounds[0, :, place] = np.minimum.reduceat(coded, starts)
+        bounds[1, :, place] = np.maximum.reduceat(coded, starts)
+    both, within = (ends[0], ends[1]), (bounds[0], bounds[1])
+    made = Boxes(tuple(numbers), group, counts, within, within, sensitivities(dict(numbers), None), both)
     return {name: published_ends(table.column(name), made, place, "parts") for place, name in enumerate(numbers)}
 
 

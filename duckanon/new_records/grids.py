@@ -7,10 +7,13 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from duckanon.common.arrays import Bools, Floats, Ints
-from duckanon.matrix.arrow import array_of, codes_of, floats_of, storage_of, zero_of
+from duckanon.matrix.arrow import array_of, codes_of, floats_of, storage_of, valid_of, zero_of
 from duckanon.matrix.columns import NumberColumn, above
+from duckanon.matrix.digits import USUAL
+from duckanon.matrix.parts import ColumnParts
 
 _SPARE_BITS = 2  # of a float: with fewer, neighbours of so many decimals could be the same float
 
@@ -155,6 +158,33 @@ def _rounded(column: NumberColumn, decimals: int) -> Grid:
     digits = np.finfo(storage_of(column.type)).nmant - _SPARE_BITS
     is_exact = max(-column.low, column.high) * 10.0**decimals <= 2.0**digits
     return Rounded(column, decimals) if is_exact else Unrounded(column)
+
+
+def places_of(grid: Grid, array: pa.Array) -> Ints:
+    """Return the places of a column's values; those of NULLs are 0."""
+    valid = valid_of(array)
+    if valid is None:
+        return grid.places(array)
+    places = np.zeros(len(valid), np.int64)
+    places[valid] = grid.places(array.drop_null())
+    return places
+
+
+def has_digits(grid: Grid, column: ColumnParts) -> bool:
+    """Tell whether a column has the digits of its grid: unrounded numbers only have some that tell them apart."""
+    if not pa.types.is_floating(column.type):
+        return True
+    regular = column.array.filter(pa.array(column.is_regular))
+    is_held = pc.equal(grid.array(grid.places(regular), None), regular)
+    return bool((pc.sum(is_held).as_py() or 0) >= USUAL * len(regular))
+
+
+def at_digits(column: ColumnParts, array: pa.Array) -> pa.Array:
+    """Round values of an unrounded column to the digits at which their holders are counted; all else stays."""
+    if column.regular is None or not pa.types.is_floating(array.type):
+        return array
+    grid = grid_of(column.regular)
+    return array if has_digits(grid, column) else grid.array(places_of(grid, array), valid_of(array))
 
 
 def off_taken(places: Ints, taken: Ints, step: int, lowest: int, highest: int) -> Ints | None:

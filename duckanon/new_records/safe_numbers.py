@@ -18,7 +18,7 @@ from duckanon.common.people import NOBODY, people_in
 from duckanon.matrix.arrow import valid_of
 from duckanon.matrix.parts import ColumnParts
 from duckanon.new_records import marginals
-from duckanon.new_records.grids import Grid, finer, grid_of, off_taken
+from duckanon.new_records.grids import Grid, finer, grid_of, has_digits, off_taken, places_of
 
 FEWEST = 3
 """People who hold a number that comes out, where k would change the column too much; never one or two."""
@@ -82,7 +82,7 @@ class SafeNumbers:
 
     def for_rows(self, column: ColumnParts) -> SafeNumbers:
         """Return what was learnt of a whole table for some of its rows."""
-        return replace(self, places=_places(self.grid, column.array), is_regular=column.is_regular)
+        return replace(self, places=places_of(self.grid, column.array), is_regular=column.is_regular)
 
     def shift(self) -> float:
         """Return the largest share of the rows that is moved past some number, where none that is rare comes out."""
@@ -182,7 +182,7 @@ class Bounds(NamedTuple):
         """Learn them from the first rows of a column, the table's: others are only compared with them."""
         assert column.regular is not None
         grid = grid_of(column.regular)
-        own = _places(grid, column.array.slice(0, rows))[column.is_regular[:rows]]
+        own = places_of(grid, column.array.slice(0, rows))[column.is_regular[:rows]]
         values, counts = np.unique(own, return_counts=True)
         return cls(grid, *_bounds(grid, own, None, k, values[counts >= k]))
 
@@ -198,7 +198,7 @@ class Bounds(NamedTuple):
         random
             Draws, where a row has no regular number, one among the table's.
         """
-        places = _places(self.grid, column.array).copy()  # they may be the column's own memory
+        places = places_of(self.grid, column.array).copy()  # they may be the column's own memory
         own = places[:rows][column.is_regular[:rows]]
         others = np.flatnonzero(~column.is_regular)
         places[others] = random.choice(own, len(others)) if len(own) else self.lowest
@@ -224,20 +224,10 @@ def _extreme_mean(numbers: Floats, owners: Ints | None, k: int) -> float:
 
 def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
     is_regular = column.is_regular
-    places = _places(grid, column.array)
+    places = places_of(grid, column.array)
     ordered = np.sort(places[is_regular])
     rare, least = rare_places(grid, column, people, k)
     return SafeNumbers(grid, places, is_regular, rare, ordered, k, least)
-
-
-def _places(grid: Grid, array: pa.Array) -> Ints:
-    """Return the places of a column's values; those of NULLs are 0."""
-    valid = valid_of(array)
-    if valid is None:
-        return grid.places(array)
-    places = np.zeros(len(valid), np.int64)
-    places[valid] = grid.places(array.drop_null())
-    return places
 
 
 def rare_places(
@@ -259,12 +249,14 @@ def rare_places(
     moves no more than a hundredth of the rows. Otherwise those of one or two people are. What is moved is counted
     twice: to the nearest value that is left, and to what is drawn, whose ends are nearer.
     """
-    places = _places(grid, column.array)
+    places = places_of(grid, column.array)
     valid = valid_of(column.array)
     known = np.arange(len(places)) if valid is None else np.flatnonzero(valid)
-    # A value of more digits than most is none that comes out, and its holders do not hold the place beside it.
-    is_held = pc.equal(grid.array(places[known], None), column.array.drop_null())
-    known = known[is_held.to_numpy(zero_copy_only=False)]
+    # A value of more digits than most is none that comes out, and its holders do not hold the place beside it; unless
+    # most have more, whose digits only say how they were computed.
+    if has_digits(grid, column):
+        is_held = pc.equal(grid.array(places[known], None), column.array.drop_null())
+        known = known[is_held.to_numpy(zero_copy_only=False)]
     values, codes = np.unique(places[known], return_inverse=True)
     holders = people_in(codes.astype(np.int64), None if people is None else people[known], len(values))
     rare = values[holders < k]

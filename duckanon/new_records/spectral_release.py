@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,12 @@ from duckanon.common.people import person_index, person_numbers, refuse_too_few
 from duckanon.common.progress import Tell, silent, within
 from duckanon.matrix import encoding
 from duckanon.matrix.apart import Reading, taken_apart
+from duckanon.matrix.digits import with_telling_digits
+from duckanon.matrix.parts import ColumnParts
 from duckanon.matrix.special import special_choices
 from duckanon.new_records.audited_size import LEAST_CLUSTER_SIZE, smallest_size, without_some
 from duckanon.new_records.drawing import refuse_rare
+from duckanon.new_records.grids import at_digits
 from duckanon.new_records.orthogonal import apportioned
 from duckanon.new_records.redrawing import Redrawing
 from duckanon.new_records.tables import column_names, reader_of, whole_table
@@ -130,7 +134,7 @@ def spectral_release(
         _known_names("categories", categories, table.column_names),
         nulls,
     )
-    columns = taken_apart(table, people, reading)
+    columns = [_with_digits(column) for column in taken_apart(table, people, reading)]
     redrawing = Redrawing.of(columns, people, k, derived, random)
     groups = _groups(labels, table.num_rows)
     _refuse_small(groups, redrawing.rank, people, k, keep_out)
@@ -145,9 +149,18 @@ def spectral_release(
         parts = redrawing.redrawn(used, count, size, random, within(tell_group, 0.9, 1.0))
         made.append(_labelled(redrawing.table(parts, table.schema), labels, int(group[0])))
     released = pa.concat_tables(made)
-    counted = pa.table([column.array for column in columns], schema=table.schema)  # as it was read: without noise
-    refuse_rare(counted, released.select(table.column_names), people, redrawing.least)
+    counted = pa.table([at_digits(column, column.array) for column in columns], schema=table.schema)
+    shown = [at_digits(column, released.column(column.name).combine_chunks()) for column in columns]
+    refuse_rare(counted, pa.table(shown, schema=table.schema), people, redrawing.least)
     return reader_of(released.take(pa.array(random.permutation(released.num_rows))))
+
+
+def _with_digits(column: ColumnParts) -> ColumnParts:
+    """Give unrounded numbers the digits at which their holders are counted."""
+    if column.regular is None:
+        return column
+    regular = column.array.filter(pa.array(column.is_regular))
+    return replace(column, regular=with_telling_digits(column.regular, regular))
 
 
 def _read(

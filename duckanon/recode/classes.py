@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon.common import progress
-from duckanon.common.arrays import Array, Ints
+from duckanon.common.arrays import Array, Bools, Ints
 from duckanon.common.people import NOBODY, people_in
 from duckanon.common.runs import run_lengths, run_starts
 from duckanon.recode.columns import Column, Values
@@ -81,10 +81,10 @@ def find_classes(
         for column, of_rows in zip(columns, codes, strict=True)
     ]
     same = combined(columns, codes, groups)
-    number = len(same.rows)
-    shared = people_in(same.of_row, people, number) >= k
-    group_of = np.zeros(number, np.int64) if groups is None else groups[same.first_rows]
-    shared &= ~_needed(same, group_of, shared, people, k, groups)
+    sizes = people_in(same.of_row, people, len(same.rows))
+    group_of = np.zeros(len(sizes), np.int64) if groups is None else groups[same.first_rows]
+    same, group_of, shared = _lent(same, group_of, sizes, people, k)
+    shared &= ~_needed(same, group_of, shared, people, k)
     homes = int(shared.sum())
     home = np.where(shared, np.cumsum(shared) - 1, -1)
     classes: Ints = home[same.of_row]
@@ -143,19 +143,70 @@ def combined(columns: Sequence[Column], codes: Sequence[Array], groups: Ints | N
     return Combinations(of_row, order[starts], rows)
 
 
-def _needed(
-    same: Combinations, group_of: Ints, shared: Array, people: Ints | None, k: int, groups: Ints | None
-) -> Array:
+def _lent(
+    same: Combinations, group_of: Ints, sizes: Ints, people: Ints | None, k: int
+) -> tuple[Combinations, Ints, Bools]:
+    """Let large combinations lend rows to rare ones that are too few for a class: only as many as these need.
+
+    Parameters
+    ----------
+    same, group_of, sizes
+        The combinations, the group of each, and how many people it has.
+    people, k
+        Whose each row is, and how many people make a class.
+
+    Returns
+    -------
+    combinations, groups, shared
+        Rows that were lent are combinations of their own; which ones k people share, and need no others.
+    """
+    shared: Bools = sizes >= k
+    of_row, more = same.of_row.copy(), len(sizes)
+    order = np.argsort(of_row, kind="stable")
+    starts = np.append(run_starts(of_row[order]), len(of_row))
+    found, short = _rare_people(same, group_of, ~shared, people, k)
+    lent: list[Ints] = []
+    lenders = np.flatnonzero(shared & np.isin(group_of, short))
+    for lender in lenders[np.lexsort((same.rows[lenders], group_of[lenders]))].tolist():
+        need = k - found[group_of[lender]]
+        if need <= 0 or sizes[lender] < k + need:
+            continue
+        rows = order[starts[lender] : starts[lender + 1]]
+        if people is not None:
+            rare = people[~shared[same.of_row] & (group_of[same.of_row] == group_of[lender])]
+            others = np.setdiff1d(people[rows], [*rare, NOBODY])
+            if len(others) < need:
+                continue
+            rows = rows[np.isin(people[rows], others[:need])]
+        rows = rows[:need] if people is None else rows
+        of_row[rows] = more + len(lent)
+        lent.append(rows)
+        found[group_of[lender]] = k
+    if not lent:
+        return same, group_of, shared
+    firsts = np.append(same.first_rows, [rows[0] for rows in lent])
+    group_of = np.append(group_of, group_of[same.of_row[firsts[more:]]])
+    for number, rows in enumerate(same.of_row[firsts[more:]].tolist()):
+        firsts[rows] = np.setdiff1d(order[starts[rows] : starts[rows + 1]], lent[number])[0]
+    counts = np.bincount(of_row, minlength=len(firsts))
+    return Combinations(of_row, firsts, counts), group_of, np.append(shared, np.zeros(len(lent), np.bool_))
+
+
+def _rare_people(same: Combinations, group_of: Ints, is_rare: Bools, people: Ints | None, k: int) -> tuple[Ints, Ints]:
+    """Count the people of each group that have a rare combination; return the groups of too few for a class, too."""
+    count = int(group_of.max(initial=0)) + 1
+    rare_rows = is_rare[same.of_row]
+    row_groups = group_of[same.of_row[rare_rows]]
+    found = people_in(row_groups, None if people is None else people[rare_rows], count)
+    rows = np.bincount(row_groups, minlength=count)
+    return found, np.flatnonzero((rows > 0) & (found < k))
+
+
+def _needed(same: Combinations, group_of: Ints, shared: Bools, people: Ints | None, k: int) -> Bools:
     """Tell which shared combinations rare ones need: where those of a group are too few for a class, its smallest."""
     needed = np.zeros(len(shared), np.bool_)
-    count = int(group_of.max(initial=0)) + 1
     while True:
-        is_rare = ~shared | needed
-        rare_rows = is_rare[same.of_row]
-        row_groups = group_of[same.of_row[rare_rows]]
-        found = people_in(row_groups, None if people is None else people[rare_rows], count)
-        rows = np.bincount(row_groups, minlength=count)
-        short = np.flatnonzero((rows > 0) & (found < k))
+        _, short = _rare_people(same, group_of, ~shared | needed, people, k)
         candidates = np.flatnonzero(shared & ~needed & np.isin(group_of, short))
         if not len(candidates):
             return needed

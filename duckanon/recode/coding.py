@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon.boxes.parts import part_numbers
+from duckanon.boxes.support import Support
 from duckanon.boxes.typed import typed_ends
 from duckanon.common.arrays import Array, Floats, Ints
 from duckanon.common.labels import Scale
@@ -71,30 +72,44 @@ class Coding(ABC):
 class NumberCoding(Coding):
     """Numbers, dates or moments: parts with published ends, ascending, and NULL behind them.
 
+    The first and the last code are open: what lies below an end that k people share and above it, or, where k people
+    share none, the outermost parts.
+
     Attributes
     ----------
     lower, upper
-        The ends of the parts.
+        The ends of the parts; of what lies beyond a shared end, a number that is only computed with.
     scale
         How they are written.
     kind
         The column's type.
+    support
+        The column's unit and ends; None where all of it is NULL.
     """
 
     lower: Floats
     upper: Floats
     scale: Scale
     kind: pa.DataType
+    support: Support | None
 
     def _codes_of(self, column: pa.ChunkedArray) -> Array:
         known, is_known, _ = exact_numbers(self.name, column)
         codes = np.full(len(is_known), len(self.lower))
         if len(known):
-            codes[is_known] = part_numbers(self.lower, self.upper, known)
+            assert self.support is not None
+            known = known + 0.0  # -0.0 + 0.0 is 0.0
+            before, after = self.support.is_shared
+            inside = slice(int(before), len(self.lower) - after)
+            numbers = before + part_numbers(self.lower[inside], self.upper[inside], self.support.coded(known))
+            is_below, is_above = self.support.beyond(known)
+            numbers[is_below] = 0
+            numbers[is_above] = len(self.lower) - 1
+            codes[is_known] = numbers
         return codes
 
     def texts(self, codes: Array, starts: Ints) -> pa.Array:
-        """Return the label of each class: ``[20, 34]``, one number, NULL, or ``*`` for NULLs among others."""
+        """Return the label of each class: ``[20, 34]``, ``<=34``, one number, NULL, or ``*`` for NULLs among others."""
         first, last = _extremes(codes, starts)
         return _labelled(first, last, self.column.size, self._text)
 
@@ -102,12 +117,13 @@ class NumberCoding(Coding):
         parts = len(self.lower)
         if last == parts:
             return None if first == parts else ROOT
-        low, high = self.lower[first], self.upper[last]
-        text = self.scale.text(low)
-        return text if low == high else f"[{text}, {self.scale.text(high)}]"
+        low, high = (self.scale.text(end) for end in (self.lower[first], self.upper[last]))
+        if first == 0 or last == parts - 1:
+            return ROOT if last - first == parts - 1 else f"<={high}" if first == 0 else f">={low}"
+        return low if low == high else f"[{low}, {high}]"
 
     def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
-        """Return the lower and the upper end of each class; both NULL where it says nothing."""
+        """Return the lower and the upper end of each class; NULL where it is open, both where it says nothing."""
         first, last = _extremes(codes, starts)
         pairs, places = np.unique(first * self.column.size + last, return_inverse=True)
         indices = pa.array(places.reshape(-1), pa.int32())
@@ -115,8 +131,9 @@ class NumberCoding(Coding):
             nothing = pa.DictionaryArray.from_arrays(indices, pa.nulls(1, self.kind))
             return nothing, nothing
         first, last = np.divmod(pairs, self.column.size)
-        is_open = last == len(self.lower)
-        at_first, at_last = (pa.array(np.where(is_open, 0, ends), mask=is_open) for ends in (first, last))
+        parts, says_nothing = len(self.lower), last == len(self.lower)
+        at_first = pa.array(np.where(says_nothing, 0, first), mask=says_nothing | (first == 0))
+        at_last = pa.array(np.where(says_nothing, 0, last), mask=says_nothing | (last == parts - 1))
         low, high = typed_ends(self.kind, self.lower, self.upper, has_unit=True)
         # both columns have the same codes, and the macro reads those of the first for the pairs
         return tuple(pa.DictionaryArray.from_arrays(indices, ends) for ends in (low.take(at_first), high.take(at_last)))
@@ -134,11 +151,15 @@ class TreeCoding(Coding):
         The label of the root.
     leaves_below
         By label and level: the hierarchy's own values, whether they occur or not.
+    everything
+        What the root stands for: the hierarchy's own values, others that k people have, None for NULL if they do, and
+        `OTHER` where fewer have one.
     """
 
     paths: Sequence[tuple[str, ...] | None]
     root: str
     leaves_below: dict[tuple[int, str], list[str]]
+    everything: Sequence[str | None]
 
     def _codes_of(self, column: pa.ChunkedArray) -> Array:
         leaves = [None if path is None else path[0] for path in self.paths]
@@ -170,9 +191,7 @@ class TreeCoding(Coding):
         if label is None:
             return None
         if level < 0:
-            has_null = [NULL_MARK] if None in self.paths else []
-            known = {path[0] for path in self.paths if path is not None}
-            return SEPARATOR.join([*sorted(known.union(*self.leaves_below.values())), *has_null])
+            return SEPARATOR.join(NULL_MARK if value is None else value for value in self.everything)
         return SEPARATOR.join(self.leaves_below.get((level, label), [label]))
 
 
@@ -220,7 +239,7 @@ class SetCoding(Coding):
 def _places(name: str, column: pa.ChunkedArray, known: Sequence[str | None], pooled: int | None) -> Array:
     """Return the place of each value among those that are known; where there is a place for others, theirs."""
     if column.null_count == len(column):
-        return np.full(len(column), known.index(None))
+        return np.full(len(column), known.index(None) if None in known else pooled)
     found = pc.index_in(as_text(name, column), pa.array(known, pa.large_string()))
     if pooled is None and found.null_count:
         raise AssertionError("a value does not occur in the column that was encoded.")

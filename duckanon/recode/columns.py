@@ -51,10 +51,15 @@ class Numbers(Ordered):
         Whether one more code stands for NULL. A class of NULL and others says nothing about the column.
     weight
         The loss of such a class.
+    span
+        The range of the column, of which a class loses a share; None: all that the parts cover.
     """
 
-    def __init__(self, lower: Floats, upper: Floats, has_null: bool, weight: float = 1.0) -> None:
-        span = float(upper[-1] - lower[0]) if len(lower) else 0.0
+    def __init__(
+        self, lower: Floats, upper: Floats, has_null: bool, weight: float = 1.0, span: float | None = None
+    ) -> None:
+        if span is None:
+            span = float(upper[-1] - lower[0]) if len(lower) else 0.0
         start = float(lower[0]) if len(lower) else 0.0
         scale = weight / span if span > 0 else 0.0
         ends = np.stack([lower - start, upper - start]) * scale

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from duckanon.boxes.parts import Parts, column_parts, counted_parts
-from duckanon.boxes.typed import column_grid
-from duckanon.common.arrays import Array, Ints
+from duckanon.boxes.support import Support, column_support
+from duckanon.common.arrays import Ints
 from duckanon.common.kinds import is_number, is_time
 from duckanon.common.labels import Scale
 from duckanon.common.values import exact_numbers
@@ -20,8 +19,8 @@ from duckanon.generalize.leaves import Holders, TextLeaves, no_leaves, text_leav
 from duckanon.recode.coding import OTHER, Coding, NumberCoding, SetCoding, TreeCoding
 from duckanon.recode.columns import Numbers, Tree, Values
 
-_NOWHERE = (-math.inf, math.inf)
-"""Fences that nothing is beyond: ends of classes are never open."""
+_MARGIN = 0.1
+"""How far beyond a shared end values count, as a share of the range: they are few, and best among themselves."""
 
 
 def encoded(
@@ -46,7 +45,7 @@ def encoded(
         return _numbers(name, column, k, people, weight)
     holders = Holders(np.ones(len(column), np.int64), people)
     leaves = no_leaves(holders) if column.null_count == len(column) else text_leaves(name, column, holders)
-    return _values(name, leaves, k, weight) if tree is None else _hierarchy(name, leaves, tree, weight)
+    return _values(name, leaves, k, weight) if tree is None else _hierarchy(name, leaves, tree, k, weight)
 
 
 def encoded_values(
@@ -68,59 +67,70 @@ def encoded_values(
         known, is_known, scale = exact_numbers(name, values)
         known = known + 0.0  # -0.0 + 0.0 is 0.0
         if not len(known):
-            return _of_parts(name, values, is_known, scale, None, weight)
-        grid, of_known = column_grid(values.type, known), people[is_known]
+            return _without_numbers(name, values, scale, weight)
+        of_known = people[is_known]
+        support = column_support(values.type, known, k, None, of_known)
         is_enough = of_known.sum() >= k  # else there is one part, which is never released without NULLs
-        parts = counted_parts(known, of_known, k, grid, _NOWHERE) if is_enough else column_parts(known, k, grid)
-        return _of_parts(name, values, is_known, scale, parts, weight)
+        parts = counted_parts(known, of_known, k, support) if is_enough else column_parts(known, k, support)
+        return _of_parts(name, values, scale, support, parts, weight)
     holders = Holders(rows)
     leaves = no_leaves(holders) if values.null_count == len(values) else text_leaves(name, values, holders)
     leaves = replace(leaves, people=np.bincount(leaves.codes, people, len(leaves.rows)).astype(np.int64))
-    return _values(name, leaves, k, weight) if tree is None else _hierarchy(name, leaves, tree, weight)
+    return _values(name, leaves, k, weight) if tree is None else _hierarchy(name, leaves, tree, k, weight)
 
 
 def _numbers(name: str, column: pa.ChunkedArray, k: int, people: Ints | None, weight: float) -> NumberCoding:
     known, is_known, scale = exact_numbers(name, column)
     known = known + 0.0  # -0.0 + 0.0 is 0.0
     if not len(known):
-        return _of_parts(name, column, is_known, scale, None, weight)
-    grid = column_grid(column.type, known)
-    parts = column_parts(known, k, grid, None if people is None else people[is_known])
-    if ((known < parts.lower[parts.number]) | (known > parts.upper[parts.number])).any():
-        raise AssertionError("an end of a part lies inside its records.")
-    return _of_parts(name, column, is_known, scale, parts, weight)
+        return _without_numbers(name, column, scale, weight)
+    whose = None if people is None else people[is_known]
+    support = column_support(column.type, known, k, whose)
+    return _of_parts(name, column, scale, support, column_parts(known, k, support, whose), weight)
+
+
+def _without_numbers(name: str, column: pa.ChunkedArray, scale: Scale, weight: float) -> NumberCoding:
+    """Return the coding of a column of NULLs."""
+    none = np.zeros(0)
+    codes = np.zeros(len(column), np.int32)
+    return NumberCoding(name, Numbers(none, none, True, weight), codes, none, none, scale, column.type, None)
 
 
 def _of_parts(
-    name: str, column: pa.ChunkedArray, is_known: Array, scale: Scale, parts: Parts | None, weight: float
+    name: str, column: pa.ChunkedArray, scale: Scale, support: Support, parts: Parts, weight: float
 ) -> NumberCoding:
-    """Return the coding of a column that was cut into parts; None: all of it is NULL."""
-    if parts is None:
-        none, codes = np.zeros(0), np.zeros(len(is_known), np.int32)
-        return NumberCoding(name, Numbers(none, none, True, weight), codes, none, none, scale, column.type)
-    codes = np.full(len(is_known), len(parts.lower), np.int32)
-    codes[is_known] = parts.number
-    seen = Numbers(parts.lower, parts.upper, not bool(is_known.all()), weight)
-    return NumberCoding(name, seen, codes, parts.lower, parts.upper, scale, column.type)
+    """Return the coding of a column that was cut into parts.
+
+    People beyond an end that k others share have a code of their own: the labels of the k stay as they are, and only
+    classes that hold such a person are open.
+    """
+    span = support.high - support.low
+    beyond = _MARGIN * span or 1.0
+    ends = [support.low - beyond] * support.is_shared[0], [support.high + beyond] * support.is_shared[1]
+    lower, upper = (np.concatenate([ends[0], own, ends[1]]) for own in (parts.lower, parts.upper))
+    seen = Numbers(lower, upper, column.null_count > 0, weight, span or beyond)
+    return NumberCoding(name, seen, np.zeros(0, np.int32), lower, upper, scale, column.type, support).of(column)
 
 
 def _values(name: str, leaves: TextLeaves, k: int, weight: float) -> SetCoding:
-    """Encode values by how frequent they are; those that fewer than k people have are pooled as the last code."""
-    known = leaves.people[: leaves.size]
-    is_rare = (known < k) | np.array([text == OTHER for text in leaves.texts], np.bool_)
+    """Encode values by how frequent they are; those that fewer than k people have are pooled as the last code.
+
+    NULL is such a value, too.
+    """
+    is_pooled = leaves.people < k
+    is_pooled[: leaves.size] |= np.array([text == OTHER for text in leaves.texts], np.bool_)
     by_rows = np.lexsort((np.arange(len(leaves.rows)), -leaves.rows))
-    is_pooled = np.append(is_rare, np.zeros(int(leaves.has_null), np.bool_))
     named = by_rows[~is_pooled[by_rows]]
     code_of_leaf = np.full(len(leaves.rows), len(named), np.int32)
     code_of_leaf[named] = np.arange(len(named))
     written = [leaves.texts[leaf] if leaf < leaves.size else None for leaf in named.tolist()]
-    pooled = int(is_rare.sum())
+    pooled = int(is_pooled.sum())
     if pooled:
         written.append(OTHER)
     return SetCoding(name, Values(len(written), max(pooled, 1), weight), code_of_leaf[leaves.codes], written)
 
 
-def _hierarchy(name: str, leaves: TextLeaves, tree: HierarchyTable, weight: float) -> TreeCoding:
+def _hierarchy(name: str, leaves: TextLeaves, tree: HierarchyTable, k: int, weight: float) -> TreeCoding:
     """Encode values in an order in which those below any node follow each other, more frequent nodes first."""
     paths: list[tuple[str, ...] | None] = [tree.path(text) for text in leaves.texts]
     paths += [None] * leaves.has_null
@@ -138,7 +148,16 @@ def _hierarchy(name: str, leaves: TextLeaves, tree: HierarchyTable, weight: floa
     code_of_leaf[order] = np.arange(len(order))
     in_order = [paths[leaf] for leaf in order]
     column = Tree(_gaps(in_order), weight)
-    return TreeCoding(name, column, code_of_leaf[leaves.codes], in_order, tree.root, _leaves_below(tree))
+    values = [*leaves.texts, *([None] * leaves.has_null)]
+    named = {value for value, people in zip(values, leaves.people.tolist(), strict=True) if people >= k}
+    everything = [
+        *sorted(value for value in named.union(tree.leaves) if value is not None),
+        *([None] * (None in named)),
+    ]
+    if not named.union(tree.leaves).issuperset(values):
+        everything.append(OTHER)
+    codes = code_of_leaf[leaves.codes]
+    return TreeCoding(name, column, codes, in_order, tree.root, _leaves_below(tree), everything)
 
 
 def _gaps(paths: list[tuple[str, ...] | None]) -> Ints:

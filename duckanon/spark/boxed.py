@@ -10,9 +10,7 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
 from duckanon.boxes import functions as boxing
-from duckanon.boxes.parts import fences_of
 from duckanon.boxes.shaping import Moments, sensitivities_of
-from duckanon.boxes.typed import column_grid, column_numbers
 from duckanon.boxes.whole import Whole as WholeTable
 from duckanon.common.arguments import Flag, OneOf, Whole, refuse_unless
 from duckanon.large.routing import fitted
@@ -83,12 +81,9 @@ def boxes(
         apart = [distances.get(name, 0.0) for name in asked.cols]
         weights = sensitivity.at(list(survey.sample.values()))
         tree = fitted(survey.sample, weights, survey.rows, k, PART_ROWS["boxes"], l, apart)
-        fences = {name: fences_of(values) for name, values in survey.sample.items()}
         names, whose = asked.cols, asked.person
 
         def release(part: pa.Table) -> pa.Table:
-            numbers = column_numbers(part, names)
-            grids = {name: column_grid(part.schema.field(name).type, numbers[name]) for name in names}
             result = boxing.boxes(
                 part,
                 cols=names,
@@ -105,7 +100,7 @@ def boxes(
                 by=None,
                 top_code=top_code,
                 refused=None,
-                whole=WholeTable(sensitivity, grids, fences),
+                whole=WholeTable(sensitivity),
             )
             return partwise.plain(partwise.paired(result, names, boxing.HIGH))
 

@@ -27,11 +27,16 @@ WITH _duckanon_labels AS MATERIALIZED (
 ), _duckanon_covered AS MATERIALIZED (
     SELECT DISTINCT place, label, value
     FROM anon._label_leaves('_duckanon_values', '_duckanon_spans', '_duckanon_labels', '_duckanon_leaves')
+), _duckanon_nulls AS (                                -- columns of which some label names NULL
+    SELECT DISTINCT place, true AS is_shown FROM _duckanon_labels JOIN _duckanon_spans USING (place)
+    WHERE label IS NULL OR (NOT is_ordered AND label LIKE '{%, NULL}')
 ), _duckanon_listed AS MATERIALIZED (
     FROM _duckanon_covered
-    UNION ALL                                          -- NULL is a value, alone or the last of a set
+    UNION ALL                                          -- NULL is a value: alone, the last of a set, of the rest
     SELECT place, label, NULL FROM _duckanon_labels JOIN _duckanon_spans USING (place)
-    WHERE has_null AND (label IS NULL OR (NOT is_ordered AND label LIKE '{%, NULL}'))
+         LEFT JOIN _duckanon_nulls USING (place)
+    WHERE has_null AND (label IS NULL OR (NOT is_ordered AND label LIKE '{%, NULL}')
+                        OR (NOT is_ordered AND is_shown IS NULL AND regexp_matches(label, '^\{(.*, )?other\}$')))
     UNION ALL                                          -- the rest, NULL too where it is not released
     SELECT every.place, 'other', every.value
     FROM _duckanon_labels AS labels
@@ -39,8 +44,7 @@ WITH _duckanon_labels AS MATERIALIZED (
     JOIN _duckanon_values AS every ON every.place = labels.place
     LEFT JOIN (SELECT DISTINCT place, value, true AS is_named FROM _duckanon_covered) AS covered
            ON covered.place = every.place AND covered.value = every.value
-    LEFT JOIN (SELECT DISTINCT place, true AS is_shown FROM _duckanon_labels WHERE label IS NULL) AS nulls
-           ON nulls.place = every.place
+    LEFT JOIN _duckanon_nulls AS nulls ON nulls.place = every.place
     WHERE is_named IS NULL AND (every.value IS NOT NULL OR is_shown IS NULL)
 ), _duckanon_rules AS MATERIALIZED (
     SELECT labels.place, labels.label, labels.number,

@@ -13,19 +13,21 @@
 --                 'rounded': the smallest and largest value of the records, grown outward to round numbers, for dates
 --                 to whole months; 'bounds': these values themselves, which are real people's
 --     bounds_are_public   true allows 'bounds'
---     top_code    true: parts that reach far beyond the rest of a column (3 interquartile ranges beyond the quartiles)
---                 are open; their outer end is NULL
+--     top_code    true: outermost ends far beyond the rest of a column (3 interquartile ranges beyond the quartiles)
+--                 are open; they are NULL
 --     effort      'thorough' searches further and never returns worse boxes, for `seconds` if they are given
 --     person      a column that tells whose each row is, none of `cols`: each box then holds at least k different
 --                 people; a row without one counts as nobody's, and the column is released only if it is kept. NULL:
 --                 each row is another person
 --     by          columns of labels that are released as they are, the most important first: each box has records of
 --                 one group only. A group of fewer than k loses its last label, which becomes NULL, and joins the
---                 others that do; and so on, until all groups hold k
+--                 others that do; larger groups lend as many people as these lack; and so on, until all groups hold k
 --     keep, narrowing  other columns to release as they are, as in anon.generalize; NULL: none
--- Parts of whole numbers, days and decimals end one unit before the next begins, the largest that all values are
--- multiples of. Moments are cut at whole days, hours, minutes (of UTC, where they have a time zone). The promise is
--- counted before the rows are returned, in random order.
+-- Parts of whole numbers, days and decimals end one unit before the next begins, the largest that the values of all but
+-- at most k - 1 people are multiples of. The outermost ends are values that k people share, or round numbers that k
+-- people decide: what fewer than k people have beyond, or beside the unit, is coded to them. Moments are cut at whole
+-- days, hours, minutes (of UTC, where they have a time zone). The promise is counted before the rows are returned, in
+-- random order.
 --     (Accurate Boxes; Fuzzy Boxes, Section IV)
 -- test: tests/release/boxes.test
 -- needs: python

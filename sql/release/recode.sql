@@ -15,12 +15,14 @@
 --                  fewer than k people, or without l and t, are left out
 --     max_suppressed_fraction  the share of the rows that may be left out so; no others are
 --     effort       'quick': the start alone; 'default': 60 rounds that improve it; 'thorough': 150
---     output       'text': labels such as '[20, 34]' and '{Cook, Nurse}'; 'value': STRUCT(lo, hi) for numbers and dates
---                  without a hierarchy, lists of values for all others; columns with a hierarchy come first
--- At least k people share the part of a column that an end of an interval belongs to, and every value that a set names;
--- rarer ones are called 'other'. NULL is a category: alone it stays NULL, among numbers or in a hierarchy it makes a
--- label '*', and in a set it is named; values that would be read as several are quoted there: '{"a, b", c}'. The same
--- table gets the same classes; the rows come in random order.
+--     output       'text': labels such as '[20, 34]', '>=35' and '{Cook, Nurse}'; 'value': STRUCT(lo, hi) for numbers
+--                  and dates without a hierarchy, an open end is NULL, and lists of values for all others; columns
+--                  with a hierarchy come first
+-- At least k people share the part of a column that an end of an interval belongs to, and every value that a set names,
+-- NULL too; rarer ones are called 'other'. Outer ends are open, unless k people share the value that a column ends
+-- with; the unit of numbers is what all but at most k - 1 people have. NULL is a category: alone it stays NULL, among
+-- numbers or in a hierarchy it makes a label '*', and in a set it is named; values that would be read as several are
+-- quoted there: '{"a, b", c}'. The same table gets the same classes; the rows come in random order.
 -- test: tests/release/recode.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.recode(

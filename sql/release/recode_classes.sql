@@ -1,7 +1,8 @@
 -- anon.recode_classes: the classes of a recoded table (anon.recode), the largest first: how many rows have each, its
 -- labels, and what these lose, from 0 (exact values) to 1 (nothing is said), on average over `cols`.
 --     hierarchies  as in anon.recode: what an ancestor loses is known from the hierarchy alone
--- The loss is told by the released table: of an interval the share of the range from the smallest to the largest end,
+-- The loss is told by the released table: of an interval the share of the range from the smallest to the largest end
+-- that any label names (an open interval reaches to that),
 -- of a set the other values among those that any label names, of an ancestor the other values below it.
 -- (The original's own range and values are nobody's business who has the release.)
 -- test: tests/release/recode_classes.test
@@ -19,7 +20,8 @@ WITH _duckanon_classes AS MATERIALIZED (
     SELECT DISTINCT name, label, anon._label_members(label) AS members, anon._label_ends(label) AS ends
     FROM _duckanon_cells
 ), _duckanon_spans AS (
-    SELECT name, max(ends[2]) - min(ends[1]) AS span FROM _duckanon_labels GROUP BY name
+    SELECT name, min(coalesce(ends[1], ends[2])) AS lowest, max(coalesce(ends[2], ends[1])) AS highest
+    FROM _duckanon_labels GROUP BY name
 ), _duckanon_values AS (
     SELECT name, count(DISTINCT member) AS count
     FROM (SELECT name, coalesce(unnest(members), chr(30)) AS member FROM _duckanon_labels WHERE label <> '*')
@@ -35,7 +37,8 @@ WITH _duckanon_classes AS MATERIALIZED (
            CASE WHEN labels.label IS NULL THEN 0
                 WHEN labels.label = '*' THEN 1
                 WHEN below.count IS NOT NULL THEN (below.count - 1) / greatest(leaves.count - 1, 1)
-                WHEN ends[1] < ends[2] THEN (ends[2] - ends[1]) / span
+                WHEN ends IS NOT NULL AND highest > lowest
+                     THEN (coalesce(ends[2], highest) - coalesce(ends[1], lowest)) / (highest - lowest)
                 ELSE (len(members) - 1) / greatest(values.count - 1, 1) END AS loss
     FROM _duckanon_labels AS labels
          LEFT JOIN _duckanon_spans AS spans ON spans.name = labels.name

@@ -1,7 +1,8 @@
 -- anon.spectral_release: new records that keep what the table's clusters of similar records have in common, made of
 -- values that many people hold: the release to recommend for tables of people. Clusters keep their means and
 -- covariances of normal scores; each record of a cluster is drawn anew, in place of permuting what its people have.
---     k             a value comes out only if at least k people hold it, or nobody; numbers such as ages, of which
+--     k             a value comes out only if at least k people hold it, or nobody, at the digits that the column has
+--                   (unrounded numbers: those that tell its values apart); numbers such as ages, of which
 --                   nearly all are somebody's, also if three people do. That is counted before the rows are returned.
 --                   Numbers that fewer than k people hold are drawn between the ends of groups of at least k; the
 --                   smallest and the largest are the rounded means of the k most extreme; rare categories are merged,

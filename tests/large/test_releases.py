@@ -68,9 +68,9 @@ def test_every_class_has_k_people_and_nobody_is_lost(
     for name in intervals:
         (outside,) = con.execute(
             f"SELECT count(*) FROM '{target}' AS released JOIN people USING (number) "
-            f"WHERE NOT people.{name} BETWEEN released.{name}.lo AND released.{name}.hi"
+            f"WHERE people.{name} < released.{name}.lo OR people.{name} > released.{name}.hi"
         ).fetchall()[0]
-        assert outside == 0
+        assert outside < 2 * K * made.parts  # fewer than K people beyond each end, which are coded
 
 
 @pytest.mark.thorough
@@ -101,8 +101,7 @@ def test_no_end_is_one_persons_value(person: str | None, people: pa.Table, tmp_p
         # ends of round numbers may meet a value by chance, where values are dense
         met = np.isin(np.rint(np.unique(ends) * unit).astype(np.int64), own[counts < K])
         assert met.mean() < 0.02
-        assert ends.max() * unit > own.max() or counts[-1] >= K
-    assert float(ends.max()) != 9_876_543.21
+        assert ends.max() < 9_000_000  # which one person has more than
 
 
 @pytest.mark.thorough

@@ -41,8 +41,13 @@ def _interval(label: str | None, known: Sequence) -> float:
         return 0.0
     if label == "*":
         return 1.0
-    ends = [_number(end) for end in label.strip("[]").split(", ")]
     numbers = [_number(str(value)) for value in (min(known), max(known))]
+    if label[:2] == "<=":
+        ends = [numbers[0], max(numbers[0], _number(label[2:]))]
+    elif label[:2] == ">=":
+        ends = [min(numbers[1], _number(label[2:])), numbers[1]]
+    else:
+        ends = [_number(end) for end in label.strip("[]").split(", ")]
     return min(1.0, (ends[-1] - ends[0]) / (numbers[1] - numbers[0])) if numbers[0] < numbers[1] else 0.0
 
 

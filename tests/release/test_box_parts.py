@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.boxes.ends import rounded_outward
-from duckanon.boxes.grids import Calendar, Decimals
+from duckanon.boxes.grids import Decimals
 from duckanon.boxes.make import make_boxes
 from duckanon.boxes.parts import Parts, column_parts
+from duckanon.boxes.support import column_support
 from duckanon.common.people import NOBODY, people_in
 from tests.profiles import cheap, dear
+from tests.release.coded import check_held
 from tests.sqltest import data_file
 
 Connection = duckdb.DuckDBPyConnection
@@ -32,8 +34,16 @@ numbers = st.one_of(
 )
 
 
-def check_parts(parts: Parts, values: np.ndarray, k: int, people: np.ndarray | None) -> None:
+def parts_of(values: np.ndarray, k: int, people: np.ndarray | None = None, kind: pa.DataType | None = None) -> Parts:
+    return column_parts(values, k, column_support(kind, values, k, people), people)
+
+
+def check_parts(values: np.ndarray, k: int, people: np.ndarray | None, kind: pa.DataType | None = None) -> None:
     """Every promise about the parts of a column."""
+    support = column_support(kind, values, k, people)
+    parts = column_parts(values, k, support, people)
+    check_held(values, parts.lower[parts.number], parts.upper[parts.number], people, k)
+    values = support.coded(values)
     assert people_in(parts.number, people, len(parts.lower)).min() >= k
     assert (parts.lower[parts.number] <= values).all()
     assert (values <= parts.upper[parts.number]).all()
@@ -48,9 +58,9 @@ def test_parts_hold_k(rows, k, with_people):
     people = np.array([person for _, person in rows]) if with_people else None
     if people_in(np.zeros(len(rows), np.int64), people, 1)[0] < k:
         return
-    check_parts(column_parts(values, k, Decimals.of(values), people), values, k, people)
+    check_parts(values, k, people)
     moments = np.floor(np.clip(values, -1e4, 1e4) * 86_400_000_000)
-    check_parts(column_parts(moments, k, Calendar.of(moments), people), moments, k, people)
+    check_parts(moments, k, people, pa.timestamp("us"))
 
 
 @cheap
@@ -88,7 +98,7 @@ def test_units():
 
 
 def test_sizes_without_ties_are_nearly_k():
-    parts = column_parts(np.random.default_rng(2).normal(size=1003), 10, Decimals(None))
+    parts = parts_of(np.random.default_rng(2).normal(size=1003), 10)
     assert len(parts.lower) == 100
 
 
@@ -113,18 +123,21 @@ def test_boxes_of_parts(rows, k, diversity, effort, random):
     """At least k records and l values; each record lies in its box only, whatever the order of the records."""
     columns = {f"c{j}": np.array(column) for j, column in enumerate(zip(*rows, strict=True))}
     l, epsilon = diversity  # noqa: E741
-    if any(spread(values, epsilon) < l for values in columns.values()):
+    coded = {name: column_support(None, v, k, is_exact=l > 1).coded(v) for name, v in columns.items()}
+    if any(spread(values, epsilon) < l for values in coded.values()):
         return
     more = {"l": l, "epsilon": dict.fromkeys(columns, epsilon), "effort": effort, "kind": "parts"}
     more |= {"seconds": 0} if effort == "thorough" else {}
     boxes = make_boxes(columns, k, **more)
     assert np.bincount(boxes.box).min() >= k
     assert all(spread(v[boxes.box == box], epsilon) >= l for v in columns.values() for box in range(len(boxes.counts)))
-    data = np.stack(list(columns.values()), axis=1)
+    data = np.stack(list(coded.values()), axis=1)
     lower, upper = boxes.intervals("parts")
+    for place, values in enumerate(columns.values()):
+        check_held(values, lower[boxes.box, place], upper[boxes.box, place], None, k)
     held = ((lower[None] <= data[:, None]) & (data[:, None] <= upper[None])).all(axis=2)
     assert held[np.arange(len(data)), boxes.box].all()
-    close = np.array([(np.nextafter(np.unique(v)[:-1], np.inf) == np.unique(v)[1:]).any() for v in columns.values()])
+    close = np.array([(np.nextafter(np.unique(v)[:-1], np.inf) == np.unique(v)[1:]).any() for v in coded.values()])
     assert close.any() or (held.sum(axis=1) == 1).all()  # nothing parts two neighbouring doubles
     shuffled = random.sample(range(len(rows)), len(rows))
     again = make_boxes({name: values[shuffled] for name, values in columns.items()}, k, **more)
@@ -182,8 +195,10 @@ def test_every_type(shared: Connection, kinds, values, k, people):
         SELECT t.id, list(b.box), any_value(o.box)
         FROM t JOIN (SELECT DISTINCT ON (box) * FROM boxed) AS b ON {held} JOIN boxed AS o ON t.id = o.id
         GROUP BY t.id""").fetchall()
-    assert len(found) == len(values)
     assert all(boxes == [own] for _, boxes, own in found)
+    for name in names:
+        own = f"SELECT t.{name}, b.{name}.lo, b.{name}.hi, t.{counted} FROM t JOIN boxed AS b USING (id)"
+        check_held(*zip(*shared.execute(own).fetchall(), strict=True), k)
     same = shared.execute(
         "SELECT max(n) FROM (SELECT count(DISTINCT box) AS n FROM boxed JOIN t USING (id) GROUP BY "
         + ", ".join(f"t.{name}" for name in names)
@@ -204,7 +219,7 @@ def reflected(values: np.ndarray, ends: np.ndarray, unit: float) -> float:
 def test_reflected_ends_meet_nobody(digits):
     """Ends of parts are as far from one value as from any other: ends that are moved at random do as well."""
     values, unit = np.round(np.random.default_rng(3).lognormal(5, 0.5, 20_000), digits), 10.0**-digits
-    parts = column_parts(values, 10, Decimals.of(values))
+    parts = parts_of(values, 10)
     for ends in (parts.lower[parts.number], parts.upper[parts.number]):
         chance = np.mean([reflected(values, ends + shift * unit, unit) for shift in (-3, -2, -1, 1, 2, 3)])
         assert reflected(values, ends, unit) <= chance + 0.01
@@ -217,7 +232,7 @@ def test_a_cut_is_no_better_a_mirror_than_any_other_of_its_gap(digits):
     for seed in range(10):
         generator = np.random.default_rng(seed)
         values = np.round(generator.lognormal(5, 0.5, 20_000), digits)
-        parts = column_parts(values, 10, Decimals.of(values))
+        parts = parts_of(values, 10)
         column = np.unique(np.rint(values * 10**digits))
         cuts = np.unique(np.rint(parts.lower * 10**digits))[1:]
         above = np.searchsorted(column, cuts)
@@ -251,19 +266,20 @@ def certain(tables: np.ndarray, released: list[tuple]) -> float:
     return sum(count for release, count in counts.items() if values[release]) / len(tables)
 
 
-@pytest.mark.parametrize(("n", "k"), [(6, 3), pytest.param(8, 4, marks=pytest.mark.thorough)])
-def test_tiny_tables_are_less_certain_than_cells(n, k):
-    """All tables of n of the ages 20 to 29, and all that their releases leave open."""
+@pytest.mark.thorough
+def test_tiny_tables_are_less_certain_than_cells():
+    """All tables of six of the ages 20 to 29, and all that their releases leave open."""
+    n, k = 6, 3
     tables = np.array(list(itertools.combinations_with_replacement(range(20, 30), n)), float)
     strata, values = np.repeat(np.arange(len(tables)), n), tables.ravel()
-    parts = column_parts(values, k, Decimals(0), None, strata)
-    ends = np.stack([parts.lower, parts.upper], axis=1)[parts.number].reshape(len(tables), -1)
+    made = [parts_of(table, k) for table in tables]
+    ends = [tuple(np.concatenate([parts.lower[parts.number], parts.upper[parts.number]])) for parts in made]
     boxes = make_boxes({"x": values}, k, kind="cell", strata=strata)
     low, high = (end[boxes.box, 0].reshape(len(tables), n) for end in boxes.cell)
     outer = rounded_outward(tables.min(axis=1), tables.max(axis=1))
     low = np.ceil(np.where(low == values.min(), outer[0][:, None], low))
     high = np.floor(np.where(high == values.max(), outer[1][:, None], high))
-    of_parts = certain(tables, [tuple(row) for row in ends])
+    of_parts = certain(tables, ends)
     of_cells = certain(tables, [tuple(row) for row in np.concatenate([low, high], axis=1)])
     assert of_parts < of_cells
 
@@ -293,8 +309,7 @@ def test_strata_hold_k(shared: Connection, rows, k, box, of_people):
     assert len(found) == len(rows)
     people, groups = defaultdict(set), defaultdict(set)
     originals = defaultdict(set)
-    for (x, first, second, who), (record, number, *labels, low, high) in zip(rows, found, strict=True):
-        assert low <= x <= high
+    for (_, first, second, who), (record, number, *labels, _, _) in zip(rows, found, strict=True):
         assert labels in ([first, second], [first, None], [None, None])
         person_or_record = who if of_people else record
         people[number].add(person_or_record)
@@ -303,9 +318,11 @@ def test_strata_hold_k(shared: Connection, rows, k, box, of_people):
         originals[first].add(person_or_record)
     assert min(map(len, people.values())) >= k
     assert max(map(len, groups.values())) == 1
-    lost = [row for row, (_, _, first, second, *_) in zip(rows, found, strict=True) if (first, second) != row[1:3]]
-    has_pool = any(first is None for _, _, first, *_ in found)
-    assert has_pool or all(len(originals[first, second]) < k for _, first, second, _ in lost)
+    check_held([row[0] for row in rows], *zip(*(row[4:] for row in found), strict=True), None, len(rows))
+    if all(len(holders) >= k for holders in originals.values()):
+        assert all(
+            labels == [first, second] for (_, first, second, _), (_, _, *labels, _, _) in zip(rows, found, strict=True)
+        )
 
 
 def widths(columns: Columns, kind: str) -> float:

@@ -22,6 +22,7 @@ from duckanon.microaggregate.mdav import mdav, mdav_of_parts
 from duckanon.microaggregate.pools import regrouped
 from duckanon.microaggregate.refine import _Added, _Members, refined
 from tests.profiles import cheap, dear
+from tests.release.coded import check_held
 from tests.sqltest import data_file
 
 Connection = duckdb.DuckDBPyConnection
@@ -241,7 +242,7 @@ def test_intervals_hold_their_records_and_end_at_nobody(
         FROM anon.microaggregate('source', ['x', 'y'], {k}, label := 'interval', person := 'person', keep := ['id'],
                                  narrowing := ['id']) AS r JOIN source AS s USING (id)""").fetchall()
     assert len(rows) == len(values)
-    assert all(lo <= x <= hi for _, _, lo, hi, x in rows)
+    check_held([row[4] for row in rows], [row[2] for row in rows], [row[3] for row in rows], [r[1] for r in rows], k)
     for box in {row[0] for row in rows}:
         assert len({row[1] for row in rows if row[0] == box} - {None}) >= k
 

@@ -125,17 +125,19 @@ def test_every_promise_holds(rows: list[tuple], k: int, has_person: bool, has_gr
         assert _in_interval(row[3], labels[3])
         assert labels[1] == row[1] or labels[1] == "*" or row[1] in LEAVES.get(labels[1], set())
         named = _members(labels[2])
-        rare = row[2] is not None and len(holders[2, row[2]]) < k
+        rare = len(holders[2, str(row[2])]) < k
         assert ("other" if rare else "NULL" if row[2] is None else row[2]) in named
-        if labels[2] is not None:  # no name that fewer than k people have
-            assert all(part in ("other", "NULL") or len(holders[2, part]) >= k for part in named)
+        # no name that fewer than k people have, and no NULL
+        assert all(part == "other" or len(holders[2, "None" if part == "NULL" else part]) >= k for part in named)
 
 
 def _in_interval(value: object, label: str | None) -> bool:
     if label is None or value is None:
         return value is None and label in (None, "*")
-    ends = label.strip("[]").split(", ")
     as_value = datetime.date.fromisoformat if isinstance(value, datetime.date) else float
+    if label[:2] in ("<=", ">="):
+        return value <= as_value(label[2:]) if label[0] == "<" else value >= as_value(label[2:])
+    ends = label.strip("[]").split(", ")
     return label == "*" or as_value(ends[0]) <= value <= as_value(ends[-1])
 
 

@@ -37,9 +37,16 @@ def test_values_are_read_as_labels(con: duckdb.DuckDBPyConnection) -> None:
         assert texts == lists
     assert con.execute("SELECT max(loss) FROM anon.recode_classes('ranks', ['rank'])").fetchone() == (0.0,)
     assert con.execute("FROM anon.detectability('crew', 'lists', ['age', 'job'], seed := 1)").fetchall()
-    inside = """SELECT lower <= (SELECT avg(age) FROM crew) AND (SELECT avg(age) FROM crew) <= upper
-                FROM anon.interval_statistics('lists', ['age']) WHERE statistic = 'mean'"""
-    assert con.execute(inside).fetchone() == (True,)
+    inside = """SELECT bool_and(lower <= value AND value <= upper), max(upper - lower) < 20
+                FROM anon.interval_quantiles('lists', ['age']) JOIN (
+                    SELECT unnest([0.25, 0.5, 0.75]) AS quantile,
+                           unnest((SELECT quantile_disc(age, [0.25, 0.5, 0.75]) FROM crew)) AS value)
+                USING (quantile)"""
+    assert con.execute(inside).fetchone() == (True, True)
+    open_ends = con.execute("SELECT bool_or(age.lo IS NULL), bool_or(age.hi IS NULL) FROM lists").fetchone()
+    assert open_ends == (False, True)  # six people are 20, and five are 60
+    with pytest.raises(duckdb.InvalidInputException, match="open ends, beyond which nothing is guaranteed"):
+        con.execute("FROM anon.interval_statistics('lists', ['age'])").fetchall()
 
 
 texts = st.text(st.one_of(st.sampled_from('{},"* NUL'), st.characters(exclude_categories=["Cs"])), max_size=8)
