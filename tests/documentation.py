@@ -21,6 +21,9 @@ from duckanon.rendered import roads
 from tests.sqltest import registered
 
 ROOT = Path(__file__).parent.parent
+REPOSITORY = "https://github.com/duckanon/duckanon/blob/main/"
+"""Where README's links lead, since its text is also the page of the package: the same files as here."""
+
 STAGES = macros.STAGES
 PAGES = (
     *sorted(ROOT.glob("*.md")),
@@ -140,6 +143,16 @@ def links(text: str) -> list[str]:
     return re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", _without_blocks(text)))
 
 
+def linked_file(page: Path, target: str) -> Path | None:
+    """Return the file of the repository that a link leads to, or None where it leads elsewhere."""
+    name = target.partition("#")[0]
+    if name.startswith(REPOSITORY):
+        return ROOT / name.removeprefix(REPOSITORY)
+    if name.startswith("https://"):
+        return None
+    return (page.parent / name).resolve() if name else page
+
+
 def _without_blocks(text: str) -> str:
     """Return the text of a page without its blocks of code, where # begins a comment."""
     return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
@@ -169,11 +182,11 @@ def entries(stage: str) -> dict[str, str]:
 
 
 def function_names() -> str:
-    """Draw README's list: for every stage the names of its functions, linked with their entries."""
-    lines = []
+    """Draw README's index: a table of the stages, each with its functions by name."""
+    lines = ["", "| stage | functions |", "| --- | --- |"]
     for stage in STAGES:
-        linked = [f"[`{name}`](sql/{stage}/README.md#{anchor})" for name, anchor in _entry_anchors(stage).items()]
-        lines += ["", f"**[{stage.capitalize()}](sql/{stage}/README.md)**: {QUESTIONS[stage]}", ", ".join(linked)]
+        names = ", ".join(f"`{name}`" for name in entries(stage))
+        lines.append(f"| [{stage}]({REPOSITORY}sql/{stage}/README.md) | {names} |")
     return "\n".join([*lines, "", ""])
 
 

@@ -139,16 +139,19 @@ def test_the_lists_have_every_function(con: duckdb.DuckDBPyConnection) -> None:
     assert expected.count("\n- [`anon.") == len(PUBLIC)
 
 
-def test_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 300
+def test_readme_is_short_and_leads_on_from_the_package_page() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    assert len(lines) < 300
+    assert max(map(len, lines)) < 1000
+    assert [target for target in documentation.links(text) if not target.startswith("https://")] == []
 
 
 @pytest.mark.parametrize("page", documentation.PAGES, ids=_name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in documentation.links(page.read_text(encoding="utf-8")):
-        if not target.startswith("https://"):
-            name, _, anchor = target.partition("#")
-            file = (page.parent / name).resolve() if name else page
+        anchor = target.partition("#")[2]
+        if file := documentation.linked_file(page, target):
             assert file.exists(), f"{_name(page)} links {target}"
             anchors = documentation.anchors(file.read_text(encoding="utf-8")) if anchor else []
             assert not anchor or anchor in anchors, f"{_name(page)} links {target}"
