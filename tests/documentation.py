@@ -11,6 +11,7 @@ import shlex
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -25,24 +26,34 @@ REPOSITORY = "https://github.com/duckanon/duckanon/blob/main/"
 """Where README's links lead, since its text is also the page of the package: the same files as here."""
 
 STAGES = macros.STAGES
-PAGES = (
-    *sorted(ROOT.glob("*.md")),
-    ROOT / "sql" / "README.md",
-    *(ROOT / "sql" / stage / "README.md" for stage in STAGES),
-    ROOT / "examples" / "README.md",
-    ROOT / "examples" / "plots" / "README.md",
-    ROOT / "tests" / "bench" / "README.md",
-    ROOT / "duckanon" / "rendered" / "README.md",
+PAGES = tuple(
+    path
+    for pattern in ("*.md", "docs/**/*.md", "sql/**/*.md", "examples/**/*.md", "duckanon/*/*.md", "tests/bench/*.md")
+    for path in sorted(ROOT.glob(pattern))
 )
 """All pages of the documentation."""
 
+ON_SPARK = (ROOT / "duckanon" / "spark" / "README.md", ROOT / "docs" / "tutorials" / "6-spark.md")
+"""Pages whose examples need Spark."""
+
+ELSEWHERE = (
+    *ON_SPARK,
+    ROOT / "duckanon" / "large" / "README.md",
+    ROOT / "duckanon" / "postgresql" / "README.md",
+    ROOT / "examples" / "release" / "README.md",
+)
+"""Pages whose examples are run by tests of their own."""
+
 EXAMPLE = re.compile(
-    r"^```(?P<language>sql|console|python)\n(?P<code>.*?)^```\n(?:```text\n(?P<shown>.*?)^```\n)?",
+    r"^```(?P<language>sql|console|python|toml title=\"(?P<file>[\w.]+)\")\n"
+    r"(?P<code>.*?)^```\n(?:```text\n(?P<shown>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
-"""Code that is run, and the output below it, if it prints any: SQL, one command after ``$``, or Python."""
+"""Code that is run, and the output below it, if it prints any: SQL, one command after ``$``, Python, or a file."""
 
-PAGES_WITH_EXAMPLES = tuple(page for page in PAGES if EXAMPLE.search(page.read_text(encoding="utf-8")))
+PAGES_WITH_EXAMPLES = tuple(
+    page for page in PAGES if page not in ELSEWHERE and EXAMPLE.search(page.read_text(encoding="utf-8"))
+)
 
 PAGES_DRAWN = (ROOT / "sql" / "README.md", *PAGES_WITH_EXAMPLES)
 """Pages of which something is drawn."""
@@ -77,8 +88,10 @@ def make_files(folder: Path) -> None:
     """Write the people of ``examples/population.sql`` into a folder.
 
     All of them are the table ``patients`` of the database ``clinic.duckdb``; `FEW` of them are in ``people.csv`` and
-    ``people.parquet``.
+    ``people.parquet``. The script itself is there too, as in the repository.
     """
+    (folder / "examples").mkdir()
+    shutil.copy(ROOT / "examples" / "population.sql", folder / "examples")
     with duckanon.connect(folder / "clinic.duckdb") as connection:
         for statement in statements.split((ROOT / "examples" / "population.sql").read_text(encoding="utf-8")):
             connection.execute(statement).fetchall()
@@ -97,6 +110,7 @@ class Clinic:
     def __init__(self, files: Path, folder: Path, people: int | None = None) -> None:
         shutil.copytree(files, folder, dirs_exist_ok=True)
         self.folder = folder
+        self._variables: dict[str, Any] = {}
         self.connection = registered().cursor()
         self._database = f"examples_{next(self._numbers)}"
         self.run(
@@ -119,11 +133,14 @@ class Clinic:
                 command = shlex.split(code.removeprefix("$ "))
                 assert command[0] == "duckanon", code
                 assert main.main(command[1:]) == 0, code
+            elif language == "python":
+                exec(code, self._variables)
             else:
-                exec(code, {})
+                (self.folder / language.partition('"')[2].rstrip('"')).write_text(code, encoding="utf-8")
         return printed.getvalue().rstrip("\n") + "\n" if printed.getvalue() else ""
 
     def close(self) -> None:
+        self._variables.clear()
         self.connection.execute(f"USE memory; DETACH {self._database}").fetchall()
         self.connection.close()
 

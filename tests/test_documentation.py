@@ -23,8 +23,10 @@ LONG_SCRIPTS = {"boxes", "generalize", "measure", "road"}
 LONG_PAGES = {
     *(ROOT / "sql" / stage / "README.md" for stage in ("generalize", "measure", "release")),
     ROOT / "examples" / "plots" / "README.md",
+    *(ROOT / "docs" / "tutorials").glob("*.md"),
+    *(ROOT / "docs" / "how-to" / f"{name}.md" for name in ("compare-releases", "linked-tables", "sensitive-columns")),
 }
-"""For the thorough run: they take a minute."""
+"""For the thorough run: they take two minutes."""
 MODULES_WITH_EXAMPLES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for path in sorted((ROOT / "duckanon").rglob("*.py"))
@@ -56,12 +58,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=_name,
 )
 def test_examples_print_what_is_shown(page: Path, files: Path, tmp_path: Path) -> None:
+    text = page.read_text(encoding="utf-8")
     with closing(Clinic(files, tmp_path)) as clinic:
-        for example in EXAMPLE.finditer(page.read_text(encoding="utf-8")):
+        for example in EXAMPLE.finditer(text):
             printed = clinic.run(example["language"], example["code"])
             assert printed == (example["shown"] or ""), f"{example['code']}\nprints\n{printed}"
     drawn = {picture.name: documentation.picture_texts(picture) for picture in tmp_path.glob("*.svg")}
-    assert drawn == {picture.name: documentation.picture_texts(picture) for picture in page.parent.glob("*.svg")}
+    shown = [page.parent / name for name in documentation.links(text) if re.fullmatch(r"\w+\.svg", name)]
+    assert drawn == {picture.name: documentation.picture_texts(picture) for picture in shown}
 
 
 @pytest.mark.parametrize(
