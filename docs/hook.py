@@ -18,7 +18,8 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parent.parent
 REPOSITORY = "https://github.com/duckanon/duckanon/blob/main/"
 PAGES = ("*.md", "docs/**/*.md", "sql/**/*.md", "examples/**/*.md", "duckanon/*/README.md", "tests/bench/README.md")
-ASSETS = ("docs/assets/*", "examples/plots/*.svg")
+ASSETS = ("docs/assets/*", "docs/**/*.svg", "examples/**/*.svg")
+PICTURES = (".svg", ".png")
 
 BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<=\]\()[^)\s]+(?=\))")
@@ -59,7 +60,7 @@ def _target(link: str, source: str, files: Files) -> str:
         return link
     else:
         uri = posixpath.normpath(posixpath.join(posixpath.dirname(source), path)) if path else source
-    if (ROOT / uri).exists() and not files.get_file_from_path(uri):
+    if (ROOT / uri).exists() and not files.get_file_from_path(uri) and not uri.endswith(PICTURES):
         return REPOSITORY + uri
     anchor = _short_anchors(uri).get(anchor, anchor) if anchor else ""
     return posixpath.relpath(uri, posixpath.dirname(source) or ".") + sign + anchor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import io
 import itertools
 import re
@@ -188,6 +189,12 @@ def anchors(text: str) -> list[str]:
         names.append(f"{name}-{seen[name]}" if seen[name] else name)
         seen[name] += 1
     return names
+
+
+@functools.cache
+def page_anchors(page: Path) -> frozenset[str]:
+    """Return the anchors of a page, which many links lead to."""
+    return frozenset(anchors(page.read_text(encoding="utf-8")))
 
 
 def entries(stage: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+import duckanon
 from duckanon.bridge import macros
 from duckanon.rendered import checks, roads
 from tests import documentation
@@ -151,14 +152,22 @@ def test_readme_is_short_and_leads_on_from_the_package_page() -> None:
     assert [target for target in documentation.links(text) if not target.startswith("https://")] == []
 
 
+def test_pages_name_this_version() -> None:
+    for page, words in {
+        "README.md": "dist/duckanon-{}-py3",
+        "CITATION.cff": "version: {}\n",
+        "CHANGELOG.md": "## {}",
+    }.items():
+        assert words.format(duckanon.__version__) in (ROOT / page).read_text(encoding="utf-8"), page
+
+
 @pytest.mark.parametrize("page", documentation.PAGES, ids=_name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in documentation.links(page.read_text(encoding="utf-8")):
         anchor = target.partition("#")[2]
         if file := documentation.linked_file(page, target):
             assert file.exists(), f"{_name(page)} links {target}"
-            anchors = documentation.anchors(file.read_text(encoding="utf-8")) if anchor else []
-            assert not anchor or anchor in anchors, f"{_name(page)} links {target}"
+            assert not anchor or anchor in documentation.page_anchors(file), f"{_name(page)} links {target}"
 
 
 @pytest.mark.parametrize("module", MODULES_WITH_EXAMPLES)
