@@ -16,17 +16,20 @@ install = $(VENV)/bin/uv pip install --quiet --python $(1) $(2) || $(PIP) --pyth
 # Modules are compiled once, not in each of the processes that the tests start, wherever `make` is called.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-thorough test-oldest test-engines test-browser test-places stress check docs bench bench-large clean
+.PHONY: demo test test-quick test-thorough test-oldest test-engines test-browser test-places stress check docs bench \
+        bench-large clean
 
 demo: $(VENV)/ready            ## generate a clinic, assess and release its visits, say where the report is
 	@$(VENV)/bin/duckanon demo --to build/clinic
 
-test: $(VENV)/ready            ## all checks and tests, on the newest versions: five minutes
-	$(MAKE) check
+test: $(VENV)/ready            ## all checks and tests, on the newest versions: four minutes
+	$(MAKE) --jobs=2 check test-quick
+
+test-quick: $(VENV)/ready      ## the tests of `make test` alone
 	$(VENV)/bin/python $(PYTEST)
 
-test-thorough: $(VENV)/ready   ## properties with at least 200 examples each, studies, the oldest versions: forty minutes
-	$(VENV)/bin/python $(PYTEST) -m "(hypothesis or thorough) and not engines and not browser" --hypothesis-profile=thorough
+test-thorough: $(VENV)/ready   ## properties with more examples, studies, the stock shell, the oldest versions: 25 minutes
+	$(VENV)/bin/python $(PYTEST) -m "(hypothesis or thorough or shell) and not engines and not browser" --hypothesis-profile=thorough
 	$(MAKE) test-oldest
 
 test-oldest: $(OLD)/ready      ## the SQL and the bridge on the oldest supported versions

@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,16 +24,6 @@ from tests import profiles
 from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, empty_schema, parse
 
 profiles.register()
-
-MINUTES = os.environ.get("DUCKANON_TEST_MINUTES")
-"""How long a run may take where a machine ends it after some time; tests that are left then are skipped."""
-
-_BEGAN = time.monotonic()
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    if MINUTES is not None and time.monotonic() - _BEGAN > 60 * float(MINUTES):
-        pytest.skip(f"the run has taken its {MINUTES} minutes")
 
 
 def pytest_collection_finish() -> None:
@@ -110,8 +99,19 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run what takes longest first, so that no worker is left with it at the end: pages, then `.test` files."""
-    items.sort(key=lambda item: (item.path.name != "test_documentation.py", item.path.suffix != ".test"))
+    """Run what takes longest first, so that no worker is left with it at the end: studies, pages, `.test` files."""
+
+    def place(item: pytest.Item) -> tuple[bool, bool, int]:
+        is_study = item.get_closest_marker("thorough") is not None
+        return not is_study, item.path.name != "test_documentation.py", -_records(item.path)
+
+    items.sort(key=place)
+
+
+@functools.cache
+def _records(path: Path) -> int:
+    """Return how many records a `.test` file has; 0 for other files."""
+    return len(parse(path)[0]) if path.suffix == ".test" else 0
 
 
 class SqlTestFile(pytest.File):

@@ -4,15 +4,19 @@ A property without a decorator of this module is tried as often as the profile s
 ten milliseconds, such as a query. ``@cheap`` is for pure functions on small inputs, ``@dear`` for examples that take
 a good part of a second: these are not shrunk, a failure is shown as it was found.
 
-Tests that draw from a seed take theirs from `seeds`.
+Tests that draw from a seed take theirs from `seeds`, sweeps over all functions theirs from `sample_of_today`: what
+one day leaves out, another one tries. ``DUCKANON_TEST_DAY=2026-11-17`` repeats the choice of a day.
 
 ``make test`` uses ``quick``; ``make test-thorough`` uses ``thorough``: ``pytest --hypothesis-profile=thorough``.
 """
 
 from __future__ import annotations
 
+import datetime
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -28,9 +32,14 @@ class Depth:
 
 
 DEPTHS = {
-    "quick": Depth(usual=40, cheap=100, dear=8),  # five minutes for everything, on two processors
-    "thorough": Depth(usual=200, cheap=1000, dear=200),  # forty
+    "quick": Depth(usual=15, cheap=60, dear=5),  # four minutes for everything, on two processors
+    "thorough": Depth(usual=60, cheap=300, dear=50),  # twenty-five
 }
+
+T = TypeVar("T")
+
+_DAY = os.environ.get("DUCKANON_TEST_DAY") or str(datetime.datetime.now(datetime.UTC).date())
+"""The same in all processes of a run that begins before midnight."""
 
 # A busy machine is no failure: nothing here looks at the clock. Fixtures that a test's examples share are made for it.
 UNTIMED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
@@ -65,7 +74,17 @@ def dear(property_test):
 
 
 def seeds(quick: int, thorough: int) -> Sequence:
-    """Return the seeds for which a test is run, as many as the profile's name says."""
+    """Return the seeds for which a test is run, as many as the profile's name says; the thorough ones rotate."""
     if _is_thorough():
-        return [pytest.param(seed, marks=pytest.mark.thorough) for seed in range(thorough)]
+        first = quick + _day_number() * thorough
+        return [pytest.param(seed, marks=pytest.mark.thorough) for seed in range(first, first + thorough)]
     return range(quick)
+
+
+def sample_of_today(items: Sequence[T], part: int) -> list[T]:
+    """Return one of `part` equal shares of a sequence, another one each day."""
+    return list(items[_day_number() % part :: part])
+
+
+def _day_number() -> int:
+    return datetime.date.fromisoformat(_DAY).toordinal()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon.bridge import connections, errors, macros
+from duckanon.bridge import connections, errors, macros, prepared
 from duckanon.bridge.registry import WAITING, functions, run_macros
 
 _DATABASES = itertools.count(1)
@@ -87,29 +87,32 @@ def register(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyCon
     with _REGISTERING:
         cursor = con.cursor()
         try:
-            _refuse_foreign_catalog(cursor)
+            is_attached = _is_attached(cursor)
             _refuse_schema(cursor)
             cursor.execute(macros.ATTACH)
-            if not _is_registered(cursor):
-                _refuse_objects(cursor)
+            if not is_attached or not _is_registered(cursor):
+                if is_attached:
+                    _refuse_objects(cursor)
                 _create_functions(cursor)
-                _create_macros(cursor)
+                if not prepared.copy_macros(cursor, _create_all):
+                    _create_macros(cursor)
+                cursor.execute(macros.numbered(next(_DATABASES))).fetchall()  # comes last: _is_registered asks for it
         finally:
             cursor.close()
     connections.watch(con, is_fresh=False)
     return con
 
 
-def _refuse_foreign_catalog(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Refuse to write into a user's own database that happens to be called anon."""
-    foreign = cursor.execute(
-        "SELECT path FROM system.main.duckdb_databases() WHERE database_name = 'anon' AND path IS NOT NULL"
-    )
-    for (path,) in foreign.fetchall():
-        raise ValueError(
-            f"duckanon.register: the name anon is taken by the database file {path}; "
-            f"attach that file under another name (ATTACH '{path}' AS other_name)."
-        )
+def _is_attached(cursor: duckdb.DuckDBPyConnection) -> bool:
+    """Tell whether there is a catalog called anon; refuse to write into a user's own database of that name."""
+    attached = cursor.execute("SELECT path FROM system.main.duckdb_databases() WHERE database_name = 'anon'").fetchall()
+    for (path,) in attached:
+        if path is not None:
+            raise ValueError(
+                f"duckanon.register: the name anon is taken by the database file {path}; "
+                f"attach that file under another name (ATTACH '{path}' AS other_name)."
+            )
+    return bool(attached)
 
 
 def _refuse_schema(cursor: duckdb.DuckDBPyConnection) -> None:
@@ -150,12 +153,17 @@ def _create_functions(cursor: duckdb.DuckDBPyConnection) -> None:
             )
 
 
+def _create_all(con: duckdb.DuckDBPyConnection) -> None:
+    """Create functions and macros on a connection of our own, for the prepared catalog."""
+    _create_functions(con)
+    _create_macros(con)
+
+
 def _create_macros(cursor: duckdb.DuckDBPyConnection) -> None:
     """Create all macros, or none where one fails or the user interrupts."""
     _divide_exactly(cursor)
     cursor.execute("BEGIN").fetchall()
     try:
-        cursor.execute(macros.numbered(next(_DATABASES))).fetchall()
         for statement in _statements():
             cursor.execute(statement).fetchall()
         cursor.execute("COMMIT").fetchall()
@@ -166,12 +174,12 @@ def _create_macros(cursor: duckdb.DuckDBPyConnection) -> None:
 
 @functools.cache
 def _statements() -> tuple[duckdb.Statement, ...]:
-    """Parse the macros, but for the number of the database, once for the process: that is half of registering.
+    """Parse the macros once for the process: that is half of creating them. The database has the number 0 in them.
 
     A connection of its own reads them, since what another one has set changes how a query is read.
     """
     with duckdb.connect() as con:
-        return tuple(con.extract_statements(macros.script(0, run_macros()).replace(macros.numbered(0), "", 1)))
+        return tuple(con.extract_statements(macros.script(0, run_macros())))
 
 
 def _divide_exactly(cursor: duckdb.DuckDBPyConnection) -> None:
@@ -186,12 +194,11 @@ def _divide_exactly(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 def _is_registered(cursor: duckdb.DuckDBPyConnection) -> bool:
-    """Tell whether the database has its number, which comes with all the rest."""
+    """Tell whether the database has its number, which comes after all the rest."""
     try:
-        cursor.execute("SELECT anon._database()").fetchall()
+        return cursor.execute("SELECT anon._database()").fetchall() != [(0,)]
     except duckdb.CatalogException:
         return False
-    return True
 
 
 def _begin_anew_after_fork() -> None:

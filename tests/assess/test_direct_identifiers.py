@@ -293,6 +293,7 @@ def test_every_type_is_judged(shared: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_a_million_rows_are_sampled(shared: duckdb.DuckDBPyConnection) -> None:
     """Repeatably, and values that repeat in the table are not called unique because they differ in the sample."""
     shared.execute(BIG).fetchall()

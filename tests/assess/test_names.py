@@ -7,12 +7,15 @@ from typing import Any
 import duckdb
 import pytest
 
+from tests.profiles import sample_of_today
+
 NAMES = ["size", "class_size", "is_reference", "candidates", "box", "t", "l", "k", "rows", "people", "classes", "value"]
 NAMES += ["class", "person", "cols", "nulls", "tbl", "total", "members", "share", "place", "kind", "counts", "farness"]
 NAMES += ["_duckanon_classes", "_duckanon_source", "row_count", "_sizes", "_risks", "record", "call", "columns", "c"]
 
 
-@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.thorough) for name in NAMES[1:])])
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", sample_of_today(NAMES, part=5))
 def test_columns_called_like_the_steps_of_a_check(con: duckdb.DuckDBPyConnection, name: str) -> None:
     """Columns that carry a check's own names give what they give under plain names, or a refusal."""
     source = "SELECT i % 3 AS {}, i % 7 % 4 AS {}, i % 5 AS {}, i // 3 AS {} FROM range(60) AS t(i)"

@@ -190,6 +190,7 @@ def test_swapped_values_do_not_collide() -> None:
     assert [estimate.distinct for estimate in sampler.estimates()] == [2000]
 
 
+@pytest.mark.thorough
 def test_the_stated_error_is_the_real_one() -> None:
     """Over 200 independent samples: no bias, errors as large as stated."""
     columns = skewed(np.random.default_rng(2), 100_000, [300, 900])
@@ -234,6 +235,7 @@ def test_minimal_sets_by_definition(adult: duckdb.DuckDBPyConnection) -> None:
     assert all(qualifies for _, qualifies in minimal)
 
 
+@pytest.mark.thorough
 def test_the_approximate_search_is_as_good_as_it_says(con: duckdb.DuckDBPyConnection) -> None:
     """Half a million rows, capacity forced down by many sets: nearly all estimates within two standard errors."""
     con.execute("""CREATE TABLE big AS

@@ -137,6 +137,7 @@ def test_a_database_with_macros_of_a_user_can_be_registered() -> None:
         assert con.execute("SELECT k FROM anon.k_anonymity('people', ['age'])").fetchall() == [(2,)]
 
 
+@pytest.mark.thorough
 def test_lists_and_structs_are_duckdbs_own(own_con: duckdb.DuckDBPyConnection) -> None:
     """Where the user's macros are called like the functions behind [...] and {...}, the arguments name DuckDB's."""
     own_con.execute("CREATE TABLE people AS SELECT i % 4 AS age, i % 3 AS sex, i AS income FROM range(48) AS t(i)")

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 import duckanon
-from tests.sqltest import ROOT, PythonEngine, check, empty_schema, parse
+from duckanon.bridge import prepared
+from tests.sqltest import PythonEngine, check, each_test_file, empty_schema, parse
 
 ODD = {
     "values": {
@@ -115,18 +116,17 @@ def test_every_setting_is_tried_or_left_out_for_a_reason() -> None:
     assert not [name for name in tried if any(re.fullmatch(pattern, name) for pattern in left_out)]
 
 
-RISKY = [("values", "swap"), ("planning", "swap"), ("planning", "t_closeness"), ("planning", "apply_partition")]
-"""Of what failed once, what is quick; all other pairs are for the thorough run."""
+RISKY = {"values": ["swap"], "planning": ["swap", "t_closeness", "apply_partition"]}
+"""Of what failed once, what is quick; other files are for the thorough run."""
 
 
 @pytest.mark.parametrize(
     ("settings", "path"),
     [
-        pytest.param(settings, path, marks=() if (settings, path.stem) in RISKY else pytest.mark.thorough)
+        pytest.param(settings, *file.values, id=f"{settings}-{file.id}", marks=file.marks)
         for settings in ODD
-        for path in sorted(ROOT.glob("tests/*/*.test"))
+        for file in each_test_file(RISKY[settings])
     ],
-    ids=lambda part: part if isinstance(part, str) else part.stem,
 )
 def test_results_do_not_depend_on_settings(settings: str, path: Path) -> None:
     """Only the queries' own ORDER BY may bring rows in another order."""
@@ -192,6 +192,7 @@ COMPARES_TEXTS = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "collation", ["NOCASE", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("NOACCENT", "NFC"))]
 )
@@ -226,18 +227,23 @@ def test_another_calendar_does_not_show_who_is_over_89(own_con: duckdb.DuckDBPyC
     assert own_con.execute("SELECT anon.safe_harbor_date(DATE '1900-01-01')").fetchone()[0].startswith("<=")
 
 
-@pytest.mark.parametrize("is_locked", [False, True])
-def test_a_slash_divides(is_locked: bool) -> None:
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_a_slash_divides(is_prepared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slash means what it meant when a macro was parsed: set before registering, every risk was 0."""
+    if not is_prepared:
+        monkeypatch.setattr(prepared, "copy_macros", lambda *_: False)
     con = duckdb.connect()
     con.execute("CREATE TABLE people AS SELECT i % 4 AS a FROM range(48) AS t(i)").fetchall()
     con.execute("SET GLOBAL integer_division = true").fetchall()
-    if is_locked:
-        con.execute("SET GLOBAL lock_configuration = true").fetchall()
-        with pytest.raises(ValueError, match=r"^duckanon.register: integer_division must be off"):
-            duckanon.register(con)
-    else:
+    duckanon.register(con)
+    assert con.execute("SELECT average_risk FROM anon.reidentification_risk('people', ['a'])").fetchone()[0] > 0.08
+    assert con.execute("SELECT 7 / 2").fetchall() == [(3,)]
+    con.close()
+
+
+def test_a_locked_configuration_is_refused_where_macros_must_be_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared, "copy_macros", lambda *_: False)
+    con = duckdb.connect(config={"integer_division": True, "lock_configuration": True})
+    with pytest.raises(ValueError, match=r"^duckanon.register: integer_division must be off"):
         duckanon.register(con)
-        assert con.execute("SELECT average_risk FROM anon.reidentification_risk('people', ['a'])").fetchone()[0] > 0.08
-        assert con.execute("SELECT 7 / 2").fetchall() == [(3,)]
     con.close()

@@ -51,6 +51,7 @@ def test_ctrl_c_ends_a_script_at_once(how: str, tmp_path: Path) -> None:
     assert process.returncode == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_leaves_the_shell_and_its_tables(tmp_path: Path) -> None:
     keyboard, terminal = pty.openpty()

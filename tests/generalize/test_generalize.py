@@ -237,6 +237,7 @@ def test_readable_dates() -> None:
 # ---- plans ----
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("short_search")
 def test_example_7_is_where_the_search_begins(con: Connection) -> None:
     """Gender, date of birth and ZIP among 3e8 people, (0.9, 100): gender stays, the other two share 1.2e6."""
@@ -254,6 +255,7 @@ def test_example_7_is_where_the_search_begins(con: Connection) -> None:
     assert math.prod(allowed.values()) <= value(con, "SELECT anon.distinct_budget(3e8, 100)")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("short_search")
 def test_a_stored_plan_gives_the_same_labels_next_month(con: Connection) -> None:
     con.execute("""

@@ -223,6 +223,7 @@ def test_every_k(mode, rows):
         assert found.costs.sum() == pytest.approx(best[-1], rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("k", [5, 130, *(pytest.param(k, marks=pytest.mark.thorough) for k in (2, 90, 700))])
 def test_all_ways_to_search_agree_on_many_rows(monkeypatch, cost, k):

@@ -85,6 +85,7 @@ def test_the_rule_is_exact_for_the_worst_classes(con: Connection) -> None:
     assert kept > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("beta", [0.1, 0.01, 0.001])
 def test_two_people_fewer_would_not_do(con: Connection, beta: float) -> None:
     """All of ACS as the population, and its classes as they are: the rule holds, a laxer one would not."""

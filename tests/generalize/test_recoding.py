@@ -346,6 +346,7 @@ class ForgetfulTable(Table):
         return super().closed_score(is_promised)
 
 
+@pytest.mark.thorough
 @dear
 @given(st.integers(0, 10**9))
 def test_what_a_search_keeps_changes_nothing(seed):
@@ -473,7 +474,8 @@ def adult_like(rng, rows):
     return np.ones(rows, dtype=np.int64), columns, levels
 
 
-@pytest.mark.parametrize("seed", seeds(2, 30))
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", seeds(2, 7))
 @pytest.mark.parametrize("share", [0, 0.05])
 def test_not_worse_than_the_best_full_domain_recoding(seed, share):
     counts, columns, levels = adult_like(np.random.default_rng(seed), 400)
@@ -541,6 +543,7 @@ def test_wrong_input():
         recode(np.array([3, 3]), [Column(np.array([0, 1]), levels)], 2, 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("has_null", [False, True])
 def test_stages_of_a_large_table_end_feasible(has_null, monkeypatch):
     monkeypatch.setattr("duckanon.generalize.recoding.stages._FIRST_COMBOS", 50)

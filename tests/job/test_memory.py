@@ -58,6 +58,7 @@ def policy(folder: Path, method: str, *more: tuple[str, str]) -> Path:
     return changed(folder, ('name = "suppress_cells"', f'name = "{method}"\n{METHODS.get(method, "")}'), *more)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("method", "target"),
     [

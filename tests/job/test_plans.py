@@ -51,6 +51,7 @@ def test_few_buckets_are_cases_with_the_same_cells(con: duckdb.DuckDBPyConnectio
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("reason", ["many buckets", "a type that lists values", "no sqlglot"])
 def test_else_they_are_looked_up(con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
     keep = KEEP

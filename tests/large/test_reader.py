@@ -65,6 +65,7 @@ def test_a_reader_that_is_dropped_takes_its_file_with_it(read: int, people: pa.T
     assert not list(spill.iterdir())
 
 
+@pytest.mark.thorough
 def test_a_release_with_a_target_has_no_reader(people: pa.Table, tmp_path: Path) -> None:
     assert large.microaggregate(people, tmp_path / "release.parquet", ["age", "pay"], 5).reader is None
 

@@ -73,6 +73,7 @@ def test_every_class_has_k_people_and_nobody_is_lost(
         assert outside == 0
 
 
+@pytest.mark.thorough
 def test_rows_tell_neither_their_old_place_nor_their_part(people: pa.Table, tmp_path: Path) -> None:
     """Who knows the source's order, or sorts by a column, learns nothing from the order of the release."""
     target = tmp_path / "release.parquet"

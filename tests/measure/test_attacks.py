@@ -311,6 +311,7 @@ def test_predicates_against_brute_force(seed: int, rows: int, other: int, width:
     assert len(single) == expected
 
 
+@pytest.mark.thorough
 def test_singling_out_identity_fresh_sample_and_no_control() -> None:
     random = np.random.default_rng(6)
     draw = lambda: np.hstack([random.normal(size=(1500, 4)), few_values(random, 1500, 3)])  # noqa: E731

@@ -56,6 +56,7 @@ def test_a_crowd_passes_and_a_person_alone_fails(people: duckdb.DuckDBPyConnecti
     assert {"distance", "ambiguity", "exact_copies", "unique_copies", "near_copies"} <= alone
 
 
+@pytest.mark.thorough
 def test_values_as_labels_are_judged_like_values(people: duckdb.DuckDBPyConnection) -> None:
     people.execute(
         f"CREATE OR REPLACE TABLE noisy AS FROM anon.additive_noise('original', {COLUMNS}, seed := 3)"
@@ -291,6 +292,7 @@ def test_one_map_for_all_families(people: duckdb.DuckDBPyConnection) -> None:
         assert of_release["labels"][measure][1] > 0
 
 
+@pytest.mark.thorough
 def test_releases_in_common_table_expressions(people: duckdb.DuckDBPyConnection) -> None:
     call = """WITH tree AS (SELECT DISTINCT job,
                                    CASE WHEN job IN ('cook', 'nurse') THEN 'manual' ELSE 'office' END AS kind

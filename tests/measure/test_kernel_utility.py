@@ -55,6 +55,7 @@ def test_exact_against_scikit_learn(name, rows):
     np.testing.assert_allclose(table["cumulative"].to_numpy(), shares, rtol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "limit"), [("polynomial", 0.004), ("gaussian", 0.004), ("exponential", 0.004)])
 def test_landmarks_against_exact(name, limit):
     first, second = data(2500, 1), data(2500, 2) * 1.05

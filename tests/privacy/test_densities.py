@@ -80,6 +80,7 @@ def test_pairs_of_equal_people_are_counted():
     assert (found.twins, found.twin_pairs) == (3, 28 + 6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("with_reference", [True, False])
 def test_chance_is_expected_and_copies_are_not(with_reference):
     """Of people of few values: as many are expected as are repeated, and copies of the rare fail."""

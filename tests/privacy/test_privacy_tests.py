@@ -127,6 +127,7 @@ def test_accepted_and_refused(with_reference):
         assert tests(fresh)["membership"].value == pytest.approx(area)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("released", "reference"), [(3000, 1000), (1000, 3000), (3000, None), (700, None)])
 def test_sizes_that_differ(released, reference):
     random = np.random.default_rng(released)

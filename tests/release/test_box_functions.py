@@ -99,6 +99,7 @@ def test_people_fall_into_boxes_of_their_own_group(con: Connection) -> None:
     assert rows(con, others) == [(True,)]
 
 
+@pytest.mark.thorough
 def test_asking_for_one_covariance_of_four_columns_makes_it_four_times_sharper(con: Connection) -> None:
     con.execute("""
         CREATE TABLE t AS SELECT sqrt(-2 * ln(u)) * cos(2 * pi() * v) AS a, sqrt(-2 * ln(u)) * sin(2 * pi() * v) AS b,

@@ -110,6 +110,7 @@ def test_spread_counts(segments, epsilon):
     assert got.tolist() == [spread(np.array(s), epsilon) for s in segments]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rows", "l"), [(2000, 1), (2000, 3), *(pytest.param(6000, few, marks=pytest.mark.thorough) for few in (1, 3))]
 )
@@ -292,6 +293,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("shape", "kind", "n"), CASES)
 def test_ratio_to_the_asymptotic_optimum(shape, kind, n):
     size = 100_000

@@ -182,7 +182,8 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("seed", seeds(1, 10))
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", seeds(1, 2))
 def test_each_group_is_answered_as_if_it_were_alone(con: duckdb.DuckDBPyConnection, seed: int) -> None:
     rng = np.random.default_rng(seed)
     low, width = rng.integers(0, 5, (40, 2)), rng.integers(0, 3, (40, 2))

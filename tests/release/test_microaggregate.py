@@ -84,6 +84,7 @@ def census() -> np.ndarray:
     return (values - values.mean(axis=0)) / values.std(axis=0, ddof=1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("k", "published", "bar"), [(3, 5.6922, 5.30), (5, 9.0884, 8.25), (10, 14.1559, 12.60)])
 def test_the_loss_of_census(k: int, published: float, bar: float) -> None:
     points = census()

@@ -75,6 +75,7 @@ def test_a_shared_table_has_the_rows_of_each_value(seed: int, k: int) -> None:
     assert np.abs(table[is_kept] - cells[is_kept]).sum() <= 0.5 * cells[is_kept].sum()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("k", "most"), [(2, 0.06), (10, 0.12)])
 def test_pairs_of_k_people_are_about_as_frequent_as_they_were(k: int, most: float) -> None:
     """Of thirty tables, on average."""

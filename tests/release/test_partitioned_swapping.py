@@ -132,6 +132,7 @@ def test_iterated_eigenvectors_span_what_the_direct_ones_do():
     assert cosines[truth[:, None] == truth].min() > 0.9
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [1, 4, 20])
 def test_bisecting_makes_clusters_as_narrow_as_an_unbounded_one_does(width):
     matrix = generator(3).normal(size=(10_000, width)) @ generator(4).normal(size=(width, width))
@@ -327,6 +328,7 @@ def test_independent_components_are_found_and_kept():
     assert (shapes["pca"] > shapes["ica"] + 0.05).any()
 
 
+@pytest.mark.thorough
 def test_clusters_keep_a_curve_that_one_cluster_loses():
     random = generator(6)
     along = random.uniform(-2, 2, 2_000)

@@ -131,6 +131,7 @@ def test_diverse_boxes_hold_k_people(case: tuple[np.ndarray, np.ndarray, int]) -
         assert all(len(np.unique(values)) >= 2 for values in rows[boxes.box == box].T)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("several", [1, 3, 40])
 def test_people_of_large_tables(monkeypatch: pytest.MonkeyPatch, several: int) -> None:
     """Parts that are cut on a sample, by records first and by people where that does not do."""

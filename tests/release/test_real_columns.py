@@ -201,6 +201,7 @@ def test_swaps_know_columns_of_people(method: str) -> None:
     assert largest[2] > 0.7 * largest[0]
 
 
+@pytest.mark.thorough
 def test_a_reference_is_read_like_the_table() -> None:
     """Other people, with values that the table does not have, are compared with in a search."""
     table, others = income_survey(600, 7), income_survey(500, 8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ CREATE TABLE ranks AS FROM anon.recode('crew', ['rank'], 6, output := 'value');
 """
 
 
+@pytest.mark.thorough
 def test_values_are_read_as_labels(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(CREW).fetchall()
     for query in (

@@ -144,6 +144,7 @@ def test_the_order_of_sorted_rows_links_nothing(rows: int) -> None:
     assert joint == pytest.approx(np.corrcoef(table["g"].to_numpy(), table["h"].to_numpy())[0, 1], abs=0.02)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", [{}, pytest.param({"memory_limit": 300_000}, marks=pytest.mark.thorough)])
 def test_seeds(options: dict) -> None:
     table = mixed(20_000)
@@ -181,6 +182,7 @@ def test_blocks_of_a_memory_limit(tmp_path: os.PathLike, monkeypatch: pytest.Mon
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.thorough
 def test_the_share_of_the_work_done_is_told() -> None:
     for options in ({}, {"memory_limit": 300_000}):
         told: list[float] = []

@@ -55,6 +55,7 @@ def test_sqlite_gives_the_labels_of_apply_plan(
             assert in_sqlite(case, counted, declared) == large_classes(expected, k)
 
 
+@pytest.mark.thorough
 @profiles.dear
 @given(case=cases(booleans=False), k=st.none() | st.just(2))
 def test_every_dialect_can_be_read_again(case: Case, k: int | None) -> None:

@@ -259,6 +259,7 @@ def test_pictures_do_not_reach_to_an_extreme(con: duckdb.DuckDBPyConnection) -> 
     assert drawn[0] == drawn[1] != []
 
 
+@pytest.mark.thorough
 def test_many_rows_of_one_person_are_one_person(con: duckdb.DuckDBPyConnection) -> None:
     """Thirty visits of the one astronaut are no thirty astronauts."""
     con.execute(

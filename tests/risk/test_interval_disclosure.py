@@ -11,7 +11,7 @@ from tests.profiles import seeds
 from tests.sqltest import data_file
 
 
-@pytest.mark.parametrize("seed", seeds(2, 20))
+@pytest.mark.parametrize("seed", seeds(2, 5))
 def test_definition(con: duckdb.DuckDBPyConnection, seed: int) -> None:
     rng = np.random.default_rng(seed)
     original = rng.normal(size=(500, 3)) * [1, 10, 1e6]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import duckdb
 import pytest
 
+from tests.profiles import sample_of_today
+
 NAMES = ["class", "weight", "risk", "codes", "home", "household", "member", "person", "population", "stands_for"]
 NAMES += [
     "row_count",
@@ -36,12 +38,10 @@ NAMES += [
     "call",
     "record",
 ]
-QUICK = {"class"}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.thorough) for name in NAMES]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", sample_of_today(NAMES, part=5))
 def test_columns_called_like_the_steps_of_a_measure(con: duckdb.DuckDBPyConnection, name: str) -> None:
     """They give what they give under plain names, or a refusal."""
     source = "SELECT nullif(i % 3, 0) AS {}, i % 7 % 4 AS {}, 2 + i % 5 AS {}, i // 3 AS {} FROM range(60) AS t(i)"
@@ -85,7 +85,7 @@ CALLS = {
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", MORE_NAMES)
+@pytest.mark.parametrize("name", sample_of_today(MORE_NAMES, part=5))
 def test_columns_called_like_the_steps_of_a_measure_of_populations(con: duckdb.DuckDBPyConnection, name: str) -> None:
     source = "SELECT nullif(i % 3, 0) AS {}, i % 7 % 4 AS {}, 2 + i % 5 AS {}, i // 3 AS {} FROM range(60) AS t(i)"
     plain = ["a", "b", "x", "y"]
