@@ -6,17 +6,18 @@ ENGINES := .venv-engines
 PLACES := .venv-places
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 PYTEST := -m pytest -n auto --dist worksteal
-NEWEST := --editable '.[test,check]' 'duckdb>=2'
-AT_PLACES := --editable '.[test,places]'
-WITH_ENGINES := --editable '.[test,engines,postgresql]' 'duckdb>=2'
-OLDEST := --constraint tests/oldest.txt --editable '.[test]'
-# uv installs in a tenth of pip's processor time; where it is not to be had, or finds no index, pip does it.
+NEWEST := --editable . --group test --group check 'duckdb>=2'
+AT_PLACES := --editable '.[notebook,dbt]' --group test --group places
+WITH_ENGINES := --editable '.[spark,postgresql]' --group test 'duckdb>=2'
+OLDEST := --constraint tests/oldest.txt --editable . --group test
+# uv installs in a tenth of pip's processor time. If there is no uv, or it finds no index, pip installs.
 install = $(VENV)/bin/uv pip install --quiet --python $(1) $(2) || $(PIP) --python $(1) install --quiet $(2)
 
 # Modules are compiled once, not in each of the processes that the tests start, wherever `make` is called.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-quick test-thorough test-oldest test-engines test-browser test-places stress check bench bench-large clean
+.PHONY: demo test test-quick test-thorough test-oldest test-engines test-browser test-places stress check docs bench \
+        bench-large clean
 
 demo: $(VENV)/ready            ## generate a clinic, assess and release its visits, say where the report is
 	@$(VENV)/bin/duckanon demo --to build/clinic
@@ -38,7 +39,7 @@ test-engines: $(ENGINES)/ready ## PostgreSQL and Spark: what is rendered, read, 
 	$(ENGINES)/bin/python -m pytest -m engines tests/rendered tests/postgresql tests/spark
 
 test-browser: $(VENV)/ready    ## the report in Debian's Chromium, which is installed where that is allowed: a minute
-	@$(call install,$(VENV)/bin/python,--editable '.[browser]') || true
+	@$(call install,$(VENV)/bin/python,--group browser) || true
 	@command -v chromium || command -v chromium-browser || command -v google-chrome \
 	    || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
 	    || echo "There is no Chromium, and it cannot be installed: the tests in a browser are skipped."
@@ -56,6 +57,10 @@ check: $(VENV)/ready           ## style, types, and that packages import in one 
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
+docs: $(VENV)/docs             ## the documentation as a site, build/site/index.html; a dead link fails: half a minute
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
+	@echo "The site: build/site/index.html"
+
 bench: $(VENV)/ready           ## ratios against floors and peers; only some: make bench ONLY=swap LARGEST=1e6
 	$(VENV)/bin/python -m tests.bench $(if $(ONLY),--only "$(ONLY)") $(if $(LARGEST),--largest $(LARGEST))
 
@@ -67,8 +72,13 @@ clean:
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) install --quiet 'pip>=25.1'  # the first that installs a --group; a new environment may have an older one
 	-@$(PIP) install --quiet --only-binary uv uv
 	$(call install,$(VENV)/bin/python,$(NEWEST))
+	@touch $@
+
+$(VENV)/docs: $(VENV)/ready
+	$(call install,$(VENV)/bin/python,--group docs)
 	@touch $@
 
 $(OLD)/ready: pyproject.toml tests/oldest.txt | $(VENV)/ready

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import io
 import itertools
 import re
@@ -11,6 +12,7 @@ import shlex
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -21,25 +23,38 @@ from duckanon.rendered import roads
 from tests.sqltest import registered
 
 ROOT = Path(__file__).parent.parent
+REPOSITORY = "https://github.com/duckanon/duckanon/blob/main/"
+"""Where README's links lead, since its text is also the page of the package: the same files as here."""
+
 STAGES = macros.STAGES
-PAGES = (
-    *sorted(ROOT.glob("*.md")),
-    ROOT / "sql" / "README.md",
-    *(ROOT / "sql" / stage / "README.md" for stage in STAGES),
-    ROOT / "examples" / "README.md",
-    ROOT / "examples" / "plots" / "README.md",
-    ROOT / "tests" / "bench" / "README.md",
-    ROOT / "duckanon" / "rendered" / "README.md",
+PAGES = tuple(
+    path
+    for pattern in ("*.md", "docs/**/*.md", "sql/**/*.md", "examples/**/*.md", "duckanon/*/*.md", "tests/bench/*.md")
+    for path in sorted(ROOT.glob(pattern))
 )
 """All pages of the documentation."""
 
+ON_SPARK = (ROOT / "duckanon" / "spark" / "README.md", ROOT / "docs" / "tutorials" / "6-spark.md")
+"""Pages whose examples need Spark."""
+
+ELSEWHERE = (
+    *ON_SPARK,
+    ROOT / "duckanon" / "large" / "README.md",
+    ROOT / "duckanon" / "postgresql" / "README.md",
+    ROOT / "examples" / "release" / "README.md",
+)
+"""Pages whose examples are run by tests of their own."""
+
 EXAMPLE = re.compile(
-    r"^```(?P<language>sql|console|python)\n(?P<code>.*?)^```\n(?:```text\n(?P<shown>.*?)^```\n)?",
+    r"^```(?P<language>sql|console|python|toml title=\"(?P<file>[\w.]+)\")\n"
+    r"(?P<code>.*?)^```\n(?:```text\n(?P<shown>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
-"""Code that is run, and the output below it, if it prints any: SQL, one command after ``$``, or Python."""
+"""Code that is run, and the output below it, if it prints any: SQL, one command after ``$``, Python, or a file."""
 
-PAGES_WITH_EXAMPLES = tuple(page for page in PAGES if EXAMPLE.search(page.read_text(encoding="utf-8")))
+PAGES_WITH_EXAMPLES = tuple(
+    page for page in PAGES if page not in ELSEWHERE and EXAMPLE.search(page.read_text(encoding="utf-8"))
+)
 
 PAGES_DRAWN = (ROOT / "sql" / "README.md", *PAGES_WITH_EXAMPLES)
 """Pages of which something is drawn."""
@@ -74,8 +89,10 @@ def make_files(folder: Path) -> None:
     """Write the people of ``examples/population.sql`` into a folder.
 
     All of them are the table ``patients`` of the database ``clinic.duckdb``; `FEW` of them are in ``people.csv`` and
-    ``people.parquet``.
+    ``people.parquet``. The script itself is there too, as in the repository.
     """
+    (folder / "examples").mkdir()
+    shutil.copy(ROOT / "examples" / "population.sql", folder / "examples")
     with duckanon.connect(folder / "clinic.duckdb") as connection:
         for statement in statements.split((ROOT / "examples" / "population.sql").read_text(encoding="utf-8")):
             connection.execute(statement).fetchall()
@@ -94,6 +111,7 @@ class Clinic:
     def __init__(self, files: Path, folder: Path, people: int | None = None) -> None:
         shutil.copytree(files, folder, dirs_exist_ok=True)
         self.folder = folder
+        self._variables: dict[str, Any] = {}
         self.connection = registered().cursor()
         self._database = f"examples_{next(self._numbers)}"
         self.run(
@@ -116,11 +134,14 @@ class Clinic:
                 command = shlex.split(code.removeprefix("$ "))
                 assert command[0] == "duckanon", code
                 assert main.main(command[1:]) == 0, code
+            elif language == "python":
+                exec(code, self._variables)
             else:
-                exec(code, {})
+                (self.folder / language.partition('"')[2].rstrip('"')).write_text(code, encoding="utf-8")
         return printed.getvalue().rstrip("\n") + "\n" if printed.getvalue() else ""
 
     def close(self) -> None:
+        self._variables.clear()
         self.connection.execute(f"USE memory; DETACH {self._database}").fetchall()
         self.connection.close()
 
@@ -138,6 +159,16 @@ def headings(text: str) -> list[str]:
 def links(text: str) -> list[str]:
     """Return where the links of a page lead to."""
     return re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", _without_blocks(text)))
+
+
+def linked_file(page: Path, target: str) -> Path | None:
+    """Return the file of the repository that a link leads to, or None where it leads elsewhere."""
+    name = target.partition("#")[0]
+    if name.startswith(REPOSITORY):
+        return ROOT / name.removeprefix(REPOSITORY)
+    if name.startswith("https://"):
+        return None
+    return (page.parent / name).resolve() if name else page
 
 
 def _without_blocks(text: str) -> str:
@@ -160,6 +191,12 @@ def anchors(text: str) -> list[str]:
     return names
 
 
+@functools.cache
+def page_anchors(page: Path) -> frozenset[str]:
+    """Return the anchors of a page, which many links lead to."""
+    return frozenset(anchors(page.read_text(encoding="utf-8")))
+
+
 def entries(stage: str) -> dict[str, str]:
     """Return the entries of a stage's reference by the names of the functions, heading included."""
     text = (ROOT / "sql" / stage / "README.md").read_text(encoding="utf-8")
@@ -169,11 +206,11 @@ def entries(stage: str) -> dict[str, str]:
 
 
 def function_names() -> str:
-    """Draw README's list: for every stage the names of its functions, linked with their entries."""
-    lines = []
+    """Draw README's index: a table of the stages, each with its functions by name."""
+    lines = ["", "| stage | functions |", "| --- | --- |"]
     for stage in STAGES:
-        linked = [f"[`{name}`](sql/{stage}/README.md#{anchor})" for name, anchor in _entry_anchors(stage).items()]
-        lines += ["", f"**[{stage.capitalize()}](sql/{stage}/README.md)**: {QUESTIONS[stage]}", ", ".join(linked)]
+        names = ", ".join(f"`{name}`" for name in entries(stage))
+        lines.append(f"| [{stage}]({REPOSITORY}sql/{stage}/README.md) | {names} |")
     return "\n".join([*lines, "", ""])
 
 

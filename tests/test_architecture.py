@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+from hatchling.builders.wheel import WheelBuilder
+
 ROOT = Path(__file__).parent.parent
 
 LONGEST_LINE = 120
@@ -61,6 +63,13 @@ def test_nothing_but_public_faces_and_packages_at_the_top() -> None:
     entries = [entry for entry in (ROOT / "duckanon").iterdir() if entry.name != "__pycache__"]
     stray = [entry.name for entry in entries if not (entry / "__init__.py").exists()]
     assert set(stray) <= PUBLIC_FACES | {"sql", "examples"}  # which an installed package carries inside
+
+
+def test_the_wheel_has_every_macro_and_no_picture() -> None:
+    packed = {Path(file.distribution_path) for file in WheelBuilder(str(ROOT)).recurse_included_files()}
+    assert {Path("duckanon/sql") / path.relative_to(ROOT / "sql") for path in macros()} <= packed
+    assert Path("duckanon/examples/population.sql") in packed
+    assert [path for path in packed if path.suffix in {".svg", ".png"} or path.parts[0] != "duckanon"] == []
 
 
 def test_no_file_points_outside_the_repository() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+import duckanon
 from duckanon.bridge import macros
 from duckanon.rendered import checks, roads
 from tests import documentation
@@ -23,8 +24,10 @@ LONG_SCRIPTS = {"boxes", "generalize", "measure", "road"}
 LONG_PAGES = {
     *(ROOT / "sql" / stage / "README.md" for stage in ("generalize", "measure", "release")),
     ROOT / "examples" / "plots" / "README.md",
+    *(ROOT / "docs" / "tutorials").glob("*.md"),
+    *(ROOT / "docs" / "how-to" / f"{name}.md" for name in ("compare-releases", "linked-tables", "sensitive-columns")),
 }
-"""For the thorough run: they take a minute."""
+"""For the thorough run: they take two minutes."""
 MODULES_WITH_EXAMPLES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for path in sorted((ROOT / "duckanon").rglob("*.py"))
@@ -56,12 +59,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=_name,
 )
 def test_examples_print_what_is_shown(page: Path, files: Path, tmp_path: Path) -> None:
+    text = page.read_text(encoding="utf-8")
     with closing(Clinic(files, tmp_path)) as clinic:
-        for example in EXAMPLE.finditer(page.read_text(encoding="utf-8")):
+        for example in EXAMPLE.finditer(text):
             printed = clinic.run(example["language"], example["code"])
             assert printed == (example["shown"] or ""), f"{example['code']}\nprints\n{printed}"
     drawn = {picture.name: documentation.picture_texts(picture) for picture in tmp_path.glob("*.svg")}
-    assert drawn == {picture.name: documentation.picture_texts(picture) for picture in page.parent.glob("*.svg")}
+    shown = [page.parent / name for name in documentation.links(text) if re.fullmatch(r"\w+\.svg", name)]
+    assert drawn == {picture.name: documentation.picture_texts(picture) for picture in shown}
 
 
 @pytest.mark.parametrize(
@@ -139,19 +144,30 @@ def test_the_lists_have_every_function(con: duckdb.DuckDBPyConnection) -> None:
     assert expected.count("\n- [`anon.") == len(PUBLIC)
 
 
-def test_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 300
+def test_readme_is_short_and_leads_on_from_the_package_page() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    assert len(lines) < 300
+    assert max(map(len, lines)) < 1000
+    assert [target for target in documentation.links(text) if not target.startswith("https://")] == []
+
+
+def test_pages_name_this_version() -> None:
+    for page, words in {
+        "README.md": "dist/duckanon-{}-py3",
+        "CITATION.cff": "version: {}\n",
+        "CHANGELOG.md": "## {}",
+    }.items():
+        assert words.format(duckanon.__version__) in (ROOT / page).read_text(encoding="utf-8"), page
 
 
 @pytest.mark.parametrize("page", documentation.PAGES, ids=_name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in documentation.links(page.read_text(encoding="utf-8")):
-        if not target.startswith("https://"):
-            name, _, anchor = target.partition("#")
-            file = (page.parent / name).resolve() if name else page
+        anchor = target.partition("#")[2]
+        if file := documentation.linked_file(page, target):
             assert file.exists(), f"{_name(page)} links {target}"
-            anchors = documentation.anchors(file.read_text(encoding="utf-8")) if anchor else []
-            assert not anchor or anchor in anchors, f"{_name(page)} links {target}"
+            assert not anchor or anchor in documentation.page_anchors(file), f"{_name(page)} links {target}"
 
 
 @pytest.mark.parametrize("module", MODULES_WITH_EXAMPLES)

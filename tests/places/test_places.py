@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -54,6 +55,16 @@ def test_the_jupyter_notebook_goes_the_whole_road(tmp_path: Path) -> None:
         f"SELECT min(n) FROM (SELECT count(*) AS n FROM '{tmp_path}/released.parquet' GROUP BY sex, age, zip)"
     )
     assert released.fetchall()[0][0] >= 10
+
+
+def test_the_cells_of_the_tutorial_run(tmp_path: Path) -> None:
+    """The blocks of the page that are cells with magics, in one kernel."""
+    page = (ROOT / "docs" / "tutorials" / "3-notebook.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^```ipython\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    with duckdb.connect(tmp_path / "clinic.duckdb") as con:
+        con.execute("CREATE TABLE patients AS SELECT 'P' || i AS patient_id, i % 50 AS age FROM range(100) AS t(i)")
+    outputs = executed(cells, tmp_path)
+    assert "identifier" in str(outputs[-1])
 
 
 def test_connections_of_all_kinds_are_registered(tmp_path: Path) -> None:
