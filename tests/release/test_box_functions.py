@@ -93,7 +93,8 @@ def test_people_fall_into_boxes_of_their_own_group(con: Connection) -> None:
         FROM range(600) AS r(i)""")
     for by in ("NULL", "['sex', 'region']"):
         con.execute(
-            f"CREATE OR REPLACE TABLE b AS FROM anon.boxes('t', ['a', 'b'], 10, by := {by}, keep := ['id'], narrowing := ['id'])"
+            f"CREATE OR REPLACE TABLE b AS "
+            f"FROM anon.boxes('t', ['a', 'b'], 10, by := {by}, keep := ['id'], narrowing := ['id'])"
         )
         others = f"""SELECT count(*), count(*) FILTER (labelled.box IS DISTINCT FROM b.box)
             FROM anon.label_boxes('t', 'b', ['a', 'b'], by := {by}) AS labelled JOIN b USING (id)"""

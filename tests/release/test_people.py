@@ -175,7 +175,8 @@ def test_groups_of_rhs_aim_at_people(case: tuple[np.ndarray, np.ndarray, int]) -
 
 
 VISITS_RELEASED = {
-    "boxes": "anon.boxes('visits', ['age', 'weight'], 10, person := 'Patient', keep := ['visit'], narrowing := ['visit'])",
+    "boxes": "anon.boxes('visits', ['age', 'weight'], 10, person := 'Patient', keep := ['visit'], "
+    "narrowing := ['visit'])",
     "spectral_rhs": "anon.spectral_rhs('visits', ['age', 'weight', 'reason'], 10, person := 'Patient')",
     "member": "anon.spectral_rhs('visits', ['age', 'weight', 'visit'], 10, label := 'member', person := 'patient')",
     "rhs": "anon.rhs('visits', ['age', 'weight'], 10, person := 'patient')",
@@ -215,7 +216,8 @@ def test_boxes_in_sql_hold_k_people(shared: Connection, case: tuple[np.ndarray, 
     shared.register("source", source)
     shared.execute(f"""
         CREATE OR REPLACE TABLE boxed AS
-        FROM anon.boxes('source', {list(table(rows))}, {k}, box := '{box}', person := 'WHO', keep := ['id'], narrowing := ['id'])
+        FROM anon.boxes('source', {list(table(rows))}, {k}, box := '{box}', person := 'WHO', keep := ['id'],
+                        narrowing := ['id'])
         """).fetchall()
     least = "SELECT min(n) FROM (SELECT count(DISTINCT who) AS n FROM boxed JOIN source USING (id) GROUP BY box)"
     assert shared.execute(least).fetchall() >= [(k,)]
