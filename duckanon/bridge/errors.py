@@ -36,7 +36,7 @@ _OTHER_ARGUMENTS = re.compile(
 """How DuckDB refuses options that a macro does not have, and calls without what it needs."""
 
 _OTHER_COLUMN = re.compile(
-    r'Binder Error: Column "(?P<column>(?:[^"]|"")+)" was selected but was not found in the FROM clause(?P<query>.*)',
+    r'Binder Error: Column "(?P<column>(?:[^"]|"")+)" was selected but was not found in the FROM clause.*',
     re.DOTALL,
 )
 """How DuckDB refuses a list of columns for COLUMNS, as `cols` and `person` are."""
@@ -125,9 +125,9 @@ def _misnamed_column(message: str, statement: str) -> str | None:
             for column in call.texts(1):
                 if column.lower() not in map(str.lower, columns):
                     return f'anon.{call.name}: column "{column}" does not exist{did_you_mean(column, columns)}'
-    if one := _OTHER_COLUMN.fullmatch(message):
+    if (one := _OTHER_COLUMN.fullmatch(message)) and statement:  # without it DuckDB says as much
         column = one["column"].replace('""', '"')
-        for call in calls_of(statement or one["query"]):
+        for call in calls_of(statement):
             return f'anon.{call.name}: column "{column}" does not exist in {" ".join(call.texts(0)) or "the table"}.'
     return None
 

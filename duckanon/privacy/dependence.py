@@ -19,7 +19,7 @@ LIMIT = 0.85
 Copies, scaled, turned around, as logarithms or as text, have 1. Of 3,660 pairs of real columns (Adult, NHANES and the
 ACS; 300 and 3,000 rows; plans for k = 3, 10 and 40) wages beside incomes had the most, .62, where the freedom (the sum
 of m - 1) was 100 or more, and none of fewer that was beyond chance had more than .80. Independent columns were refused
-in 1 of 1,000 tables of 20 rows in pairs, in none of 38,000 others (12 to 1,000 rows, k = 2 to 50); normal columns with
+in 1 of 1,000 tables of 20 rows in pairs, in none of 32,000 others (12 to 1,000 rows, k = 2 to 50); normal columns with
 a correlation of .9 over the whole table in at most 1 in 10 tables of 20 rows and in none of 50 rows or more where
 classes are made of their order, and in a third to a half where one label covers all of it."""
 

@@ -120,7 +120,6 @@ def test_a_view_over_a_release_is_answered_or_refused_in_one_sentence(con: duckd
         ("FROM ANON.Generalize('people', ['age'], 5, Keeep => ['x'])", "there is no option Keeep; did you mean keep?"),
         ("SELECT anon.top_code(3, capp := 2)", "there is no option capp; did you mean cap?"),
         ("FROM anon.boxes('people', ['agee'], 5)", 'column "agee" does not exist; did you mean "age"?'),
-        ("FROM anon.k_anonymity('people', ['agee'])", 'column "agee" does not exist in people.'),
     ],
 )
 def test_a_misspelt_option_or_column_is_named(people: duckdb.DuckDBPyConnection, query: str, said: str) -> None:

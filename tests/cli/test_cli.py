@@ -143,14 +143,14 @@ def test_sql_prints_a_script_that_needs_no_python(capsys: pytest.CaptureFixture[
 
 WRONG = {
     "FROM anon.swap('nope', ['a'])": "Table with name nope does not exist",
-    "FROM anon.swap('t', ['nope'])": 'Column "nope" was selected but was not found',
+    "FROM anon.swap('t', ['nope'])": 'anon.swap: column "nope" does not exist in t.',
     "FROM anon.swap('t', 'a')": "cols must be a list of column names such as ['age', 'zip']; got a.",
     "FROM anon.swap('t', [])": "cols must name at least one column",
     "FROM anon.swap('t', ['a', 'a'])": "cols must name each column once; got [a, a].",
     "FROM anon.swap('t', ['a'], seed := -1)": "seed must be NULL or a whole number of at least 0; got -1.",
     "FROM anon.swap('t', ['a'], seed := 0.5)": "seed must be NULL or a whole number of at least 0; got 0.5.",
-    "FROM anon.swap('t')": "Macro swap() does not support the supplied arguments",
-    "FROM anon.swap('t', ['a'], sed := 1)": "swap(tbl, cols, seed := NULL)",
+    "FROM anon.swap('t')": "anon.swap: cols is missing; it takes tbl, cols, seed.",
+    "FROM anon.swap('t', ['a'], sed := 1)": "anon.swap: there is no option sed; did you mean seed?",
     "FROM anon.swap('t', ['l'])": 'column "l" holds values of a type that cannot be released',
     "FROM anon.swap(t2, ['a'])": "t2",
     "FROM anon.swap('t', ['z'])": "anon: a column of type TIME WITH TIME ZONE cannot be released",

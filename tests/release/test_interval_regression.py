@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from itertools import product
 
@@ -16,7 +17,7 @@ from duckanon.intervals.attained import Attained
 from duckanon.intervals.regression import interval_regression
 from duckanon.intervals.scaled import scaled_boxes
 from duckanon.intervals.systems import least_deviation, least_share
-from tests.profiles import seeds
+from tests.profiles import sample_of_today, seeds
 from tests.sqltest import data_file
 
 
@@ -308,8 +309,9 @@ def test_ranges_of_normal_data_are_hardly_wider_than_what_is_attained(predictors
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["parts", "cell"])
-@pytest.mark.parametrize(("predictors", "k"), [(2, 3), (2, 10), (3, 3), (3, 10)])
+@pytest.mark.parametrize(
+    ("predictors", "k", "kind"), sample_of_today(list(itertools.product((2, 3), (3, 10), ("parts", "cell"))), part=3)
+)
 def test_ranges_of_blood_pressure_are_hardly_wider_than_what_is_attained(predictors, k, kind):
     columns = nhanes_columns(predictors)
     rows = interval_regression(*boxes_of(columns, k, kind))
