@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,31 +18,24 @@ from duckanon.job import (
     consistency,
     keys,
     links,
-    methods,
     pages,
-    plans,
     policy_file,
-    promises,
     record,
     refusals,
-    roads,
     room,
     sources,
     sql,
-    written,
 )
 from duckanon.job.cancel import cancelled_by
-from duckanon.job.errors import FileProblem, PromiseBroken
+from duckanon.job.errors import PromiseBroken
 from duckanon.job.given import changes_of
-from duckanon.job.made import Made, compare_with_last, last_release
 from duckanon.job.originals import Originals
 from duckanon.job.outbox import Outbox
 from duckanon.job.ownership import check_owner
 from duckanon.job.places import Places, originals, places
-from duckanon.job.policy import Table
-from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Tables
-from duckanon.job.warehouse import Warehouse, fingerprint
+from duckanon.job.table_result import TableResult, compare_with_last, last_release, release_table
+from duckanon.job.warehouse import Warehouse
 
 
 @refuses_unknown_options("duckanon")
@@ -163,7 +155,7 @@ def released(
         warehouse.check()
         con.execute(f"SET file_search_path = {sql.literal(str(file.path.parent.resolve()))}").fetchall()
         con.execute(f"SET temp_directory = {sql.literal(str(outbox.spill))}").fetchall()
-        made: dict[str, Made] = {}
+        made: dict[str, TableResult] = {}
         for number, name in enumerate(file.policy.tables, 1):
             say(f"reading {name}")
             with read.watched(con) as look:
@@ -171,7 +163,7 @@ def released(
                 reference = beside.reference(con, file, file.policy.tables[name], number)
                 hierarchies = beside.hierarchies(con, file, name, number, original.table)
             tables = Tables(original.table, f"released_{number}", f"counted_{number}", reference, hierarchies)
-            made[name] = _made(
+            made[name] = release_table(
                 con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
             )
         for name, promise in links.linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
@@ -208,80 +200,7 @@ def _outbox(where: Places, warehouse: Warehouse, read: Originals, dry_run: bool)
     return Outbox(where.written, warehouse.has, read.refuse, only_read=only_read)
 
 
-def _made(
-    con: duckdb.DuckDBPyConnection,
-    file: PolicyFile,
-    name: str,
-    original: sources.Original,
-    tables: Tables,
-    outbox: Outbox | None,
-    warehouse: Warehouse,
-    where: Places,
-    place: room.Room,
-    say: Callable[[str], None],
-) -> Made:
-    table = file.policy.tables[name]
-    warehouse.refuse_sources(original.relations)
-    road = roads.chosen(table, original.row_count, place, where.plan)
-    say(f"{table.method.name} of {original.row_count} rows of {name}{road.words}")
-    with refusals.explained(file, name):
-        by_parts = roads.release(con, table, tables, road, place.folder) if road.is_by_parts else None
-        planned = None if by_parts else _release(con, table, tables, where.plan, place)
-    if planned and where.plan and outbox and not planned.is_reused:
-        plans.write(con, outbox.beside(where.plan))
-    form = written.shape(con, name, table, tables.released)
-    hidden: Path | str | None = None
-    if outbox:
-        say(f"writing {name}")
-        with _named(where.shown(name)):
-            if name in warehouse:
-                hidden = written.deliver(con, warehouse, name, table, form, original, tables.released)
-            else:
-                hidden = outbox.beside(where.targets[name])
-                written.write(con, form, tables.released, hidden)
-    say(f"counting what is promised of {name}")
-    with _named(where.shown(name)):
-        written.read_back(con, table, form, tables.released, hidden, tables.counted)
-    with refusals.explained(file, name):
-        kept = list(promises.promised(con, table, form, tables))
-        rows, people = promises.people(con, table, tables.counted) if table.method.makes_classes else (None, None)
-    output = {
-        "path": table.target.table if name in where.tables else where.targets[name].name,
-        "format": form.kind,
-        "rows": sql.one(con, f"SELECT count(*) FROM {tables.released}")[0] if rows is None else rows,
-        "people": people,
-        "sha256": _hash(con, hidden),
-    }
-    entry = record.of_table(con, name, table, original, tables, output)
-    entry["method"]["parameters"] = roads.parameters(table, road)
-    if place.memory:
-        entry["memory"] = road.entry(by_parts)
-    if planned and where.plan:
-        entry["plan"] = planned.entry(where.plan)
-    warnings = planned.warnings(table.promises.k) if planned else []
-    return Made(table, original, form, tables, kept, entry, warnings)
-
-
-def _release(
-    con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, plan: Path | None, place: room.Room
-) -> plans.Planned | None:
-    if place.memory:
-        room.widen(con, place.memory)
-    if plan is not None:
-        return plans.release(con, table, tables.original, tables.released, tables.hierarchies, plan)
-    call = methods.call(table, tables.original, tables.hierarchies)
-    con.execute(f"CREATE TABLE {tables.released} AS {call}").fetchall()
-    return None
-
-
-def _hash(con: duckdb.DuckDBPyConnection, hidden: Path | str | None) -> str | None:
-    """Return the hash of what was written: of a file's bytes, of a server's rows."""
-    if hidden is None:
-        return None
-    return fingerprint(con, hidden) if isinstance(hidden, str) else sources.hash_of([hidden])
-
-
-def _check(run: dict[str, Any], made: dict[str, Made], refusal: Path | None, outbox: Outbox) -> None:
+def _check(run: dict[str, Any], made: dict[str, TableResult], refusal: Path | None, outbox: Outbox) -> None:
     """Stop where a promise is broken; who asked for a report gets one, which says so."""
     if not record.broken(run):
         return
@@ -291,15 +210,6 @@ def _check(run: dict[str, Any], made: dict[str, Made], refusal: Path | None, out
         outbox.put(refusal, pages.refused(run))
         words += f"\nA report of it, which is not to be given away: {refusal}."
     raise PromiseBroken(words, run)
-
-
-@contextmanager
-def _named(path: str) -> Iterator[None]:
-    """Put the name of the target before what went wrong with its file."""
-    try:
-        yield
-    except FileProblem as error:
-        raise FileProblem(f"{path}: {error}") from None
 
 
 def _printer(show_progress: bool) -> Callable[[str], None]:

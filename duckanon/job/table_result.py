@@ -1,0 +1,154 @@
+"""One table of a job: released, written, read back and counted, and compared with its last release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from duckanon.job import changes, methods, plans, promises, record, refusals, roads, room, sources, sql, written
+from duckanon.job.errors import FileProblem
+from duckanon.job.outbox import Outbox
+from duckanon.job.places import Places
+from duckanon.job.policy import Table
+from duckanon.job.policy_file import PolicyFile
+from duckanon.job.promises import Promise, Tables
+from duckanon.job.warehouse import Warehouse, fingerprint
+from duckanon.job.written import Shape
+
+
+@dataclass
+class TableResult:
+    """A table of the job, and what became of it."""
+
+    table: Table
+    original: sources.Original
+    form: Shape
+    tables: Tables
+    promises: list[Promise]
+    entry: dict[str, Any]
+    warnings: list[str]
+
+
+def last_release(
+    con: duckdb.DuckDBPyConnection, name: str, previous: str | Path | None, warehouse: Warehouse, where: Places
+) -> Path | str | None:
+    """Return the last release: a file, or the query of a server's rows."""
+    if previous or name in where.targets:
+        return Path(previous) if previous else where.targets[name]
+    return warehouse.previous(con, name, "previous_rows") if name in warehouse else None
+
+
+def compare_with_last(
+    con: duckdb.DuckDBPyConnection, made: TableResult, last: Path | str | None, run: dict[str, Any], is_asked: bool
+) -> None:
+    """Say what the difference to the last release tells; without a last one there is none."""
+    is_there = last is not None and (is_asked or isinstance(last, str) or last.exists())
+    if not made.table.method.makes_classes or last is None or not is_there:
+        return
+    try:
+        change = changes.compared(con, made.table, made.form, made.tables, last)
+    except (duckdb.Error, OSError) as error:
+        if is_asked:
+            raise FileProblem(f"{last}: the last release cannot be read ({sql.why(error)}).") from None
+        change = None
+    if change is None:
+        last_name = made.table.target.table if isinstance(last, str) else last.name
+        run["warnings"].append(f"{last_name}: the last release cannot be compared, its columns are others.")
+        return
+    made.entry["changes"] = change
+    promise = changes.promise(made.table, change)
+    if promise:
+        made.promises.append(promise)
+    elif change["small_changes"]:
+        run["warnings"].append(changes.words(made.table, change))
+
+
+def release_table(
+    con: duckdb.DuckDBPyConnection,
+    file: PolicyFile,
+    name: str,
+    original: sources.Original,
+    tables: Tables,
+    outbox: Outbox | None,
+    warehouse: Warehouse,
+    where: Places,
+    place: room.Room,
+    say: Callable[[str], None],
+) -> TableResult:
+    """Release one table, write it beside its target, read it back and count its promises.
+
+    An outbox of None is a dry run, which writes nothing.
+    """
+    table = file.policy.tables[name]
+    warehouse.refuse_sources(original.relations)
+    road = roads.chosen(table, original.row_count, place, where.plan)
+    say(f"{table.method.name} of {original.row_count} rows of {name}{road.words}")
+    with refusals.explained(file, name):
+        by_parts = roads.release(con, table, tables, road, place.folder) if road.is_by_parts else None
+        planned = None if by_parts else _release(con, table, tables, where.plan, place)
+    if planned and where.plan and outbox and not planned.is_reused:
+        plans.write(con, outbox.beside(where.plan))
+    form = written.shape(con, name, table, tables.released)
+    hidden: Path | str | None = None
+    if outbox:
+        say(f"writing {name}")
+        with _named(where.shown(name)):
+            if name in warehouse:
+                hidden = written.deliver(con, warehouse, name, table, form, original, tables.released)
+            else:
+                hidden = outbox.beside(where.targets[name])
+                written.write(con, form, tables.released, hidden)
+    say(f"counting what is promised of {name}")
+    with _named(where.shown(name)):
+        written.read_back(con, table, form, tables.released, hidden, tables.counted)
+    with refusals.explained(file, name):
+        kept = list(promises.promised(con, table, form, tables))
+        rows, people = promises.people(con, table, tables.counted) if table.method.makes_classes else (None, None)
+    output = {
+        "path": table.target.table if name in where.tables else where.targets[name].name,
+        "format": form.kind,
+        "rows": sql.one(con, f"SELECT count(*) FROM {tables.released}")[0] if rows is None else rows,
+        "people": people,
+        "sha256": _hash(con, hidden),
+    }
+    entry = record.of_table(con, name, table, original, tables, output)
+    entry["method"]["parameters"] = roads.parameters(table, road)
+    if place.memory:
+        entry["memory"] = road.entry(by_parts)
+    if planned and where.plan:
+        entry["plan"] = planned.entry(where.plan)
+    warnings = planned.warnings(table.promises.k) if planned else []
+    return TableResult(table, original, form, tables, kept, entry, warnings)
+
+
+def _release(
+    con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, plan: Path | None, place: room.Room
+) -> plans.Planned | None:
+    if place.memory:
+        room.widen(con, place.memory)
+    if plan is not None:
+        return plans.release(con, table, tables.original, tables.released, tables.hierarchies, plan)
+    call = methods.call(table, tables.original, tables.hierarchies)
+    con.execute(f"CREATE TABLE {tables.released} AS {call}").fetchall()
+    return None
+
+
+def _hash(con: duckdb.DuckDBPyConnection, hidden: Path | str | None) -> str | None:
+    """Return the hash of what was written: of a file's bytes, of a server's rows."""
+    if hidden is None:
+        return None
+    return fingerprint(con, hidden) if isinstance(hidden, str) else sources.hash_of([hidden])
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Put the name of the target before what went wrong with its file."""
+    try:
+        yield
+    except FileProblem as error:
+        raise FileProblem(f"{path}: {error}") from None
