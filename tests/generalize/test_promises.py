@@ -217,10 +217,10 @@ def check_promises(
 
 
 def has_extremes(table: pa.Table, name: str, k: int, has_person: bool) -> bool:
-    """Tell whether fewer than k people have the least or the largest number of a column."""
+    """Tell whether fewer than k people have the least or the largest number of a column, or are called "other"."""
     cells = [cell for cell in table.column(name).to_pylist() if cell is not None and not isinstance(cell, str)]
     have = holders(table, name, has_person)
-    return bool(cells) and min(have[min(cells)], have[max(cells)]) < k
+    return have.get("other", k) < k or (bool(cells) and min(have[min(cells)], have[max(cells)]) < k)
 
 
 def check_column(

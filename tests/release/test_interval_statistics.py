@@ -255,3 +255,23 @@ def test_translation_and_scale():
 def test_errors(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         interval_statistics(*arguments, **options)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_column_that_may_be_constant_has_the_correlations_of_all_other_tables(seed: int) -> None:
+    """No table drawn within the boxes is outside, and the range is not all of [-1, 1] where one record may move."""
+    random = np.random.default_rng(seed)
+    size, moving = int(random.integers(3, 6)), 1 + seed % 2
+    low, high = np.full((size, 2), 5.0), np.full((size, 2), 5.0)
+    high[random.choice(size, moving, replace=False), 0] += random.integers(1, 4)
+    low[:, 1] = high[:, 1] = random.permutation(size)
+    times = random.integers(1, 3, size) if moving == 2 else np.ones(size, np.int64)
+    (found,) = interval_statistics(low, high, times, statistics=("correlation",))
+    lows, highs = np.repeat(low, times, axis=0), np.repeat(high, times, axis=0)
+    share = random.random((500, *lows.shape))
+    tables = lows + np.where(random.random(share.shape) < 0.6, np.round(share), share) * (highs - lows)
+    met = [np.corrcoef(table.T)[0, 1] for table in tables if table[:, 0].std() > 1e-6]
+    assert found.lower - 1e-9 <= min(met)
+    assert max(met) <= found.upper + 1e-9
+    if moving == 1:
+        assert found.upper - found.lower < 1e-3
