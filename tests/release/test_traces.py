@@ -63,7 +63,8 @@ def random_case(number: int) -> Case:
     }
     jobs = random.choice(["clerk", "cook", "nurse", "judge", "smith"], rows + 1, p=[0.5, 0.25, 0.15, 0.07, 0.03])
     odd = [
-        ("age", 400.0, 4e5), ("age", -300.0, -7e4), ("income", 1e9, 1e14), ("income", unit * 300 + 0.25, unit * 300 + 0.37),
+        ("age", 400.0, 4e5), ("age", -300.0, -7e4), ("income", 1e9, 1e14),
+        ("income", unit * 300 + 0.25, unit * 300 + 0.37),
         ("born", 60_000, 90_000), ("job", "spy", None), ("job", "astronaut", "pope"),
     ]  # fmt: skip
     name, first, second = odd[random.integers(len(odd))]
