@@ -109,7 +109,7 @@ def make_boxes(
     [0, 0, 0, 1, 1, 1]
     >>> lower, upper = boxes.intervals("parts")
     >>> lower.ravel().tolist(), upper.ravel().tolist()
-    ([20.0, 35.0], [34.0, 79.0])
+    ([0.0, 35.0], [34.0, 119.0])
     """
     if kind == "bounds" and not bounds_are_public:
         raise ValueError(

@@ -80,7 +80,7 @@ def column_parts(
     >>> ages = np.array([21.0, 25.0, 33.0, 38.0, 61.0, 70.0])
     >>> parts = column_parts(ages, 3, column_support(None, ages, 3))
     >>> parts.lower.tolist(), parts.upper.tolist()
-    ([20.0, 35.0], [34.0, 79.0])
+    ([0.0, 35.0], [34.0, 119.0])
     """
     grid, whole = support.grid, support.whole(values)
     order = np.argsort(whole) if strata is None else np.lexsort((whole, strata))
