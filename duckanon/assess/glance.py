@@ -67,7 +67,10 @@ def assess(
     found = roles.find(columns, row_count, person)
     follow = relations.determined(
         [own.astype(np.int64) for own, _ in codes.encode(pa.table(texts, names=list(map(str, range(len(names))))))],
-        [share <= _MOST_UNIQUE and count > 1 for share, count in zip(unique_fractions, distinct, strict=True)],
+        [
+            share <= _MOST_UNIQUE and count + (rows < row_count) > 1  # NULL is a value
+            for share, count, rows in zip(unique_fractions, distinct, known, strict=True)
+        ],
     )
     return _report(
         [

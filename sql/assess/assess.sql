@@ -21,9 +21,7 @@
 -- test: tests/assess/assess.test
 -- needs: python
 CREATE OR REPLACE MACRO anon.assess(tbl, person := NULL) AS TABLE
-WITH _duckanon_call AS MATERIALIZED (
-    FROM anon._call()
-), _duckanon_names AS MATERIALIZED (
+WITH _duckanon_names AS MATERIALIZED (
     SELECT place, column_name, anon._kind(column_type) AS kind,
            coalesce(lower(column_name) = lower(CAST(person AS VARCHAR)), false) AS is_person
     FROM anon._columns(anon._checked('anon.assess', tbl, ['*']))
@@ -97,7 +95,7 @@ WITH _duckanon_call AS MATERIALIZED (
                              _duckanon_codes[_duckanon_nth] % _duckanon_keys.share = 0)) > 0
     LIMIT 60000                              -- a value that a third of the rows have may have been picked
 ), _duckanon_texts AS (                      -- every type has texts
-    SELECT _duckanon_row, _duckanon_whole,
+    SELECT _duckanon_row AS "row", _duckanon_whole AS whole,
            [UNPACK(CAST(COLUMNS(* EXCLUDE (_duckanon_row, _duckanon_person, _duckanon_codes, _duckanon_whole))
                         AS VARCHAR))] AS texts
     FROM _duckanon_sample
@@ -111,12 +109,8 @@ WITH _duckanon_call AS MATERIALIZED (
             'categories': list(told ORDER BY place ASC NULLS LAST)} AS options
     FROM _duckanon_facts, _duckanon_counts, _duckanon_keys
 ), _duckanon_found AS (
-    SELECT unnest(anon._run_assess(
-                      (SELECT list(ticket) FILTER (ticket IS NOT NULL)
-                       FROM (SELECT _anon_park({'row': _duckanon_row, 'texts': texts, 'whole': _duckanon_whole}, call)
-                                        AS ticket
-                             FROM _duckanon_texts, _duckanon_call)),
-                      (SELECT options FROM _duckanon_options)), max_depth := 2)
+    SELECT unnest(anon._run_assess(anon._tickets('_duckanon_texts', '', NULL, true),
+                                   (SELECT options FROM _duckanon_options)), max_depth := 2)
 )
 SELECT column_name, kind, distinct_values, unique_fraction,
        nullif(anon._joined(categories, ', '), '') AS identifier_category,

@@ -28,21 +28,48 @@ OF_THE_WHOLE = {"whole", "deviations"}
 """What is known of the whole table where an algorithm is given a part, by `duckanon.large` and `duckanon.spark`."""
 
 
+def call_of(name: str) -> tuple[str, set[str]]:
+    """Return the call of an algorithm in the macro that runs it, and the names of its options.
+
+    These stand in the call, or in a step of the macro that it takes them from: ``{...} AS options``.
+    """
+    codes = [re.sub(r"--[^\n]*", "", file.sql) for file in macros.macro_files()]
+    calls = (re.search(rf"(?:_anon_|_run_){name}\(", code) for code in codes)
+    found = next((match for match in calls if match), None)
+    assert found, f"no macro runs {name}"
+    call = found.string[found.end() : closing(found.string, found.end() - 1)]
+    struct = re.search(r"(?:AS )?\{'", call) or re.search(r"\{'(?=[^;]*\} AS options\b)", found.string)
+    if struct is None:
+        return call, set()
+    text, start = struct.string, struct.end() - 2
+    inner = text[start + 1 : closing(text, start)]
+    while re.search(r"\{[^{}]*\}", inner):
+        inner = re.sub(r"\{[^{}]*\}", "", inner)
+    return call, set(re.findall(r"'(\w+)':", inner)) - {"caller"}
+
+
+def closing(code: str, start: int) -> int:
+    """Return the place of the bracket that closes the one at ``start``."""
+    depth = 0
+    for place in range(start, len(code)):
+        depth += (code[place] in "({") - (code[place] in ")}")
+        if depth == 0:
+            return place
+    raise AssertionError(code[start : start + 100])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_algorithm_takes_what_its_macro_passes(name: str) -> None:
     """Tables and options travel by name, so that a wrong one would show only when somebody calls it."""
     declared = by_name(name)
     parameters = inspect.signature(imported(declared.algorithm)).parameters
-    code = re.sub(r"--[^\n]*", "", "\n".join(file.sql for file in macros.macro_files()))
-    passed = re.search(rf"(?:_anon_|_run_){name}\(.*?(?:\{{('.*?)\}}\)|;)", code, re.DOTALL)
-    assert passed, f"no macro runs {name}"
-    options = set(re.findall(r"'(\w+)':", passed[1] or "")) - {"caller"}
+    passed, options = call_of(name)
     tables = getattr(declared, "tables", ("column",) if isinstance(declared, ColumnReport) else ())
     if getattr(declared, "hands_over", False):  # the one table in a list, from which it is taken
         tables = ("tables",)
     assert set(tables) <= parameters.keys()
     if isinstance(declared, Release | Report):
-        assert len(re.findall(r"anon\._(?:pack|tickets)|_anon_park", passed[0])) == len(tables)
+        assert len(re.findall(r"anon\._(?:pack|tickets)|_anon_park", passed)) == len(tables)
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return  # the fields of a search, which names them itself
     assert options <= parameters.keys(), f"{name} does not take {options - parameters.keys()}"

@@ -370,7 +370,3 @@ def test_the_shell_on_a_terminal(tmp_path: Path) -> None:
     first, second = "SELECT count(*) > 1 AS many FROM anon.functions();", "SELECT 40 +\n  2 AS sum;"
     entries = [first, second, second, first]
     assert History(tmp_path / ".duckanon_history").entries() == entries
-
-
-def test_connect_is_public() -> None:
-    assert set(duckanon.__all__) == {"__version__", "connect", "register", "render", "render_check"}

@@ -180,7 +180,7 @@ def test_pools_that_lack_a_sensitive_value_are_close_too(k: int) -> None:
     places = ["a"] * 90 + [f"r{row // 2}" for row in range(10)]
     values = [f"s{row % 6}" for row in range(90)] + [f"s{row % 3}" for row in range(10)]
     table = pa.table({"id": range(100), "q": places, "s": values})
-    released = recoded(table, ["q"], k, sensitive="s", t=0.5, keeps_sensitive=True, effort="default")
+    released = recoded(table, ["q"], k, sensitive="s", t=0.5, keeps_sensitive=True, effort="default", narrowing=["id"])
     classes: dict[str, list[str]] = defaultdict(list)
     for row, label in released:
         classes[label].append(values[row])
