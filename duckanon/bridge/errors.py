@@ -156,7 +156,7 @@ def without_json(message: str) -> str:
 
     Examples
     --------
-    >>> without_json('IO Error: Async write failed: {"exception_type":"IO","exception_message":"Could not \\"write\\""}')
+    >>> without_json('IO Error: Write failed: {"exception_type":"IO","exception_message":"Could not \\"write\\""}')
     'IO Error: Could not "write"'
     """
     found = re.search(r'\{"exception_type":.*', message, re.DOTALL)

@@ -93,7 +93,7 @@ def refused(file: PolicyFile, table: str, judged: Iterable[Judged]) -> PolicyErr
 
 def words(kept: str, protected: str, narrows: bool | None) -> str:
     """Say what a column tells of another, and the two ways out."""
-    ways_out = "give it the role quasi_identifier or identifier, or name it in narrowing under [method]"
+    ways_out = "give it the role quasi_identifier or drop, or name it in narrowing under [method]"
     return f"{finding(f'columns.{kept}', protected, narrows)}; {ways_out}"
 
 

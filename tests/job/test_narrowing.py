@@ -43,7 +43,7 @@ k = 10
 max_suppressed_fraction = 0.05
 """
 
-WAYS_OUT = "give it the role quasi_identifier or identifier, or name it in narrowing under [method]."
+WAYS_OUT = "give it the role quasi_identifier or drop, or name it in narrowing under [method]."
 
 
 @pytest.fixture
