@@ -32,7 +32,7 @@ class Depth:
 
 
 DEPTHS = {
-    "quick": Depth(usual=15, cheap=60, dear=5),  # four minutes for everything, on two processors
+    "quick": Depth(usual=15, cheap=60, dear=5),  # five minutes for everything, on two processors
     "thorough": Depth(usual=60, cheap=300, dear=50),  # twenty-five
 }
 
