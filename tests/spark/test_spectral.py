@@ -182,7 +182,7 @@ def test_a_size_that_is_looked_for(patients: Any, tmp_path: Path, name: str, opt
         ("spectral_release", {"k": 1}, "k must be a whole number of at least 2"),
         ("spectral_release", {"keep_out": 2000}, "at least 8,000 rows are needed; got 6,000"),
         ("spectral_release", {"cols": ["age", "seen"]}, 'column "seen" has [0-9]+ NULLs'),
-        ("spectral_release", {"cols": ["age", "patient"], "categories": ["nobody"]}, "categories names nobody"),
+        ("spectral_release", {"cols": ["age", "patient"], "categories": ["nobody"]}, 'column "nobody" in categories'),
         ("svd_swap", {"seed": 1}, "seed must be NULL on Spark"),
         ("svd_swap", {"tolerance": 0}, "tolerance must be"),
         ("pica", {"reference": "others"}, "reference must be NULL on Spark"),
