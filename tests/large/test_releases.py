@@ -132,8 +132,9 @@ def test_columns_that_shape_nothing_are_covered_from_end_to_end(people: pa.Table
         f"SELECT count(DISTINCT pay), min(pay.lo), max(pay.hi) FROM '{target}'"
     ).fetchall()
     assert different == 1
-    assert low <= 0.07
-    assert high >= 9_876_543.21
+    pay = sorted(people["pay"].to_pylist())
+    assert low <= pay[K - 1]
+    assert pay[-K] <= high < pay[-1]  # the one fortune is coded: it decides no end
 
 
 @pytest.mark.thorough
