@@ -42,11 +42,11 @@ _OTHER_COLUMN = re.compile(
 """How DuckDB refuses a list of columns for COLUMNS, as `cols` and `person` are."""
 
 _NO_COLUMN = re.compile(
-    r"Binder Error: Star expression .*?list_value\((?P<columns>'.*?')\), \(lambda.*resulted in an empty set of columns"
-    r"(?P<query>.*)",
+    r"Binder Error: Star expression .*?(?:list_value\(|list_filter\(\[)(?P<columns>'.*?')[)\]], \(lambda.*"
+    r"resulted in an empty set of columns(?P<query>.*)",
     re.DOTALL,
 )
-"""How it refuses a choice of none of the table's columns, which it lists."""
+"""How it refuses a choice of none of the table's columns, which it lists: 1.5 in brackets, 2.0 as a call."""
 
 _MISSING = re.compile(
     r'(?P<beginning>anon\.(?P<name>\w+): (?:column "(?P<column>[^"]*)" does not exist in .*|'
