@@ -30,20 +30,9 @@ STEPS: list[tuple[object, str]] = [
     (plans, "write"),
     (Path, "write_text"),
 ]
-SEVERAL = """\
-[source]
-path = "people.parquet"
-[columns]
-id = "identifier"
-patient = "person"
-name = "identifier"
-age = "quasi_identifier"
-sex = "quasi_identifier"
-diagnosis = "sensitive"
-[method]
-name = "suppress_cells"
-[promises]
-k = 10
+SEVERAL = (
+    POLICY.replace('[target]\npath = "release.parquet"\n', "")
+    + """
 [tables.a.target]
 path = "a.parquet"
 [tables.b.target]
@@ -51,6 +40,7 @@ path = "b.csv.gz"
 [tables.c.target]
 path = "c.duckdb"
 """
+)
 
 
 class Film:
