@@ -46,16 +46,13 @@ ASSESS = pa.schema(
 )
 
 FUNCTIONS = (
-    Report("assess", "duckanon.assess.glance:assess", ASSESS),
-    Report("quasi_identifiers", "duckanon.assess.column_sets:exact", QUASI_IDENTIFIERS),
-    Report(
-        "sampled_quasi_identifiers",
-        "duckanon.assess.column_sets:approximate",
-        QUASI_IDENTIFIERS,
+    Report(name="assess", algorithm="duckanon.assess.glance:assess", schema=ASSESS),
+    Report(name="quasi_identifiers", algorithm="duckanon.assess.column_sets:exact", schema=QUASI_IDENTIFIERS),
+    Report(name="sampled_quasi_identifiers", algorithm="duckanon.assess.column_sets:approximate", schema=QUASI_IDENTIFIERS,
         tables=("sampler",),
         collector="duckanon.assess.column_sets:SetSampler",
         caller="anon.quasi_identifiers",
     ),
-    Report("special_uniques", "duckanon.assess.special_uniques:special_uniques", SPECIAL_UNIQUES),
-    Report("special_unique_columns", "duckanon.assess.special_uniques:special_unique_columns", SPECIAL_UNIQUE_COLUMNS),
+    Report(name="special_uniques", algorithm="duckanon.assess.special_uniques:special_uniques", schema=SPECIAL_UNIQUES),
+    Report(name="special_unique_columns", algorithm="duckanon.assess.special_uniques:special_unique_columns", schema=SPECIAL_UNIQUE_COLUMNS),
 )

@@ -19,7 +19,7 @@ OPTIMAL_UNCERTAINTY = pa.schema(
 )
 
 FUNCTIONS = (
-    Release("boxes", "duckanon.boxes.functions:boxes"),
-    Report("optimal_uncertainty", "duckanon.boxes.functions:optimal_uncertainty", OPTIMAL_UNCERTAINTY),
-    Scalar("box_halfwidths", "duckanon.boxes.functions:box_halfwidths", pa.list_(pa.float64())),
+    Release(name="boxes", algorithm="duckanon.boxes.functions:boxes"),
+    Report(name="optimal_uncertainty", algorithm="duckanon.boxes.functions:optimal_uncertainty", schema=OPTIMAL_UNCERTAINTY),
+    Scalar(name="box_halfwidths", algorithm="duckanon.boxes.functions:box_halfwidths", result=pa.list_(pa.float64())),
 )

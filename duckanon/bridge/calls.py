@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from duckanon.bridge.generated import known_options
 from duckanon.bridge.parcels import Parcels, TableBuilder
 from duckanon.bridge.plain import plain
 from duckanon.bridge.slots import list_array, pack, refuse_types_that_cannot_travel
@@ -62,6 +63,7 @@ def release_function(declared: Release, parcels: Parcels, tasks: Tasks) -> Arrow
         on_the_way = [collected.table()]
         refuse_types_that_cannot_travel(on_the_way[0].schema)
         algorithm = imported(declared.algorithm)
+        options = declared.arguments(options)
         options |= dict(zip(declared.tables[1:], others, strict=True)) | _progress(algorithm)
         with for_cells(_cells(on_the_way + others)):
             released = [_table(algorithm(on_the_way if declared.hands_over else on_the_way.pop(), **options))]
@@ -80,6 +82,7 @@ def report_function(declared: Report, parcels: Parcels, tasks: Tasks) -> ArrowFu
     def report(tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:
         collected = [_redeemed(parcels, ticket) for ticket in tickets]
         algorithm = imported(declared.algorithm)
+        options = declared.arguments(options)
         options |= dict(zip(declared.tables, collected, strict=True)) | _progress(algorithm)
         with for_cells(_cells(collected)):
             return _rows_as_list(algorithm(**options))
@@ -152,9 +155,12 @@ def _begun_once(
 
     def begin(*arguments: pa.Array) -> pa.Array:
         owner, *values = (_plain(argument[0].as_py()) for argument in arguments)
-        options = values[tables] or {}
+        options = known_options(values[tables] or {})
         named = options.pop("caller", caller)
+        refused = options.pop("refused", None)
         _for_one_row(named, arguments)
+        if refused:
+            raise ValueError(f"{named}: {refused}")
         compute = naming_errors(named, lambda: function(values[:tables], options))
         return tasks.begin(Owner(*owner), named, compute)
 

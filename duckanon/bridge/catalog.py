@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 
 from duckanon.bridge import connections, errors, macros, prepared
-from duckanon.bridge.registry import WAITING, functions, run_macros
+from duckanon.bridge.registry import WAITING, functions
 
 _DATABASES = itertools.count(1)
 """The numbers by which registered databases are told apart."""
@@ -146,10 +146,10 @@ def _refuse_objects(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 def _create_functions(cursor: duckdb.DuckDBPyConnection) -> None:
-    for name, (function, sql_type) in functions().items():
+    for name, (function, sql_type, is_constant) in functions().items():
         with contextlib.suppress(duckdb.CatalogException):  # it is there, from a time when the macros failed
             cursor.create_function(  # type: ignore[call-overload]
-                name, function, None, sql_type, type="arrow", null_handling="special", side_effects=True
+                name, function, None, sql_type, type="arrow", null_handling="special", side_effects=not is_constant
             )
 
 
@@ -179,7 +179,7 @@ def _statements() -> tuple[duckdb.Statement, ...]:
     A connection of its own reads them, since what another one has set changes how a query is read.
     """
     with duckdb.connect() as con:
-        return tuple(con.extract_statements(macros.script(0, run_macros())))
+        return tuple(con.extract_statements(macros.script(0)))
 
 
 def _divide_exactly(cursor: duckdb.DuckDBPyConnection) -> None:

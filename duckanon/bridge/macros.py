@@ -6,43 +6,16 @@ import functools
 import graphlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
+from duckanon.bridge.generated import generated_macros
+from duckanon.bridge.macro_file import MacroFile
 from duckanon.bridge.qualified import qualified
 
 STAGES = ("catalog", "assess", "risk", "pseudonymize", "generalize", "release", "measure")
 """The folders of ``sql/`` that hold public functions, in the order in which they are listed."""
 
 ATTACH = "ATTACH IF NOT EXISTS ':memory:' AS anon (READ_WRITE);"
-
-
-@dataclass(frozen=True)
-class MacroFile:
-    """One file of ``sql/``: a macro, its comment, and what it needs."""
-
-    name: str
-    stage: str
-    parameters: str
-    needs_python: bool
-    is_table: bool
-    sql: str
-
-    @property
-    def is_public(self) -> bool:
-        """Whether the macro is meant for users: helpers begin with an underscore."""
-        return not self.name.startswith("_")
-
-    @property
-    def calls(self) -> set[str]:
-        """The macros that this one calls and that must therefore exist before it."""
-        code = re.sub(r"--[^\n]*", "", self.sql)
-        return set(re.findall(r"\banon\.(\w+)\(", code)) - {self.name}
-
-    @functools.cached_property
-    def immune_sql(self) -> str:
-        """The file as it is run: a user's macros do not take the place of the functions that it calls."""
-        return qualified(self.sql)
 
 
 def sql_folder() -> Path:
@@ -57,7 +30,7 @@ def sql_folder() -> Path:
 @functools.cache
 def macro_files() -> tuple[MacroFile, ...]:
     """Read all macros, each after those that it calls (CREATE MACRO binds its body)."""
-    return _in_order([_read(path) for path in sorted(sql_folder().glob("*/*.sql"))])
+    return _in_order([*(_read(path) for path in sorted(sql_folder().glob("*/*.sql"))), *generated_macros()])
 
 
 def _in_order(macros: Iterable[MacroFile]) -> tuple[MacroFile, ...]:
@@ -81,7 +54,7 @@ def _read(path: Path) -> MacroFile:
     )
 
 
-def script(database: int | None = None, more: Iterable[MacroFile] = ()) -> str:
+def script(database: int | None = None) -> str:
     """Return the macros as one SQL script.
 
     Parameters
@@ -89,10 +62,8 @@ def script(database: int | None = None, more: Iterable[MacroFile] = ()) -> str:
     database
         The number by which Python functions tell this database from others; None for the macros that need no Python,
         as the stock shell can run them, where the others say what they need.
-    more
-        Macros that are in no file.
     """
-    files = [file for file in _in_order([*macro_files(), *more]) if database is not None or not file.needs_python]
+    files = [file for file in macro_files() if database is not None or not file.needs_python]
     number, last = ([], []) if database is None else ([numbered(database)], [_RANDOM])
     absent = [_refusal(file) for file in macro_files() if database is None and file.is_public and file.needs_python]
     return "\n".join([ATTACH, *number, _signatures(files), *(file.immune_sql for file in files), *last, *absent])

@@ -68,8 +68,9 @@ def copy_macros(cursor: duckdb.DuckDBPyConnection, create: Callable[[duckdb.Duck
 @functools.cache
 def _path() -> Path:
     """Name the file for this version of DuckDB and these macros, as they were last changed."""
-    sources = sorted([*sql_folder().glob("*/*.sql"), *Path(__file__).parent.parent.glob("*/declared.py")])
-    sources += sorted(Path(__file__).parent.glob("*.py"))
+    package = Path(__file__).parent.parent
+    sources = [*sql_folder().glob("*/*.sql"), *package.glob("**/declared.py"), *package.glob("common/*.py")]
+    sources = sorted([*sources, *Path(__file__).parent.glob("*.py")])
     states = [(str(source), source.stat().st_mtime_ns, source.stat().st_size) for source in sources]
     key = hashlib.sha256(repr(states).encode()).hexdigest()[:16]
     folder = Path(importlib.util.cache_from_source(__file__)).parent

@@ -11,34 +11,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-import duckanon.assess.declared
-import duckanon.boxes.declared
-import duckanon.generalize.declared
-import duckanon.intervals.declared
-import duckanon.measure.declared
-import duckanon.microaggregate.declared
-import duckanon.new_records.declared
-import duckanon.recode.declared
-import duckanon.risk.declared
-import duckanon.suppress.declared
 from duckanon.bridge import calls, parcels, slots, tasks, waiting
-from duckanon.bridge.macros import MacroFile
+from duckanon.bridge.declarations import DECLARATIONS
+from duckanon.bridge import generated
 from duckanon.common.declare import ColumnReport, Declaration, Release, Report, Scalar
 from duckanon.common.imports import imported
-
-DECLARATIONS: tuple[Declaration, ...] = (
-    Release("identity", "duckanon.bridge.registry:identity"),
-    *duckanon.assess.declared.FUNCTIONS,
-    *duckanon.risk.declared.FUNCTIONS,
-    *duckanon.generalize.declared.FUNCTIONS,
-    *duckanon.boxes.declared.FUNCTIONS,
-    *duckanon.intervals.declared.FUNCTIONS,
-    *duckanon.recode.declared.FUNCTIONS,
-    *duckanon.new_records.declared.FUNCTIONS,
-    *duckanon.microaggregate.declared.FUNCTIONS,
-    *duckanon.suppress.declared.FUNCTIONS,
-    *duckanon.measure.declared.FUNCTIONS,
-)
 
 WAITING = waiting.Waiting()
 """All that queries have on their way, in all databases."""
@@ -59,10 +36,11 @@ SQL_TYPES = {
 
 
 class Registered(NamedTuple):
-    """A function, and the DuckDB type of what it returns."""
+    """A function, the DuckDB type of what it returns, and whether DuckDB may compute it while it binds a query."""
 
     function: calls.ArrowFunction
     sql_type: str
+    is_constant: bool = False
 
 
 @functools.cache
@@ -72,9 +50,13 @@ def functions() -> dict[str, Registered]:
         "_anon_random": Registered(calls.random_numbers, "DOUBLE"),
         "_anon_open": Registered(PARCELS.open, "BIGINT"),
         "_anon_park": Registered(PARCELS.park(parcels.TableBuilder), "BIGINT"),
+        "_anon_write": Registered(generated.write, "VARCHAR", is_constant=True),
+        "_anon_choose": Registered(generated.choose, "VARCHAR[]", is_constant=True),
         "_anon_wait": Registered(TASKS.wait, "BOOLEAN"),
     }
     for declared in DECLARATIONS:
+        if not declared.algorithm:  # a query of other functions
+            continue
         registered |= _registered(declared)
     return registered
 
@@ -102,22 +84,6 @@ def _registered(declared: Declaration) -> dict[str, Registered]:
             report[f"_anon_park_{declared.name}"] = Registered(park, "BIGINT")
         return report
     return {name: Registered(calls.scalar_function(declared), sql_type(declared.result))}
-
-
-def run_macros() -> tuple[MacroFile, ...]:
-    """Write the macro ``anon._run_<name>`` of every algorithm: it begins a task, waits for it, takes its result."""
-    return tuple(_run_macro(declared) for declared in DECLARATIONS if not isinstance(declared, Scalar))
-
-
-def _run_macro(declared: Release | Report | ColumnReport) -> MacroFile:
-    name = declared.name
-    tables = ("values_list",) if isinstance(declared, ColumnReport) else declared.tables
-    parameters = ", ".join([*(f"{table}_taken" for table in tables), "options"])
-    sql = (
-        f"CREATE OR REPLACE MACRO anon._run_{name}({parameters}) AS\n"
-        f"    _anon_{name}(anon._awaited(_anon_begin_{name}(anon._owner(), {parameters})));\n"
-    )
-    return MacroFile(f"_run_{name}", "bridge", parameters, needs_python=True, is_table=False, sql=sql)
 
 
 def _maker(path: str) -> Any:

@@ -3,42 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import duckdb
 
 from duckanon.bridge import errors
+from duckanon.bridge.sql_text import literal, name, names, structure
 
-
-def name(text: str) -> str:
-    """Write a name in quotes."""
-    return '"' + text.replace('"', '""') + '"'
-
-
-def literal(value: Any) -> str:
-    """Write a value of a policy as SQL."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    if isinstance(value, Mapping):
-        return f"MAP {{{', '.join(f'{literal(key)}: {literal(item)}' for key, item in value.items())}}}"
-    return f"[{', '.join(structure(item) if isinstance(item, Mapping) else literal(item) for item in value)}]"
-
-
-def structure(fields: Mapping[str, Any]) -> str:
-    """Write a struct."""
-    return f"{{{', '.join(f'{literal(key)}: {literal(value)}' for key, value in fields.items())}}}"
-
-
-def names(texts: Iterable[str]) -> str:
-    """Write names in quotes, with commas between them."""
-    return ", ".join(map(name, texts))
+__all__ = ["bare", "columns", "literal", "name", "names", "one", "structure", "why"]
 
 
 def columns(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:

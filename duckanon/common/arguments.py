@@ -14,9 +14,9 @@ import functools
 import inspect
 import math
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -112,25 +112,155 @@ class Flag:
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """A list of at least one column's name; None too where ``null`` says so."""
+    """A list of columns' names, each once; None too where ``null`` says so, and no name where ``empty`` does."""
 
+    null: bool = False
+    empty: bool = False
+    kind: ClassVar[str] = "columns"
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether a value is allowed."""
+        if value is None:
+            return self.null
+        if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+            return False
+        return (bool(value) or self.empty) and len({name.lower() for name in value}) == len(value)
+
+    def __str__(self) -> str:
+        return f"{'NULL or ' * self.null}a list of column names such as ['age', 'zip'], each once"
+
+
+@dataclass(frozen=True)
+class ColumnName:
+    """The name of one column; None too where ``null`` says so."""
+
+    null: bool = False
+    kind: ClassVar[str] = "column"
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether a value is allowed."""
+        return self.null if value is None else isinstance(value, str) and bool(value.strip())
+
+    def __str__(self) -> str:
+        return f"{'NULL or ' * self.null}the name of one column, in quotes"
+
+
+@dataclass(frozen=True)
+class TableName:
+    """The name of a table, which is not called as our own steps are; None too where ``null`` says so."""
+
+    null: bool = False
+    kind: ClassVar[str] = "table"
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether a value is allowed."""
+        if value is None:
+            return self.null
+        last = value.rpartition(".")[2].strip() if isinstance(value, str) else ""
+        return bool(last) and not last.lower().startswith("_duckanon_")
+
+    def __str__(self) -> str:
+        return f"{'NULL or ' * self.null}the name of a table, a view or a CTE, in quotes"
+
+
+@dataclass(frozen=True)
+class MapOf:
+    """A map from columns' names to something; None too. A rule for the values is asked where ``values`` is one."""
+
+    example: str
+    values: Rule | None = None
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether a value is allowed."""
+        if value is None:
+            return True
+        is_map = isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+        return is_map and (self.values is None or all(map(self.values.holds, value.values())))
+
+    def __str__(self) -> str:
+        return f"NULL or a map such as {self.example}"
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A list whose members a rule allows; None too where ``null`` says so."""
+
+    members: Rule
+    example: str
     null: bool = False
 
     def holds(self, value: Any) -> bool:
         """Tell whether a value is allowed."""
         if value is None:
             return self.null
-        return isinstance(value, list | tuple) and bool(value) and all(isinstance(name, str) for name in value)
+        return isinstance(value, list | tuple) and all(map(self.members.holds, value))
 
     def __str__(self) -> str:
-        return f"{'NULL or ' * self.null}a list of column names such as ['age', 'zip']"
+        return f"{'NULL or ' * self.null}a list such as {self.example}"
+
+
+@dataclass(frozen=True)
+class Either:
+    """What one of several rules allows."""
+
+    rules: tuple[Rule, ...]
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether a value is allowed."""
+        return any(rule.holds(value) for rule in self.rules)
+
+    def __str__(self) -> str:
+        return " or ".join(map(str, self.rules))
+
+
+@dataclass(frozen=True)
+class Described:
+    """What the algorithm looks at itself, with the data at hand; the description is for the reference."""
+
+    description: str
+
+    def holds(self, value: Any) -> bool:
+        """Allow everything."""
+        return True
+
+    def __str__(self) -> str:
+        return self.description
+
+
+@dataclass(frozen=True)
+class Words:
+    """How an interface writes values: SQL says NULL where Python says None."""
+
+    null: str
+    true: str
+    false: str
+
+    def show(self, value: Any) -> str:
+        """Write a value of an option."""
+        if value is None or isinstance(value, bool):
+            return {None: self.null, True: self.true, False: self.false}[value]
+        if isinstance(value, Mapping):
+            return "{" + ", ".join(f"{self.show(key)}: {self.show(one)}" for key, one in value.items()) + "}"
+        if isinstance(value, list | tuple):
+            return f"[{', '.join(map(self.show, value))}]"
+        return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+IN_SQL = Words("NULL", "true", "false")
+IN_PYTHON = Words("None", "True", "False")
+
+
+def fault_of(rule: Rule, parameter: str, value: Any, words: Words = IN_SQL) -> str | None:
+    """Return the sentence that refuses a value which is not what its rule allows; None where it is."""
+    if rule.holds(value):
+        return None
+    return f"{parameter} must be {str(rule).replace('NULL or ', words.null + ' or ')}; got {words.show(value)}."
 
 
 def refuse_unless(rule: Rule, parameter: str, value: Any) -> None:
     """Raise a ValueError where a value is not what its rule allows."""
-    if not rule.holds(value):
-        shown = "NULL" if value is None else repr(value)
-        raise ValueError(f"{parameter} must be {rule}; got {shown}.")
+    if sentence := fault_of(rule, parameter, value):
+        raise ValueError(sentence)
 
 
 def checked(**rules: Rule) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:

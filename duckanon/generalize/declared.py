@@ -34,7 +34,7 @@ PARTITION = pa.schema(
 parts it from the one before, which is a value only where many rows have it; the column's own ends are NULL."""
 
 FUNCTIONS = (
-    Report("plan", "duckanon.generalize.plans:plan", PLAN, ("table", "population_table")),
-    ColumnReport("quantile_partition", "duckanon.generalize.partition.functions:quantile", PARTITION),
-    ColumnReport("optimal_partition", "duckanon.generalize.partition.functions:optimal", PARTITION),
+    Report(name="plan", algorithm="duckanon.generalize.plans:plan", schema=PLAN, tables=("table", "population_table")),
+    ColumnReport(name="quantile_partition", algorithm="duckanon.generalize.partition.functions:quantile", schema=PARTITION),
+    ColumnReport(name="optimal_partition", algorithm="duckanon.generalize.partition.functions:optimal", schema=PARTITION),
 )

@@ -50,9 +50,9 @@ DISMISSAL = pa.schema([*_CHOICE, ("dismissed", pa.list_(pa.int64()))])
 BOX_WEIGHTS = pa.schema([*_CHOICE, ("weights", pa.list_(_WEIGHT))])
 
 FUNCTIONS = (
-    Report("interval_statistics", "duckanon.intervals.functions:interval_statistics", INTERVAL_STATISTICS),
-    Report("interval_regression", "duckanon.intervals.functions:interval_regression", INTERVAL_REGRESSION),
-    Report("interval_counts", "duckanon.intervals.counts:interval_counts", INTERVAL_COUNTS),
-    Report("dismissal", "duckanon.intervals.functions:dismissal", DISMISSAL),
-    Report("box_weights", "duckanon.intervals.functions:box_weights", BOX_WEIGHTS),
+    Report(name="interval_statistics", algorithm="duckanon.intervals.functions:interval_statistics", schema=INTERVAL_STATISTICS),
+    Report(name="interval_regression", algorithm="duckanon.intervals.functions:interval_regression", schema=INTERVAL_REGRESSION),
+    Report(name="interval_counts", algorithm="duckanon.intervals.counts:interval_counts", schema=INTERVAL_COUNTS),
+    Report(name="dismissal", algorithm="duckanon.intervals.functions:dismissal", schema=DISMISSAL),
+    Report(name="box_weights", algorithm="duckanon.intervals.functions:box_weights", schema=BOX_WEIGHTS),
 )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
+from duckanon.common.arguments import Rule
+from duckanon.common.declare import Function
 from duckanon.common.memory import bytes_of
+from duckanon.recode.declared import RECODE
 
 UNDECIDED = "?"
 """The role of a column that nobody decided: it stops the job."""
@@ -74,6 +78,28 @@ class Method(_Part):
     name: str
 
 
+def method_model(declared: Function, makes_classes: bool = True) -> type[Method]:
+    """Return the ``[method]`` of a declared function: its parameters that a policy may give."""
+    fields: dict[str, Any] = {"name": (Literal[declared.name], ...)}
+    for one in declared.flat:
+        if "policy" in one.only_in:
+            fields[one.name] = (Annotated[Any, AfterValidator(_following(one.rule))], None)
+    model = create_model(declared.name, __base__=Method, __doc__=f"{declared.summary} (anon.{declared.name})", **fields)
+    model.makes_classes = makes_classes
+    return model
+
+
+def _following(rule: Rule) -> Callable[[Any], Any]:
+    """Return a check that a value is what the declaration allows."""
+
+    def check(value: Any) -> Any:
+        if value is not None and not rule.holds(value):
+            raise ValueError(f"must be {str(rule).removeprefix('NULL or ')}")
+        return value
+
+    return check
+
+
 class Generalize(Method):
     """Columns made coarser, the same way for all rows: anon.generalize."""
 
@@ -85,14 +111,7 @@ class Generalize(Method):
     narrowing: Names | None = None
 
 
-class Recode(Method):
-    """Columns made coarser class by class: anon.recode."""
-
-    name: Literal["recode"]
-    weights: dict[str, float] | None = None
-    narrowing: Names | None = None
-    by: Names | None = None
-    effort: Literal["quick", "default", "thorough"] | None = None
+Recode = method_model(RECODE)
 
 
 class SuppressCells(Method):

@@ -11,6 +11,7 @@ import duckdb
 
 from duckanon.bridge import sql
 from duckanon.common.names import known_columns
+from duckanon.common.parameters import Kept
 from duckanon.large.workspace import SOURCE
 
 
@@ -121,6 +122,36 @@ def checked(
         raise ValueError(refused)
     names, kept_names, people = ([row[0] for row in chosen if row[place]] for place in (1, 2, 3))
     return Checked(names, kept_names, people[0] if people else None, types)
+
+
+def resolve_columns(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> Checked:
+    """Find the columns that a call names in the source, and refuse those that it does not have or must not release.
+
+    Parameters
+    ----------
+    con
+        A database with the source.
+    given
+        The options of the call: ``cols``, and where the function has them ``kept`` and ``person``.
+    """
+    cols, person, kept = given["cols"], given.get("person"), given.get("kept", Kept())
+    types = sql.columns(con, SOURCE)
+    names = set(known_columns("cols", cols, types))
+    people = known_columns("person", [] if person is None else [person], types)
+    keep = [column for column in kept.keep or [] if column != "*"]
+    known_columns("narrowing", kept.narrowing or [], types)
+    released = set(known_columns("keep", keep, types))
+    if "*" in (kept.keep or []):
+        asked = ", ".join(map(sql.literal, (cols, kept.keep, person)))
+        refused = sql.one(con, f"SELECT sentence FROM anon._refused_keep(NULL, '{SOURCE}', {asked})")[0]
+        if refused:
+            raise ValueError(refused)
+        rows = con.execute(
+            f"SELECT name FROM (SELECT unnest({sql.literal(list(types))}) AS name) WHERE anon._is_kept(name, {asked})"
+        ).fetchall()
+        released |= {name for (name,) in rows}
+    in_order = ([name for name in types if name in some] for some in (names, released))
+    return Checked(*in_order, people[0] if people else None, types)
 
 
 @contextmanager

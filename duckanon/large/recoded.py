@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 from duckanon.boxes.functions import HIGH
 from duckanon.bridge import sql
 from duckanon.common.arrays import Floats
-from duckanon.common.names import refuses_unknown_options
+from duckanon.common.faces import face_of
+from duckanon.common.parameters import Kept
 from duckanon.generalize.hierarchies import hierarchy_tables
 from duckanon.generalize.options import column_weights
 from duckanon.large import parts, routed
 from duckanon.large.boxed import sample_rows
-from duckanon.large.checks import Checked, checked, explained, has_numbers
+from duckanon.large.checks import Checked, explained, has_numbers, resolve_columns
 from duckanon.large.counted import counted_values
 from duckanon.large.frequent import Divided, divided
 from duckanon.large.routing import Tree, fitted, nulls_beyond
@@ -27,6 +28,7 @@ from duckanon.large.survey import Drawing
 from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
 from duckanon.recode import functions
 from duckanon.recode.coding import Coding
+from duckanon.recode.declared import RECODE
 from duckanon.recode.encode import encoded_values
 
 CALLER = "anon.recode"
@@ -52,34 +54,22 @@ class _Axis:
     is_number: bool
 
 
-@refuses_unknown_options("duckanon.large")
+@face_of(RECODE, "large")
 def recode(
     source: Any,
     target: Any,
-    cols: Sequence[str],
-    k: int,
+    given: dict[str, Any],
     *,
-    hierarchies: Mapping[str, pa.Table] | None = None,
-    weights: Any = None,
-    person: str | None = None,
-    keep: Sequence[str] | None = None,
-    narrowing: Sequence[str] | None = None,
-    effort: str = "default",
-    output: str = "text",
     memory: str = "2GB",
     seed: int | None = None,
     temporary: Any = None,
 ) -> routed.Released:
-    """Write a table that is made coarser class by class, such that every class has at least k people.
+    """Write a table that is generalized class by class, such that every class has at least k people.
 
     Parameters
     ----------
     source, target, memory, temporary
-        As for `workspace`.
-    cols, k, weights, person, keep, narrowing, effort, output
-        As for `anon.recode`.
-    hierarchies
-        By column: a table of values, labels of level 1, of level 2, ...
+        As for `workspace`. A hierarchy is an Arrow table: values, labels of level 1, of level 2, ...
     seed
         Makes the classes of the same rows in the same order repeatable; the order of the released rows never is.
 
@@ -89,14 +79,14 @@ def recode(
     where its values can be counted in memory. Where they cannot, and for numbers where people have several rows, each
     part decides itself, for k people of its own.
     """
-    options = {"k": k, "max_suppressed_fraction": 0.0, "effort": effort, "output": output}
+    cols, k, effort, output = (given[name] for name in ("cols", "k", "effort", "output"))
     with explained(CALLER), workspace(source, target, memory, temporary) as work:
-        what = checked(work.con, CALLER, "_checked_recode", options, cols, keep, person, narrowing)
-        trees = _hierarchies(work.con, hierarchies)
+        what = resolve_columns(work.con, given)
+        trees = _hierarchies(work.con, given["hierarchies"])
         rows = sql.one(work.con, f"SELECT count(*) FROM {SOURCE}")[0]
         if k > rows:
             raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")
-        weight_of = dict(zip(what.names, column_weights(weights, what.names, cols), strict=True))
+        weight_of = dict(zip(what.names, column_weights(given["weights"], what.names, cols), strict=True))
         axes = {name: _axis(work.con, what, name, name.lower() in trees) for name in what.names}
         if output == "value" and not all(axis.is_number for axis in axes.values()):
             raise ValueError("output must be 'text' where columns are no numbers or have a hierarchy; got 'value'.")
@@ -119,28 +109,14 @@ def recode(
                 weight_of[name] if name in whole else weight_of[name] * _share(part.column(name), axes[name])
                 for name in what.names
             ]
-            return functions.recode(
-                [part],
-                cols=what.names,
-                k=k,
-                hierarchies=[row for rows_of_tree in trees.values() for row in rows_of_tree],
-                sensitive=None,
-                l=1,
-                l_kind="distinct",
-                c=3.0,
-                t=None,
-                weights=scaled,
-                person=what.person,
-                keeps_person=True,
-                keeps_sensitive=None,
-                narrowing=narrowing,
-                by=None,
-                max_suppressed_fraction=0.0,
-                effort=effort,
-                output=output,
-                refused=None,
-                whole=whole,
-            )
+            options = {
+                "cols": what.names,
+                "hierarchies": [row for rows_of_tree in trees.values() for row in rows_of_tree],
+                "weights": scaled,
+                "person": what.person,
+                "kept": Kept([*what.kept, *([what.person] if what.person else [])], given["kept"].narrowing),
+            }
+            return functions.recode([part], **(given | options), whole=whole)
 
         return routed.released(work, what, files, released, _Labels(what), k, rows, part_rows)
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from duckanon.common.declare import Release
 
-FUNCTIONS = (Release("microaggregate", "duckanon.microaggregate.functions:microaggregate"),)
+FUNCTIONS = (Release(name="microaggregate", algorithm="duckanon.microaggregate.functions:microaggregate"),)

@@ -23,14 +23,14 @@ PICA_REPORT = pa.schema(
 )
 
 FUNCTIONS = (
-    Release("swap", "duckanon.new_records.baselines:swap"),
-    Release("svd_swap", "duckanon.new_records.api:svd_swap", tables=("source",)),
-    Release("pica", "duckanon.new_records.api:pica", tables=("source", "reference")),
-    Release("spectral_release", "duckanon.new_records.api:spectral_release", tables=("source",)),
-    Release("spectral_rhs", "duckanon.new_records.api:spectral_rhs", tables=("source",)),
-    Release("rhs", "duckanon.new_records.api:rhs", tables=("source",)),
-    Release("additive_noise", "duckanon.new_records.api:additive_noise", tables=("source",)),
-    Release("data_shuffle", "duckanon.new_records.api:data_shuffle", tables=("source",)),
-    Release("copula_synthesize", "duckanon.new_records.api:copula_synthesize", tables=("source",)),
-    Report("pica_report", "duckanon.new_records.functions:pica_report", PICA_REPORT, tables=("table", "reference")),
+    Release(name="swap", algorithm="duckanon.new_records.baselines:swap"),
+    Release(name="svd_swap", algorithm="duckanon.new_records.api:svd_swap", tables=("source",)),
+    Release(name="pica", algorithm="duckanon.new_records.api:pica", tables=("source", "reference")),
+    Release(name="spectral_release", algorithm="duckanon.new_records.api:spectral_release", tables=("source",)),
+    Release(name="spectral_rhs", algorithm="duckanon.new_records.api:spectral_rhs", tables=("source",)),
+    Release(name="rhs", algorithm="duckanon.new_records.api:rhs", tables=("source",)),
+    Release(name="additive_noise", algorithm="duckanon.new_records.api:additive_noise", tables=("source",)),
+    Release(name="data_shuffle", algorithm="duckanon.new_records.api:data_shuffle", tables=("source",)),
+    Release(name="copula_synthesize", algorithm="duckanon.new_records.api:copula_synthesize", tables=("source",)),
+    Report(name="pica_report", algorithm="duckanon.new_records.functions:pica_report", schema=PICA_REPORT, tables=("table", "reference")),
 )

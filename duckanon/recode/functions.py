@@ -15,6 +15,7 @@ from duckanon.common.arguments import generator
 from duckanon.common.arrays import Ints
 from duckanon.common.codes import encode, ranks_of
 from duckanon.common.kinds import is_number, is_time
+from duckanon.common.parameters import Kept, Sensitive
 from duckanon.common.people import person_index, person_numbers, refuse_too_few
 from duckanon.common.runs import run_starts
 from duckanon.common.spread import Spread
@@ -41,21 +42,14 @@ def recode(
     cols: Sequence[str],
     k: int,
     hierarchies: Sequence[dict[str, Any]] | None,
-    sensitive: str | None,
-    l: int,  # noqa: E741 - the papers' name
-    l_kind: str,
-    c: float,
-    t: float | None,
+    sensitive: Sensitive,
     weights: Any,
     person: str | None,
-    keeps_person: bool,
-    keeps_sensitive: bool | None,
-    narrowing: Sequence[str] | None,
+    kept: Kept,
     by: Sequence[str] | None,
     max_suppressed_fraction: float,
     effort: str,
     output: str,
-    refused: str | None,
     whole: Mapping[str, Coding] | None = None,
 ) -> pa.Table:
     """Put the rows of a table into classes of at least k people and return them with their classes' labels.
@@ -64,30 +58,10 @@ def recode(
     ----------
     tables
         One table, which is taken out: the columns to recode, and those that are released as they are.
-    cols
-        The columns to recode, as the caller named them; a list of ``weights`` is parallel to it.
-    k
-        The smallest number of people in a class.
     hierarchies
         Rows of column_name (lower case), leaf, level, label.
-    sensitive, l, l_kind, c, t
-        The column whose values are to be diverse and close to those of the table, and what that means (`Spread`).
-    weights
-        How much each column's loss matters.
-    person, keeps_person
-        The column that tells whose a row is, and whether it is released.
-    keeps_sensitive
-        Whether the sensitive column is released; None where there is none.
-    narrowing
-        Columns that are released although they narrow down others.
-    by
-        Columns that are never made coarser: no class has rows of two of their groups.
-    max_suppressed_fraction
-        The share of the rows that may be left out, where a group has fewer than k people or is not diverse.
-    effort, output
-        One of `ROUNDS`; text, or value.
-    refused
-        Why the release must not be made; None: it may.
+    cols, k, sensitive, weights, person, kept, by, max_suppressed_fraction, effort, output
+        As `RECODE` declares them.
     whole
         The codings of columns of a larger table that this one is a part of, where they are known.
 
@@ -97,26 +71,24 @@ def recode(
         In random order; recoded columns as dictionaries, intervals as two of them, of which the second begins with
         `HIGH`.
     """
-    if refused:
-        raise ValueError(refused)
     table = tables.pop()
     names = _own_names(table, cols)
     trees = hierarchy_tables(hierarchies or [])
     refuse_other_columns("hierarchies", trees, names)
     weight_of = dict(zip(names, column_weights(weights, names, cols), strict=True))
-    people, allowed = None, {name.lower() for name in [*(narrowing or []), *(by or [])]}
+    people, allowed = None, {name.lower() for name in [*(kept.narrowing or []), *(by or [])]}
     if person is not None:
         index = person_index(person, table.column_names, names)
         people = person_numbers(table.column(index))
         allowed.add(person.lower())
-        table = table if keeps_person else table.remove_column(index)
+        table = table if kept.has(person) else table.remove_column(index)
     refuse_too_few(k, table.num_rows, people)
     groups = _groups(table, label_names(table, by, names, person)) if by else None
     diversity = None
-    if sensitive is not None:
-        index = _place_of(table, sensitive)
-        diversity = _diversity(table.column(index), people, l, l_kind, c, t)
-        table = table if keeps_sensitive else table.remove_column(index)
+    if sensitive.sensitive is not None:
+        index = _place_of(table, sensitive.sensitive)
+        diversity = _diversity(table.column(index), people, sensitive)
+        table = table if kept.has(sensitive.sensitive) else table.remove_column(index)
     is_kept = kept_rows(groups, people, k, diversity, table.num_rows, max_suppressed_fraction)
     if not is_kept.all():
         table = table.filter(pa.array(is_kept))
@@ -133,8 +105,8 @@ def recode(
             else encoded(name, column, k, people, trees.get(name.lower()), weight_of[name])
         )
         del column
-    kept = {name: table.column(name) for name in table.column_names if name not in names}
-    asked = {name: column for name, column in kept.items() if name.lower() not in allowed}
+    others = {name: table.column(name) for name in table.column_names if name not in names}
+    asked = {name: column for name, column in others.items() if name.lower() not in allowed}
     originals = {name: ranks_of(table.column(name)) for name in names} if asked else {}
     del table  # a gigabyte of text may go before the search begins, to the system and not only to Arrow
     pa.default_memory_pool().release_unused()
@@ -146,7 +118,7 @@ def recode(
     promise(classes, groups, people, k, diversity)
     if asked:
         _refuse_narrowing(originals, asked, codings, classes)
-    return _released(kept, codings, classes, output)
+    return _released(others, codings, classes, output)
 
 
 def _own_names(table: pa.Table, cols: Sequence[str]) -> list[str]:
@@ -171,26 +143,19 @@ def _place_of(table: pa.Table, sensitive: str) -> int:
     return places[sensitive.lower()]
 
 
-def _diversity(
-    column: pa.ChunkedArray,
-    people: Ints | None,
-    l: int,  # noqa: E741
-    kind: str,
-    c: float,
-    t: float | None,
-) -> Diversity:
+def _diversity(column: pa.ChunkedArray, people: Ints | None, asked: Sensitive) -> Diversity:
     """Read what is asked of the sensitive column."""
     if pa.types.is_nested(column.type):
         raise ValueError("sensitive must name a column of single values; got one of a nested type.")
     values = ranks_of(column) - 1
     is_ordered = is_number(column.type) or is_time(column.type) or pa.types.is_boolean(column.type)
     most = int(values.max(initial=0)) + 1
-    if most > MOST_VALUES and (l > 1 or t is not None):
+    if most > MOST_VALUES and (asked.l > 1 or asked.t is not None):
         raise ValueError(
             f"sensitive must have at most {MOST_VALUES} different values; got {most}: make it coarser first."
         )
     everywhere = np.ones(len(values), np.bool_)
-    spread = Spread(l, kind, c, t, bool(is_ordered))
+    spread = Spread(asked.l, asked.l_kind, asked.c, asked.t, bool(is_ordered))
     return Diversity(values, np.ones(most) / most, spread).of_rows(everywhere, people)
 
 

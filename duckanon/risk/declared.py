@@ -11,11 +11,8 @@ POPULATION_UNIQUES = pa.schema([("method", pa.string()), ("uniques", pa.float64(
 EXPECTED_COUNTS = pa.schema([("pattern", pa.int64()), ("expected", pa.float64())])
 
 FUNCTIONS = (
-    Report("population_uniques", "duckanon.risk.uniques:population_uniques", POPULATION_UNIQUES, tables=("histogram",)),
-    Report(
-        "expected_counts",
-        "duckanon.risk.log_linear:expected_counts",
-        EXPECTED_COUNTS,
+    Report(name="population_uniques", algorithm="duckanon.risk.uniques:population_uniques", schema=POPULATION_UNIQUES, tables=("histogram",)),
+    Report(name="expected_counts", algorithm="duckanon.risk.log_linear:expected_counts", schema=EXPECTED_COUNTS,
         tables=("patterns",),
         caller="anon.population_uniques",
     ),

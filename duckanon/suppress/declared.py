@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from duckanon.common.declare import Release
 
-FUNCTIONS = (Release("suppress_cells", "duckanon.suppress.functions:suppress_cells"),)
+FUNCTIONS = (Release(name="suppress_cells", algorithm="duckanon.suppress.functions:suppress_cells"),)

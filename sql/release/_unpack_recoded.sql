@@ -4,7 +4,7 @@
 -- of the two steps for labels is read: which is known when the query is bound, and the other leaves no trace in the
 -- plan.
 -- needs: python
-CREATE OR REPLACE MACRO anon._unpack_recoded(result, tbl, cols, keep, person, hierarchies, output) AS TABLE
+CREATE OR REPLACE MACRO anon._unpack_recoded(result, tbl, cols, kept, hierarchies, output) AS TABLE
 WITH _duckanon_result AS (
     SELECT result AS _duckanon_released LIMIT 1
 ), _duckanon_shape AS (
@@ -14,8 +14,7 @@ WITH _duckanon_result AS (
 ), _duckanon_coarse AS (
     FROM anon._release_shape(tbl, cols)
 ), _duckanon_others AS (
-    SELECT COLUMNS(lambda column_name: anon._is_kept(column_name, cols, keep, person))
-    FROM (SELECT *, NULL::VARCHAR AS _duckanon_none FROM anon._release_shape(tbl, '')) LIMIT 0
+    FROM query_table(kept) LIMIT 0
 ), _duckanon_texts AS (
     SELECT anon._released(_duckanon_result._duckanon_released, alias(COLUMNS(_duckanon_coarse.*))).s AS '\0',
            _duckanon_released

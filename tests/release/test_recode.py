@@ -18,6 +18,7 @@ from duckanon.recode.classes import find_classes
 from duckanon.recode.columns import Numbers, Tree, Values, class_losses
 from duckanon.recode.diverse import find_diverse_classes
 from duckanon.recode.diversity import Diversity
+from duckanon.recode.declared import RECODE
 from duckanon.recode.functions import recode
 from duckanon.recode.joining import joins_of
 from tests.conftest import data_file
@@ -69,10 +70,8 @@ PLACE_ROWS = [
 
 def recoded(table: pa.Table, cols: list[str], k: int, **options: object) -> list[tuple]:
     """What anon.recode releases, with the options' defaults, by `id`."""
-    given = dict.fromkeys(("hierarchies", "sensitive", "t", "weights", "person", "narrowing", "by", "refused"))
-    given |= {"l": 1, "l_kind": "distinct", "c": 3.0, "keeps_person": False, "max_suppressed_fraction": 0.0}
-    given |= {"effort": "quick", "output": "text", "keeps_sensitive": None} | options
-    released = recode([table], cols=cols, k=k, **given)
+    given = RECODE.defaults | {"effort": "quick", "cols": cols, "k": k} | options
+    released = recode([table], **RECODE.arguments(given))
     return sorted(tuple(row.values()) for row in released.select(["id", *cols, *(given["by"] or [])]).to_pylist())
 
 
@@ -180,7 +179,7 @@ def test_pools_that_lack_a_sensitive_value_are_close_too(k: int) -> None:
     places = ["a"] * 90 + [f"r{row // 2}" for row in range(10)]
     values = [f"s{row % 6}" for row in range(90)] + [f"s{row % 3}" for row in range(10)]
     table = pa.table({"id": range(100), "q": places, "s": values})
-    released = recoded(table, ["q"], k, sensitive="s", t=0.5, keeps_sensitive=True, effort="default", narrowing=["id"])
+    released = recoded(table, ["q"], k, sensitive="s", t=0.5, keep=["s"], effort="default", narrowing=["id"])
     classes: dict[str, list[str]] = defaultdict(list)
     for row, label in released:
         classes[label].append(values[row])
