@@ -17,9 +17,9 @@ from typing import Any
 import duckdb
 
 import duckanon
-from duckanon.bridge import macros
+from duckanon._bridge import macros
+from duckanon._render import roads
 from duckanon.cli import main, statements
-from duckanon.rendered import roads
 from tests.sqltest import registered
 
 ROOT = Path(__file__).parent.parent

@@ -12,8 +12,8 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import macros
-from duckanon.rendered import checks, roads
+from duckanon._bridge import macros
+from duckanon._render import checks, roads
 from tests import documentation
 from tests.documentation import EXAMPLE, ROOT, Clinic
 

@@ -107,7 +107,7 @@ def _open_closed_streams() -> None:
 def _run(options: argparse.Namespace) -> int:
     with LeavingAtOnce():
         import duckanon
-        from duckanon.bridge import catalog, macros  # noqa: F401 - what duckanon.connect loads
+        from duckanon._bridge import catalog, macros  # noqa: F401 - what duckanon.connect loads
         from duckanon.cli import arguments, interrupts, output, render_command, shell, statements
 
     write = output.writer(sys.stdout)

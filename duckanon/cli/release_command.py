@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from duckanon._core.common.memory import bytes_of
 from duckanon.cli.interrupts import Interruptible
 from duckanon.cli.output import complain
-from duckanon.common.memory import bytes_of
 
 INTERRUPTED = 130
 """The exit code of an interrupted job, as of shells: 1 would say that a promise was broken."""

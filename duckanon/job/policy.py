@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from duckanon.common.memory import bytes_of
+from duckanon._core.common.memory import bytes_of
 
 UNDECIDED = "?"
 """The role of a column that nobody decided: it stops the job."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from duckanon.common.memory import bytes_of
+from duckanon._core.common.memory import bytes_of
 from duckanon.job import methods, sql
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.policy import Table

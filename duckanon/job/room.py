@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon.common.memory import bytes_of, resident
+from duckanon._core.common.memory import bytes_of, resident
 from duckanon.job import sql
 from duckanon.job.errors import PolicyError
 

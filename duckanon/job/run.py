@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 
 import duckanon
-from duckanon.common.names import refuses_unknown_options
+from duckanon._core.common.names import refuses_unknown_options
 from duckanon.job import (
     beside,
     consistency,

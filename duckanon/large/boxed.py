@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon.boxes import functions
-from duckanon.boxes.parts import Parts, counted_parts
-from duckanon.boxes.shaping import Moments, sensitivities_of
-from duckanon.boxes.support import Support, column_support
-from duckanon.boxes.typed import column_numbers
-from duckanon.boxes.whole import Whole
-from duckanon.bridge import sql
-from duckanon.common.arguments import generator
-from duckanon.common.names import refuses_unknown_options
+from duckanon._bridge import sql
+from duckanon._core.common.arguments import generator
+from duckanon._core.common.names import refuses_unknown_options
+from duckanon._methods.boxes import functions
+from duckanon._methods.boxes.parts import Parts, counted_parts
+from duckanon._methods.boxes.shaping import Moments, sensitivities_of
+from duckanon._methods.boxes.support import Support, column_support
+from duckanon._methods.boxes.typed import column_numbers
+from duckanon._methods.boxes.whole import Whole
 from duckanon.large import parts, routed
 from duckanon.large.checks import Checked, checked, explained, rows_and_nulls
 from duckanon.large.counted import counted_values

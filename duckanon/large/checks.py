@@ -9,8 +9,8 @@ from typing import Any
 
 import duckdb
 
-from duckanon.bridge import sql
-from duckanon.common.names import known_columns
+from duckanon._bridge import sql
+from duckanon._core.common.names import known_columns
 from duckanon.large.workspace import SOURCE
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from duckanon.bridge import sql
-from duckanon.common.arrays import Ints
+from duckanon._bridge import sql
+from duckanon._core.common.arrays import Ints
 from duckanon.large.workspace import SOURCE, Workspace
 
 BYTES_OF_COUNTED, BYTES_OF_VALUE = 100, 50

@@ -10,12 +10,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from duckanon.bridge import sql
-from duckanon.common.names import refuses_unknown_options
+from duckanon._bridge import sql
+from duckanon._core.common.names import refuses_unknown_options
+from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
 from duckanon.large import parts, routed
 from duckanon.large.checks import Checked, checked, explained
 from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
-from duckanon.privacy.narrowing import COARSER_TOO, refusal
 
 CALLER = "anon.generalize"
 
@@ -66,7 +66,7 @@ def generalize(
         and what that loses: no interval is then finer than such a step. They tell how far a column reaches, and are
         for who has the table.
     """
-    from duckanon.rendered.queries import render  # needs the extra [render]
+    from duckanon._render.queries import render  # needs the extra [render]
 
     options = {"k": k, "max_suppressed_fraction": max_suppressed_fraction, "effort": "quick", "output": "text"}
     with explained(CALLER), workspace(source, target, memory, temporary) as work:

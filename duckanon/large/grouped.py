@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from duckanon.boxes.shaping import Moments, sensitivities_of
-from duckanon.common.names import refuses_unknown_options
+from duckanon._core.common.names import refuses_unknown_options
+from duckanon._methods.boxes.shaping import Moments, sensitivities_of
+from duckanon._methods.microaggregate import functions
 from duckanon.large import parts, routed
 from duckanon.large.boxed import BoxColumns, numbers_of
 from duckanon.large.checks import checked, explained
 from duckanon.large.routing import fitted
 from duckanon.large.workspace import workspace
-from duckanon.microaggregate import functions
 
 CALLER = "anon.microaggregate"
 

@@ -8,12 +8,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from duckanon.bridge import sql
+from duckanon._bridge import sql
+from duckanon._core.encoding.apart import OTHER
+from duckanon._core.encoding.column_fit import MOST_DECIMALS
+from duckanon._core.encoding.parts import ColumnParts
+from duckanon._methods.releasable.safe_numbers import Bounds
 from duckanon.large.workspace import SOURCE
-from duckanon.matrix.apart import OTHER
-from duckanon.matrix.column_fit import MOST_DECIMALS
-from duckanon.matrix.parts import ColumnParts
-from duckanon.new_records.safe_numbers import Bounds
 
 _ENDS = "ends_of_numbers"
 

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from duckanon.bridge import sql
-from duckanon.common import progress
-from duckanon.common.arguments import generator
+from duckanon._bridge import sql
+from duckanon._core.common import progress
+from duckanon._core.common.arguments import generator
 from duckanon.large.routing import Tree, case, merged, part_count
 from duckanon.large.workspace import SOURCE, Workspace
 

@@ -11,12 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon.boxes.functions import HIGH
-from duckanon.bridge import sql
-from duckanon.common.arrays import Floats
-from duckanon.common.names import refuses_unknown_options
-from duckanon.generalize.hierarchies import hierarchy_tables
-from duckanon.generalize.options import column_weights
+from duckanon._bridge import sql
+from duckanon._core.common.arrays import Floats
+from duckanon._core.common.names import refuses_unknown_options
+from duckanon._methods.boxes.functions import HIGH
+from duckanon._methods.generalize.hierarchies import hierarchy_tables
+from duckanon._methods.generalize.options import column_weights
+from duckanon._methods.recode import functions
+from duckanon._methods.recode.coding import Coding
+from duckanon._methods.recode.encode import encoded_values
 from duckanon.large import parts, routed
 from duckanon.large.boxed import sample_rows
 from duckanon.large.checks import Checked, checked, explained, has_numbers
@@ -25,9 +28,6 @@ from duckanon.large.frequent import Divided, divided
 from duckanon.large.routing import Tree, fitted, nulls_beyond
 from duckanon.large.survey import Drawing
 from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
-from duckanon.recode import functions
-from duckanon.recode.coding import Coding
-from duckanon.recode.encode import encoded_values
 
 CALLER = "anon.recode"
 

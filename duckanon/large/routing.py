@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from duckanon.boxes.blocks import Block, best_cut
-from duckanon.boxes.nodes import Points, midway, value_order
-from duckanon.boxes.search import Rules
-from duckanon.common.arrays import Floats, Ints
+from duckanon._core.common.arrays import Floats, Ints
+from duckanon._methods.boxes.blocks import Block, best_cut
+from duckanon._methods.boxes.nodes import Points, midway, value_order
+from duckanon._methods.boxes.search import Rules
 
 _UNEVEN = 0.02  # how much better an uneven cut must be: parts of about the same size need the least memory
 

@@ -10,22 +10,22 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from duckanon.bridge import sql
-from duckanon.common.arguments import Number, Whole, generator, refuse_unless
-from duckanon.common.arrays import Floats
-from duckanon.common.names import refuses_unknown_options
+from duckanon._bridge import sql
+from duckanon._core.common.arguments import Number, Whole, generator, refuse_unless
+from duckanon._core.common.arrays import Floats
+from duckanon._core.common.names import refuses_unknown_options
+from duckanon._core.encoding.columns import NumberColumn
+from duckanon._core.encoding.encoding import Encoding
+from duckanon._core.encoding.fit import fit, refuse_nulls
+from duckanon._methods.swap.alike import AlikeColumns
+from duckanon._methods.swap.pica import SEARCHED_ROWS, Partitioned
+from duckanon._methods.swap.plain_columns import PlainColumns, Settings
 from duckanon.large import held, parts, routed
 from duckanon.large.checks import Checked, checked, explained, has_numbers, rows_and_nulls
 from duckanon.large.routing import Tree, divided, fitted, nulls_beyond
 from duckanon.large.routing import routed as routed_rows
 from duckanon.large.sampled import Sample, sampled
 from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
-from duckanon.matrix.columns import NumberColumn
-from duckanon.matrix.encoding import Encoding
-from duckanon.matrix.fit import fit, refuse_nulls
-from duckanon.new_records.alike import AlikeColumns
-from duckanon.new_records.pica import SEARCHED_ROWS, Partitioned
-from duckanon.new_records.plain_columns import PlainColumns, Settings
 
 CALLER = "anon.pica"
 

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
-from duckanon.boxes import functions as boxing
-from duckanon.boxes.shaping import Moments, sensitivities_of
-from duckanon.boxes.whole import Whole as WholeTable
-from duckanon.common.arguments import Flag, OneOf, Whole, refuse_unless
+from duckanon._core.common.arguments import Flag, OneOf, Whole, refuse_unless
+from duckanon._methods.boxes import functions as boxing
+from duckanon._methods.boxes.shaping import Moments, sensitivities_of
+from duckanon._methods.boxes.whole import Whole as WholeTable
+from duckanon._methods.microaggregate import functions as grouping
 from duckanon.large.routing import fitted
-from duckanon.microaggregate import functions as grouping
 from duckanon.spark import partwise
 from duckanon.spark.frames import column, is_number, named_columns, other_column, public, refuse_option
 from duckanon.spark.labels import kept_columns

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.bridge.catalog import connect
-from duckanon.generalize.budgets import sample_class_size
-from duckanon.privacy.narrowing import COARSER_TOO, refusal
-from duckanon.rendered.plans import PlannedColumn, read_plan
+from duckanon._bridge.catalog import connect
+from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
+from duckanon._methods.generalize.budgets import sample_class_size
+from duckanon._render.plans import PlannedColumn, read_plan
 from duckanon.spark.frames import column, equal, is_ordered, key_names, keyed, public
 from duckanon.spark.labels import kept_columns, labelled
 from duckanon.spark.partwise import refuse_other_classes

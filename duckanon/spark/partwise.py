@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from duckanon.common.arrays import Floats
+from duckanon._core.common.arrays import Floats
 from duckanon.large.routing import Split, Tree, case, merged
 from duckanon.spark.frames import column, duckdb_type, is_number, key_names, keyed, quoted
 from duckanon.spark.targets import Target, shuffled

@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.matrix.columns import PlacedColumn
-from duckanon.matrix.encoding import Encoding
-from duckanon.matrix.fit import Moments, fit
-from duckanon.matrix.formulas import found_formulas
-from duckanon.matrix.lookups import found_lookups
-from duckanon.matrix.parts import ColumnParts
-from duckanon.new_records.plain_columns import PlainColumns, plain_table, wide_places
-from duckanon.new_records.safe_numbers import Bounds
+from duckanon._core.encoding.columns import PlacedColumn
+from duckanon._core.encoding.encoding import Encoding
+from duckanon._core.encoding.fit import Moments, fit
+from duckanon._core.encoding.formulas import found_formulas
+from duckanon._core.encoding.lookups import found_lookups
+from duckanon._core.encoding.parts import ColumnParts
+from duckanon._methods.releasable.safe_numbers import Bounds
+from duckanon._methods.swap.plain_columns import PlainColumns, plain_table, wide_places
 from duckanon.spark.frames import column
 from duckanon.spark.schemes import Scheme, Surveyed, applied
 

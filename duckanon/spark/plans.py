@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.generalize import plans as fitting
+from duckanon._methods.generalize import plans as fitting
 from duckanon.spark.frames import column, duckdb_type, is_ordered, public
 from duckanon.spark.wishes import Wish, wish_of
 

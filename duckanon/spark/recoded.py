@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
-from duckanon.common.arguments import OneOf, Whole, refuse_unless
-from duckanon.generalize.options import column_weights
+from duckanon._core.common.arguments import OneOf, Whole, refuse_unless
+from duckanon._methods.generalize.options import column_weights
+from duckanon._methods.recode import functions as recoding
 from duckanon.large.routing import Tree, fitted
-from duckanon.recode import functions as recoding
 from duckanon.spark import partwise
 from duckanon.spark.frames import named_columns, other_column, public, refuse_option
 from duckanon.spark.labels import kept_columns

@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.common.arguments import Number, OneOf, Whole, refuse_unless
-from duckanon.common.arrays import Ints
-from duckanon.common.people import person_numbers
-from duckanon.common.progress import silent
-from duckanon.matrix.encoding import FEWEST_ROWS, ROWS_PER_COMPONENT
-from duckanon.matrix.parts import ColumnParts
-from duckanon.new_records.audited_size import LEAST_CLUSTER_SIZE, smallest_size, without_some
-from duckanon.new_records.orthogonal import apportioned
-from duckanon.new_records.redrawing import Redrawing
-from duckanon.new_records.safe_numbers import SafeNumbers
+from duckanon._core.common.arguments import Number, OneOf, Whole, refuse_unless
+from duckanon._core.common.arrays import Ints
+from duckanon._core.common.people import person_numbers
+from duckanon._core.common.progress import silent
+from duckanon._core.encoding.encoding import FEWEST_ROWS, ROWS_PER_COMPONENT
+from duckanon._core.encoding.parts import ColumnParts
+from duckanon._methods.releasable.safe_numbers import SafeNumbers
+from duckanon._methods.synthesize.audited_size import LEAST_CLUSTER_SIZE, smallest_size, without_some
+from duckanon._methods.synthesize.orthogonal import apportioned
+from duckanon._methods.synthesize.redrawing import Redrawing
 from duckanon.spark import blocks, schemes
 from duckanon.spark.counted import HOLDERS, VALUE, holders
 from duckanon.spark.frames import column, named_columns, other_column, public, refuse_option

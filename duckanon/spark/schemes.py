@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.common.arguments import spelled
-from duckanon.common.arrays import Ints
-from duckanon.common.names import known_columns
-from duckanon.common.people import person_numbers
-from duckanon.matrix.apart import Reading, taken_apart, whole
-from duckanon.matrix.fit import refuse_nulls
-from duckanon.matrix.parts import ColumnParts
-from duckanon.matrix.special import special_choices, special_values
+from duckanon._core.common.arguments import spelled
+from duckanon._core.common.arrays import Ints
+from duckanon._core.common.names import known_columns
+from duckanon._core.common.people import person_numbers
+from duckanon._core.encoding.apart import Reading, taken_apart, whole
+from duckanon._core.encoding.fit import refuse_nulls
+from duckanon._core.encoding.parts import ColumnParts
+from duckanon._core.encoding.special import special_choices, special_values
 from duckanon.spark.counted import Counted, counted, decimals_without_noise
 from duckanon.spark.frames import column
 from duckanon.spark.partwise import SAMPLE

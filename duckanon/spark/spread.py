@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.common.arguments import OneOf, refuse_unless
+from duckanon._core.common.arguments import OneOf, refuse_unless
 from duckanon.spark.frames import equal, is_ordered, named_columns, other_column, public, without_nulls
 from duckanon.spark.sensitive import FARNESS, SIZE, TOTAL, VALUE, Members, diversity, farness, members_of, rest_from
 

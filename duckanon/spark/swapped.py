@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon.common.arguments import Number, OneOf, Whole, refuse_unless
-from duckanon.matrix.encoding import FEWEST_ROWS, ROWS_PER_COMPONENT, refuse_too_few
-from duckanon.new_records.cluster_swap import BASES
-from duckanon.new_records.clusters import METHODS
-from duckanon.new_records.components import principal_components
-from duckanon.new_records.pica import LEAST_CLUSTER_SIZE, SEARCHED_ROWS, Partitioned
-from duckanon.new_records.svd import swapped_block
-from duckanon.privacy.self_check import CHECKS
+from duckanon._core.common.arguments import Number, OneOf, Whole, refuse_unless
+from duckanon._core.encoding.encoding import FEWEST_ROWS, ROWS_PER_COMPONENT, refuse_too_few
+from duckanon._core.privacy.self_check import CHECKS
+from duckanon._methods.swap.cluster_swap import BASES
+from duckanon._methods.swap.clusters import METHODS
+from duckanon._methods.swap.components import principal_components
+from duckanon._methods.swap.pica import LEAST_CLUSTER_SIZE, SEARCHED_ROWS, Partitioned
+from duckanon._methods.swap.svd import swapped_block
 from duckanon.spark import blocks, plainly, schemes
 from duckanon.spark.frames import column, named_columns, public, refuse_option
 from duckanon.spark.schemes import Surveyed

@@ -25,7 +25,7 @@ STEPS = {"made": "parts", "mixed": "parts", "_planned": "generalized"}
 def measure_here(road: str, columns: int, source: Path) -> None:
     """Release once in this process and print the bytes of its steps as JSON."""
     from duckanon import large
-    from duckanon.common.memory import resident
+    from duckanon._core.common.memory import resident
     from duckanon.large import generalized, parts
 
     took: dict[str, float] = {}

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.common.spread import Spread
-from duckanon.generalize.recoding.people import NOBODY
-from duckanon.generalize.recoding.sensitive import Sensitive
+from duckanon._core.common.spread import Spread
+from duckanon._methods.generalize.recoding.people import NOBODY
+from duckanon._methods.generalize.recoding.sensitive import Sensitive
 from tests.profiles import cheap, dear
 
 Connection = duckdb.DuckDBPyConnection

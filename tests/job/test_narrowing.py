@@ -8,10 +8,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from duckanon._core.privacy.narrowing import Pairs, sentence
 from duckanon.job import check, draft, policy_file, refusals, run
 from duckanon.job.errors import PolicyError
 from duckanon.job.narrowing import told
-from duckanon.privacy.narrowing import Pairs, sentence
 
 SURVEY = """
     SELECT DATE '1940-01-01' + (hash(i) % 22_000)::INTEGER AS date_of_birth,

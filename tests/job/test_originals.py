@@ -16,9 +16,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from duckanon.bridge.opened_files import opened_files
+from duckanon._bridge.opened_files import opened_files
+from duckanon._core.common import journal
 from duckanon.cli import main as cli
-from duckanon.common import journal
 from duckanon.job import FileProblem, JobError, check, policy_file, release, run
 from duckanon.job.places import originals, places
 from tests.job.conftest import PEOPLE, POLICY, changed

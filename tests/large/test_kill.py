@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import large
-from duckanon.common import progress
+from duckanon._core.common import progress
 from duckanon.large import boxed, workspace
 
 _RELEASE = """

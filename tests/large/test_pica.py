@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import large, spectral
+from duckanon._methods.swap.alike import AlikeColumns
+from duckanon._methods.swap.cluster_swap import swap_in_clusters
+from duckanon._methods.swap.plain_columns import PlainColumns, Settings
 from duckanon.large import parts, sampled, swapped, workspace
 from duckanon.large.memory import Budget
-from duckanon.new_records.alike import AlikeColumns
-from duckanon.new_records.cluster_swap import swap_in_clusters
-from duckanon.new_records.plain_columns import PlainColumns, Settings
 
 ROWS = 6_000
 COLS = ["age", "pay", "day", "sex", "job", "hours", "smokes"]
@@ -193,10 +193,10 @@ def test_a_release_of_copies_is_refused(patients: pa.Table, tmp_path: Path, monk
     def unchanged(matrix: Any, labels: Any, basis: str, random: np.random.Generator, tell: Any) -> Any:
         return matrix[random.permutation(len(matrix))]
 
-    monkeypatch.setattr("duckanon.new_records.pica.swap_in_clusters", unchanged)
+    monkeypatch.setattr("duckanon._methods.swap.pica.swap_in_clusters", unchanged)
     with pytest.raises(ValueError, match=r"anon\.pica: .*choose a larger cluster_size"):
         released(patients, tmp_path, columns, checks="error", cluster_size=1_000)
-    monkeypatch.setattr("duckanon.new_records.pica.swap_in_clusters", swap_in_clusters)
+    monkeypatch.setattr("duckanon._methods.swap.pica.swap_in_clusters", swap_in_clusters)
     assert released(patients, tmp_path, columns, checks="error", cluster_size=1_000)[0].rows == ROWS
 
 

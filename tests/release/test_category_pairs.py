@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from duckanon import spectral
-from duckanon.new_records import redrawing
-from duckanon.new_records.chance import beyond_chance, covariance_within
-from duckanon.new_records.handing_on import HandingOn
+from duckanon._methods.synthesize import redrawing
+from duckanon._methods.synthesize.chance import beyond_chance, covariance_within
+from duckanon._methods.synthesize.handing_on import HandingOn
 
 
 def indicators(codes: np.ndarray) -> np.ndarray:

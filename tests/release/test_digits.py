@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon import spectral
-from duckanon.matrix.apart import Reading, taken_apart
-from duckanon.matrix.digits import cleaned
-from duckanon.matrix.parts import ColumnParts
-from duckanon.new_records.safe_numbers import SafeNumbers
+from duckanon._core.encoding.apart import Reading, taken_apart
+from duckanon._core.encoding.digits import cleaned
+from duckanon._core.encoding.parts import ColumnParts
+from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from tests.profiles import cheap
 
 ROWS = 1500

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from scipy.stats import ks_2samp
 
-from duckanon.matrix.apart import Reading, taken_apart
-from duckanon.new_records import equal_numbers
-from duckanon.new_records.redrawing import Redrawing
+from duckanon._core.encoding.apart import Reading, taken_apart
+from duckanon._methods.synthesize import equal_numbers
+from duckanon._methods.synthesize.redrawing import Redrawing
 from tests.release.surveys import columns_of
 from tests.release.test_spectral_release import few_hold, released
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from scipy.stats import ks_2samp, rankdata
 
 from duckanon import spectral
-from duckanon.common.progress import silent
-from duckanon.matrix.apart import Reading, taken_apart
-from duckanon.new_records.audited_size import passes, smallest_size
-from duckanon.new_records.choices import chosen
-from duckanon.new_records.orthogonal import apportioned, redrawn
-from duckanon.new_records.redrawing import Redrawing
-from duckanon.new_records.safe_numbers import SafeNumbers
-from duckanon.privacy.audit import paired_audit
+from duckanon._core.common.progress import silent
+from duckanon._core.encoding.apart import Reading, taken_apart
+from duckanon._core.privacy.audit import paired_audit
+from duckanon._methods.releasable.safe_numbers import SafeNumbers
+from duckanon._methods.synthesize.audited_size import passes, smallest_size
+from duckanon._methods.synthesize.choices import chosen
+from duckanon._methods.synthesize.orthogonal import apportioned, redrawn
+from duckanon._methods.synthesize.redrawing import Redrawing
 from tests.release.surveys import age_groups, columns_of, income_survey, social_survey
 
 

@@ -1,0 +1,25 @@
+"""The functions of this package that SQL can call."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from duckanon._core.common.declare import Release, Report, Scalar
+
+OPTIMAL_UNCERTAINTY = pa.schema(
+    [
+        ("optimum", pa.float64()),
+        ("parts", pa.float64()),
+        ("parts_ratio", pa.float64()),
+        ("bounds", pa.float64()),
+        ("bounds_ratio", pa.float64()),
+        ("cell", pa.float64()),
+        ("cell_ratio", pa.float64()),
+    ]
+)
+
+FUNCTIONS = (
+    Release("boxes", "duckanon._methods.boxes.functions:boxes"),
+    Report("optimal_uncertainty", "duckanon._methods.boxes.functions:optimal_uncertainty", OPTIMAL_UNCERTAINTY),
+    Scalar("box_halfwidths", "duckanon._methods.boxes.functions:box_halfwidths", pa.list_(pa.float64())),
+)

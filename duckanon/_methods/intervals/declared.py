@@ -1,0 +1,58 @@
+"""The functions of this package that SQL can call."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from duckanon._core.common.declare import Report
+
+_ENCLOSED = [
+    ("estimate", pa.float64()),
+    ("lower", pa.float64()),
+    ("upper", pa.float64()),
+    ("lower_looseness", pa.float64()),
+    ("upper_looseness", pa.float64()),
+    ("linear_halfwidth", pa.float64()),
+    ("standard_error", pa.float64()),
+    ("records", pa.int64()),
+]
+_GROUP = ("_duckanon_group", pa.int64())
+INTERVAL_STATISTICS = pa.schema([_GROUP, ("statistic", pa.string()), ("columns", pa.list_(pa.string())), *_ENCLOSED])
+_ATTAINED = [("inner_lower", pa.float64()), ("inner_upper", pa.float64())]
+INTERVAL_REGRESSION = pa.schema([_GROUP, ("predictor", pa.string()), *_ENCLOSED, *_ATTAINED])
+INTERVAL_COUNTS = pa.schema(
+    [
+        _GROUP,
+        ("certain", pa.int64()),
+        ("estimate", pa.float64()),
+        ("possible", pa.int64()),
+        ("records", pa.int64()),
+        ("certain_fraction", pa.float64()),
+        ("estimate_fraction", pa.float64()),
+        ("possible_fraction", pa.float64()),
+    ]
+)
+
+_CHOICE = [
+    ("version", pa.string()),
+    ("threshold", pa.float64()),
+    ("privacy", pa.float64()),
+    ("statistical", pa.float64()),
+    ("shift", pa.float64()),
+    ("total", pa.float64()),
+    ("estimate", pa.float64()),
+    ("standard_error", pa.float64()),
+    ("kept_boxes", pa.int64()),
+    ("kept_records", pa.int64()),
+]
+_WEIGHT = pa.struct([("box", pa.int64()), ("weight", pa.float64())])
+DISMISSAL = pa.schema([*_CHOICE, ("dismissed", pa.list_(pa.int64()))])
+BOX_WEIGHTS = pa.schema([*_CHOICE, ("weights", pa.list_(_WEIGHT))])
+
+FUNCTIONS = (
+    Report("interval_statistics", "duckanon._methods.intervals.functions:interval_statistics", INTERVAL_STATISTICS),
+    Report("interval_regression", "duckanon._methods.intervals.functions:interval_regression", INTERVAL_REGRESSION),
+    Report("interval_counts", "duckanon._methods.intervals.counts:interval_counts", INTERVAL_COUNTS),
+    Report("dismissal", "duckanon._methods.intervals.functions:dismissal", DISMISSAL),
+    Report("box_weights", "duckanon._methods.intervals.functions:box_weights", BOX_WEIGHTS),
+)

@@ -1,0 +1,7 @@
+"""The functions of this package that SQL can call."""
+
+from __future__ import annotations
+
+from duckanon._core.common.declare import Release
+
+FUNCTIONS = (Release("suppress_cells", "duckanon._methods.suppress.functions:suppress_cells"),)
