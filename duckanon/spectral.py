@@ -8,8 +8,8 @@ that links nothing. The SQL functions of the same names are these.
 from duckanon._core.common.names import refuses_unknown_options
 from duckanon._methods.baselines import additive_noise as noise
 from duckanon._methods.baselines import copula_releases
+from duckanon._methods.swap import people_swaps
 from duckanon._methods.swap import rhs as halving
-from duckanon._methods.swap import swaps
 from duckanon._methods.synthesize import spectral_release as synthesis
 
 _public = refuses_unknown_options("duckanon.spectral")
@@ -17,11 +17,11 @@ _public = refuses_unknown_options("duckanon.spectral")
 additive_noise = _public(noise.additive_noise)
 copula_synthesize = _public(copula_releases.copula_synthesize)
 data_shuffle = _public(copula_releases.data_shuffle)
-pica = _public(swaps.pica)
+pica = _public(people_swaps.pica)
 rhs = _public(halving.rhs)
 spectral_release = _public(synthesis.spectral_release)
 spectral_rhs = _public(halving.spectral_rhs)
-svd_swap = _public(swaps.svd_swap)
+svd_swap = _public(people_swaps.svd_swap)
 
 __all__ = [
     "additive_noise",

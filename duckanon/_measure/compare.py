@@ -17,7 +17,7 @@ from duckanon._core.encoding.aligned import Coding, encoded
 from duckanon._core.privacy.reference_test import smallest_class
 from duckanon._measure.coarse.tables import Judged, judged
 from duckanon._measure.declared import COMPARE_RELEASES
-from duckanon._measure.functions import privacy_tests
+from duckanon._measure.privacy_measures import privacy_tests
 from duckanon._measure.queries.answers import query_utility
 from duckanon._measure.stacked import RELEASE, rows_of
 from duckanon._measure.utility.classifiers import detectability

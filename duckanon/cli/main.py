@@ -133,7 +133,7 @@ def _run(options: argparse.Namespace) -> int:
         if not sys.stdout.isatty():  # the progress bar goes to standard output, among the results
             con.execute("SET enable_progress_bar = false").fetchall()
         if options.command == "shell":
-            shell.opened(con, style)
+            shell.run_shell(con, style)
             return 0
         if options.command == "functions" and style.output_format == "table":
             write(statements.listing(con))

@@ -105,7 +105,7 @@ def _released(options: argparse.Namespace) -> int:
     from duckanon.cli.interrupts import interruptible
     from duckanon.cli.output import visible
     from duckanon.job import errors
-    from duckanon.job.given import changes_of
+    from duckanon.job.overrides import changes_of
     from duckanon.job.run import connection, released
 
     policy = options.named_policy or options.policy

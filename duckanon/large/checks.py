@@ -67,7 +67,7 @@ def rows_and_nulls(con: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tupl
     return rows, {name: rows - count for name, count in zip(names, known, strict=True)}
 
 
-def checked(
+def validate_columns(
     con: duckdb.DuckDBPyConnection,
     caller: str,
     macro: str | None,
@@ -124,7 +124,7 @@ def checked(
 
 
 @contextmanager
-def explained(caller: str) -> Iterator[None]:
+def translate_errors(caller: str) -> Iterator[None]:
     """Put the name of the function before what it refuses."""
     try:
         yield

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon._core.encoding.arrow import is_moment
 from duckanon._core.encoding.parts import doubles
-from duckanon.large.routing import Tree, case, fitted, merged
+from duckanon.large.split_tree import Tree, case, fitted, merged
 from duckanon.spark import partwise
 from duckanon.spark.frames import column
 from duckanon.spark.partwise import PART

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from duckanon._core.common import labels
 from duckanon._core.common.values import exact_numbers
-from duckanon._methods.generalize.partition.functions import optimal, quantile
+from duckanon._methods.generalize.partition.column_partitions import optimal, quantile
 from tests.profiles import cheap, dear
 
 Connection = duckdb.DuckDBPyConnection

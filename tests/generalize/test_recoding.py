@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon._core.common.runs import distinct, run_lengths, run_starts
-from duckanon._methods.generalize.recoding.columns import Column, Flat, Levels, Ordered, Tree
+from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Levels, Ordered, Tree
 from duckanon._methods.generalize.recoding.outcome import Recoding
 from duckanon._methods.generalize.recoding.people import NOBODY, People
 from duckanon._methods.generalize.recoding.recode import recode

@@ -97,8 +97,8 @@ def test_a_check_of_the_policy_says_it_too(people: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(check, "connection", run.connection)
     for how in ("expression", "view"):
         with pytest.raises(FileProblem, match=r"people\.csv: the job reads this file"):
-            check.checked(policy_of(people, spelled(how, people), "people.csv"))
-    assert check.checked(policy_of(people, spelled("view", people), "release.csv"))
+            check.check_policy(policy_of(people, spelled(how, people), "people.csv"))
+    assert check.check_policy(policy_of(people, spelled("view", people), "release.csv"))
 
 
 @pytest.mark.parametrize("name", ["peo'ple.csv", 'peo"ple.csv', "peo\\ple.csv", "peo\nple.csv", "peo ple €.csv"])

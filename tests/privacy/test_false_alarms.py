@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import optimize, stats
 
-from duckanon._core.encoding.marked import measured_encoding
+from duckanon._core.encoding.measurement_encoding import measured_encoding
 from duckanon._core.privacy.densities import log_densities, rarity_by_density
 from duckanon._core.privacy.equal_rows import known_codes, row_codes
 from duckanon._core.privacy.reference_test import privacy_tests

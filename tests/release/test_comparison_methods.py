@@ -15,7 +15,7 @@ from duckanon._methods.baselines.copulas import category_codes, copula_levels, d
 from duckanon._methods.baselines.drawing import drawn_numbers
 from duckanon._methods.releasable import marginals
 from duckanon._methods.swap.components import spectrum
-from duckanon._methods.swap.microaggregation import masked, rhs, rows_in_small_groups, spectral_rhs
+from duckanon._methods.swap.halving import masked, rhs, rows_in_small_groups, spectral_rhs
 from tests.sqltest import data_file
 
 CATEGORIES = {

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon import spectral
-from duckanon._core.encoding.apart import Reading, taken_apart
+from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.digits import cleaned
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
@@ -28,7 +28,7 @@ def noisy(numbers: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
 def taken(table: pa.Table) -> ColumnParts:
     """Take a column apart as releases do."""
-    return taken_apart(table, None, Reading(10, {}, None, "category"))[0]
+    return split_columns(table, None, Reading(10, {}, None, "category"))[0]
 
 
 @cheap

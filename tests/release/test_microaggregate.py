@@ -15,10 +15,10 @@ from hypothesis.extra.numpy import arrays
 from duckanon._core.common.people import NOBODY, people_in
 from duckanon._methods.microaggregate import fast as fast_module
 from duckanon._methods.microaggregate.fast import fast
-from duckanon._methods.microaggregate.functions import grouped
 from duckanon._methods.microaggregate.groups import group_means, member_table, squared_errors
 from duckanon._methods.microaggregate.labels import group_values
 from duckanon._methods.microaggregate.mdav import mdav, mdav_of_parts
+from duckanon._methods.microaggregate.microaggregated_table import grouped
 from duckanon._methods.microaggregate.pools import regrouped
 from duckanon._methods.microaggregate.refine import _Added, _Members, refined
 from tests.profiles import cheap, dear

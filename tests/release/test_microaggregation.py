@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from duckanon._methods.baselines.additive_noise import with_noise
 from duckanon._methods.swap.components import principal_coordinates, spectrum
-from duckanon._methods.swap.microaggregation import (
+from duckanon._methods.swap.halving import (
     halved,
     masked,
     rhs,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon import spectral
-from duckanon._core.encoding.apart import Reading, taken_apart
+from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.fit import fit
 from duckanon._core.encoding.formulas import found_formulas
 from duckanon._core.encoding.identifiers import looks_like_identifier
@@ -27,7 +27,7 @@ THESIS = {"k": 1, "special": "off", "categories": [], "derived": "off"}
 def apart(table: pa.Table, k: int = 10, **options: object) -> list[ColumnParts]:
     """Take a table apart as releases do."""
     reading = {"special": {}, "categories": None, "nulls": "category", **options}
-    return taken_apart(table, None, Reading(k, **reading))  # type: ignore[arg-type]
+    return split_columns(table, None, Reading(k, **reading))  # type: ignore[arg-type]
 
 
 # Special values

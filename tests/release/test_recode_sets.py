@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon._methods.recode.columns import Values
+from duckanon._methods.recode.column_losses import Values
 from duckanon._methods.recode.joining import joins_of
 from tests.profiles import cheap
 

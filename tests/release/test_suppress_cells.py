@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from duckanon._core.common.people import NOBODY
-from duckanon._methods.suppress.functions import column_costs, suppressed
+from duckanon._methods.suppress.suppress_cells import column_costs, suppressed
 from tests.profiles import dear
 from tests.sqltest import data_file
 

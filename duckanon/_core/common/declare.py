@@ -22,9 +22,9 @@ class Release:
     name
         Its name in SQL, without ``anon.``.
     algorithm
-        Module and function: ``duckanon._methods.swap.swaps:pica``. It takes the tables under the names in ``tables``
-        and the options under the names that the macro gives them; where it has a parameter ``tell``, that is called
-        with the share of the work done.
+        Module and function: ``duckanon._methods.swap.people_swaps:pica``. It takes the tables under the names in
+        ``tables`` and the options under the names that the macro gives them; where it has a parameter ``tell``, that is
+        called with the share of the work done.
     tables
         The names of its tables, of which all but the first may be None.
     hands_over

@@ -11,7 +11,7 @@ from typing import Any
 
 @functools.cache
 def imported(path: str) -> Callable[..., Any]:
-    """Import what a path such as ``duckanon._methods.swap.swaps:pica`` names.
+    """Import what a path such as ``duckanon._methods.swap.people_swaps:pica`` names.
 
     Notes
     -----

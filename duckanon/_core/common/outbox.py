@@ -21,7 +21,7 @@ from typing import ClassVar, Self
 
 from duckanon._core.common import journal
 from duckanon._core.common.locks import BaseFileLock, give_back, take_lock
-from duckanon._core.common.temporary import temporary_folder
+from duckanon._core.common.temp_folder import temporary_folder
 
 
 class Outbox:

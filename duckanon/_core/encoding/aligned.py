@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Array
-from duckanon._core.encoding.marked import MeasuredEncoding, measured_encoding
+from duckanon._core.encoding.measurement_encoding import MeasuredEncoding, measured_encoding
 from duckanon._core.encoding.pairs import kind_of
 
 

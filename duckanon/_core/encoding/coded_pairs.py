@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.kinds import is_number
-from duckanon._core.encoding.apart import Reading, is_category
-from duckanon._core.encoding.marked import ROWS_PER_VALUE, measured_reading
+from duckanon._core.encoding.column_split import Reading, is_category
+from duckanon._core.encoding.measurement_encoding import ROWS_PER_VALUE, measured_reading
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair
 from duckanon._core.encoding.special import special_values
 

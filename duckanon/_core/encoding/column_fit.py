@@ -19,7 +19,7 @@ from duckanon._core.encoding.arrow import (
     valid_of,
     zero_of,
 )
-from duckanon._core.encoding.columns import LARGEST, CategoryColumn, NumberColumn, PlacedColumn, above
+from duckanon._core.encoding.column_codecs import LARGEST, CategoryColumn, NumberColumn, PlacedColumn, above
 from duckanon._core.encoding.coordinates import Places
 from duckanon._core.encoding.wide import Shifted, Wide
 

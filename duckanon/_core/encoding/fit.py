@@ -16,8 +16,8 @@ from duckanon._core.common.names import known_columns
 from duckanon._core.encoding.arrow import kind_of
 from duckanon._core.encoding.column_fit import CategoriesSeen, NumberSeen, PlacedSeen
 from duckanon._core.encoding.coordinates import Places
-from duckanon._core.encoding.encoding import Encoding
 from duckanon._core.encoding.sources import Source, open_source
+from duckanon._core.encoding.table_encoding import Encoding
 from duckanon._core.encoding.wide import Wide
 
 _Seen: TypeAlias = NumberSeen | CategoriesSeen | PlacedSeen

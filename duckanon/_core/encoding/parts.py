@@ -24,7 +24,7 @@ from duckanon._core.encoding.arrow import (
     valid_of,
     zero_of,
 )
-from duckanon._core.encoding.columns import NumberColumn
+from duckanon._core.encoding.column_codecs import NumberColumn
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.kinds import is_number
 from duckanon._core.common.people import NOBODY, person_index, person_numbers
-from duckanon._core.encoding.apart import whole
-from duckanon._core.encoding.encoding import Encoding
+from duckanon._core.encoding.column_split import whole
 from duckanon._core.encoding.fit import fit
 from duckanon._core.encoding.identifiers import refuse_identifier
 from duckanon._core.encoding.parts import doubles
 from duckanon._core.encoding.sources import open_source
+from duckanon._core.encoding.table_encoding import Encoding
 
 _BATCH_ROWS = 65_536  # read at a time
 

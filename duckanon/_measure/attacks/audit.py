@@ -14,8 +14,8 @@ from duckanon._core.common.arrays import Ints, Matrix
 from duckanon._core.common.imports import imported
 from duckanon._core.common.reports import report_rows
 from duckanon._core.common.samples import sampled_rows
-from duckanon._core.encoding.encoding import FEWEST_ROWS
-from duckanon._core.encoding.marked import measured_encoding
+from duckanon._core.encoding.measurement_encoding import measured_encoding
+from duckanon._core.encoding.table_encoding import FEWEST_ROWS
 from duckanon._core.privacy.audit import LIMIT, audits
 from duckanon._measure.declared import MEMBERSHIP_AUDIT
 from duckanon._methods.baselines import declared as baselines

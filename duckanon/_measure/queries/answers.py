@@ -15,8 +15,8 @@ from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.reports import report
 from duckanon._core.encoding.pairs import check_rows
 from duckanon._measure.declared import QUERY_UTILITY
-from duckanon._measure.queries.columns import QueryColumn, query_column
 from duckanon._measure.queries.labels import Meanings
+from duckanon._measure.queries.query_columns import QueryColumn, query_column
 
 _CHUNK = 32_768  # rows of a few columns of codes and one mask stay in the processor's cache
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.encoding.columns import NumberColumn
-from duckanon._core.encoding.encoding import Encoding
+from duckanon._core.encoding.column_codecs import NumberColumn
+from duckanon._core.encoding.table_encoding import Encoding
 from duckanon._methods.baselines.copulas import category_codes
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.people import people_in
 from duckanon._core.encoding.arrow import categories_of
-from duckanon._core.encoding.columns import CategoryColumn, NumberColumn, SpectralColumn
+from duckanon._core.encoding.column_codecs import CategoryColumn, NumberColumn, SpectralColumn
 from duckanon._methods.baselines.copula_columns import CopulaColumn
 from duckanon._methods.releasable import marginals
 from duckanon._methods.releasable.grids import finer, grid_of

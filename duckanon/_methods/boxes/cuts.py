@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._methods.boxes.cut_limits import cut_room, feasible_cuts, node_people
 from duckanon._methods.boxes.nodes import Nodes, Points, midway, segment_sums
-from duckanon._methods.boxes.room import cut_room, feasible_cuts, node_people
 
 SHARES = (0.5, 0.25, 0.75, 0.125, 0.875, 1 / 16, 15 / 16, 1 / 32, 31 / 32)
 """Shares of a node's leaves that may go left.  Far from the middle, a cut takes off the tail of a skewed column."""

@@ -19,7 +19,7 @@ OPTIMAL_UNCERTAINTY = pa.schema(
 )
 
 FUNCTIONS = (
-    Release("boxes", "duckanon._methods.boxes.functions:boxes"),
-    Report("optimal_uncertainty", "duckanon._methods.boxes.functions:optimal_uncertainty", OPTIMAL_UNCERTAINTY),
-    Scalar("box_halfwidths", "duckanon._methods.boxes.functions:box_halfwidths", pa.list_(pa.float64())),
+    Release("boxes", "duckanon._methods.boxes.boxed_table:boxes"),
+    Report("optimal_uncertainty", "duckanon._methods.boxes.boxed_table:optimal_uncertainty", OPTIMAL_UNCERTAINTY),
+    Scalar("box_halfwidths", "duckanon._methods.boxes.boxed_table:box_halfwidths", pa.list_(pa.float64())),
 )

@@ -11,7 +11,7 @@ from scipy.special import betainc
 from duckanon._core.common.arrays import Ints
 from duckanon._methods.generalize.methods import Coarsening
 from duckanon._methods.generalize.partition.fit import quantile_buckets
-from duckanon._methods.generalize.recoding.columns import Flat, Levels, Ordered, State, Tree
+from duckanon._methods.generalize.recoding.column_moves import Flat, Levels, Ordered, State, Tree
 
 
 def distinct_budget(population: float, k: int, beta: float) -> float:

@@ -15,7 +15,7 @@ from duckanon._methods.generalize.hierarchies import ROOT, tree_of
 from duckanon._methods.generalize.leaves import DayLeaves, Leaves
 from duckanon._methods.generalize.methods import Bucket, Coarsening
 from duckanon._methods.generalize.number_methods import with_gaps
-from duckanon._methods.generalize.recoding.columns import Structure
+from duckanon._methods.generalize.recoding.column_moves import Structure
 from duckanon._methods.generalize.recoding.outcome import ColumnRecoding
 
 

@@ -35,6 +35,6 @@ parts it from the one before, which is a value only where many rows have it; the
 
 FUNCTIONS = (
     Report("plan", "duckanon._methods.generalize.plans:plan", PLAN, ("table", "population_table")),
-    ColumnReport("quantile_partition", "duckanon._methods.generalize.partition.functions:quantile", PARTITION),
-    ColumnReport("optimal_partition", "duckanon._methods.generalize.partition.functions:optimal", PARTITION),
+    ColumnReport("quantile_partition", "duckanon._methods.generalize.partition.column_partitions:quantile", PARTITION),
+    ColumnReport("optimal_partition", "duckanon._methods.generalize.partition.column_partitions:optimal", PARTITION),
 )

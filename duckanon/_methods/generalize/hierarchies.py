@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from duckanon._core.common.arrays import Array, Floats, Ints
-from duckanon._methods.generalize.recoding.columns import Tree
+from duckanon._methods.generalize.recoding.column_moves import Tree
 
 ROOT = "*"
 """The label of values about which nothing is said."""

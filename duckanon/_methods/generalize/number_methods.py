@@ -18,7 +18,7 @@ from duckanon._core.common.values import exact_numbers, is_time_scale
 from duckanon._methods.generalize.hierarchies import ROOT
 from duckanon._methods.generalize.leaves import Leaves, NumberLeaves
 from duckanon._methods.generalize.methods import Bucket, Coarsening
-from duckanon._methods.generalize.recoding.columns import Levels, Ordered, Structure
+from duckanon._methods.generalize.recoding.column_moves import Levels, Ordered, Structure
 from duckanon._methods.generalize.recoding.outcome import ColumnRecoding
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Ints
+from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.kinds import is_number, is_time
-from duckanon._core.common.spread import Spread
 from duckanon._methods.generalize.budgets import distinct_budget, sample_class_size, states_within
 from duckanon._methods.generalize.calendar_method import Calendar
 from duckanon._methods.generalize.declared import PLAN
@@ -25,7 +25,7 @@ from duckanon._methods.generalize.leaves import Holders, day_leaves, no_leaves, 
 from duckanon._methods.generalize.methods import Coarsening, Hierarchy, Prefixes, Top, are_codes
 from duckanon._methods.generalize.number_methods import Intervals, Steps
 from duckanon._methods.generalize.options import by_column, column_weights, refuse_other_columns
-from duckanon._methods.generalize.recoding.columns import Column, State
+from duckanon._methods.generalize.recoding.column_moves import Column, State
 from duckanon._methods.generalize.recoding.outcome import ColumnRecoding
 from duckanon._methods.generalize.recoding.people import NOBODY
 from duckanon._methods.generalize.recoding.recode import recode
@@ -83,7 +83,7 @@ def plan(
     has_person
         Whether people may have several rows; a person that is NULL is not known.
     has_sensitive, l, l_kind, c, t, is_ordered
-        Whether something is asked of the sensitive values of every class, and what: the fields of `Spread`.
+        Whether something is asked of the sensitive values of every class, and what: the fields of `DiversityRule`.
     refused
         Why the release that the plan is for must not be made; None: it may.
     unfit
@@ -121,7 +121,7 @@ def plan(
     others = None if population_table is None else _other_people(names, coarsenings, population_table)
     sensitive = None
     if has_sensitive:
-        sensitive = _sensitive(table, holders, Spread(l, l_kind, c, t, bool(is_ordered)))
+        sensitive = _sensitive(table, holders, DiversityRule(l, l_kind, c, t, bool(is_ordered)))
     # 0.29 * 100 is 28.999999999999996: a limit that rounding took just below a whole row means that row.
     limit = int(max_suppressed_fraction * int(holders.rows.sum()) + 1e-9)
     groups, is_released = _searched(holders, others, coarsenings, weight_list, least, limit, start, sensitive)
@@ -142,10 +142,10 @@ def _holders(table: pa.Table, has_person: bool) -> Holders:
     return Holders(rows, persons.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
-def _sensitive(table: pa.Table, holders: Holders, spread: Spread) -> Sensitive:
+def _sensitive(table: pa.Table, holders: Holders, rule: DiversityRule) -> Sensitive:
     """Take the sensitive values of the table's entries by their ranks."""
     ranks = table.column(table.num_columns - 3).to_numpy().astype(np.int64) - 1
-    return Sensitive.of_entries(spread, ranks, holders.rows, holders.persons)
+    return Sensitive.of_entries(rule, ranks, holders.rows, holders.persons)
 
 
 def _people(holders: Holders) -> int:

@@ -50,9 +50,9 @@ DISMISSAL = pa.schema([*_CHOICE, ("dismissed", pa.list_(pa.int64()))])
 BOX_WEIGHTS = pa.schema([*_CHOICE, ("weights", pa.list_(_WEIGHT))])
 
 FUNCTIONS = (
-    Report("interval_statistics", "duckanon._methods.intervals.functions:interval_statistics", INTERVAL_STATISTICS),
-    Report("interval_regression", "duckanon._methods.intervals.functions:interval_regression", INTERVAL_REGRESSION),
+    Report("interval_statistics", "duckanon._methods.intervals.box_reports:interval_statistics", INTERVAL_STATISTICS),
+    Report("interval_regression", "duckanon._methods.intervals.box_reports:interval_regression", INTERVAL_REGRESSION),
     Report("interval_counts", "duckanon._methods.intervals.counts:interval_counts", INTERVAL_COUNTS),
-    Report("dismissal", "duckanon._methods.intervals.functions:dismissal", DISMISSAL),
-    Report("box_weights", "duckanon._methods.intervals.functions:box_weights", BOX_WEIGHTS),
+    Report("dismissal", "duckanon._methods.intervals.box_reports:dismissal", DISMISSAL),
+    Report("box_weights", "duckanon._methods.intervals.box_reports:box_weights", BOX_WEIGHTS),
 )

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from duckanon._core.common.declare import Release
 
-FUNCTIONS = (Release("microaggregate", "duckanon._methods.microaggregate.functions:microaggregate"),)
+FUNCTIONS = (Release("microaggregate", "duckanon._methods.microaggregate.microaggregated_table:microaggregate"),)

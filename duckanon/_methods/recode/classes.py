@@ -11,7 +11,7 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Bools, Ints
 from duckanon._core.common.people import NOBODY, people_in
 from duckanon._core.common.runs import run_lengths, run_starts
-from duckanon._methods.recode.columns import Column, Values
+from duckanon._methods.recode.column_losses import Column, Values
 from duckanon._methods.recode.cuts import Rules, Table
 from duckanon._methods.recode.growth import Grown, Pools
 from duckanon._methods.recode.joining import Joins

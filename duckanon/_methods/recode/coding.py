@@ -21,7 +21,7 @@ from duckanon._methods.boxes.support import Support
 from duckanon._methods.boxes.typed import typed_ends
 from duckanon._methods.generalize.hierarchies import ROOT
 from duckanon._methods.generalize.leaves import as_text
-from duckanon._methods.recode.columns import Column
+from duckanon._methods.recode.column_losses import Column
 
 OTHER = "other"
 """What values are called that fewer than k people have: naming one would give its few people away."""

@@ -10,7 +10,7 @@ import numpy as np
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints
 from duckanon._core.common.people import numbered_pairs, occurrences
 from duckanon._core.common.runs import run_lengths, run_starts
-from duckanon._methods.recode.columns import Column, Ordered, Values
+from duckanon._methods.recode.column_losses import Column, Ordered, Values
 
 Holds = Callable[[Ints], Bools]
 """Tells of histograms of the sensitive value, one row a class, which classes may be released."""

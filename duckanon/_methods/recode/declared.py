@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from duckanon._core.common.declare import Release
 
-FUNCTIONS = (Release("recode", "duckanon._methods.recode.functions:recode", hands_over=True, coded=True),)
+FUNCTIONS = (Release("recode", "duckanon._methods.recode.local_recoding:recode", hands_over=True, coded=True),)

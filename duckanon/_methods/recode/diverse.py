@@ -12,7 +12,7 @@ from duckanon._core.common.arrays import Array, Bools, Ints
 from duckanon._core.common.people import people_in
 from duckanon._core.common.runs import run_starts
 from duckanon._methods.recode.classes import POOL_CLASSES, balance_of
-from duckanon._methods.recode.columns import Column, class_losses
+from duckanon._methods.recode.column_losses import Column, class_losses
 from duckanon._methods.recode.cuts import Rules, Table
 from duckanon._methods.recode.diversity import Diversity
 from duckanon._methods.recode.growth import Grown, Guide, Pools
@@ -49,7 +49,7 @@ def find_diverse_classes(
     group_of = np.zeros(len(codes[0]), np.int64) if groups is None else groups
     diversity = diversity.of_what_occurs()
     table = Table(columns, codes, np.ones(len(group_of), np.int64), people, diversity.values)
-    if diversity.spread.t is None:
+    if diversity.rule.t is None:
         classes, size = start_classes(table, group_of, Rules(k, diversity.holds, balance_of(columns))), k
     else:
         classes, size = _close_start(table, group_of, k, diversity)
@@ -57,7 +57,7 @@ def find_diverse_classes(
     search = Search(members, classes, 0, k)
 
     def make(generator: np.random.Generator, number: int) -> Round:
-        if diversity.spread.t is not None and number % 2:
+        if diversity.rule.t is not None and number % 2:
             return _exchange(k, size, diversity, people is not None)
         return _growth(generator, size, diversity)
 
@@ -69,8 +69,8 @@ def find_diverse_classes(
 def _growth(generator: np.random.Generator, size: int, diversity: Diversity) -> Round:
     """Make a round in which classes are built anew, and kept where they hold what is asked."""
     count = int(generator.choice(POOL_CLASSES))
-    larger = size + (int(generator.integers(_LARGER)) if diversity.spread.l >= size - 1 else 0)
-    guide = Guide(min(int(diversity.spread.l), larger), diversity.shares, diversity.spread.t)
+    larger = size + (int(generator.integers(_LARGER)) if diversity.rule.l >= size - 1 else 0)
+    guide = Guide(min(int(diversity.rule.l), larger), diversity.shares, diversity.rule.t)
 
     def regrow(joins: Joins, pools: Pools, of_pools: np.random.Generator) -> Grown:
         grown = grow(joins, pools, larger, of_pools, guide)
@@ -118,12 +118,12 @@ def _close_start(table: Table, groups: Ints, k: int, diversity: Diversity) -> tu
     Cutting alone leaves classes large, since few cuts keep both sides close. So the table is cut into parts that are
     closer than they must be, and the rows of each part are dealt to its classes value by value (`_dealt`).
     """
-    assert diversity.spread.t is not None
+    assert diversity.rule.t is not None
     order = start_classes(table._replace(people=None), groups, Rules(k, None, balance_of(table.columns)))
     starts = []
     for share in _CLOSER:
-        closer = replace(diversity.spread, t=share * diversity.spread.t)
-        holds = diversity._replace(spread=closer).holds
+        closer = replace(diversity.rule, t=share * diversity.rule.t)
+        holds = diversity._replace(rule=closer).holds
         whole = diversity.histograms(groups, None, int(groups.max()) + 1)
         parts = groups
         if holds(whole).all():

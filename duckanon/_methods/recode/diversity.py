@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.people import NOBODY
 from duckanon._core.common.runs import distinct
-from duckanon._core.common.spread import Spread
 
 
 class Diversity(NamedTuple):
@@ -21,13 +21,13 @@ class Diversity(NamedTuple):
         The sensitive value of each row, from 0; in their order where they have one.
     shares
         The share of each value in the whole table.
-    spread
+    rule
         How diverse classes are, and how far the shares in a class may be from those in the table.
     """
 
     values: Ints
     shares: Floats
-    spread: Spread
+    rule: DiversityRule
 
     @property
     def size(self) -> int:
@@ -56,10 +56,10 @@ class Diversity(NamedTuple):
     def holds(self, histograms: Ints) -> Bools:
         """Tell which classes are diverse and close enough; one row of counts a class, an empty one is not."""
         enough: Bools = histograms.sum(axis=1) > 0
-        if self.spread.l > 1:
-            enough &= self.spread.diverse_histograms(histograms)
-        if self.spread.t is not None:
-            enough &= self.spread.are_close(self.spread.distances(histograms, self.shares))
+        if self.rule.l > 1:
+            enough &= self.rule.diverse_histograms(histograms)
+        if self.rule.t is not None:
+            enough &= self.rule.are_close(self.rule.distances(histograms, self.shares))
         return enough
 
     def histograms(self, classes: Ints, people: Ints | None, count: int) -> Ints:

@@ -17,7 +17,7 @@ from duckanon._methods.boxes.support import Support, column_support
 from duckanon._methods.generalize.hierarchies import HierarchyTable
 from duckanon._methods.generalize.leaves import Holders, TextLeaves, no_leaves, text_leaves
 from duckanon._methods.recode.coding import OTHER, Coding, NumberCoding, SetCoding, TreeCoding
-from duckanon._methods.recode.columns import Numbers, Tree, Values
+from duckanon._methods.recode.column_losses import Numbers, Tree, Values
 
 _MARGIN = 0.1
 """How far beyond a shared end values count, as a share of the range: they are few, and best among themselves."""

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon._core.common.arrays import Array, Ints
-from duckanon._methods.recode.columns import Column, Numbers, Tree, Values
-from duckanon._methods.recode.held import SetsJoin, sets_joins
+from duckanon._methods.recode.column_losses import Column, Numbers, Tree, Values
 from duckanon._methods.recode.joins import GroupJoin, Join, RangeJoin, SpanJoin, TableJoin
+from duckanon._methods.recode.value_sets import SetsJoin, sets_joins
 
 _MOST_ENTRIES = 2**15
 """Entries of a table that still answers from the processor's cache."""

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from duckanon._core.common.arrays import Array, Ints
-from duckanon._methods.recode.columns import Losses, Numbers, Ordered
+from duckanon._methods.recode.column_losses import Losses, Numbers, Ordered
 
 State: TypeAlias = "tuple[Array, ...]"
 

@@ -40,7 +40,7 @@ def kept_rows(
         own_people = None if people is None else people[is_kept]
         enough = people_in(group_of[is_kept], own_people, count) >= k
         if (
-            diversity is not None and diversity.spread.is_asked
+            diversity is not None and diversity.rule.is_asked
         ):  # what is left out changes the shares that t compares with
             some = diversity.of_rows(is_kept, own_people)
             enough &= some.holds(some.histograms(group_of[is_kept], own_people, count))
@@ -65,7 +65,7 @@ def promise(classes: Ints, groups: Ints | None, people: Ints | None, k: int, div
     present = np.bincount(classes, minlength=count) > 0
     if (people_in(classes, people, count)[present] < k).any():
         raise AssertionError(f"a class has fewer than {k} people.")
-    if diversity is not None and diversity.spread.is_asked:
+    if diversity is not None and diversity.rule.is_asked:
         histograms = diversity.histograms(classes, people, count)[present]
         if not diversity.holds(histograms).all():
             raise AssertionError("a class is not diverse enough, or too far from the table.")

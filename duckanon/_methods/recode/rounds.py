@@ -10,7 +10,7 @@ import numpy as np
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints
 from duckanon._core.common.runs import run_lengths
-from duckanon._methods.recode.columns import Column, Losses, Numbers, class_losses
+from duckanon._methods.recode.column_losses import Column, Losses, Numbers, class_losses
 from duckanon._methods.recode.growth import Grown, Pools
 from duckanon._methods.recode.joining import Joins, joins_of
 from duckanon._methods.recode.pools import nearest_groups

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.encoding.arrow import array_of, codes_of, floats_of, storage_of, valid_of, zero_of
-from duckanon._core.encoding.columns import NumberColumn, above
+from duckanon._core.encoding.column_codecs import NumberColumn, above
 from duckanon._core.encoding.digits import USUAL
 from duckanon._core.encoding.parts import ColumnParts
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from duckanon._core.common.declare import Release
 
-FUNCTIONS = (Release("suppress_cells", "duckanon._methods.suppress.functions:suppress_cells"),)
+FUNCTIONS = (Release("suppress_cells", "duckanon._methods.suppress.suppress_cells:suppress_cells"),)

@@ -23,8 +23,8 @@ PICA_REPORT = pa.schema(
 )
 
 FUNCTIONS = (
-    Release("svd_swap", "duckanon._methods.swap.swaps:svd_swap", tables=("source",)),
-    Release("pica", "duckanon._methods.swap.swaps:pica", tables=("source", "reference")),
+    Release("svd_swap", "duckanon._methods.swap.people_swaps:svd_swap", tables=("source",)),
+    Release("pica", "duckanon._methods.swap.people_swaps:pica", tables=("source", "reference")),
     Release("spectral_rhs", "duckanon._methods.swap.rhs:spectral_rhs", tables=("source",)),
     Release("rhs", "duckanon._methods.swap.rhs:rhs", tables=("source",)),
     Report("pica_report", "duckanon._methods.swap.pica_report:pica_report", PICA_REPORT, tables=("table", "reference")),

@@ -15,9 +15,9 @@ from duckanon._core.common.arrays import Reals
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.common.samples import sampled_rows
 from duckanon._core.encoding.coordinates import Places
-from duckanon._core.encoding.encoding import Encoding, refuse_too_few
 from duckanon._core.encoding.fit import batch_rows, fit
 from duckanon._core.encoding.sources import Source, open_source
+from duckanon._core.encoding.table_encoding import Encoding, refuse_too_few
 from duckanon._core.encoding.whole_sources import column_names, reader_of, whole_table
 from duckanon._core.privacy import repair
 from duckanon._core.privacy.reference_test import privacy_tests

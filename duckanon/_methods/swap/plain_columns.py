@@ -15,7 +15,7 @@ from duckanon._core.common.codes import encode
 from duckanon._core.common.kinds import is_number
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import NOBODY
-from duckanon._core.encoding.apart import Reading, taken_apart
+from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.coordinates import WIDE, Places, placed_choices, sums_of
 from duckanon._core.encoding.fit import fit
 from duckanon._core.encoding.formulas import Formula, found_formulas
@@ -94,7 +94,7 @@ class PlainColumns:
         Raises
         ------
         ValueError
-            As `taken_apart` does, and for settings that cannot be.
+            As `split_columns` does, and for settings that cannot be.
         """
         settings.check()
         refuse_unless(OneOf("error", "category"), "nulls", nulls)
@@ -107,7 +107,7 @@ class PlainColumns:
         if reference is not None:  # read like the table's own, but nobody of them counts
             both = pa.concat_tables([table, reference.cast(table.schema)])
             people = np.where(np.arange(both.num_rows) < rows, np.arange(both.num_rows), NOBODY)
-        columns = taken_apart(both, people, Reading(settings.k, special, categories, nulls))
+        columns = split_columns(both, people, Reading(settings.k, special, categories, nulls))
         _refuse_constant(table)
         is_auto = settings.derived == "auto"
         formulas = found_formulas(columns) if is_auto else []

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from duckanon._core.common.arguments import OneOf, checked, generator
 from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.encoding.encoding import Encoding
+from duckanon._core.encoding.table_encoding import Encoding
 from duckanon._core.encoding.whole_sources import read_whole, reader_of, refuse_identifiers, shuffled, smallest_class
-from duckanon._methods.swap import microaggregation
+from duckanon._methods.swap import halving
 
 
 def spectral_rhs(
@@ -79,7 +79,7 @@ def spectral_rhs(
     random = generator(seed)
     table, encoding, keys, people = read_whole(source, cols, key, log, nulls, person)
     matrix = encoding.matrix(table)
-    labels = microaggregation.spectral_rhs(matrix, k, people)
+    labels = halving.spectral_rhs(matrix, k, people)
     released = _masked(table, encoding, matrix, labels, label, random)
     least = smallest_class(released, people)
     if least < k:
@@ -136,8 +136,8 @@ def rhs(
     random = generator(seed)
     table, encoding, keys, people = read_whole(source, cols, key, log, nulls, person)
     matrix = encoding.matrix(table)
-    labels = microaggregation.rhs(matrix, k, people)
-    unprotected = microaggregation.rows_in_small_groups(labels, k, people)
+    labels = halving.rhs(matrix, k, people)
+    unprotected = halving.rows_in_small_groups(labels, k, people)
     if unprotected and checks == "error":
         fewer = f"{k}" if people is None else f"{k} people"
         raise ValueError(
@@ -152,5 +152,5 @@ def _masked(
 ) -> pa.Table:
     if label == "member":  # a record as it stands, not as it comes back from the matrix
         refuse_identifiers(table)
-        return table.take(pa.array(microaggregation.members(matrix, labels, random)))
-    return encoding.table(microaggregation.masked(matrix, labels, random, label))
+        return table.take(pa.array(halving.members(matrix, labels, random)))
+    return encoding.table(halving.masked(matrix, labels, random, label))

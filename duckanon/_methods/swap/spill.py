@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duckanon._core.encoding.encoding import FEWEST_ROWS, ROWS_PER_COMPONENT
+from duckanon._core.encoding.table_encoding import FEWEST_ROWS, ROWS_PER_COMPONENT
 
 _BYTES = 4  # of a float32
 _MARGIN = 1.1  # blocks drawn at random differ in size

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from duckanon._core.common.arguments import Number, OneOf, Whole, checked, generator
 from duckanon._core.common.progress import Tell, silent, within
 from duckanon._core.encoding.coordinates import Places
-from duckanon._core.encoding.encoding import Encoding, refuse_too_few
 from duckanon._core.encoding.fit import Moments, batch_rows, fit
 from duckanon._core.encoding.sources import Source, open_source
+from duckanon._core.encoding.table_encoding import Encoding, refuse_too_few
 from duckanon._core.privacy import repair
 from duckanon._core.privacy.self_check import CHECKS
 from duckanon._methods.swap.components import permute_components, principal_components

@@ -24,9 +24,9 @@ from duckanon._methods.synthesize.choices import chosen
 from duckanon._methods.synthesize.coded_table import CodedTable, Parts
 from duckanon._methods.synthesize.computed import Computed, exchanged, matched
 from duckanon._methods.synthesize.equal_numbers import EqualNumbers, found_equal
-from duckanon._methods.synthesize.handing_on import HandingOn
 from duckanon._methods.synthesize.orthogonal import apportioned, redrawn
 from duckanon._methods.synthesize.pair_tables import Choices
+from duckanon._methods.synthesize.residuals import Residuals
 from duckanon._methods.synthesize.wide_choices import WideChoices
 
 _BLOCK = 65_536  # rows that are coded at a time
@@ -126,7 +126,7 @@ class Redrawing(CodedTable):
         shared = beyond_chance(covariance_within(matrix, labels), self.widths, whose)
         features = redrawn(matrix, labels, count, random, tell)
         wide = WideChoices(None if self.people is None else self.people[rows], self.k)
-        codes = self._chosen(HandingOn(features, shared, len(self.numbers)), wide, original, count, random)
+        codes = self._chosen(Residuals(features, shared, len(self.numbers)), wide, original, count, random)
         start = sum(self.widths) - len(self.equal) - len(self.numbers)
         of_equal = features[:, start : start + len(self.equal)].T
         of_numbers = features[:, start + len(self.equal) :].T
@@ -137,7 +137,7 @@ class Redrawing(CodedTable):
         return parts
 
     def _chosen(
-        self, handing_on: HandingOn, wide: WideChoices, original: Parts, count: int, random: np.random.Generator
+        self, handing_on: Residuals, wide: WideChoices, original: Parts, count: int, random: np.random.Generator
     ) -> dict[int, Ints]:
         """Choose in one column after the other."""
         codes: dict[int, Ints] = {}

@@ -15,8 +15,8 @@ from duckanon._core.common.codes import encode
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import person_index, person_numbers, refuse_too_few
 from duckanon._core.common.progress import Tell, silent, within
-from duckanon._core.encoding import encoding
-from duckanon._core.encoding.apart import Reading, taken_apart
+from duckanon._core.encoding import table_encoding
+from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.digits import with_telling_digits
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.special import special_choices
@@ -102,7 +102,7 @@ def spectral_release(
     Raises
     ------
     ValueError
-        For too few rows, people or columns, for what `parts.taken_apart` refuses, and for columns no value of which
+        For too few rows, people or columns, for what `split_columns` refuses, and for columns no value of which
         may be released.
 
     Notes
@@ -134,7 +134,7 @@ def spectral_release(
         _known_names("categories", categories, table.column_names),
         nulls,
     )
-    columns = [_with_digits(column) for column in taken_apart(table, people, reading)]
+    columns = [_with_digits(column) for column in split_columns(table, people, reading)]
     redrawing = Redrawing.of(columns, people, k, derived, random)
     groups = _groups(labels, table.num_rows)
     _refuse_small(groups, redrawing.rank, people, k, keep_out)
@@ -204,10 +204,10 @@ def _groups(labels: pa.Table, rows: int) -> list[Ints]:
 
 def _refuse_small(groups: Sequence[Ints], rank: int, people: Ints | None, k: int, keep_out: int) -> None:
     """Refuse tables, and groups, too small for their components or for those who are kept out."""
-    needed = max(encoding.FEWEST_ROWS, encoding.ROWS_PER_COMPONENT * rank)
+    needed = max(table_encoding.FEWEST_ROWS, table_encoding.ROWS_PER_COMPONENT * rank)
     small = sum(len(group) < needed for group in groups)
     if len(groups) == 1:
-        encoding.refuse_too_few(len(groups[0]), rank)
+        table_encoding.refuse_too_few(len(groups[0]), rank)
     elif small:
         raise ValueError(
             f"by must make groups of at least {needed:,} rows, for {rank:,} independent components; got {small:,} of "

@@ -6,7 +6,7 @@ import numpy as np
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._methods.generalize.recoding.axes import Axis, Candidates
-from duckanon._methods.generalize.recoding.columns import EDIT, SMALLEST, Closed, Flat, Levels, State
+from duckanon._methods.generalize.recoding.column_moves import EDIT, SMALLEST, Closed, Flat, Levels, State
 from duckanon._methods.generalize.recoding.slices import Slice, weighted_count
 
 

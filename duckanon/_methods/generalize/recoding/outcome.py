@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._methods.generalize.recoding.axes import Axis
-from duckanon._methods.generalize.recoding.columns import Closed, Column, Levels, State
+from duckanon._methods.generalize.recoding.column_moves import Closed, Column, Levels, State
 
 
 @dataclass(frozen=True)

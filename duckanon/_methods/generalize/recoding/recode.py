@@ -19,7 +19,7 @@ import numpy as np
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import Whole, checked
 from duckanon._core.common.arrays import Floats, Ints
-from duckanon._methods.generalize.recoding.columns import Column, Flat, Ordered, State, Tree
+from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Ordered, State, Tree
 from duckanon._methods.generalize.recoding.outcome import Recoding, described
 from duckanon._methods.generalize.recoding.people import NOBODY, People
 from duckanon._methods.generalize.recoding.sensitive import Sensitive

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._methods.generalize.recoding.columns import Moves, State, smallest
+from duckanon._methods.generalize.recoding.column_moves import Moves, State, smallest
 from duckanon._methods.generalize.recoding.patience import most_idle_steps
 from duckanon._methods.generalize.recoding.refit import Refit, refit
 from duckanon._methods.generalize.recoding.table import Score, Table

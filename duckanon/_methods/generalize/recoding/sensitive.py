@@ -8,8 +8,8 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.runs import distinct
-from duckanon._core.common.spread import Spread
 from duckanon._methods.generalize.recoding.classes import Groups
 from duckanon._methods.generalize.recoding.people import NOBODY
 
@@ -23,7 +23,7 @@ class Sensitive:
 
     Attributes
     ----------
-    spread
+    rule
         What is asked.
     values
         How many values there are.
@@ -35,7 +35,7 @@ class Sensitive:
         Whose they are; None where every row is a person.
     """
 
-    spread: Spread
+    rule: DiversityRule
     values: int
     combination: Ints
     value: Ints
@@ -43,12 +43,12 @@ class Sensitive:
     person: Ints | None
 
     @classmethod
-    def of_entries(cls, spread: Spread, value: Ints, counts: Ints, person: Ints | None) -> Sensitive:
+    def of_entries(cls, rule: DiversityRule, value: Ints, counts: Ints, person: Ints | None) -> Sensitive:
         """Take the sensitive value of each entry of a table, its rows, and whose they are; nobody's do not count."""
         known = np.arange(len(value)) if person is None else np.flatnonzero(person != NOBODY)
         count = counts[known].astype(np.float64) if person is None else None
         values = int(value.max()) + 1 if len(value) else 1
-        return cls(spread, values, known, value[known], count, None if person is None else person[known])
+        return cls(rule, values, known, value[known], count, None if person is None else person[known])
 
     def merged(self, of_combination: Ints, combinations: int) -> Sensitive:
         """Return the same values in merged combinations."""
@@ -83,13 +83,13 @@ class Sensitive:
         if count is None:  # a person with several values counts for each
             groups = Groups(own * self.values + value, classes * self.values)
             own, value, count = groups.keys // self.values, groups.keys % self.values, groups.rows.astype(np.float64)
-        is_kept = is_asked & self.spread.diverse_entries(own, count, classes)
-        if self.spread.t is None or not is_kept.any():
+        is_kept = is_asked & self.rule.diverse_entries(own, count, classes)
+        if self.rule.t is None or not is_kept.any():
             return is_kept
-        is_kept &= self.spread.are_close(self._distances(own, value, count, np.ones(classes, bool)))
+        is_kept &= self.rule.are_close(self._distances(own, value, count, np.ones(classes, bool)))
         if not is_kept.all() and is_kept.any():
             far = self._distances(own, value, count, is_kept)
-            if not self.spread.are_close(far[is_kept]).all():
+            if not self.rule.are_close(far[is_kept]).all():
                 return np.zeros(classes, bool)
         return is_kept
 
@@ -110,5 +110,5 @@ class Sensitive:
             inside = (own >= first) & (own < last) & (everybody[value] > 0)
             histograms = np.zeros((last - first, len(occurs)))
             histograms[own[inside] - first, place[value[inside]]] = count[inside]
-            far[first:last] = self.spread.distances(histograms, whole)
+            far[first:last] = self.rule.distances(histograms, whole)
         return far

@@ -13,7 +13,7 @@ import numpy as np
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._methods.generalize.recoding.axes import Axis
-from duckanon._methods.generalize.recoding.columns import Column, Flat, Ordered, State
+from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Ordered, State
 from duckanon._methods.generalize.recoding.search import Search
 from duckanon._methods.generalize.recoding.table import Entries, Sizes, Table
 from duckanon._methods.generalize.recoding.trees import make_axis

@@ -12,7 +12,7 @@ from duckanon._core.common.arrays import Floats, Ints
 from duckanon._methods.generalize.recoding.axes import Axis
 from duckanon._methods.generalize.recoding.cells import Cells
 from duckanon._methods.generalize.recoding.classes import Classes, Groups, Packed, classes_of, combine, is_dense
-from duckanon._methods.generalize.recoding.columns import Closed, State, tells_of_nobody
+from duckanon._methods.generalize.recoding.column_moves import Closed, State, tells_of_nobody
 from duckanon._methods.generalize.recoding.occupied import Occupied
 from duckanon._methods.generalize.recoding.people import People
 from duckanon._methods.generalize.recoding.sensitive import Sensitive

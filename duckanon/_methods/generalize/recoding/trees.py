@@ -9,7 +9,7 @@ import numpy as np
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._methods.generalize.recoding.axes import Axis, Candidates, OrderedAxis
 from duckanon._methods.generalize.recoding.cells import Cells
-from duckanon._methods.generalize.recoding.columns import EDIT, Column, Flat, Ordered, Tree
+from duckanon._methods.generalize.recoding.column_moves import EDIT, Column, Flat, Ordered, Tree
 from duckanon._methods.generalize.recoding.flat import FlatAxis, LevelsAxis
 from duckanon._methods.generalize.recoding.slices import Slice
 from duckanon._methods.generalize.recoding.walks import Walk
