@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from duckanon import large, plot, postgresql, report, spark, spectral
-    from duckanon.bridge.catalog import connect, register
+    from duckanon._bridge.catalog import connect, register
+    from duckanon._render.checks import render_check
+    from duckanon._render.queries import render
     from duckanon.job.run import release
-    from duckanon.rendered.checks import render_check
-    from duckanon.rendered.queries import render
 
 __all__ = [
     "__version__",
@@ -29,11 +29,11 @@ __all__ = [
 __version__ = "0.1.0"
 
 _FUNCTIONS = {
-    "connect": "duckanon.bridge.catalog",
-    "register": "duckanon.bridge.catalog",
+    "connect": "duckanon._bridge.catalog",
+    "register": "duckanon._bridge.catalog",
     "release": "duckanon.job.run",
-    "render": "duckanon.rendered.queries",
-    "render_check": "duckanon.rendered.checks",
+    "render": "duckanon._render.queries",
+    "render_check": "duckanon._render.checks",
 }
 """The public functions, and the modules that have them."""
 

@@ -5,19 +5,23 @@ that opens a reader, and return a RecordBatchReader of the same columns, names a
 that links nothing. The SQL functions of the same names are these.
 """
 
-from duckanon.common.names import refuses_unknown_options
-from duckanon.new_records import api
+from duckanon._core.common.names import refuses_unknown_options
+from duckanon._methods.baselines import additive_noise as noise
+from duckanon._methods.baselines import copula_releases
+from duckanon._methods.swap import people_swaps
+from duckanon._methods.swap import rhs as halving
+from duckanon._methods.synthesize import spectral_release as synthesis
 
 _public = refuses_unknown_options("duckanon.spectral")
 
-additive_noise = _public(api.additive_noise)
-copula_synthesize = _public(api.copula_synthesize)
-data_shuffle = _public(api.data_shuffle)
-pica = _public(api.pica)
-rhs = _public(api.rhs)
-spectral_release = _public(api.spectral_release)
-spectral_rhs = _public(api.spectral_rhs)
-svd_swap = _public(api.svd_swap)
+additive_noise = _public(noise.additive_noise)
+copula_synthesize = _public(copula_releases.copula_synthesize)
+data_shuffle = _public(copula_releases.data_shuffle)
+pica = _public(people_swaps.pica)
+rhs = _public(halving.rhs)
+spectral_release = _public(synthesis.spectral_release)
+spectral_rhs = _public(halving.spectral_rhs)
+svd_swap = _public(people_swaps.svd_swap)
 
 __all__ = [
     "additive_noise",

@@ -19,7 +19,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import macros
+from duckanon._bridge import macros
 from tests import profiles
 from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, empty_schema, parse
 
@@ -73,7 +73,7 @@ def adult() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.fixture
 def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the search for a recoding give up early: for what must hold of any plan, not only of the best."""
-    monkeypatch.setattr("duckanon.generalize.recoding.stages._STEPS", 8)
+    monkeypatch.setattr("duckanon._methods.generalize.recoding.stages._STEPS", 8)
 
 
 def stock_shell() -> Path | None:

@@ -17,9 +17,9 @@ from typing import Any
 import duckdb
 
 import duckanon
-from duckanon.bridge import macros
+from duckanon._bridge import macros
+from duckanon._render import support_table
 from duckanon.cli import main, statements
-from duckanon.rendered import roads
 from tests.sqltest import registered
 
 ROOT = Path(__file__).parent.parent
@@ -253,7 +253,7 @@ def road_table() -> str:
                 "Python" if is_python[name] else "SQL",
                 f"`duckanon.large.{name}`" if name in large else "",
                 f"`duckanon.spark.{name}`" if name in spark else "",
-                f"`duckanon.{roads.RENDERED[name]}`" if name in roads.RENDERED else "",
+                f"`duckanon.{support_table.RENDERED[name]}`" if name in support_table.RENDERED else "",
             ]
             lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |"))
     return "\n".join([*lines, "", ""])

@@ -19,6 +19,9 @@ LONGEST_MODULE = 300
 PUBLIC_FACES = {"__init__.py", "py.typed", "spectral.py"}
 """What may stand at the top of the package beside the packages."""
 
+PUBLIC_PACKAGES = {"cli", "dbt", "job", "large", "notebook", "plot", "postgresql", "report", "spark"}
+"""The packages that users import or run; all others begin with an underscore."""
+
 SAYS_ALL = re.compile(r"\b(ASC|DESC)\s+NULLS\s+(FIRST|LAST)$")
 """The end of a term of ORDER BY that leaves nothing to settings."""
 
@@ -34,6 +37,11 @@ def macros() -> list[Path]:
 
 def modules() -> list[Path]:
     return sorted((ROOT / "duckanon").rglob("*.py"))
+
+
+def holds_only_caches(entry: Path) -> bool:
+    """Whether it is a folder of compiled modules, or what is left of a package that was moved."""
+    return entry.is_dir() and all("__pycache__" in path.parts or path.is_dir() for path in entry.rglob("*"))
 
 
 def numbered_lines(path: Path) -> list[tuple[str, str]]:
@@ -60,9 +68,25 @@ def test_no_module_has_outgrown_its_file() -> None:
 
 
 def test_nothing_but_public_faces_and_packages_at_the_top() -> None:
-    entries = [entry for entry in (ROOT / "duckanon").iterdir() if entry.name != "__pycache__"]
+    entries = [entry for entry in (ROOT / "duckanon").iterdir() if not holds_only_caches(entry)]
     stray = [entry.name for entry in entries if not (entry / "__init__.py").exists()]
     assert set(stray) <= PUBLIC_FACES | {"sql", "examples"}  # which an installed package carries inside
+
+
+def test_packages_are_public_and_documented_or_private() -> None:
+    """A name without an underscore is a promise to users: CONTRIBUTING.md lists what each public package is for."""
+    packages = {path.parent.name for path in (ROOT / "duckanon").glob("*/__init__.py")}
+    assert {name for name in packages if not name.startswith("_")} == PUBLIC_PACKAGES
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert {name for name in packages if f"`{name}/`" not in page} == set()
+
+
+def test_users_are_never_sent_to_private_packages() -> None:
+    """The pages for users import public names only; CONTRIBUTING.md is for those who change the code."""
+    pages = [ROOT / "README.md", *(ROOT / "duckanon").glob("*/README.md")]
+    pages += [path for folder in ("docs", "sql", "examples") for path in (ROOT / folder).rglob("*.md")]
+    private = re.compile(r"\b(?:import|from) duckanon\._|\bduckanon\._(?!_)")
+    assert [where for path in pages for where, line in numbered_lines(path) if private.search(line)] == []
 
 
 def test_the_wheel_has_every_macro_and_no_picture() -> None:

@@ -12,8 +12,8 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import macros
-from duckanon.rendered import checks, roads
+from duckanon._bridge import macros
+from duckanon._render import checks, support_table
 from tests import documentation
 from tests.documentation import EXAMPLE, ROOT, Clinic
 
@@ -124,8 +124,8 @@ def test_the_table_says_what_runs_where() -> None:
     assert re.findall(r"^\| \[`anon\.(\w+)`\]", shown[0], re.MULTILINE) == [
         name for stage in documentation.STAGES for name in documentation.entries(stage)
     ]
-    assert roads.RENDERED.keys() <= public
-    called = {check for call in roads.RENDERED.values() for check in re.findall(r"render_check\('(\w+)'", call)}
+    assert support_table.RENDERED.keys() <= public
+    called = {check for call in support_table.RENDERED.values() for check in re.findall(r"render_check\('(\w+)'", call)}
     assert called == set(checks.CHECKS)
     for package in ("large", "spark"):
         drawn = set(re.findall(rf"`duckanon\.{package}\.(\w+)`", shown[0]))

@@ -16,7 +16,7 @@ import pytest
 
 import duckanon
 from duckanon import large, postgresql, spectral
-from duckanon.common.names import known_columns, nearest
+from duckanon._core.common.names import known_columns, nearest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("large", "plot", "postgresql", "report", "spark", "spectral")

@@ -107,7 +107,7 @@ def _open_closed_streams() -> None:
 def _run(options: argparse.Namespace) -> int:
     with LeavingAtOnce():
         import duckanon
-        from duckanon.bridge import catalog, macros  # noqa: F401 - what duckanon.connect loads
+        from duckanon._bridge import catalog, macros  # noqa: F401 - what duckanon.connect loads
         from duckanon.cli import arguments, interrupts, output, render_command, shell, statements
 
     write = output.writer(sys.stdout)
@@ -133,7 +133,7 @@ def _run(options: argparse.Namespace) -> int:
         if not sys.stdout.isatty():  # the progress bar goes to standard output, among the results
             con.execute("SET enable_progress_bar = false").fetchall()
         if options.command == "shell":
-            shell.opened(con, style)
+            shell.run_shell(con, style)
             return 0
         if options.command == "functions" and style.output_format == "table":
             write(statements.listing(con))

@@ -74,8 +74,8 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from duckanon.job.check import checked
+    from duckanon.job.check import check_policy
 
-    for line in checked(options.policy, with_data=not options.no_data):
+    for line in check_policy(options.policy, with_data=not options.no_data):
         print(line)
     return 0

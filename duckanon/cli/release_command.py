@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from duckanon._core.common.memory import bytes_of
 from duckanon.cli.interrupts import Interruptible
 from duckanon.cli.output import complain
-from duckanon.common.memory import bytes_of
 
 INTERRUPTED = 130
 """The exit code of an interrupted job, as of shells: 1 would say that a promise was broken."""
@@ -105,7 +105,7 @@ def _released(options: argparse.Namespace) -> int:
     from duckanon.cli.interrupts import interruptible
     from duckanon.cli.output import visible
     from duckanon.job import errors
-    from duckanon.job.given import changes_of
+    from duckanon.job.overrides import changes_of
     from duckanon.job.run import connection, released
 
     policy = options.named_policy or options.policy

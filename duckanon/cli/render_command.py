@@ -33,7 +33,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> str:
     """Return the SQL."""
-    from duckanon.rendered.queries import render
+    from duckanon._render.queries import render
 
     types = {}
     for pair in options.types:

@@ -238,7 +238,7 @@ class Shell:
         raise LeaveError
 
 
-def opened(con: duckdb.DuckDBPyConnection, style: Style) -> None:
+def run_shell(con: duckdb.DuckDBPyConnection, style: Style) -> None:
     """Run the shell: on a terminal as a conversation, on anything else as a script that stops at its first error."""
     write = writer(sys.stdout)
     if not sys.stdin.isatty():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon.bridge import errors
+from duckanon._bridge import errors
 from duckanon.cli.output import Style, printed, visible
 
 

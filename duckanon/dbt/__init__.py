@@ -15,7 +15,7 @@ from __future__ import annotations
 import duckdb
 from dbt.adapters.duckdb.plugins import BasePlugin
 
-from duckanon.bridge.catalog import register
+from duckanon._bridge.catalog import register
 
 __all__ = ["Plugin"]
 

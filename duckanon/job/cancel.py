@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import duckdb
 
-from duckanon.common import progress
+from duckanon._core.common import progress
 from duckanon.job.errors import Cancelled
 
 _LOOK_EVERY = 0.1  # seconds

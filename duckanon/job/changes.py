@@ -11,13 +11,13 @@ from typing import Any
 
 import duckdb
 
-from duckanon.job import links, sql
+from duckanon.job import linkage, sql
 from duckanon.job.formats import source_format
 from duckanon.job.policy import Table
 from duckanon.job.promises import Promise, Tables
+from duckanon.job.readback import Shape
 from duckanon.job.sources import hash_of
 from duckanon.job.warehouse import fingerprint
-from duckanon.job.written import Shape
 
 
 def compared(
@@ -36,7 +36,7 @@ def compared(
         present = {row[0] for row in con.execute(f"DESCRIBE {rows}").fetchall()}
         if not set(form.classes) <= present:
             return None
-        person = next(iter(links.linking(table)), None)
+        person = next(iter(linkage.linking(table)), None)
         person = person if person in present else None
         size = f"count(DISTINCT {sql.name('whose')})" if person else "count(*)"
         columns = ", ".join(f"{sql.name(name)}::VARCHAR AS c{place}" for place, name in enumerate(form.classes))

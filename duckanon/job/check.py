@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon.job import beside, consistency, methods, narrowing, policy_file, sources
+from duckanon.job import auxiliary_tables, consistency, methods, narrowing, policy_file, sources
 from duckanon.job.errors import PolicyError
 from duckanon.job.places import originals, places, target_name
 from duckanon.job.policy import LEFT_OUT
@@ -14,7 +14,7 @@ from duckanon.job.policy_file import PolicyFile
 from duckanon.job.run import connection
 
 
-def checked(policy: str | Path, with_data: bool = True) -> list[str]:
+def check_policy(policy: str | Path, with_data: bool = True) -> list[str]:
     """Return what a policy would do, a line a table; raises the job's errors where it is wrong.
 
     With data, a sample of the rows is read, and columns are named that the release would refuse since they narrow down
@@ -30,7 +30,7 @@ def checked(policy: str | Path, with_data: bool = True) -> list[str]:
             try:
                 with read.watched(con):
                     files = sources.files_of(file, table.source)
-                    query = sources.opened(con, table.source, files, unread=table.named(*LEFT_OUT), limit=0)
+                    query = sources.open_source(con, table.source, files, unread=table.named(*LEFT_OUT), limit=0)
                     sources.checked_columns(con, file, name, query)
                 con.execute("USE memory.main").fetchall()
                 if with_data and (narrowed := _narrowed(con, file, name, number, files)):
@@ -57,8 +57,8 @@ def _narrowed(
     kept = [column for column in table.named("sensitive", "free") if column not in allowed]
     if not table.method.makes_classes or not kept or table.promises.k is None:
         return None
-    query = sources.opened(con, table.source, files, unread=table.named(*LEFT_OUT), limit=narrowing.MOST_ROWS)
-    trees = beside.hierarchies(con, file, name, number, f"({query})")
+    query = sources.open_source(con, table.source, files, unread=table.named(*LEFT_OUT), limit=narrowing.MOST_ROWS)
+    trees = auxiliary_tables.hierarchies(con, file, name, number, f"({query})")
     judged = narrowing.foreseen(con, query, methods.protected(table), kept, table.promises.k, trees)
     con.execute("USE memory.main").fetchall()
     return narrowing.refused(file, name, judged)

@@ -81,7 +81,7 @@ def draft(
         raise FileProblem(f"{path}: --table must say which table of the database is meant.")
     files = [] if is_server(path) else _files(path)
     try:
-        rows = sources.opened(con, source, files)
+        rows = sources.open_source(con, source, files)
         con.execute(f"CREATE TABLE memory.main.drafted AS {rows}").fetchall()
         con.execute("USE memory.main").fetchall()
         columns = con.execute("SELECT column_name, role, why FROM anon.assess('drafted')").fetchall()

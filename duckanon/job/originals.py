@@ -9,8 +9,8 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon.bridge.opened_files import opened_files
-from duckanon.common.outbox import lock_path
+from duckanon._bridge.opened_files import opened_files
+from duckanon._core.common.outbox import lock_path
 from duckanon.job.errors import FileProblem
 
 

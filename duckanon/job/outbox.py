@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from duckanon.common import outbox
+from duckanon._core.common import outbox
 from duckanon.job.errors import FileProblem
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import duckdb
 
+from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
 from duckanon.job import methods, sql
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.policy import Table
-from duckanon.privacy.narrowing import COARSER_TOO, refusal
 
 _MOST_BUCKETS = 100
 """Buckets of a column up to which a plan is applied as CASEs. On ten million rows CASEs took 7 processor seconds where
@@ -99,7 +99,7 @@ def applied(con: duckdb.DuckDBPyConnection, original: str, keep: list[str]) -> s
     if buckets > _MOST_BUCKETS or any("ENUM(" in types[column] for column in keep):  # whose values are released as text
         return by_lookup
     try:
-        from duckanon.rendered.queries import render  # needs the extra [render]
+        from duckanon._render.queries import render  # needs the extra [render]
 
         return render(con.sql("FROM plan").to_arrow_table(), "duckdb", sql.name(original), keep=keep, types=types)
     except (ModuleNotFoundError, ValueError):  # what cannot be rendered can be looked up, or is refused there

@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
-from duckanon.common.arguments import Rule
-from duckanon.common.declare import Function
-from duckanon.common.memory import bytes_of
-from duckanon.recode.declared import RECODE
+from duckanon._core.common.arguments import Rule
+from duckanon._core.common.declare import Function
+from duckanon._core.common.memory import bytes_of
+from duckanon._methods.recode.declared import RECODE
 
 UNDECIDED = "?"
 """The role of a column that nobody decided: it stops the job."""

@@ -10,7 +10,7 @@ import duckdb
 
 from duckanon.job import sql
 from duckanon.job.policy import Table
-from duckanon.job.written import Shape
+from duckanon.job.readback import Shape
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ _UNREACHABLE = re.compile(r"must be at most the number|asks for more|cannot|no r
 
 
 @contextmanager
-def explained(file: PolicyFile, table: str | None = None) -> Iterator[None]:
+def translate_errors(file: PolicyFile, table: str | None = None) -> Iterator[None]:
     """Turn refusals of our functions into the job's errors; what DuckDB says beyond them may quote a person's value.
 
     What is refused of a table's columns is said in the words of the policy, with their lines.

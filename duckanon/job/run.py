@@ -12,25 +12,25 @@ from typing import Any
 import duckdb
 
 import duckanon
-from duckanon.common.names import refuses_unknown_options
+from duckanon._core.common.names import refuses_unknown_options
 from duckanon.job import (
-    beside,
+    auxiliary_tables,
     consistency,
     keys,
-    links,
+    linkage,
     pages,
     policy_file,
     record,
     refusals,
-    room,
     sources,
     sql,
+    storage,
 )
 from duckanon.job.cancel import cancelled_by
 from duckanon.job.errors import PromiseBroken
-from duckanon.job.given import changes_of
 from duckanon.job.originals import Originals
 from duckanon.job.outbox import Outbox
+from duckanon.job.overrides import changes_of
 from duckanon.job.ownership import check_owner
 from duckanon.job.places import Places, originals, places
 from duckanon.job.promises import Tables
@@ -150,7 +150,7 @@ def released(
     with (
         Warehouse({} if dry_run else where.tables) as warehouse,
         _outbox(where, warehouse, read, dry_run) as outbox,
-        room.opened(con, file.policy.memory, outbox.spill) as place,
+        storage.open_storage(con, file.policy.memory, outbox.spill) as place,
     ):
         warehouse.check()
         con.execute(f"SET file_search_path = {sql.literal(str(file.path.parent.resolve()))}").fetchall()
@@ -160,13 +160,13 @@ def released(
             say(f"reading {name}")
             with read.watched(con) as look:
                 original = sources.read(con, file, name, number, key, look, place.schema)
-                reference = beside.reference(con, file, file.policy.tables[name], number)
-                hierarchies = beside.hierarchies(con, file, name, number, original.table)
+                reference = auxiliary_tables.reference(con, file, file.policy.tables[name], number)
+                hierarchies = auxiliary_tables.hierarchies(con, file, name, number, original.table)
             tables = Tables(original.table, f"released_{number}", f"counted_{number}", reference, hierarchies)
             made[name] = release_table(
                 con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
             )
-        for name, promise in links.linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
+        for name, promise in linkage.linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
             made[name].promises.append(promise)
         for name, one in made.items():
             compare_with_last(con, one, last_release(con, name, previous, warehouse, where), run, bool(previous))
@@ -178,7 +178,7 @@ def released(
         run["outcome"] = "dry run" if dry_run else "released"
         if where.report:
             say("measuring for the report")
-            with refusals.explained(file):
+            with refusals.translate_errors(file):
                 named = {name: one.tables for name, one in made.items()}
                 page = pages.released(con, run, named, has_plan=where.plan is not None)
             if not dry_run:

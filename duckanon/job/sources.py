@@ -105,7 +105,7 @@ def read(
     before = [_state(path) for path in files]
     try:
         fetched = _fetched(con, table)
-        query = fetched.query if fetched else opened(con, source, files)
+        query = fetched.query if fetched else open_source(con, source, files)
         types = checked_columns(con, file, table_name, query)
         look()
         selected = ", ".join(_selected(table, types))
@@ -158,7 +158,7 @@ def relation(path: Path, types: dict[str, str] | None = None) -> str:
     return _files_query([path], types)
 
 
-def opened(
+def open_source(
     con: duckdb.DuckDBPyConnection,
     source: Source,
     files: list[Path],

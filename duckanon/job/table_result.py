@@ -10,15 +10,15 @@ from typing import Any
 
 import duckdb
 
-from duckanon.job import changes, methods, plans, promises, record, refusals, roads, room, sources, sql, written
+from duckanon.job import backends, changes, methods, plans, promises, readback, record, refusals, sources, sql, storage
 from duckanon.job.errors import FileProblem
 from duckanon.job.outbox import Outbox
 from duckanon.job.places import Places
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Promise, Tables
+from duckanon.job.readback import Shape
 from duckanon.job.warehouse import Warehouse, fingerprint
-from duckanon.job.written import Shape
 
 
 @dataclass
@@ -77,7 +77,7 @@ def release_table(
     outbox: Outbox | None,
     warehouse: Warehouse,
     where: Places,
-    place: room.Room,
+    place: storage.Storage,
     say: Callable[[str], None],
 ) -> TableResult:
     """Release one table, write it beside its target, read it back and count its promises.
@@ -86,27 +86,27 @@ def release_table(
     """
     table = file.policy.tables[name]
     warehouse.refuse_sources(original.relations)
-    road = roads.chosen(table, original.row_count, place, where.plan)
-    say(f"{table.method.name} of {original.row_count} rows of {name}{road.words}")
-    with refusals.explained(file, name):
-        by_parts = roads.release(con, table, tables, road, place.folder) if road.is_by_parts else None
+    backend = backends.choose_backend(table, original.row_count, place, where.plan)
+    say(f"{table.method.name} of {original.row_count} rows of {name}{backend.words}")
+    with refusals.translate_errors(file, name):
+        by_parts = backends.release(con, table, tables, backend, place.folder) if backend.is_by_parts else None
         planned = None if by_parts else _release(con, table, tables, where.plan, place)
     if planned and where.plan and outbox and not planned.is_reused:
         plans.write(con, outbox.beside(where.plan))
-    form = written.shape(con, name, table, tables.released)
+    form = readback.shape(con, name, table, tables.released)
     hidden: Path | str | None = None
     if outbox:
         say(f"writing {name}")
         with _named(where.shown(name)):
             if name in warehouse:
-                hidden = written.deliver(con, warehouse, name, table, form, original, tables.released)
+                hidden = readback.deliver(con, warehouse, name, table, form, original, tables.released)
             else:
                 hidden = outbox.beside(where.targets[name])
-                written.write(con, form, tables.released, hidden)
+                readback.write(con, form, tables.released, hidden)
     say(f"counting what is promised of {name}")
     with _named(where.shown(name)):
-        written.read_back(con, table, form, tables.released, hidden, tables.counted)
-    with refusals.explained(file, name):
+        readback.read_back(con, table, form, tables.released, hidden, tables.counted)
+    with refusals.translate_errors(file, name):
         kept = list(promises.promised(con, table, form, tables))
         rows, people = promises.people(con, table, tables.counted) if table.method.makes_classes else (None, None)
     output = {
@@ -117,9 +117,9 @@ def release_table(
         "sha256": _hash(con, hidden),
     }
     entry = record.of_table(con, name, table, original, tables, output)
-    entry["method"]["parameters"] = roads.parameters(table, road)
+    entry["method"]["parameters"] = backends.parameters(table, backend)
     if place.memory:
-        entry["memory"] = road.entry(by_parts)
+        entry["memory"] = backend.entry(by_parts)
     if planned and where.plan:
         entry["plan"] = planned.entry(where.plan)
     warnings = planned.warnings(table.promises.k) if planned else []
@@ -127,10 +127,10 @@ def release_table(
 
 
 def _release(
-    con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, plan: Path | None, place: room.Room
+    con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, plan: Path | None, place: storage.Storage
 ) -> plans.Planned | None:
     if place.memory:
-        room.widen(con, place.memory)
+        storage.widen(con, place.memory)
     if plan is not None:
         return plans.release(con, table, tables.original, tables.released, tables.hierarchies, plan)
     call = methods.call(table, tables.original, tables.hierarchies)

@@ -9,9 +9,9 @@ from typing import Any
 
 import duckdb
 
-from duckanon.bridge import sql
-from duckanon.common.names import known_columns
-from duckanon.common.parameters import Kept
+from duckanon._bridge import sql
+from duckanon._core.common.names import known_columns
+from duckanon._core.common.parameters import Kept
 from duckanon.large.workspace import SOURCE
 
 
@@ -68,7 +68,7 @@ def rows_and_nulls(con: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tupl
     return rows, {name: rows - count for name, count in zip(names, known, strict=True)}
 
 
-def checked(
+def validate_columns(
     con: duckdb.DuckDBPyConnection,
     caller: str,
     macro: str | None,
@@ -155,7 +155,7 @@ def resolve_columns(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) ->
 
 
 @contextmanager
-def explained(caller: str) -> Iterator[None]:
+def translate_errors(caller: str) -> Iterator[None]:
     """Put the name of the function before what it refuses."""
     try:
         yield

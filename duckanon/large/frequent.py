@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
-from duckanon.bridge import sql
+from duckanon._bridge import sql
 from duckanon.large.checks import Checked
 from duckanon.large.workspace import SOURCE, Workspace
 

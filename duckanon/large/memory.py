@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from duckanon.common.memory import bytes_of, resident
+from duckanon._core.common.memory import bytes_of, resident
 
 _DATABASE_SHARE = 0.4
 """Of the memory that is free, what DuckDB may take while it routes and counts; parts are made when it rests."""

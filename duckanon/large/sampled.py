@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon.common.arrays import Floats, Ints
+from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.encoding.arrow import kind_of
+from duckanon._core.encoding.column_fit import MOST_CATEGORIES
+from duckanon._core.encoding.parts import doubles
 from duckanon.large.survey import Drawing
-from duckanon.matrix.arrow import kind_of
-from duckanon.matrix.column_fit import MOST_CATEGORIES
-from duckanon.matrix.parts import doubles
 
 _PLACE = "_duckanon_place"
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from duckanon.boxes.typed import column_numbers
-from duckanon.common.arguments import Whole, refuse_unless
-from duckanon.common.arrays import Floats, Ints
+from duckanon._core.common.arguments import Whole, refuse_unless
+from duckanon._core.common.arrays import Floats, Ints
+from duckanon._methods.boxes.typed import column_numbers
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 import duckanon
-from duckanon.bridge import sql
-from duckanon.bridge.opened_files import opened_files
-from duckanon.common import progress
-from duckanon.common.outbox import Outbox
-from duckanon.common.temporary import temporary_folder
+from duckanon._bridge import sql
+from duckanon._bridge.opened_files import opened_files
+from duckanon._core.common import progress
+from duckanon._core.common.outbox import Outbox
+from duckanon._core.common.temp_folder import temporary_folder
 from duckanon.large.memory import Budget, budget
 
 SOURCE = "source"

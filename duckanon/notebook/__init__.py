@@ -15,7 +15,7 @@ from typing import Any
 
 import duckdb
 
-from duckanon.bridge.catalog import register
+from duckanon._bridge.catalog import register
 from duckanon.notebook import views
 
 __all__ = ["load", "unload"]

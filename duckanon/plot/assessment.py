@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import PercentFormatter
 
-from duckanon.common.arrays import Floats
+from duckanon._core.common.arrays import Floats
 from duckanon.plot import style
 from duckanon.plot.reading import named_tables, table_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from duckanon.common.arrays import Floats
+from duckanon._core.common.arrays import Floats
 from duckanon.plot import style
 from duckanon.plot.reading import table_of
 

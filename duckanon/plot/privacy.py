@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from duckanon.common.arrays import Floats
+from duckanon._core.common.arrays import Floats
 from duckanon.plot import style
 from duckanon.plot.reading import named_tables, table_of
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from duckanon.bridge.sql import bare
+from duckanon._bridge.sql import bare
 from duckanon.postgresql.server import Relation, Server, ServerProblem, literal, name, table_name
 from duckanon.postgresql.types import Incoming, incoming
 

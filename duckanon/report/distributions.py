@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon.common.arrays import Floats
+from duckanon._core.common.arrays import Floats
 
 _MOST_PARTS = 8
 _DAYS_A_YEAR = 365.2425

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon import plot
-from duckanon.measure.coarse.tables import judged
+from duckanon._measure.coarse.tables import judged
 from duckanon.plot.assessment import class_bands
 from duckanon.plot.privacy import MEASURES, cumulative_curves
 from duckanon.plot.reading import table_of

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.large.routing import Tree, case, fitted, merged
-from duckanon.matrix.arrow import is_moment
-from duckanon.matrix.parts import doubles
+from duckanon._core.encoding.arrow import is_moment
+from duckanon._core.encoding.parts import doubles
+from duckanon.large.split_tree import Tree, case, fitted, merged
 from duckanon.spark import partwise
 from duckanon.spark.frames import column
 from duckanon.spark.partwise import PART

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.common.arrays import Ints
-from duckanon.common.kinds import is_number
-from duckanon.common.people import NOBODY
-from duckanon.matrix.digits import cleaned
-from duckanon.matrix.parts import doubles
+from duckanon._core.common.arrays import Ints
+from duckanon._core.common.kinds import is_number
+from duckanon._core.common.people import NOBODY
+from duckanon._core.encoding.digits import cleaned
+from duckanon._core.encoding.parts import doubles
 from duckanon.spark.frames import column
 
 MOST_VALUES = 500_000

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 from pyspark.errors import PythonException
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
-from duckanon.common.names import refuses_unknown_options, unknown_column
+from duckanon._core.common.names import refuses_unknown_options, unknown_column
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -9,17 +9,17 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.bridge.catalog import connect
-from duckanon.generalize.budgets import sample_class_size
-from duckanon.privacy.narrowing import COARSER_TOO, refusal
-from duckanon.rendered.plans import PlannedColumn, read_plan
+from duckanon._bridge.catalog import connect
+from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
+from duckanon._methods.generalize.budgets import sample_class_size
+from duckanon._render.plans import PlannedColumn, read_plan
 from duckanon.spark.frames import column, equal, is_ordered, key_names, keyed, public
 from duckanon.spark.labels import kept_columns, labelled
 from duckanon.spark.partwise import refuse_other_classes
+from duckanon.spark.plan_options import PlanOptions, read_plan_options
 from duckanon.spark.plans import fitted
 from duckanon.spark.sensitive import FARNESS, MEMBER, TOTAL, VALUE, Members, diversity, farness, rest_from
 from duckanon.spark.targets import Target, shuffled, target_called
-from duckanon.spark.wishes import Wish, wish_of
 
 _PEOPLE = "_duckanon_people"
 _ROWS = "_duckanon_rows"
@@ -64,7 +64,7 @@ def generalize(
     pyspark.sql.DataFrame
         What was written, after the promise was counted on it.
     """
-    wish = wish_of(
+    options = read_plan_options(
         frame,
         cols,
         k,
@@ -81,80 +81,82 @@ def generalize(
         c,
         t,
     )
-    kept = kept_columns(frame, keep, wish.cols)
-    allowed = [] if narrowing is None else kept_columns(frame, narrowing, wish.cols)
+    kept = kept_columns(frame, keep, options.cols)
+    allowed = [] if narrowing is None else kept_columns(frame, narrowing, options.cols)
     with target_called(frame.sparkSession, to) as target:
-        found = fitted(frame, wish)
-        _refuse_narrowing(frame, wish, kept, allowed, found)
-        return _released(frame, wish, read_plan(found), kept, target)
+        found = fitted(frame, options)
+        _refuse_narrowing(frame, options, kept, allowed, found)
+        return _released(frame, options, read_plan(found), kept, target)
 
 
-def _released(frame: Any, wish: Wish, columns: Sequence[PlannedColumn], kept: list[str], target: Target) -> Any:
+def _released(
+    frame: Any, options: PlanOptions, columns: Sequence[PlannedColumn], kept: list[str], target: Target
+) -> Any:
     """Leave out small classes, write the others, and count what was promised on what was written.
 
     What a promise is counted by and does not leave (whose row it is, the sensitive value) is in a first draft; the
     release is written from that one.
     """
-    proof = _proof(wish)
+    proof = _proof(options)
     coarse = labelled(frame, columns, kept, proof)
-    others = None if not wish.has_population_table else labelled(wish.population, columns, [])
-    least = _least(frame, wish)
-    classes = _classes(coarse, wish, others).persist()
+    others = None if not options.has_population_table else labelled(options.population, columns, [])
+    least = _least(frame, options)
+    classes = _classes(coarse, options, others).persist()
     try:
         is_small = F.col(_PEOPLE) < least
         counted = classes.agg(F.sum(_ROWS), F.coalesce(F.sum(F.when(is_small, F.col(_ROWS))), F.lit(0))).collect()[0]
         row_count, small_rows = counted
-        if small_rows > wish.max_suppressed_fraction * row_count + 1e-6:
+        if small_rows > options.max_suppressed_fraction * row_count + 1e-6:
             raise ValueError(
                 f"{small_rows} rows are in classes of fewer than {least} people, more than may be left out."
             )
-        keys = key_names(wish.cols)
+        keys = key_names(options.cols)
         large = classes.where(~is_small).select(*keys)
-        left = coarse.join(large, equal(coarse, large, wish.cols, keys), "left_semi")
+        left = coarse.join(large, equal(coarse, large, options.cols, keys), "left_semi")
         first = target.draft(shuffled(left))
     finally:
         classes.unpersist()
-    _refuse_broken(first, wish, others, least, row_count - small_rows)
+    _refuse_broken(first, options, others, least, row_count - small_rows)
     if proof:
-        names = [*wish.cols, *kept]
+        names = [*options.cols, *kept]
         last = target.draft(shuffled(first.select(*(column(name) for name in names))))
-        refuse_other_classes(first, last, wish.cols)
+        refuse_other_classes(first, last, options.cols)
     return target.publish()
 
 
-def _proof(wish: Wish) -> list[Any]:
+def _proof(options: PlanOptions) -> list[Any]:
     """Return what a promise is counted by and does not leave; people by a hash, which may only count too few."""
     proof = []
-    if wish.person is not None:
-        whose = F.when(column(wish.person).isNotNull(), F.xxhash64(column(wish.person)))
+    if options.person is not None:
+        whose = F.when(column(options.person).isNotNull(), F.xxhash64(column(options.person)))
         proof.append(whose.alias(MEMBER))
-    if wish.sensitive is not None:
-        proof.append(column(wish.sensitive).alias(VALUE))
+    if options.sensitive is not None:
+        proof.append(column(options.sensitive).alias(VALUE))
     return proof
 
 
-def _least(frame: Any, wish: Wish) -> int:
+def _least(frame: Any, options: PlanOptions) -> int:
     """Return how many people a class must have."""
-    if wish.population_size is None:
-        return wish.k
-    everyone = F.count("*") if wish.person is None else F.count_distinct(column(wish.person))
+    if options.population_size is None:
+        return options.k
+    everyone = F.count("*") if options.person is None else F.count_distinct(column(options.person))
     people = frame.agg(everyone).collect()[0][0]
-    share = wish.beta * (1 - wish.max_suppressed_fraction)
-    return sample_class_size(wish.k, share, wish.population_size, people) if people else wish.k
+    share = options.beta * (1 - options.max_suppressed_fraction)
+    return sample_class_size(options.k, share, options.population_size, people) if people else options.k
 
 
-def _members(coarse: Any, wish: Wish) -> Members:
-    whose = F.lit(None) if wish.person is None else F.col(MEMBER)
-    value = F.lit(None) if wish.sensitive is None else F.col(VALUE)
-    rows = coarse.select(*keyed(wish.cols), value.alias(VALUE), whose.alias(MEMBER))
-    return Members(rows, wish.cols, wish.person is not None)
+def _members(coarse: Any, options: PlanOptions) -> Members:
+    whose = F.lit(None) if options.person is None else F.col(MEMBER)
+    value = F.lit(None) if options.sensitive is None else F.col(VALUE)
+    rows = coarse.select(*keyed(options.cols), value.alias(VALUE), whose.alias(MEMBER))
+    return Members(rows, options.cols, options.person is not None)
 
 
-def _classes(coarse: Any, wish: Wish, others: Any) -> Any:
+def _classes(coarse: Any, options: PlanOptions, others: Any) -> Any:
     """Return the classes with their rows and people; nobody where too much would be known of them."""
-    keys = key_names(wish.cols)
-    members = _members(coarse, wish)
-    counted = F.count_distinct(F.col(MEMBER)) if wish.person is not None else F.count("*")
+    keys = key_names(options.cols)
+    members = _members(coarse, options)
+    counted = F.count_distinct(F.col(MEMBER)) if options.person is not None else F.count("*")
     classes = members.rows.groupBy(*keys).agg(F.count("*").alias(_ROWS), counted.alias(_PEOPLE))
     if others is not None:
         names = [f"{key}_elsewhere" for key in keys]
@@ -162,51 +164,51 @@ def _classes(coarse: Any, wish: Wish, others: Any) -> Any:
         classes = classes.drop(_PEOPLE).join(sided, equal(classes, sided, keys, names), "left")
         people = F.coalesce(F.col("_duckanon_elsewhere"), F.lit(0)).alias(_PEOPLE)
         classes = classes.select(*keys, _ROWS, people)
-    if wish.sensitive is None:
+    if options.sensitive is None:
         return classes
     names = [f"{key}_spread" for key in keys]
-    judged = _spread(members, wish, is_ordered(coarse, VALUE)).toDF(*names, "_duckanon_is_spread")
+    judged = _spread(members, options, is_ordered(coarse, VALUE)).toDF(*names, "_duckanon_is_spread")
     joined = classes.join(judged, equal(classes, judged, keys, names), "left")
     is_spread = F.coalesce(F.col("_duckanon_is_spread"), F.lit(False))
     return joined.select(*keys, _ROWS, F.when(is_spread, F.col(_PEOPLE)).otherwise(0).alias(_PEOPLE))
 
 
-def _spread(members: Members, wish: Wish, ordered: bool) -> Any:
+def _spread(members: Members, options: PlanOptions, ordered: bool) -> Any:
     """Return for each class whether its sensitive values are spread as is asked; a sum of logarithms may be off."""
     keys = members.keys
-    rest = rest_from(int(wish.l))
+    rest = rest_from(int(options.l))
     of_kind = {
-        "distinct": F.col("distinct_l") >= wish.l,
-        "entropy": F.col("entropy_l") >= wish.l - 1e-9,
-        "recursive": (rest > 0) & (F.col("largest") < wish.c * rest),
+        "distinct": F.col("distinct_l") >= options.l,
+        "entropy": F.col("entropy_l") >= options.l - 1e-9,
+        "recursive": (rest > 0) & (F.col("largest") < options.c * rest),
     }
-    judged = diversity(members).select(*keys, of_kind[wish.l_kind].alias("_duckanon_is_spread"))
-    if wish.t is None:
+    judged = diversity(members).select(*keys, of_kind[options.l_kind].alias("_duckanon_is_spread"))
+    if options.t is None:
         return judged
     names = [f"{key}_far" for key in keys]
     far = farness(members, ordered).toDF(*names, TOTAL, FARNESS)
     joined = judged.join(far, equal(judged, far, keys, names), "left")
-    is_near = F.coalesce(F.col(FARNESS) <= wish.t + 1e-9, F.lit(False))
+    is_near = F.coalesce(F.col(FARNESS) <= options.t + 1e-9, F.lit(False))
     return joined.select(*keys, (F.col("_duckanon_is_spread") & is_near).alias("_duckanon_is_spread"))
 
 
-def _refuse_broken(written: Any, wish: Wish, others: Any, least: int, row_count: int) -> None:
+def _refuse_broken(written: Any, options: PlanOptions, others: Any, least: int, row_count: int) -> None:
     """Count what was promised on what was written; a distance is that from the rows that are left."""
-    found = _classes(written, wish, others).agg(F.min(_PEOPLE), F.coalesce(F.sum(_ROWS), F.lit(0))).collect()[0]
+    found = _classes(written, options, others).agg(F.min(_PEOPLE), F.coalesce(F.sum(_ROWS), F.lit(0))).collect()[0]
     if found[1] != row_count:
         raise ValueError("what was written has other rows than the table had; it may have changed in the meantime.")
     if found[0] is not None and found[0] < least:
         raise ValueError("what was written does not keep what was asked for; classes that are left are too much alike.")
 
 
-def _refuse_narrowing(frame: Any, wish: Wish, kept: list[str], allowed: list[str], plan: pa.Table) -> None:
+def _refuse_narrowing(frame: Any, options: PlanOptions, kept: list[str], allowed: list[str], plan: pa.Table) -> None:
     """Refuse columns to keep that tell more of the others than their labels do, as a sample of the rows shows."""
-    looked_at = [name for name in kept if name not in allowed and name != wish.person]
+    looked_at = [name for name in kept if name not in allowed and name != options.person]
     if not looked_at:
         return
     row_count = frame.count()
-    wanted = max(5_000, 10 * math.isqrt(row_count), _CELLS_LOOKED_AT // (7 * len(wish.cols) * len(kept)))
-    rows = frame.select(*(column(name) for name in (*wish.cols, *kept)))
+    wanted = max(5_000, 10 * math.isqrt(row_count), _CELLS_LOOKED_AT // (7 * len(options.cols) * len(kept)))
+    rows = frame.select(*(column(name) for name in (*options.cols, *kept)))
     fraction = min(1.0, 1.1 * wanted / max(1, row_count))
     sample = (rows if fraction == 1.0 else rows.sample(fraction)).toArrow()
     with connect() as connection:
@@ -214,7 +216,7 @@ def _refuse_narrowing(frame: Any, wish: Wish, kept: list[str], allowed: list[str
         connection.register("_spark_plan", plan)
         pairs = connection.execute(
             f"""SELECT kept_column, column_name, narrows
-                FROM anon.kept_column_risk('_spark_sample', {_listed(wish.cols)}, {_listed(looked_at)},
+                FROM anon.kept_column_risk('_spark_sample', {_listed(options.cols)}, {_listed(looked_at)},
                                            plan := '_spark_plan')"""
         ).fetchall()
     if refused := refusal(pairs, COARSER_TOO):

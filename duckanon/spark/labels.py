@@ -7,11 +7,11 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.rendered import kinds
-from duckanon.rendered.dialects import DIALECTS
-from duckanon.rendered.expressions import Lookup, Recoder
-from duckanon.rendered.plans import PlannedColumn, read_plan
-from duckanon.rendered.queries import known_kind
+from duckanon._render import kinds
+from duckanon._render.dialects import DIALECTS
+from duckanon._render.expressions import Lookup, Recoder
+from duckanon._render.plans import PlannedColumn, read_plan
+from duckanon._render.queries import known_kind
 from duckanon.spark.frames import column, duckdb_type, named_column, named_columns, public
 
 _SPARK = DIALECTS["spark"]

@@ -1,6 +1,6 @@
 """Releases that are made part by part: a tree sends rows into parts, and each part is released as a table in memory is.
 
-The tree is fitted on a sample on the driver and written as SQL (`duckanon.large.routing`); parts of fewer than k people
+The tree is fitted on a sample on the driver and written as SQL (`large.split_tree`); parts of fewer than k people
 are joined with a neighbour before anything is made of them. What is published of a part comes from its own rows, so
 that neither the sample nor the tree is seen in it; which rows were a part is told by neither order, files nor numbers.
 """
@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from duckanon.common.arrays import Floats
-from duckanon.large.routing import Split, Tree, case, merged
+from duckanon._core.common.arrays import Floats
+from duckanon.large.split_tree import Split, Tree, case, merged
 from duckanon.spark.frames import column, duckdb_type, is_number, key_names, keyed, quoted
 from duckanon.spark.targets import Target, shuffled
 

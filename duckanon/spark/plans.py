@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.generalize import plans as fitting
+from duckanon._methods.generalize import plans as fitting
 from duckanon.spark.frames import column, duckdb_type, is_ordered, public
-from duckanon.spark.wishes import Wish, wish_of
+from duckanon.spark.plan_options import PlanOptions, read_plan_options
 
 MOST_COMBINATIONS = 20_000_000
 """Different combinations of values that the driver plans for: some gigabytes."""
@@ -57,7 +57,7 @@ def plan(
     pyspark.sql.DataFrame
         The plan, as `anon.plan` has it.
     """
-    wish = wish_of(
+    options = read_plan_options(
         frame,
         cols,
         k,
@@ -74,44 +74,44 @@ def plan(
         c,
         t,
     )
-    return frame.sparkSession.createDataFrame(fitted(frame, wish))
+    return frame.sparkSession.createDataFrame(fitted(frame, options))
 
 
-def fitted(frame: Any, wish: Wish) -> pa.Table:
+def fitted(frame: Any, options: PlanOptions) -> pa.Table:
     """Count combinations on the cluster and fit a plan on the driver."""
-    secret = F.lit(None).cast("bigint") if wish.sensitive is None else column(wish.sensitive)
+    secret = F.lit(None).cast("bigint") if options.sensitive is None else column(options.sensitive)
     whose = F.lit(None).cast("bigint")
-    if wish.person is not None:  # two people with the same hash count as one, never the other way around
-        whose = F.when(column(wish.person).isNotNull(), F.xxhash64(column(wish.person)))
-    told = [column(name).alias(name) for name in wish.cols]
+    if options.person is not None:  # two people with the same hash count as one, never the other way around
+        whose = F.when(column(options.person).isNotNull(), F.xxhash64(column(options.person)))
+    told = [column(name).alias(name) for name in options.cols]
     table = _counted(frame.select(*told, secret.alias(_SENSITIVE), whose.alias(_PERSON)))
-    if wish.sensitive is not None:
-        table = table.set_column(len(wish.cols), _SENSITIVE, _ranks(table.column(_SENSITIVE)))
+    if options.sensitive is not None:
+        table = table.set_column(len(options.cols), _SENSITIVE, _ranks(table.column(_SENSITIVE)))
     others = None
-    if wish.has_population_table:
-        others = _counted(wish.population.select(*told))
+    if options.has_population_table:
+        others = _counted(options.population.select(*told))
     found = fitting.plan(
         table if table.num_rows else None,
         others,
-        cols=list(wish.named),
-        k=wish.k,
-        beta=wish.beta,
-        population=wish.population_size,
-        weights=wish.weights,
-        hierarchies=hierarchy_rows(wish.hierarchies),
-        methods=wish.methods,
-        max_suppressed_fraction=wish.max_suppressed_fraction,
-        has_person=wish.person is not None,
-        has_sensitive=wish.sensitive is not None,
-        l=float(wish.l),
-        l_kind=wish.l_kind,
-        c=float(wish.c),
-        t=None if wish.t is None else float(wish.t),
-        is_ordered=None if wish.sensitive is None else is_ordered(frame, wish.sensitive),
+        cols=list(options.named),
+        k=options.k,
+        beta=options.beta,
+        population=options.population_size,
+        weights=options.weights,
+        hierarchies=hierarchy_rows(options.hierarchies),
+        methods=options.methods,
+        max_suppressed_fraction=options.max_suppressed_fraction,
+        has_person=options.person is not None,
+        has_sensitive=options.sensitive is not None,
+        l=float(options.l),
+        l_kind=options.l_kind,
+        c=float(options.c),
+        t=None if options.t is None else float(options.t),
+        is_ordered=None if options.sensitive is None else is_ordered(frame, options.sensitive),
         refused=None,
-        unfit=[f'"{name}", {frame.schema[name].dataType.simpleString()},' for name in _unfit(frame, wish.cols)],
+        unfit=[f'"{name}", {frame.schema[name].dataType.simpleString()},' for name in _unfit(frame, options.cols)],
     )
-    released = pa.nulls(found.num_rows, pa.struct([(name, pa.string()) for name in wish.cols]))
+    released = pa.nulls(found.num_rows, pa.struct([(name, pa.string()) for name in options.cols]))
     return found.append_column("released", released)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.common.arguments import Number, OneOf, refuse_unless
+from duckanon._core.common.arguments import Number, OneOf, refuse_unless
 from duckanon.spark.frames import (
     column,
     equal,

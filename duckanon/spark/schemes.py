@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.common.arguments import spelled
-from duckanon.common.arrays import Ints
-from duckanon.common.names import known_columns
-from duckanon.common.people import person_numbers
-from duckanon.matrix.apart import Reading, taken_apart, whole
-from duckanon.matrix.fit import refuse_nulls
-from duckanon.matrix.parts import ColumnParts
-from duckanon.matrix.special import special_choices, special_values
+from duckanon._core.common.arguments import spelled
+from duckanon._core.common.arrays import Ints
+from duckanon._core.common.names import known_columns
+from duckanon._core.common.people import person_numbers
+from duckanon._core.encoding.column_split import Reading, split_columns, whole
+from duckanon._core.encoding.fit import refuse_nulls
+from duckanon._core.encoding.parts import ColumnParts
+from duckanon._core.encoding.special import special_choices, special_values
 from duckanon.spark.counted import Counted, counted, decimals_without_noise
 from duckanon.spark.frames import column
 from duckanon.spark.partwise import SAMPLE
@@ -154,7 +154,7 @@ def surveyed(frame: Any, names: list[str], person: str | None, k: int, options: 
         if special is not None and one.name not in special and one.numbers is not None and len(one.numbers[0]):
             own = {one.name: special_values(*one.numbers).tolist()}  # by the rows of the table, not those in small
         reading = Reading(k, own, categories, options["nulls"])
-        whole_columns.append((taken_apart(pa.table({one.name: one.array}), one.people, reading)[0], one.people))
+        whole_columns.append((split_columns(pa.table({one.name: one.array}), one.people, reading)[0], one.people))
     sample = _sample(frame, person, rows)
     schemes = [Scheme.of(parts) for parts, _ in whole_columns]
     return Surveyed(frame, names, person, rows, whole_columns, schemes, sample)

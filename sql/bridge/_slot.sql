@@ -1,5 +1,5 @@
 -- anon._slot: one column of what a Python function returned, as a list of the type that `col` has.
--- A released column is a struct of lists, of which the one for its type is filled (duckanon.bridge.slots.slot_of is the
+-- A released column is a struct of lists, of which the one for its type is filled (_bridge.slots.slot_of is the
 -- same rule on Arrow types):
 --     f  floats, and decimals that a double holds exactly      i  whole numbers that a BIGINT holds, booleans
 --     d  dates      t  timestamps      z  timestamps with a time zone      s  everything else, as text

@@ -2,7 +2,7 @@
 -- the original is one of them, between `certain` and `possible` of its records do, and two tables have these very
 -- counts.
 --     condition  a text: comparisons of columns with values, joined by AND, OR, NOT and parentheses, such as
---                'sbp >= 140 AND age BETWEEN 30 AND 40' (duckanon/intervals/conditions.py). It is read, never run
+--                'sbp >= 140 AND age BETWEEN 30 AND 40' (_methods/intervals/conditions.py). It is read, never run
 --                as SQL
 --     certain    records whose whole box meets it
 --     estimate   the sum of the shares of the boxes that meet it, as if values were spread evenly there

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from duckanon.assess import class_keys, lattice, people, sampling
-from duckanon.common.codes import encode
+from duckanon._core.common.codes import encode
+from duckanon._measure.assess import class_keys, lattice, people, sampling
 from tests.assess.test_assess import NULLS, answer, closeness, entropy_l, ratio
 from tests.profiles import dear
 

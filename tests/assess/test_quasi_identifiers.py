@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from duckanon.assess import class_keys, lattice, sampling
-from duckanon.common.codes import encode
+from duckanon._core.common.codes import encode
+from duckanon._measure.assess import class_keys, lattice, sampling
 
 Rows = list[tuple[Any, ...]]
 

@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 
 import duckanon
-from duckanon.boxes.make import make_boxes
+from duckanon._methods.boxes.make import make_boxes
 from tests.bench.harness import Task
 
 Connection = duckdb.DuckDBPyConnection

@@ -6,8 +6,8 @@ import duckdb
 import numpy as np
 
 import duckanon
-from duckanon.microaggregate.fast import fast
-from duckanon.microaggregate.mdav import mdav
+from duckanon._methods.microaggregate.fast import fast
+from duckanon._methods.microaggregate.mdav import mdav
 from tests.bench.harness import Task
 
 Connection = duckdb.DuckDBPyConnection

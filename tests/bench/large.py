@@ -56,7 +56,7 @@ def width(source: Path, released: Path) -> float:
 
 
 def width_in_memory(source: Path) -> float:
-    from duckanon.boxes.make import make_boxes
+    from duckanon._methods.boxes.make import make_boxes
 
     columns = ", ".join(f"{name}::DOUBLE AS {name}" for name in COLS)
     arrays = duckdb.sql(f"SELECT {columns} FROM '{source}'").fetchnumpy()

@@ -19,14 +19,14 @@ from tests.bench.harness import ROOT
 from tests.bench.large import ACS, ROADS, peak, write_source
 from tests.bench.limits import CATEGORIES, NUMBERS
 
-STEPS = {"made": "parts", "mixed": "parts", "_planned": "generalized"}
+STEPS = {"made": "pipeline", "mixed": "pipeline", "_planned": "generalize_release"}
 
 
 def measure_here(road: str, columns: int, source: Path) -> None:
     """Release once in this process and print the bytes of its steps as JSON."""
     from duckanon import large
-    from duckanon.common.memory import resident
-    from duckanon.large import generalized, parts
+    from duckanon._core.common.memory import resident
+    from duckanon.large import generalize_release, pipeline
 
     took: dict[str, float] = {}
 
@@ -43,7 +43,7 @@ def measure_here(road: str, columns: int, source: Path) -> None:
         setattr(module, name, watched)
 
     for name, module in STEPS.items():
-        watch({"parts": parts, "generalized": generalized}[module], name)
+        watch({"pipeline": pipeline, "generalize_release": generalize_release}[module], name)
     options = {name: value for name, value in ROADS[road].items() if name != "cols"}
     cols = (NUMBERS if road in ("boxes", "microaggregate") else CATEGORIES)[:columns]
     with tempfile.TemporaryDirectory() as folder:

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 
 import duckanon
-from duckanon.bridge import calls, parcels, registry, slots, tasks, waiting
-from duckanon.common.declare import Report
-from duckanon.common.imports import imported
-from duckanon.new_records.baselines import swap
+from duckanon._bridge import calls, parcels, registry, slots, tasks, waiting
+from duckanon._core.common.declare import Report
+from duckanon._core.common.imports import imported
+from duckanon._methods.baselines.swap import swap
 from tests.profiles import cheap, dear
 
 WHOLE = {

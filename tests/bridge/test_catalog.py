@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import catalog, macros, prepared, registry
+from duckanon._bridge import catalog, macros, prepared, registry
 
 ROOT = Path(__file__).parent.parent.parent
 LISTED = "SELECT count(*) > 0 FROM anon.functions()"
@@ -260,7 +260,7 @@ def test_the_wheel_carries_the_macros(tmp_path: Path) -> None:
 import sys
 sys.path.insert(0, {str(tmp_path / "site")!r})
 import duckanon
-from duckanon.bridge import macros, registry
+from duckanon._bridge import macros, registry
 print(macros.sql_folder())
 print(duckanon.connect().execute("FROM anon.functions()").fetchall()[0][0])
 from duckanon import report
@@ -316,8 +316,8 @@ def test_a_database_that_the_script_was_run_in_can_be_registered() -> None:
 FORKED = """
 import os, threading
 import duckdb, duckanon
-from duckanon.bridge import catalog, registry
-from duckanon.common import threads
+from duckanon._bridge import catalog, registry
+from duckanon._core.common import threads
 
 con = duckanon.connect()
 con.execute("CREATE TABLE t AS SELECT i FROM range(5000) AS t(i)").fetchall()

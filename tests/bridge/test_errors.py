@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import errors
+from duckanon._bridge import errors
 
 FROM_PYTHON = "FROM anon.swap('people', ['age'], seed := -1)"
 SAID = "anon.swap: seed must be NULL or a whole number of at least 0; got -1."

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import duckanon
-from duckanon.bridge import parcels, registry, tasks, waiting
-from duckanon.common import progress
+from duckanon._bridge import parcels, registry, tasks, waiting
+from duckanon._core.common import progress
 
 PEOPLE = """
     CREATE TABLE people AS

@@ -15,8 +15,8 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import macros
-from duckanon.bridge.qualified import qualified
+from duckanon._bridge import macros
+from duckanon._bridge.qualified import qualified
 from tests.sqltest import PythonEngine, check, each_test_file, parse
 
 QUICK = {"apply_partition", "direct_identifiers", "l_diversity", "swap"}

@@ -7,7 +7,7 @@ import re
 import duckdb
 import pytest
 
-from duckanon.bridge import column_builders
+from duckanon._bridge import column_builders
 from tests.profiles import sample_of_today
 
 TYPES = {

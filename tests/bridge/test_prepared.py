@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import prepared
+from duckanon._bridge import prepared
 
 COMMENTED = """
     SELECT function_name, function_type, parameters::VARCHAR, comment FROM duckdb_functions()

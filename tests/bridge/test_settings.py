@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import duckanon
-from duckanon.bridge import prepared
+from duckanon._bridge import prepared
 from tests.sqltest import PythonEngine, check, each_test_file, empty_schema, parse
 
 ODD = {

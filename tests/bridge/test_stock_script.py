@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import macros
+from duckanon._bridge import macros
 from tests.conftest import stock_shell
 
 NEEDING_PYTHON = [file for file in macros.macro_files() if file.is_public and file.needs_python]

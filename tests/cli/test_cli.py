@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import macros
+from duckanon._bridge import macros
 from duckanon.cli import main as cli
 from duckanon.cli import shell, statements
 from duckanon.cli.history import History

@@ -156,7 +156,7 @@ def test_names_of_tables_do_not_command_the_terminal(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "stdin", io.StringIO(".tables\n.schema\n"))
     with duckdb.connect() as con:
         con.execute('CREATE TABLE "\x1b[2J" AS SELECT 1 AS i').fetchall()
-        shell.opened(con, Style())
+        shell.run_shell(con, Style())
     assert screen.getvalue().startswith('"\\e[2J"\nCREATE TABLE "\\e[2J"(i')
     assert "\x1b" not in screen.getvalue()
 

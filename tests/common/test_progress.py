@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from duckanon.common import progress
+from duckanon._core.common import progress
 
 
 class Terminal(io.StringIO):

@@ -15,9 +15,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from duckanon.common import labels
-from duckanon.common.values import numbers
-from duckanon.generalize import budgets
+from duckanon._core.common import labels
+from duckanon._core.common.values import numbers
+from duckanon._methods.generalize import budgets
 from tests.profiles import cheap
 from tests.sqltest import data_file
 

@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from duckanon.generalize.plans import plan
+from duckanon._methods.generalize.plans import plan
 
 Row = tuple[Any, ...]
 Bucket = dict[str, Any]

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.common import labels
-from duckanon.common.values import exact_numbers
-from duckanon.generalize.partition.functions import optimal, quantile
+from duckanon._core.common import labels
+from duckanon._core.common.values import exact_numbers
+from duckanon._methods.generalize.partition.column_partitions import optimal, quantile
 from tests.profiles import cheap, dear
 
 Connection = duckdb.DuckDBPyConnection

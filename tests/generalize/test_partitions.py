@@ -11,9 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.generalize.partition import search
-from duckanon.generalize.partition.costs import COSTS
-from duckanon.generalize.partition.fit import Partition, optimal_partition, quantile_buckets, quantile_partition
+from duckanon._methods.generalize.partition import search
+from duckanon._methods.generalize.partition.costs import COSTS
+from duckanon._methods.generalize.partition.fit import (
+    Partition,
+    optimal_partition,
+    quantile_buckets,
+    quantile_partition,
+)
 from tests.profiles import cheap, dear
 
 MODES = {"batches": (1 << 15, 0), "by hand": (1 << 15, 1 << 30), "levels": (0, 0)}

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.generalize.budgets import _climbed
-from duckanon.generalize.hierarchies import prefix_tree
-from duckanon.generalize.leaves import Holders, text_leaves
-from duckanon.generalize.methods import Prefixes
-from duckanon.generalize.recoding.walks import walk
+from duckanon._methods.generalize.budgets import _climbed
+from duckanon._methods.generalize.hierarchies import prefix_tree
+from duckanon._methods.generalize.leaves import Holders, text_leaves
+from duckanon._methods.generalize.methods import Prefixes
+from duckanon._methods.generalize.recoding.walks import walk
 
 TEXTS = st.sets(st.text("ab\0ü", max_size=6) | st.text("a", max_size=80), min_size=1, max_size=12).map(sorted)
 

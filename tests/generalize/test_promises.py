@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.generalize import plans
-from duckanon.generalize.budgets import sample_class_size
-from duckanon.generalize.recoding.outcome import Recoding
-from duckanon.generalize.recoding.recode import recode
+from duckanon._methods.generalize import plans
+from duckanon._methods.generalize.budgets import sample_class_size
+from duckanon._methods.generalize.recoding.outcome import Recoding
+from duckanon._methods.generalize.recoding.recode import recode
 from tests.profiles import dear
 
 Connection = duckdb.DuckDBPyConnection

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.common.runs import distinct, run_lengths, run_starts
-from duckanon.generalize.recoding.columns import Column, Flat, Levels, Ordered, Tree
-from duckanon.generalize.recoding.outcome import Recoding
-from duckanon.generalize.recoding.people import NOBODY, People
-from duckanon.generalize.recoding.recode import recode
-from duckanon.generalize.recoding.table import Entries, Sizes, Table
-from duckanon.generalize.recoding.trees import TreeAxis, make_axis
+from duckanon._core.common.runs import distinct, run_lengths, run_starts
+from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Levels, Ordered, Tree
+from duckanon._methods.generalize.recoding.outcome import Recoding
+from duckanon._methods.generalize.recoding.people import NOBODY, People
+from duckanon._methods.generalize.recoding.recode import recode
+from duckanon._methods.generalize.recoding.table import Entries, Sizes, Table
+from duckanon._methods.generalize.recoding.trees import TreeAxis, make_axis
 from tests.profiles import cheap, dear, seeds
 
 
@@ -350,8 +350,8 @@ def test_what_a_search_keeps_changes_nothing(seed):
     k = min(k, int(counts.sum()))
     kept = recode(counts, columns, k, limit)
     with pytest.MonkeyPatch.context() as forgetting:
-        forgetting.setattr("duckanon.generalize.recoding.search._MOST_KEPT_MOVES", -1)
-        forgetting.setattr("duckanon.generalize.recoding.stages.Table", ForgetfulTable)
+        forgetting.setattr("duckanon._methods.generalize.recoding.search._MOST_KEPT_MOVES", -1)
+        forgetting.setattr("duckanon._methods.generalize.recoding.stages.Table", ForgetfulTable)
         forgetting.setattr(TreeAxis, "node_costs", TreeAxis._node_costs)
         anew = recode(counts, columns, k, limit)
     assert (kept.suppressed, kept.gcp) == (anew.suppressed, anew.gcp)
@@ -366,9 +366,9 @@ def test_hierarchies_are_searched_alike_in_matrices_and_in_entries(seed, cells_a
     counts, columns, k, limit = random_case(rng, combos=int(rng.integers(2, 25)))
     k = min(k, int(counts.sum()))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("duckanon.generalize.recoding.cells._FEW_CELLS", 0 if cells_are_many else 10**9)
+        patched.setattr("duckanon._methods.generalize.recoding.cells._FEW_CELLS", 0 if cells_are_many else 10**9)
         in_matrices = recode(counts, columns, k, limit)
-        patched.setattr("duckanon.generalize.recoding.table.is_dense", lambda keys, entries: False)
+        patched.setattr("duckanon._methods.generalize.recoding.table.is_dense", lambda keys, entries: False)
         in_entries = recode(counts, columns, k, limit)
     assert in_matrices.suppressed == in_entries.suppressed
     assert in_matrices.gcp == pytest.approx(in_entries.gcp, abs=1e-9)
@@ -541,7 +541,7 @@ def test_wrong_input():
 @pytest.mark.thorough
 @pytest.mark.parametrize("has_null", [False, True])
 def test_stages_of_a_large_table_end_feasible(has_null, monkeypatch):
-    monkeypatch.setattr("duckanon.generalize.recoding.stages._FIRST_COMBOS", 50)
+    monkeypatch.setattr("duckanon._methods.generalize.recoding.stages._FIRST_COMBOS", 50)
     rng = np.random.default_rng(1)
     rows = 3000
     tree = random_tree(rng, 40)

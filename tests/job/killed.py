@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 
-from duckanon.bridge import registry  # noqa: F401 - all algorithms are loaded before the first copy
+from duckanon._bridge import registry  # noqa: F401 - all algorithms are loaded before the first copy
 from duckanon.job import PromiseBroken, release, run
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import duckanon
-from duckanon.common import progress
+from duckanon._core.common import progress
 from duckanon.job import Cancelled
 
 

@@ -45,12 +45,12 @@ def test_exit_codes_tell_the_cases_apart(folder: Path, capsys: pytest.CaptureFix
 def test_a_fault_of_ours_is_no_broken_promise(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from duckanon.job import written
+    from duckanon.job import readback
 
     def failing(*_: object) -> None:
         raise RuntimeError("Person 7")
 
-    monkeypatch.setattr(written, "shape", failing)
+    monkeypatch.setattr(readback, "shape", failing)
     code, _, err = output(capsys, "release", str(folder / "policy.toml"))
     assert (code, err) == (3, "duckanon release: it failed unexpectedly (RuntimeError).\n")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from duckanon.common import journal
+from duckanon._core.common import journal
 from duckanon.job import FileProblem
 from duckanon.job.outbox import Outbox
 

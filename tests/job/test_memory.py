@@ -21,7 +21,7 @@ import pytest
 from duckanon import large
 from duckanon.cli import main
 from duckanon.cli.release_command import summary
-from duckanon.job import FileProblem, PolicyError, PromiseBroken, history, release, roads
+from duckanon.job import FileProblem, PolicyError, PromiseBroken, backends, history, release
 from duckanon.large import workspace
 from duckanon.large.memory import Budget
 from tests.job.conftest import changed
@@ -49,7 +49,7 @@ def people(folder: Path, monkeypatch: pytest.MonkeyPatch, database: duckdb.DuckD
     temporary = folder / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.setattr(roads, "COSTS", dict.fromkeys(roads.COSTS, roads.Cost(10**12, 0, 0)))
+    monkeypatch.setattr(backends, "COSTS", dict.fromkeys(backends.COSTS, backends.Cost(10**12, 0, 0)))
     monkeypatch.setattr(workspace, "budget", lambda memory: Budget(300 * 10**6, 400_000))
     return folder
 
@@ -225,17 +225,17 @@ def test_refusals_of_parts_are_the_job_s_own(people: Path) -> None:
 
 _JOB = """
 import sys, time
-from duckanon.job import release, roads
-from duckanon.large import parts, workspace
+from duckanon.job import release, backends
+from duckanon.large import pipeline, workspace
 from duckanon.large.memory import Budget
-roads.COSTS = dict.fromkeys(roads.COSTS, roads.Cost(10**12, 0, 0))
+backends.COSTS = dict.fromkeys(backends.COSTS, backends.Cost(10**12, 0, 0))
 workspace.budget = lambda memory: Budget(300 * 10**6, 400_000)
-read = parts._read
+read = pipeline._read
 def slow(paths):
     print("part", flush=True)
     time.sleep(0.05)
     return read(paths)
-parts._read = slow
+pipeline._read = slow
 release("policy.toml", memory="100GB")
 print("done", flush=True)
 """

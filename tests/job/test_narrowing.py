@@ -8,10 +8,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from duckanon._core.privacy.narrowing import Pairs, sentence
 from duckanon.job import check, draft, policy_file, refusals, run
 from duckanon.job.errors import PolicyError
 from duckanon.job.narrowing import told
-from duckanon.privacy.narrowing import Pairs, sentence
 
 SURVEY = """
     SELECT DATE '1940-01-01' + (hash(i) % 22_000)::INTEGER AS date_of_birth,
@@ -64,17 +64,17 @@ def _lines(policy: Path) -> list[str]:
 
 def test_check_names_all_columns_with_their_lines(survey: Path) -> None:
     with pytest.raises(PolicyError) as error:
-        check.checked(survey / "policy.toml")
+        check.check_policy(survey / "policy.toml")
     assert str(error.value).split("\n") == _lines(survey / "policy.toml")
-    assert len(check.checked(survey / "policy.toml", with_data=False)) == 1
+    assert len(check.check_policy(survey / "policy.toml", with_data=False)) == 1
     (survey / "policy.toml").write_text(POLICY.replace('"generalize"', '"generalize"\nnarrowing = ["v1", "v2"]'))
-    assert len(check.checked(survey / "policy.toml")) == 1
+    assert len(check.check_policy(survey / "policy.toml")) == 1
 
 
 def test_the_release_speaks_the_words_of_the_policy(survey: Path) -> None:
     file = policy_file.read(survey / "policy.toml")
     pairs = Pairs([("v1", "date_of_birth"), ("v2", "date_of_birth")], [])
-    with pytest.raises(PolicyError) as error, refusals.explained(file, "table"):
+    with pytest.raises(PolicyError) as error, refusals.translate_errors(file, "table"):
         raise duckdb.InvalidInputException(f"anon.recode: {sentence(pairs)}")
     assert str(error.value).split("\n") == _lines(survey / "policy.toml")
 

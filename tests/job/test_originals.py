@@ -16,9 +16,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from duckanon.bridge.opened_files import opened_files
+from duckanon._bridge.opened_files import opened_files
+from duckanon._core.common import journal
 from duckanon.cli import main as cli
-from duckanon.common import journal
 from duckanon.job import FileProblem, JobError, check, policy_file, release, run
 from duckanon.job.places import originals, places
 from tests.job.conftest import PEOPLE, POLICY, changed
@@ -97,8 +97,8 @@ def test_a_check_of_the_policy_says_it_too(people: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(check, "connection", run.connection)
     for how in ("expression", "view"):
         with pytest.raises(FileProblem, match=r"people\.csv: the job reads this file"):
-            check.checked(policy_of(people, spelled(how, people), "people.csv"))
-    assert check.checked(policy_of(people, spelled("view", people), "release.csv"))
+            check.check_policy(policy_of(people, spelled(how, people), "people.csv"))
+    assert check.check_policy(policy_of(people, spelled("view", people), "release.csv"))
 
 
 @pytest.mark.parametrize("name", ["peo'ple.csv", 'peo"ple.csv', "peo\\ple.csv", "peo\nple.csv", "peo ple €.csv"])

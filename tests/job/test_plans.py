@@ -60,7 +60,7 @@ def test_else_they_are_looked_up(con: duckdb.DuckDBPyConnection, monkeypatch: py
     elif reason == "a type that lists values":
         keep = ["listed"]
     else:
-        monkeypatch.delitem(sys.modules, "duckanon.rendered.queries", raising=False)
+        monkeypatch.delitem(sys.modules, "duckanon._render.queries", raising=False)
         monkeypatch.setitem(sys.modules, "sqlglot", None)
     query = plans.applied(con, "original", keep)
     assert "CASE" not in query

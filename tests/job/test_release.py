@@ -13,7 +13,7 @@ from unittest.mock import MagicMock
 import duckdb
 import pytest
 
-from duckanon.job import FileProblem, JobError, PolicyError, PromiseBroken, release, run, written
+from duckanon.job import FileProblem, JobError, PolicyError, PromiseBroken, readback, release, run
 from tests.job.conftest import changed
 
 FILES = {
@@ -117,7 +117,7 @@ def test_a_broken_promise_leaves_the_last_release(folder: Path) -> None:
 
 def test_what_is_written_is_what_is_counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer that changes one value is found out."""
-    write = written.write
+    write = readback.write
 
     def forged(con, form, released, path) -> None:
         assert path.parent.stat().st_mode & 0o077 == 0  # what is not checked yet is for nobody else's eyes
@@ -126,7 +126,7 @@ def test_what_is_written_is_what_is_counted(folder: Path, monkeypatch: pytest.Mo
         ).fetchall()
         write(con, form, "forged", path)
 
-    monkeypatch.setattr(written, "write", forged)
+    monkeypatch.setattr(readback, "write", forged)
     with pytest.raises(FileProblem, match="the written file is not what was released"):
         release(folder / "policy.toml")
     assert sorted(os.listdir(folder)) == ["people.parquet", "policy.toml"]

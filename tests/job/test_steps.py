@@ -19,14 +19,14 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from duckanon.job import PromiseBroken, plans, release, run, sources, written
+from duckanon.job import PromiseBroken, plans, readback, release, run, sources
 from duckanon.job.places import places
 from duckanon.job.policy_file import read
 from tests.job.conftest import POLICY
 
 STEPS: list[tuple[object, str]] = [
     *((os, name) for name in ("replace", "link", "unlink", "fsync", "mkdir", "rmdir", "open")),
-    *((module, name) for module, name in ((written, "write"), (written, "read_back"), (sources, "hash_of"))),
+    *((module, name) for module, name in ((readback, "write"), (readback, "read_back"), (sources, "hash_of"))),
     (plans, "write"),
     (Path, "write_text"),
 ]

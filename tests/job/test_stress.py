@@ -12,10 +12,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from duckanon.bridge import sql
+from duckanon._bridge import sql
+from duckanon._core.common.memory import bytes_of
 from duckanon.cli import main as cli
 from duckanon.cli.output import _defused
-from duckanon.common.memory import bytes_of
 from duckanon.job import FileProblem, JobError, PolicyError, keys, policy_file, release
 from duckanon.job.outbox import Outbox
 from tests.job.conftest import changed
@@ -139,7 +139,7 @@ import sys
 sys.modules["fcntl"] = None
 import os
 from pathlib import Path
-from duckanon.common.outbox import Outbox
+from duckanon._core.common.outbox import Outbox
 path = Path(sys.argv[1])
 if path.name == "killed.csv":
     Outbox([path], spill_in=path.parent).__enter__()

@@ -12,7 +12,7 @@ import pytest
 
 import duckanon
 from duckanon import large
-from duckanon.large.generalized import _next_step
+from duckanon.large.generalize_release import _next_step
 from duckanon.large.workspace import SOURCE
 
 pytest.importorskip("sqlglot")

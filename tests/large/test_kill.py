@@ -15,21 +15,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import large
-from duckanon.common import progress
-from duckanon.large import boxed, workspace
+from duckanon._core.common import progress
+from duckanon.large import boxes_release, workspace
 
 _RELEASE = """
 import sys, time
 from duckanon import large
-from duckanon.large import parts, workspace
+from duckanon.large import pipeline, workspace
 from duckanon.large.memory import Budget
 workspace.budget = lambda memory: Budget(300 * 10**6, 200_000)
-read = parts._read
+read = pipeline._read
 def slow(paths):
     print("part", flush=True)
     time.sleep(0.05)
     return read(paths)
-parts._read = slow
+pipeline._read = slow
 large.boxes(*sys.argv[1:3], ["age", "pay"], 5, temporary=sys.argv[3])
 print("done", flush=True)
 """
@@ -82,7 +82,7 @@ def test_an_interrupt_ends_the_making_of_a_part(
         except BaseException as error:
             ended.append(error)
 
-    monkeypatch.setattr(boxed.functions, "boxes", endless)
+    monkeypatch.setattr(boxes_release.functions, "boxes", endless)
     thread = threading.Thread(target=run)
     thread.start()
     assert begun.wait(900)

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import large, spectral
-from duckanon.large import parts, sampled, swapped, workspace
+from duckanon._methods.swap.cluster_swap import swap_in_clusters
+from duckanon._methods.swap.plain_columns import PlainColumns, Settings
+from duckanon._methods.swap.survey_reader import SurveyColumns
+from duckanon.large import pica_release, pipeline, sampled, workspace
 from duckanon.large.memory import Budget
-from duckanon.new_records.alike import AlikeColumns
-from duckanon.new_records.cluster_swap import swap_in_clusters
-from duckanon.new_records.plain_columns import PlainColumns, Settings
 
 ROWS = 6_000
 COLS = ["age", "pay", "day", "sex", "job", "hours", "smokes"]
@@ -96,7 +96,7 @@ def _between(ages: np.ndarray, low: int) -> np.ndarray:
 @pytest.mark.thorough
 def test_columns_are_read_as_in_memory(patients: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sample of a tenth of the rows, with what is added to it, tells the values and the ends of the whole table."""
-    monkeypatch.setattr(swapped, "_SAMPLE", ROWS // 10)
+    monkeypatch.setattr(pica_release, "_SAMPLE", ROWS // 10)
     _, by_parts = released(patients, tmp_path)
     options: dict[str, Any] = {"cluster_size": 150, "basis": "pca", "checks": "off"}
     in_memory = spectral.pica(patients, COLS, **options, seed=1).read_all()
@@ -112,7 +112,7 @@ def test_ends_are_those_of_k_people_of_the_whole_table(patients: pa.Table) -> No
     table = patients.select(["age", "pay", "sex"])
     sample = sampled.sampled(table.to_batches(700), table.schema, K, ROWS, 600, seed=2)
     plain = PlainColumns.of(sample.table, None, "error", Settings(K), np.random.default_rng(0))
-    for name, bounds in AlikeColumns(plain, K).bounds.items():
+    for name, bounds in SurveyColumns(plain, K).bounds.items():
         values = np.sort(table.column(name).to_numpy())
         low, high = bounds.grid.array(np.array([bounds.lowest, bounds.highest]), None).to_numpy()
         unit = 0.2 * sample.table.column(name).to_numpy().std()
@@ -126,7 +126,7 @@ def test_a_survey_is_read_like_itself_and_stays_as_it_is() -> None:
     hours = np.where(draw.random(2_000) < 0.4, 501, draw.integers(0, 480, 2_000))
     table = pa.table({"hours": pa.array(hours.copy()), "sex": draw.choice(["f", "m"], 2_000)})
     plain = PlainColumns.of(table, None, "error", Settings(K), np.random.default_rng(0))
-    read = AlikeColumns(plain, K).table(table, np.random.default_rng(0))
+    read = SurveyColumns(plain, K).table(table, np.random.default_rng(0))
     assert table.column("hours").to_pylist() == hours.tolist()
     assert read.column("hours (choice)").to_pylist() == plain.table.column("hours (choice)").to_pylist()
     assert read.column("hours (choice)").to_pylist() == np.where(hours == 501, "0", "1").tolist()
@@ -160,15 +160,15 @@ def test_a_release_with_a_value_of_one_person_gets_no_name(
     name: str, value: Any, patients: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bad releases: a job of one person, a number beyond the ends, a code that nobody has."""
-    blocks = parts._blocks
+    blocks = pipeline._blocks
 
-    def broken(results: parts.Mixed) -> Any:
+    def broken(results: pipeline.Mixed) -> Any:
         for block in blocks(results):
             column = block.column(name)
             values = pa.array([value, *column.to_pylist()[1:]], column.type)
             yield block.set_column(block.column_names.index(name), name, values)
 
-    monkeypatch.setattr(parts, "_blocks", broken)
+    monkeypatch.setattr(pipeline, "_blocks", broken)
     with pytest.raises(AssertionError, match="held by fewer than 10 people"):
         released(patients, tmp_path)
     assert not list(tmp_path.iterdir())
@@ -178,8 +178,8 @@ def test_a_release_with_a_value_of_one_person_gets_no_name(
 def test_a_release_that_lost_rows_gets_no_name(
     patients: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blocks = parts._blocks
-    monkeypatch.setattr(parts, "_blocks", lambda results: (block.slice(1) for block in blocks(results)))
+    blocks = pipeline._blocks
+    monkeypatch.setattr(pipeline, "_blocks", lambda results: (block.slice(1) for block in blocks(results)))
     with pytest.raises(AssertionError, match="not all of its rows"):
         released(patients, tmp_path)
     assert not list(tmp_path.iterdir())
@@ -193,10 +193,10 @@ def test_a_release_of_copies_is_refused(patients: pa.Table, tmp_path: Path, monk
     def unchanged(matrix: Any, labels: Any, basis: str, random: np.random.Generator, tell: Any) -> Any:
         return matrix[random.permutation(len(matrix))]
 
-    monkeypatch.setattr("duckanon.new_records.pica.swap_in_clusters", unchanged)
+    monkeypatch.setattr("duckanon._methods.swap.pica.swap_in_clusters", unchanged)
     with pytest.raises(ValueError, match=r"anon\.pica: .*choose a larger cluster_size"):
         released(patients, tmp_path, columns, checks="error", cluster_size=1_000)
-    monkeypatch.setattr("duckanon.new_records.pica.swap_in_clusters", swap_in_clusters)
+    monkeypatch.setattr("duckanon._methods.swap.pica.swap_in_clusters", swap_in_clusters)
     assert released(patients, tmp_path, columns, checks="error", cluster_size=1_000)[0].rows == ROWS
 
 
@@ -237,7 +237,7 @@ def test_rows_that_should_be_one_cluster_are_divided_at_random(
     patients: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every part is like the whole table: what swapping the whole table keeps, the correlations, is kept."""
-    monkeypatch.setattr(swapped, "_size", lambda *given: float("inf"))
+    monkeypatch.setattr(pica_release, "_size", lambda *given: float("inf"))
     done, table = released(patients, tmp_path, ["age", "pay", "day", "sex"], cluster_size=None)
     assert done.parts > 3
     assert done.notes == ("all rows of a part are one cluster.",)

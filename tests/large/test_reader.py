@@ -17,13 +17,13 @@ from duckanon import large
 _KILLED = """
 import sys
 from duckanon import large
-from duckanon.large import parts
-read = parts._read
+from duckanon.large import pipeline
+read = pipeline._read
 def wait(paths):
     print("part", flush=True)
     sys.stdin.read()
     return read(paths)
-parts._read = wait
+pipeline._read = wait
 large.boxes(sys.argv[1], None, ["age", "pay"], 5, temporary=sys.argv[2])
 """
 

@@ -13,10 +13,10 @@ import pytest
 
 import duckanon
 from duckanon import large
+from duckanon._methods.recode.coding import Coding, NumberCoding
+from duckanon._methods.recode.encode import encoded, encoded_values
 from duckanon.large import workspace
 from duckanon.large.memory import Budget
-from duckanon.recode.coding import Coding, NumberCoding
-from duckanon.recode.encode import encoded, encoded_values
 
 K = 5
 COLS = ["age", "sex", "job"]

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import large
-from duckanon.large import parts
+from duckanon.large import pipeline
 from duckanon.large.memory import budget, bytes_of
 
 THOROUGH = pytest.mark.thorough  # every release opens a database of its own, which takes a second
@@ -99,14 +99,14 @@ def test_a_release_that_breaks_its_promise_gets_no_name(
     """A bad release: rows of one block lose their class on the way to the file."""
     target = tmp_path / "release.parquet"
     target.write_bytes(b"the last release")
-    blocks = parts._blocks
+    blocks = pipeline._blocks
 
-    def broken(results: parts.Mixed) -> Any:
+    def broken(results: pipeline.Mixed) -> Any:
         for block in blocks(results):
             ages = pa.array([1_000, *block.column("age").to_pylist()[1:]])
             yield block.set_column(block.column_names.index("age"), "age", ages)
 
-    monkeypatch.setattr(parts, "_blocks", broken)
+    monkeypatch.setattr(pipeline, "_blocks", broken)
     with pytest.raises(AssertionError, match="fewer than 5 people"):
         large.boxes(people, target, ["age", "pay"], 5, temporary=spill)
     assert target.read_bytes() == b"the last release"

@@ -11,9 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon import spectral
-from duckanon.matrix.coordinates import Places, coordinates, correspondences, placed_choices, shared_out, sums_of
-from duckanon.matrix.fit import fit
-from duckanon.matrix.lookups import _commonest, _Sampled, _Source
+from duckanon._core.encoding.coordinates import (
+    Places,
+    coordinates,
+    correspondences,
+    placed_choices,
+    shared_out,
+    sums_of,
+)
+from duckanon._core.encoding.fit import fit
+from duckanon._core.encoding.lookups import _commonest, _Sampled, _Source
 
 
 def districts(rows: int, count: int, seed: int) -> pa.Table:

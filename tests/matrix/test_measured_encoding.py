@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.matrix.fit import fit
-from duckanon.matrix.marked import CodeColumn, SpecialColumn, measured_encoding
+from duckanon._core.encoding.fit import fit
+from duckanon._core.encoding.measurement_encoding import CodeColumn, SpecialColumn, measured_encoding
 from tests.profiles import cheap
 
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.matrix.encoding import refuse_too_few
-from duckanon.matrix.fit import fit
-from duckanon.matrix.sources import open_source
+from duckanon._core.encoding.fit import fit
+from duckanon._core.encoding.sources import open_source
+from duckanon._core.encoding.table_encoding import refuse_too_few
 from tests.profiles import cheap
 
 OTHER = pa.array(["x", "y", "z"] * 100)

@@ -13,9 +13,9 @@ from hypothesis import given
 from scipy.stats import binomtest
 from sklearn.metrics import roc_auc_score
 
-from duckanon.measure.attacks import inference, matching, rates, singling_out
-from duckanon.privacy.equal_rows import distinct_rows
-from duckanon.privacy.ties import tied_nearest
+from duckanon._core.privacy.equal_rows import distinct_rows
+from duckanon._core.privacy.ties import tied_nearest
+from duckanon._measure.attacks import inference, matching, rates, singling_out
 from tests.profiles import cheap
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
-from duckanon.measure.utility.classifiers import classifier_utility, detectability
+from duckanon._measure.utility.classifiers import classifier_utility, detectability
 
 
 def people(rows: int, seed: int) -> pa.Table:

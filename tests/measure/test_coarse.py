@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from duckanon.matrix.fit import fit
-from duckanon.measure.coarse.tables import judged
+from duckanon._core.encoding.fit import fit
+from duckanon._measure.coarse.tables import judged
 from tests.profiles import dear
 
 COLUMNS = "['age', 'bmi', 'job', 'smoker']"

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 from sklearn.decomposition import KernelPCA
 
-from duckanon.measure.utility.kernel_components import kernel_projections, kernel_utility
-from duckanon.measure.utility.kernels import exact_components, kernel_for, landmark_components
+from duckanon._measure.utility.kernel_components import kernel_projections, kernel_utility
+from duckanon._measure.utility.kernels import exact_components, kernel_for, landmark_components
 
 
 def data(rows: int, seed: int, width: int = 6) -> np.ndarray:

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from duckanon.measure.queries import answers as module
-from duckanon.measure.queries.columns import query_column
-from duckanon.measure.queries.labels import meanings_of
+from duckanon._measure.queries import answers as module
+from duckanon._measure.queries.labels import meanings_of
+from duckanon._measure.queries.query_columns import query_column
 from tests.profiles import dear
 
 COLUMNS = "['age', 'zip', 'job']"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.measure.queries import answers as module
-from duckanon.measure.queries.answers import query_utility
-from duckanon.measure.queries.columns import query_column
-from duckanon.measure.queries.labels import Meaning
+from duckanon._measure.queries import answers as module
+from duckanon._measure.queries.answers import query_utility
+from duckanon._measure.queries.labels import Meaning
+from duckanon._measure.queries.query_columns import query_column
 from tests.profiles import cheap
 
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from duckanon.matrix.pairs import paired
-from duckanon.measure.declared import UTILITY
-from duckanon.measure.two_samples import ks_distance, ks_test
-from duckanon.measure.utility.statistics import utility
+from duckanon._core.encoding.pairs import paired
+from duckanon._measure.declared import UTILITY
+from duckanon._measure.two_samples import ks_distance, ks_test
+from duckanon._measure.utility.statistics import utility
 from tests.profiles import cheap
 
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from duckanon.measure.attacks.audit import membership_audit
-from duckanon.privacy.audit import LIMIT, Audit, audits, paired_audit
-from duckanon.privacy.isolation import NormalScores, isolated_places, win_rates
+from duckanon._core.privacy.audit import LIMIT, Audit, audits, paired_audit
+from duckanon._core.privacy.isolation import NormalScores, isolated_places, win_rates
+from duckanon._measure.attacks.audit import membership_audit
 from tests.profiles import cheap
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from scipy import stats
 
-from duckanon.privacy import cells as module
-from duckanon.privacy.cells import MISSING, CellColumn, count_held, singled_out, value_column
-from duckanon.privacy.prediction import measures
+from duckanon._core.privacy import cells as module
+from duckanon._core.privacy.cells import MISSING, CellColumn, count_held, singled_out, value_column
+from duckanon._core.privacy.prediction import measures
 from tests.profiles import cheap
 
 NUMBERS = [*range(6), MISSING]

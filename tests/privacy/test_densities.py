@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from duckanon.privacy.densities import _Column, _fit, log_densities, rarity_by_density
-from duckanon.privacy.equal_rows import known_codes, row_codes
-from duckanon.privacy.rarity import rarity_of
-from duckanon.privacy.unique_copies import unique_copies
+from duckanon._core.privacy.densities import _Column, _fit, log_densities, rarity_by_density
+from duckanon._core.privacy.equal_rows import known_codes, row_codes
+from duckanon._core.privacy.rarity import rarity_of
+from duckanon._core.privacy.unique_copies import unique_copies
 
 GROUPS = [slice(0, 1), slice(1, 4), slice(4, 5)]
 
@@ -60,7 +60,7 @@ def test_shares_are_likelier_than_those_it_began_with(monkeypatch):
     rows, fresh = np.split(people(np.random.default_rng(3), 1200), 2)
     likelihood = {}
     for steps in (0, 1, 12):
-        monkeypatch.setattr("duckanon.privacy.densities._STEPS", steps)
+        monkeypatch.setattr("duckanon._core.privacy.densities._STEPS", steps)
         both = log_densities(np.concatenate([fresh, rows]), GROUPS, None, np.random.default_rng(0), 1200)
         likelihood[steps] = both.mean()
     assert likelihood[0] < likelihood[1] < likelihood[12]
@@ -68,7 +68,7 @@ def test_shares_are_likelier_than_those_it_began_with(monkeypatch):
 
 def test_large_tables_are_told_by_near_misses(monkeypatch):
     rows = people(np.random.default_rng(4), 300)
-    monkeypatch.setattr("duckanon.privacy.densities._PAIRS", 300 * 1999)
+    monkeypatch.setattr("duckanon._core.privacy.densities._PAIRS", 300 * 1999)
     found = rarity_by_density(rows, GROUPS, None, np.random.default_rng(0))
     assert found.scores.tolist() == rarity_of(rows, GROUPS).scores.tolist()
 

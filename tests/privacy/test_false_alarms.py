@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import optimize, stats
 
-from duckanon.matrix.marked import measured_encoding
-from duckanon.privacy.densities import log_densities, rarity_by_density
-from duckanon.privacy.equal_rows import known_codes, row_codes
-from duckanon.privacy.reference_test import privacy_tests
-from duckanon.privacy.unique_copies import unique_copies
+from duckanon._core.encoding.measurement_encoding import measured_encoding
+from duckanon._core.privacy.densities import log_densities, rarity_by_density
+from duckanon._core.privacy.equal_rows import known_codes, row_codes
+from duckanon._core.privacy.reference_test import privacy_tests
+from duckanon._core.privacy.unique_copies import unique_copies
 from tests.sqltest import data_file
 
 SURVEYS = {

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from duckanon.privacy.equal_rows import known_codes, row_codes
-from duckanon.privacy.isolation import distances_apart
-from duckanon.privacy.membership import area_of, isolated_membership
-from duckanon.privacy.rarity import rarity_of
-from duckanon.privacy.reference_test import privacy_tests
-from duckanon.privacy.shifts import FAIL, PASS, TOO_FEW, measure_test
-from duckanon.privacy.unique_copies import unique_copies
+from duckanon._core.privacy.equal_rows import known_codes, row_codes
+from duckanon._core.privacy.isolation import distances_apart
+from duckanon._core.privacy.membership import area_of, isolated_membership
+from duckanon._core.privacy.rarity import rarity_of
+from duckanon._core.privacy.reference_test import privacy_tests
+from duckanon._core.privacy.shifts import FAIL, PASS, TOO_FEW, measure_test
+from duckanon._core.privacy.unique_copies import unique_copies
 from tests.profiles import cheap
 
 rows_of_few_values = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=15)

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from duckanon.common.codes import ranks_of
-from duckanon.privacy.dependence import dependence
-from duckanon.privacy.narrowing import narrowed_pairs
+from duckanon._core.common.codes import ranks_of
+from duckanon._core.privacy.dependence import dependence
+from duckanon._core.privacy.narrowing import narrowed_pairs
 
 DAYS = [datetime.date(1950, 1, 1) + datetime.timedelta(days=int(day)) for day in range(0, 18_000, 9)]
 FORMS = {

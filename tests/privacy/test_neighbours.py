@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.privacy import neighbours
-from duckanon.privacy.equal_rows import distinct_rows, row_hashes
-from duckanon.privacy.neighbours import nearest
-from duckanon.privacy.prediction import measures
+from duckanon._core.privacy import neighbours
+from duckanon._core.privacy.equal_rows import distinct_rows, row_hashes
+from duckanon._core.privacy.neighbours import nearest
+from duckanon._core.privacy.prediction import measures
 from tests.profiles import cheap
 
 

@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from duckanon.privacy.copy_rates import exact_copies, farthest, near_copies, part_distances, parts, rate
-from duckanon.privacy.equal_rows import row_codes
-from duckanon.privacy.prediction import measures
-from duckanon.privacy.rarity import Rarity
-from duckanon.privacy.reference_test import privacy_tests
-from duckanon.privacy.repair import repair, screened
-from duckanon.privacy.self_check import check
-from duckanon.privacy.shifts import shift
-from duckanon.privacy.unique_copies import unique_copies
+from duckanon._core.privacy.copy_rates import exact_copies, farthest, near_copies, part_distances, parts, rate
+from duckanon._core.privacy.equal_rows import row_codes
+from duckanon._core.privacy.prediction import measures
+from duckanon._core.privacy.rarity import Rarity
+from duckanon._core.privacy.reference_test import privacy_tests
+from duckanon._core.privacy.repair import repair, screened
+from duckanon._core.privacy.self_check import check
+from duckanon._core.privacy.shifts import shift
+from duckanon._core.privacy.unique_copies import unique_copies
 from tests.profiles import cheap
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from duckanon.boxes.shaping import Statistic
-from duckanon.boxes.theory import halfwidths, optimal_uncertainty, uncertainty_at
+from duckanon._methods.boxes.shaping import Statistic
+from duckanon._methods.boxes.theory import halfwidths, optimal_uncertainty, uncertainty_at
 from tests.profiles import cheap
 
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import duckanon.boxes.blocks
-from duckanon.boxes.diversity import spread_counts
-from duckanon.boxes.ends import rounded_outward
-from duckanon.boxes.make import make_boxes
-from duckanon.boxes.result import Boxes
-from duckanon.boxes.shaping import Statistic
-from duckanon.boxes.theory import uncertainty_at
+import duckanon._methods.boxes.blocks
+from duckanon._methods.boxes.diversity import spread_counts
+from duckanon._methods.boxes.ends import rounded_outward
+from duckanon._methods.boxes.make import make_boxes
+from duckanon._methods.boxes.result import Boxes
+from duckanon._methods.boxes.shaping import Statistic
+from duckanon._methods.boxes.theory import uncertainty_at
 from tests.profiles import cheap
 
 bounded_boxes = partial(make_boxes, kind="bounds", bounds_are_public=True)
@@ -125,8 +125,8 @@ def test_large_table_in_parts(monkeypatch, rows, l):  # noqa: E741
         axis=1,
     )
     columns = table(values)
-    monkeypatch.setattr(duckanon.boxes.blocks, "BLOCK", 500)
-    monkeypatch.setattr(duckanon.boxes.blocks, "_SAMPLE", 100)
+    monkeypatch.setattr(duckanon._methods.boxes.blocks, "BLOCK", 500)
+    monkeypatch.setattr(duckanon._methods.boxes.blocks, "_SAMPLE", 100)
     boxes = bounded_boxes(
         columns, 8, [Statistic("mean", ("c0",)), Statistic("variance", ("c1",)), Statistic("mean", ("c2",))], l
     )

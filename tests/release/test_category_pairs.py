@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from duckanon import spectral
-from duckanon.new_records import redrawing
-from duckanon.new_records.chance import beyond_chance, covariance_within
-from duckanon.new_records.handing_on import HandingOn
+from duckanon._methods.synthesize import redrawing
+from duckanon._methods.synthesize.chance import beyond_chance, covariance_within
+from duckanon._methods.synthesize.residuals import Residuals
 
 
 def indicators(codes: np.ndarray) -> np.ndarray:
@@ -79,7 +79,7 @@ def test_pairs_that_nobody_has_are_seldom(monkeypatch) -> None:
         return float(np.mean([impossible(made) for made in releases]))
 
     handed_on = share()
-    monkeypatch.setattr(HandingOn, "settle", lambda *_: None)
+    monkeypatch.setattr(Residuals, "settle", lambda *_: None)
     apart = share()
     assert handed_on <= 0.15
     assert apart >= 0.22
@@ -104,7 +104,7 @@ def test_what_chance_put_together_is_not_handed_on(monkeypatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(redrawing, "beyond_chance", lambda covariance, *_: covariance)
         all_handed_on = learnt()
-    monkeypatch.setattr(HandingOn, "settle", lambda *_: None)
+    monkeypatch.setattr(Residuals, "settle", lambda *_: None)
     nothing_handed_on = learnt()
     assert released <= nothing_handed_on + 0.05
     assert all_handed_on >= nothing_handed_on + 0.1

@@ -9,13 +9,13 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 
-from duckanon.matrix.fit import fit
-from duckanon.new_records import marginals
-from duckanon.new_records.baselines import additive_noise
-from duckanon.new_records.components import spectrum
-from duckanon.new_records.copulas import category_codes, copula_levels, data_shuffle
-from duckanon.new_records.drawing import drawn_numbers
-from duckanon.new_records.microaggregation import masked, rhs, rows_in_small_groups, spectral_rhs
+from duckanon._core.encoding.fit import fit
+from duckanon._methods.baselines.additive_noise import with_noise
+from duckanon._methods.baselines.copulas import category_codes, copula_levels, data_shuffle
+from duckanon._methods.baselines.drawing import drawn_numbers
+from duckanon._methods.releasable import marginals
+from duckanon._methods.swap.components import spectrum
+from duckanon._methods.swap.halving import masked, rhs, rows_in_small_groups, spectral_rhs
 from tests.sqltest import data_file
 
 CATEGORIES = {
@@ -106,7 +106,7 @@ def grouped(sample: Sample, random: np.random.Generator) -> np.ndarray:
 
 
 def noisy(sample: Sample, random: np.random.Generator) -> np.ndarray:
-    return additive_noise(sample.original, random)
+    return with_noise(sample.original, random)
 
 
 def differences(original: np.ndarray, released: np.ndarray) -> list[float]:

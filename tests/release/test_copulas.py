@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import multivariate_normal, norm, spearmanr
 
-from duckanon.new_records.copulas import category_codes, copula_levels, data_shuffle, latent_correlation
+from duckanon._methods.baselines.copulas import category_codes, copula_levels, data_shuffle, latent_correlation
 
 columns = st.integers(1, 4).flatmap(
     lambda width: st.integers(1, 60).flatmap(

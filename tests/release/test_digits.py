@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon import spectral
-from duckanon.matrix.apart import Reading, taken_apart
-from duckanon.matrix.digits import cleaned
-from duckanon.matrix.parts import ColumnParts
-from duckanon.new_records.safe_numbers import SafeNumbers
+from duckanon._core.encoding.column_split import Reading, split_columns
+from duckanon._core.encoding.digits import cleaned
+from duckanon._core.encoding.parts import ColumnParts
+from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from tests.profiles import cheap
 
 ROWS = 1500
@@ -28,7 +28,7 @@ def noisy(numbers: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
 def taken(table: pa.Table) -> ColumnParts:
     """Take a column apart as releases do."""
-    return taken_apart(table, None, Reading(10, {}, None, "category"))[0]
+    return split_columns(table, None, Reading(10, {}, None, "category"))[0]
 
 
 @cheap

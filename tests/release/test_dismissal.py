@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from duckanon.boxes.make import make_boxes
-from duckanon.intervals.choices import contributions
-from duckanon.intervals.dismissal import crisp_threshold, dismissal
-from duckanon.intervals.influence import STATISTICS, influence
-from duckanon.intervals.weights import box_weights, optimal_weights
+from duckanon._methods.boxes.make import make_boxes
+from duckanon._methods.intervals.choices import contributions
+from duckanon._methods.intervals.dismissal import crisp_threshold, dismissal
+from duckanon._methods.intervals.influence import STATISTICS, influence
+from duckanon._methods.intervals.weights import box_weights, optimal_weights
 from tests.profiles import cheap, seeds
 
 bounded_boxes = partial(make_boxes, kind="bounds", bounds_are_public=True)

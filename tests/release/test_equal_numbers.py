@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from scipy.stats import ks_2samp
 
-from duckanon.matrix.apart import Reading, taken_apart
-from duckanon.new_records import equal_numbers
-from duckanon.new_records.redrawing import Redrawing
+from duckanon._core.encoding.column_split import Reading, split_columns
+from duckanon._methods.synthesize import equal_numbers
+from duckanon._methods.synthesize.redrawing import Redrawing
 from tests.release.surveys import columns_of
 from tests.release.test_spectral_release import few_hold, released
 
@@ -111,7 +111,7 @@ def test_people_with_many_rows_are_one() -> None:
             "wage": wage,
         }
     )
-    parts = taken_apart(changed, None, Reading(10, {}, None, "error"))
+    parts = split_columns(changed, None, Reading(10, {}, None, "error"))
     random = np.random.default_rng(0)
     for people, count in ((9, 0), (12, 1)):
         person = np.where(is_equal, np.arange(2000) % people, np.arange(2000))
@@ -122,5 +122,5 @@ def test_chance_is_no_relation() -> None:
     """Whole numbers of a short range are equal in one row of 15, whatever they mean."""
     random = np.random.default_rng(5)
     table = pa.table({"x": random.integers(0, 15, 3000), "y": random.integers(0, 15, 3000)})
-    parts = taken_apart(table, None, Reading(10, {}, None, "error"))
+    parts = split_columns(table, None, Reading(10, {}, None, "error"))
     assert Redrawing.of(parts, None, 10, "auto", random).equal == []

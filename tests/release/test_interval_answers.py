@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from duckanon.intervals.conditions import parse
+from duckanon._methods.intervals.conditions import parse
 from tests.profiles import cheap, dear, seeds
 from tests.sqltest import data_file
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from duckanon.boxes.make import Statistic, make_boxes
-from duckanon.common import progress
-from duckanon.intervals.attained import Attained
-from duckanon.intervals.regression import interval_regression
-from duckanon.intervals.scaled import scaled_boxes
-from duckanon.intervals.systems import least_deviation, least_share
+from duckanon._core.common import progress
+from duckanon._methods.boxes.make import Statistic, make_boxes
+from duckanon._methods.intervals.attained import Attained
+from duckanon._methods.intervals.regression import interval_regression
+from duckanon._methods.intervals.scaled import scaled_boxes
+from duckanon._methods.intervals.systems import least_deviation, least_share
 from tests.profiles import sample_of_today, seeds
 from tests.sqltest import data_file
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.intervals.statistics import INTERVAL_STATISTICS, IntervalStatistic, interval_statistics
+from duckanon._methods.intervals.statistics import INTERVAL_STATISTICS, IntervalStatistic, interval_statistics
 from tests.profiles import dear, seeds
 
 CORNERS = [[0, 0], [1, 1.5], [2.5, 1], [4, 3]], [[1, 1.5], [2.5, 3], [4, 3], [6, 5]], [3] * 4

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from scipy.stats import ks_2samp, spearmanr
 
 from duckanon import spectral
-from duckanon.matrix.fit import fit
-from duckanon.new_records import marginals
-from duckanon.new_records.grids import Rounded, Steps, Unrounded, grid_of, off_taken
+from duckanon._core.encoding.fit import fit
+from duckanon._methods.releasable import marginals
+from duckanon._methods.releasable.grids import Rounded, Steps, Unrounded, grid_of, off_taken
 from tests.profiles import cheap
 
 Connection = duckdb.DuckDBPyConnection

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from duckanon.common.people import NOBODY, people_in
-from duckanon.microaggregate import fast as fast_module
-from duckanon.microaggregate.fast import fast
-from duckanon.microaggregate.functions import grouped
-from duckanon.microaggregate.groups import group_means, member_table, squared_errors
-from duckanon.microaggregate.labels import group_values
-from duckanon.microaggregate.mdav import mdav, mdav_of_parts
-from duckanon.microaggregate.pools import regrouped
-from duckanon.microaggregate.refine import _Added, _Members, refined
+from duckanon._core.common.people import NOBODY, people_in
+from duckanon._methods.microaggregate import fast as fast_module
+from duckanon._methods.microaggregate.fast import fast
+from duckanon._methods.microaggregate.groups import group_means, member_table, squared_errors
+from duckanon._methods.microaggregate.labels import group_values
+from duckanon._methods.microaggregate.mdav import mdav, mdav_of_parts
+from duckanon._methods.microaggregate.microaggregated_table import grouped
+from duckanon._methods.microaggregate.pools import regrouped
+from duckanon._methods.microaggregate.refine import _Added, _Members, refined
 from tests.profiles import cheap, dear
 from tests.release.coded import check_held
 from tests.sqltest import data_file

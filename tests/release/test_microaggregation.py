@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from duckanon.new_records.baselines import additive_noise
-from duckanon.new_records.components import principal_coordinates, spectrum
-from duckanon.new_records.microaggregation import (
+from duckanon._methods.baselines.additive_noise import with_noise
+from duckanon._methods.swap.components import principal_coordinates, spectrum
+from duckanon._methods.swap.halving import (
     halved,
     masked,
     rhs,
@@ -158,7 +158,7 @@ def test_noise_keeps_moments_in_expectation(correlated: bool, fraction: float) -
         variances = np.diag(np.diag(expected))
         expected = (expected + fraction * variances) / (1 + fraction)
     random = np.random.default_rng(7)
-    releases = [additive_noise(matrix, random, fraction, correlated) for _ in range(200)]
+    releases = [with_noise(matrix, random, fraction, correlated) for _ in range(200)]
     for found, wanted in (
         (np.stack([release.mean(axis=0) for release in releases]), matrix.mean(axis=0)),
         (np.stack([np.cov(release, rowvar=False) for release in releases]), expected),
@@ -173,7 +173,7 @@ def test_noise_has_the_covariance_asked_for() -> None:
     matrix = dependent(50_000)
     covariance = np.cov(matrix, rowvar=False)
     for correlated in (True, False):
-        released = additive_noise(matrix, np.random.default_rng(8), 0.3, correlated)
+        released = with_noise(matrix, np.random.default_rng(8), 0.3, correlated)
         noise = released * np.sqrt(1.3) - matrix - (np.sqrt(1.3) - 1) * matrix.mean(axis=0)
         wanted = 0.3 * (covariance if correlated else np.diag(np.diag(covariance)))
         scale = np.sqrt(np.outer(np.diag(wanted), np.diag(wanted)))
@@ -185,7 +185,7 @@ def test_noise_has_the_covariance_asked_for() -> None:
 
 def test_noise_is_repeatable() -> None:
     matrix = dependent(60)
-    first, again, other = (additive_noise(matrix, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    first, again, other = (with_noise(matrix, np.random.default_rng(seed)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other)
 
@@ -193,7 +193,7 @@ def test_noise_is_repeatable() -> None:
 @pytest.mark.parametrize("fraction", [0, -0.1, float("nan"), float("inf"), None, True])
 def test_wrong_noise_fraction(fraction: object) -> None:
     with pytest.raises(ValueError, match="noise_fraction must be a finite number above 0; got"):
-        additive_noise(np.zeros((4, 2)), np.random.default_rng(0), fraction)  # type: ignore[arg-type]
+        with_noise(np.zeros((4, 2)), np.random.default_rng(0), fraction)  # type: ignore[arg-type]
 
 
 def test_spectrum_over_several_blocks() -> None:

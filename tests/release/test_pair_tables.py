@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 
 from duckanon import spectral
-from duckanon.matrix.coordinates import correspondences
-from duckanon.new_records.pair_tables import Choices, relation, shared_table, whole_numbers
+from duckanon._core.encoding.coordinates import correspondences
+from duckanon._methods.synthesize.pair_tables import Choices, relation, shared_table, whole_numbers
 
 
 def workers(rows: int, seed: int) -> tuple[Choices, Choices]:

@@ -12,9 +12,9 @@ from scipy.stats import kurtosis
 from sklearn.cluster import BisectingKMeans
 from sklearn.metrics import adjusted_rand_score
 
-from duckanon.new_records.cluster_size import STEP, Search, Verdict, search
-from duckanon.new_records.cluster_swap import independent_rotation, swap_in_clusters
-from duckanon.new_records.clusters import clusters, size_bounds, spectral_coordinates
+from duckanon._methods.swap.cluster_size import STEP, Search, Verdict, search
+from duckanon._methods.swap.cluster_swap import independent_rotation, swap_in_clusters
+from duckanon._methods.swap.clusters import clusters, size_bounds, spectral_coordinates
 from tests.profiles import cheap
 
 METHODS = ("spectral", "bisect")
@@ -152,7 +152,7 @@ def test_clusters_are_repeatable_and_threads_do_not_matter(monkeypatch):
     first = clusters(matrix, 500, "bisect", generator(7))
     np.testing.assert_array_equal(first, clusters(matrix, 500, "bisect", generator(7)))
     assert (first != clusters(matrix, 500, "bisect", generator(8))).any()
-    monkeypatch.setattr("duckanon.new_records.clusters.ThreadPoolExecutor", lambda: ThreadPoolExecutor(1))
+    monkeypatch.setattr("duckanon._methods.swap.clusters.ThreadPoolExecutor", lambda: ThreadPoolExecutor(1))
     np.testing.assert_array_equal(first, clusters(matrix, 500, "bisect", generator(7)))
     longer = matrix[:3_001]
     expected = clusters(longer, 100, "bisect", generator(7))

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import duckanon.boxes.blocks
+import duckanon._methods.boxes.blocks
 from duckanon import spectral
-from duckanon.boxes.make import Boxes, make_boxes
-from duckanon.boxes.shaping import Statistic
-from duckanon.common.people import NOBODY, cut_range, numbered_pairs, people_in, person_numbers
-from duckanon.new_records.microaggregation import halved, rhs, rows_in_small_groups
-from duckanon.new_records.person_groups import halved_by_people
+from duckanon._core.common.people import NOBODY, cut_range, numbered_pairs, people_in, person_numbers
+from duckanon._methods.boxes.make import Boxes, make_boxes
+from duckanon._methods.boxes.shaping import Statistic
+from duckanon._methods.swap.halving import halved, rhs, rows_in_small_groups
+from duckanon._methods.swap.people_halving import halved_by_people
 from tests.profiles import cheap, dear
 from tests.release.coded import check_held
 
@@ -136,8 +136,8 @@ def test_diverse_boxes_hold_k_people(case: tuple[np.ndarray, np.ndarray, int]) -
 @pytest.mark.parametrize("several", [1, 3, 40])
 def test_people_of_large_tables(monkeypatch: pytest.MonkeyPatch, several: int) -> None:
     """Parts that are cut on a sample, by records first and by people where that does not do."""
-    monkeypatch.setattr(duckanon.boxes.blocks, "BLOCK", 300)
-    monkeypatch.setattr(duckanon.boxes.blocks, "_SAMPLE", 60)
+    monkeypatch.setattr(duckanon._methods.boxes.blocks, "BLOCK", 300)
+    monkeypatch.setattr(duckanon._methods.boxes.blocks, "_SAMPLE", 60)
     random = np.random.default_rng(several)
     people = np.sort(random.integers(0, 1200 // several, 1200))
     rows = np.column_stack((people // 3 + random.integers(0, 2, 1200), random.integers(0, 9, 1200)))
@@ -148,8 +148,8 @@ def test_people_of_large_tables(monkeypatch: pytest.MonkeyPatch, several: int) -
 
 def test_one_person_with_most_rows_of_a_large_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """No quantile of the rows can be cut at, but the few places that leave enough people on both sides."""
-    monkeypatch.setattr(duckanon.boxes.blocks, "BLOCK", 300)
-    monkeypatch.setattr(duckanon.boxes.blocks, "_SAMPLE", 60)
+    monkeypatch.setattr(duckanon._methods.boxes.blocks, "BLOCK", 300)
+    monkeypatch.setattr(duckanon._methods.boxes.blocks, "_SAMPLE", 60)
     people = np.concatenate([np.zeros(2000, np.int64), np.arange(1, 20)])
     values = np.concatenate([np.arange(2000.0), 3000 + np.arange(19.0)])
     boxes = bounded_boxes({"x": values}, 10, people=people)

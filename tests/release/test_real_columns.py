@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon import spectral
-from duckanon.matrix.apart import Reading, taken_apart
-from duckanon.matrix.fit import fit
-from duckanon.matrix.formulas import found_formulas
-from duckanon.matrix.identifiers import looks_like_identifier
-from duckanon.matrix.lookups import found_lookups
-from duckanon.matrix.parts import ColumnParts
-from duckanon.matrix.special import special_choices, special_values
-from duckanon.new_records import pica as thesis_pica
-from duckanon.new_records import svd
+from duckanon._core.encoding.column_split import Reading, split_columns
+from duckanon._core.encoding.fit import fit
+from duckanon._core.encoding.formulas import found_formulas
+from duckanon._core.encoding.identifiers import looks_like_identifier
+from duckanon._core.encoding.lookups import found_lookups
+from duckanon._core.encoding.parts import ColumnParts
+from duckanon._core.encoding.special import special_choices, special_values
+from duckanon._methods.swap import pica as thesis_pica
+from duckanon._methods.swap import svd
 from tests.profiles import cheap
 from tests.release.surveys import age_groups, columns_of, income_survey, social_survey
 
@@ -27,7 +27,7 @@ THESIS = {"k": 1, "special": "off", "categories": [], "derived": "off"}
 def apart(table: pa.Table, k: int = 10, **options: object) -> list[ColumnParts]:
     """Take a table apart as releases do."""
     reading = {"special": {}, "categories": None, "nulls": "category", **options}
-    return taken_apart(table, None, Reading(k, **reading))  # type: ignore[arg-type]
+    return split_columns(table, None, Reading(k, **reading))  # type: ignore[arg-type]
 
 
 # Special values

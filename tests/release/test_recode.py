@@ -13,14 +13,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import duckanon
-from duckanon.common.spread import Spread
-from duckanon.recode.classes import find_classes
-from duckanon.recode.columns import Numbers, Tree, Values, class_losses
-from duckanon.recode.diverse import find_diverse_classes
-from duckanon.recode.diversity import Diversity
-from duckanon.recode.declared import RECODE
-from duckanon.recode.functions import recode
-from duckanon.recode.joining import joins_of
+from duckanon._core.common.diversity import Spread
+from duckanon._methods.recode.classes import find_classes
+from duckanon._methods.recode.column_losses import Numbers, Tree, Values, class_losses
+from duckanon._methods.recode.declared import RECODE
+from duckanon._methods.recode.diverse import find_diverse_classes
+from duckanon._methods.recode.diversity import Diversity
+from duckanon._methods.recode.joining import joins_of
+from duckanon._methods.recode.local_recoding import recode
 from tests.conftest import data_file
 from tests.profiles import cheap, dear
 from tests.release.certainty_penalty import global_certainty_penalty

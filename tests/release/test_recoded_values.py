@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
-from duckanon.common.sets import set_label, set_members
-from duckanon.measure.coarse.sets import with_sets
+from duckanon._core.common.sets import set_label, set_members
+from duckanon._measure.coarse.sets import with_sets
 from tests.profiles import cheap
 
 CREW = """

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from scipy.stats import ks_2samp, rankdata
 
 from duckanon import spectral
-from duckanon.common.progress import silent
-from duckanon.matrix.apart import Reading, taken_apart
-from duckanon.new_records.audited_size import passes, smallest_size
-from duckanon.new_records.choices import chosen
-from duckanon.new_records.orthogonal import apportioned, redrawn
-from duckanon.new_records.redrawing import Redrawing
-from duckanon.new_records.safe_numbers import SafeNumbers
-from duckanon.privacy.audit import paired_audit
+from duckanon._core.common.progress import silent
+from duckanon._core.encoding.column_split import Reading, split_columns
+from duckanon._core.privacy.audit import paired_audit
+from duckanon._methods.releasable.safe_numbers import SafeNumbers
+from duckanon._methods.synthesize.audited_size import passes, smallest_size
+from duckanon._methods.synthesize.choices import chosen
+from duckanon._methods.synthesize.orthogonal import apportioned, redrawn
+from duckanon._methods.synthesize.redrawing import Redrawing
 from tests.release.surveys import age_groups, columns_of, income_survey, social_survey
 
 
@@ -70,7 +70,7 @@ def test_who_knows_everybody_but_one_does_not_compute_the_last_one(keep_out: int
         for candidate in candidates:
             numbers_tried = numbers.copy()
             numbers_tried[person] = np.round(candidate, 3)
-            column = taken_apart(pa.table({"x": numbers_tried}), None, Reading(10, {}, None, "error"))[0]
+            column = split_columns(pa.table({"x": numbers_tried}), None, Reading(10, {}, None, "error"))[0]
             safe = SafeNumbers.of(column, None, 10)
             places = safe.at_ranks(np.arange(400.0), np.arange(400), None)
             distances.append(np.abs(np.sort(safe.grid.numbers(places)) - made).sum())
@@ -279,7 +279,7 @@ def test_many_categories_keep_their_shares_and_their_means() -> None:
     wage = np.round(np.exp(8 + random.normal(size=100)[district] + random.normal(size=6000)))
     names = np.array([f"d{number:02}" for number in range(100)])
     table = pa.table({"district": names[district], "wage": wage, "age": random.integers(20, 70, 6000)})
-    parts = taken_apart(table, None, Reading(10, {}, None, "error"))
+    parts = split_columns(table, None, Reading(10, {}, None, "error"))
     assert Redrawing.of(parts, None, 10, "auto", random).rank <= 10
     made = columns_of(released(table, cluster_size=500))
     shares = [np.array([(one == name).mean() for name in names]) for one in (names[district], made["district"])]
@@ -339,7 +339,7 @@ def test_the_search_knows_people_with_several_rows() -> None:
     person = np.repeat(np.arange(400), 5)
     level = random.standard_t(3, size=(400, 3))[person]
     table = pa.table({"person": person, **{f"x{i}": level[:, i] + 0.1 * random.normal(size=2000) for i in range(3)}})
-    parts = taken_apart(table.drop_columns(["person"]), None, Reading(10, {}, None, "error"))
+    parts = split_columns(table.drop_columns(["person"]), None, Reading(10, {}, None, "error"))
     by_person = Redrawing.of(parts, person, 10, "auto", random)
     by_row = Redrawing.of(parts, None, 10, "auto", random)
     sizes = [
@@ -356,7 +356,7 @@ def test_isolated_people_are_hardly_recognised(survey) -> None:
     """The paired audit of all records as one cluster is near what is aimed at; that of small clusters is not."""
     table = survey(1500, 10)
     random = np.random.default_rng(0)
-    redrawing = Redrawing.of(taken_apart(table, None, Reading(10, {}, None, "category")), None, 10, "auto", random)
+    redrawing = Redrawing.of(split_columns(table, None, Reading(10, {}, None, "category")), None, 10, "auto", random)
     points = redrawing.matrix(redrawing.original(np.arange(1500)), None).astype(np.float64)
 
     def audited(size: float | None, audits: int) -> float:

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from duckanon.boxes.shaping import Statistic, sensitivities
+from duckanon._methods.boxes.shaping import Statistic, sensitivities
 
 NAMES = ("x", "y", "z", "u")
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from duckanon.common.people import NOBODY
-from duckanon.suppress.functions import column_costs, suppressed
+from duckanon._core.common.people import NOBODY
+from duckanon._methods.suppress.suppress_cells import column_costs, suppressed
 from tests.profiles import dear
 from tests.sqltest import data_file
 

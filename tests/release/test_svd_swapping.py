@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.matrix.fit import fit
-from duckanon.new_records.components import permute_components, principal_components
-from duckanon.new_records.svd import svd_swap
+from duckanon._core.encoding.fit import fit
+from duckanon._methods.swap.components import permute_components, principal_components
+from duckanon._methods.swap.svd import svd_swap
 from tests.profiles import cheap
 
 

@@ -25,12 +25,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from duckanon.boxes.functions import HIGH, boxes
-from duckanon.boxes.parts import column_parts
-from duckanon.boxes.support import column_support
-from duckanon.boxes.typed import column_numbers
-from duckanon.common.sets import set_members
-from duckanon.microaggregate.functions import microaggregate
+from duckanon._core.common.sets import set_members
+from duckanon._methods.boxes.boxed_table import HIGH, boxes
+from duckanon._methods.boxes.parts import column_parts
+from duckanon._methods.boxes.support import column_support
+from duckanon._methods.boxes.typed import column_numbers
+from duckanon._methods.microaggregate.microaggregated_table import microaggregate
 from tests.release.test_recode import recoded
 
 NUMBERS, WORDS = ["age", "income", "born"], ["job"]

@@ -12,7 +12,7 @@ import pytest
 import sqlglot
 
 import duckanon
-from duckanon.rendered.dialects import DIALECTS
+from duckanon._render.dialects import DIALECTS
 
 COLS = ["age", "Sex"]
 TYPES = {"id": "INTEGER", "age": "INTEGER", "Sex": "VARCHAR", "score": "INTEGER", "who": "VARCHAR", "weight": "DOUBLE"}

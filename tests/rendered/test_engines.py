@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
-from duckanon.rendered import expressions
+from duckanon._render import expressions
 from tests import profiles
 from tests.rendered.cases import Case, cases, large_classes, plan_table
 from tests.rendered.servers import Postgres, postgres_server, spark_session

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
+from duckanon._render import expressions
+from duckanon._render.dialects import DIALECTS
 from duckanon.cli.main import main
-from duckanon.rendered import expressions
-from duckanon.rendered.dialects import DIALECTS
 from tests import profiles
 from tests.rendered.cases import Case, cases, in_duckdb, in_sqlite, large_classes, plan_table
 
@@ -239,7 +239,7 @@ def test_duckanon_is_imported_without_sqlglot() -> None:
 
 
 def test_the_reference_says_of_every_dialect_whether_it_is_executed() -> None:
-    page = (Path(duckanon.__file__).parent / "rendered" / "README.md").read_text(encoding="utf-8")
+    page = (Path(duckanon.__file__).parent / "_render" / "README.md").read_text(encoding="utf-8")
     said = {}
     for names, state in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (executed|rendered, not executed)", page, re.MULTILINE):
         said |= dict.fromkeys(re.findall(r"\w+", names), state == "executed")

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from duckanon.risk import uniques
-from duckanon.risk.log_linear import expected_counts
-from duckanon.risk.uniques import Histogram, pitman, shifted_negative_binomial, zayatz
+from duckanon._measure.risk import uniques
+from duckanon._measure.risk.log_linear import expected_counts
+from duckanon._measure.risk.uniques import Histogram, pitman, shifted_negative_binomial, zayatz
 from tests.profiles import cheap, dear
 from tests.sqltest import data_file
 

@@ -30,10 +30,10 @@ def numbers(spark: Any, people: duckdb.DuckDBPyConnection, tmp_path_factory: pyt
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of three thousand rows, so that there are several."""
-    from duckanon.spark import boxed, recoded
+    from duckanon.spark import boxes_release, recode_release
 
-    monkeypatch.setattr(boxed, "PART_ROWS", {"boxes": 3000, "fast": 3000, "mdav": 3000})
-    monkeypatch.setattr(recoded, "PART_ROWS", 3000)
+    monkeypatch.setattr(boxes_release, "PART_ROWS", {"boxes": 3000, "fast": 3000, "mdav": 3000})
+    monkeypatch.setattr(recode_release, "PART_ROWS", 3000)
 
 
 def half_width(con: duckdb.DuckDBPyConnection, table: str, cols: list[str]) -> float:

@@ -37,10 +37,10 @@ def patients(spark: Any, people: duckdb.DuckDBPyConnection, tmp_path_factory: py
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of two thousand rows, so that there are several."""
-    from duckanon.spark import redrawn, swapped
+    from duckanon.spark import swap_releases, synthesized
 
-    monkeypatch.setattr(redrawn, "PART_ROWS", 2000)
-    monkeypatch.setattr(swapped, "PART_ROWS", {"svd_swap": 2000, "pica": 2000})
+    monkeypatch.setattr(synthesized, "PART_ROWS", 2000)
+    monkeypatch.setattr(swap_releases, "PART_ROWS", {"svd_swap": 2000, "pica": 2000})
 
 
 def read(con: duckdb.DuckDBPyConnection, path: Path) -> None:
@@ -211,18 +211,18 @@ def test_a_release_that_breaks_its_promise_gets_no_name(patients: Any, tmp_path:
     """The rows as they are would be such a release, and so would one from which a task has lost some."""
     import numpy as np
 
-    from duckanon.spark import blocks, plainly, redrawn, schemes
+    from duckanon.spark import blocks, plain_encoding, schemes, synthesized
     from duckanon.spark.targets import target_called
 
     options = {"special": "auto", "categories": None, "nulls": "error"}
     survey = schemes.surveyed(patients, ["age", "income", "town"], None, 10, options)
-    plain, _ = plainly.fitted(survey, 10, "auto", None, np.random.default_rng(1))
+    plain, _ = plain_encoding.fitted(survey, 10, "auto", None, np.random.default_rng(1))
     least = {"age": 3, "income": 3, "town": 10}
     for sentence, rows, refuse in (
         (
             'column "(income|town)" would release a value',
             6000,
-            lambda draft: redrawn._refuse_rare(survey, draft, least),
+            lambda draft: synthesized._refuse_rare(survey, draft, least),
         ),
         ('column "income" would release what', 6000, plain.refused),
         ("other rows", 6001, plain.refused),

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 import duckanon
-from duckanon.bridge import registry
+from duckanon._bridge import registry
 from tests.stress import chaos, kills
 from tests.stress.memory import resident
 

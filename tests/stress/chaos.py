@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.bridge import registry
+from duckanon._bridge import registry
 from tests.stress.memory import resident
 
 CURSORS = 16

@@ -1,0 +1,201 @@
+"""Errors: lets the sentences of duckanon reach the user without what DuckDB wraps them in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from types import TracebackType
+
+import duckdb
+
+from duckanon._bridge.calls_in_text import calls_of
+from duckanon._bridge.macros import macro_files
+from duckanon._core.common.arguments import did_you_mean
+
+_FROM_PYTHON = r"Python exception occurred while executing the UDF: "
+"""What DuckDB writes before the message of any exception in a Python function."""
+
+_WRAPPED = (
+    re.compile(rf"Invalid Input Error: (?:{_FROM_PYTHON}\w+: )?(?P<sentence>anon[.:].*)", re.DOTALL),
+    re.compile(r"Conversion Error: Could not convert string '(?P<sentence>anon[.:].*)' to DOUBLE.*", re.DOTALL),
+)
+"""How a sentence comes out of Python, of SQL's error(), and of ``anon._refuse``."""
+
+_WITHIN_ITSELF = re.compile(
+    r'Binder Error: infinite recursion detected: attempting to recursively expand table macro "(?P<name>\w+)".*',
+    re.DOTALL,
+)
+"""How DuckDB 2.0 refuses a macro whose table is a view that calls the same macro."""
+
+_OTHER_ARGUMENTS = re.compile(
+    r"Binder Error: Macro \"?(?P<name>\w+)\"?(?:\(\))? does not support the supplied arguments.*"
+    r"Candidate macros:\s+\w+\((?P<parameters>[^\n]*)\)(?P<query>.*)",
+    re.DOTALL,
+)
+"""How DuckDB refuses options that a macro does not have, and calls without what it needs."""
+
+_OTHER_COLUMN = re.compile(
+    r'Binder Error: Column "(?P<column>(?:[^"]|"")+)" was selected but was not found in the FROM clause.*',
+    re.DOTALL,
+)
+"""How DuckDB refuses a list of columns for COLUMNS, as `cols` and `person` are."""
+
+_NO_COLUMN = re.compile(
+    r"Binder Error: Star expression .*?(?:list_value\(|list_filter\(\[)(?P<columns>'.*?')[)\]], \(lambda.*"
+    r"resulted in an empty set of columns(?P<query>.*)",
+    re.DOTALL,
+)
+"""How it refuses a choice of none of the table's columns, which it lists: 1.5 in brackets, 2.0 as a call."""
+
+_MISSING = re.compile(
+    r'(?P<beginning>anon\.(?P<name>\w+): (?:column "(?P<column>[^"]*)" does not exist in .*|'
+    r'\w+ must (?:be one column|name columns) of the table; got "?(?P<other>[^"]*?)"?))\.'
+)
+"""How we refuse a column that does not exist."""
+
+_AMBIGUOUS = re.compile(r'Binder Error: Ambiguous reference to catalog or schema "anon".*', re.DOTALL)
+
+_APPENDED = re.compile(r"\n\s*(?:LINE \d+:|At:).*", re.DOTALL)
+"""What DuckDB adds after a message: the line of the query, or the lines of our code."""
+
+
+def plain(message: str, statement: str = "") -> str:
+    """Return the sentence of duckanon that a message of DuckDB's carries, or the message as it is.
+
+    Parameters
+    ----------
+    message
+        What DuckDB says.
+    statement
+        The SQL that it says it of, where that is known: only there is seen what an option was called.
+
+    Examples
+    --------
+    >>> plain("Invalid Input Error: Python exception occurred while executing the UDF: ValueError: anon.x: no.")
+    'anon.x: no.'
+    >>> plain("Catalog Error: Table with name anon does not exist!")
+    'Catalog Error: Table with name anon does not exist!'
+    """
+    if (view := _WITHIN_ITSELF.fullmatch(message)) and view["name"] in {file.name for file in macro_files()}:
+        return (
+            f"anon.{view['name']}: a table that it reads is a view over anon.{view['name']} itself, which DuckDB "
+            f"cannot bind; make a table of the view first."
+        )
+    if _AMBIGUOUS.fullmatch(message):
+        return (
+            "anon: the database in use has a schema called anon, too, so that DuckDB cannot tell which is meant; USE "
+            "another database and name its tables in full, or call the schema something else."
+        )
+    if (other := _OTHER_ARGUMENTS.fullmatch(message)) and other["name"].lower() in {
+        file.name for file in macro_files()
+    }:
+        return _other_arguments(other["name"].lower(), other["parameters"], statement or other["query"])
+    if misnamed := _misnamed_column(message, statement):
+        return misnamed
+    wrapped = next(filter(None, (pattern.fullmatch(message) for pattern in _WRAPPED)), None)
+    return _APPENDED.sub("", wrapped["sentence"]).strip() if wrapped else message
+
+
+def _other_arguments(name: str, parameters: str, statement: str) -> str:
+    """Say which option a function does not have, or what it takes."""
+    names = re.findall(r"(?:^|, )(\w+)(?= :=|,|$)", parameters)
+    needed = re.findall(r"(?:^|, )(\w+)(?=,|$)", parameters.split(" :=")[0].rpartition(",")[0] or parameters)
+    needed = needed if " :=" in parameters else names
+    for call in calls_of(statement, name):
+        for option in call.options:
+            if option.lower() not in names:
+                return f"anon.{name}: there is no option {option}{_nearest(option, names)}"
+        missing = [one for one in needed[len(call.positional) :] if one not in map(str.lower, call.options)]
+        if missing:
+            return f"anon.{name}: {missing[0]} is missing; it takes {', '.join(names)}."
+    return f"anon.{name}: it does not take what it was given; it takes {', '.join(names)}."
+
+
+def _nearest(option: str, names: list[str]) -> str:
+    near = did_you_mean(option, names, quote="")
+    return near if near != "." else f"; it takes {', '.join(names)}."
+
+
+def _misnamed_column(message: str, statement: str) -> str | None:
+    """Say which column of a call does not exist, with the nearest one where DuckDB lists those that do."""
+    if none := _NO_COLUMN.fullmatch(message):
+        columns = [name.replace("''", "'") for name in re.findall(r"'((?:[^']|'')*)'", none["columns"])]
+        for call in calls_of(statement or none["query"]):
+            for column in call.texts(1):
+                if column.lower() not in map(str.lower, columns):
+                    return f'anon.{call.name}: column "{column}" does not exist{did_you_mean(column, columns)}'
+    if (one := _OTHER_COLUMN.fullmatch(message)) and statement:  # without it DuckDB says as much
+        column = one["column"].replace('""', '"')
+        for call in calls_of(statement):
+            return f'anon.{call.name}: column "{column}" does not exist in {" ".join(call.texts(0)) or "the table"}.'
+    return None
+
+
+def with_columns(sentence: str, statement: str, con: duckdb.DuckDBPyConnection) -> str:
+    """Add the nearest column to the sentence about one that does not exist: for those who have the connection."""
+    told = _MISSING.fullmatch(sentence)
+    tables = [table for call in calls_of(statement, told["name"]) for table in call.texts(0)] if told else []
+    if told is None or not tables:
+        return sentence
+    try:
+        quoted = tables[0].replace("'", "''")
+        columns = [str(row[0]) for row in con.execute(f"DESCRIBE FROM query_table('{quoted}')").fetchall()]
+    except duckdb.Error:  # a step of the query, say
+        return sentence
+    return told["beginning"] + did_you_mean(told["column"] or told["other"], columns)
+
+
+def without_python(message: str) -> str:
+    """Leave out that an exception came from a Python function: for those who never see any Python."""
+    return re.sub(_FROM_PYTHON, "", without_json(plain(message)))
+
+
+def without_json(message: str) -> str:
+    r"""Return the sentence of an error that DuckDB wrote as JSON into another, as it does where it writes files.
+
+    Examples
+    --------
+    >>> without_json('IO Error: Write failed: {"exception_type":"IO","exception_message":"Could not \\"write\\""}')
+    'IO Error: Could not "write"'
+    """
+    found = re.search(r'\{"exception_type":.*', message, re.DOTALL)
+    if found is None:
+        return message
+    try:
+        inner = json.loads(found[0], strict=False)
+    except ValueError:  # cut off, or two of them
+        text = re.search(r'"exception_message":"((?:[^"\\]|\\.)*)', found[0])
+        inner = {"exception_message": text[1].replace('\\"', '"') if text else ""}
+    kind = re.match(r"(?:\w+ )+Error: ", message)
+    return (kind[0] if kind else "") + without_json(str(inner.get("exception_message", "")))
+
+
+def speak_plainly() -> None:
+    """Let DuckDB's exceptions show the sentences of duckanon as they were written; doing it again is harmless.
+
+    Notes
+    -----
+    The exceptions are made by DuckDB, also on connections that are not ours, and keep their types. Connections cannot
+    be wrapped instead: DuckDB looks for data frames among the variables of whoever calls it, which would be the
+    wrapper. So the types in which our sentences arrive are told how to show them; other messages stay as they are.
+    """
+    for exception in (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.BinderException):
+        exception.__str__ = _shown  # type: ignore[method-assign]
+
+
+def _shown(error: BaseException) -> str:
+    message = BaseException.__str__(error)
+    if " does not support the supplied arguments" not in message:
+        return plain(message)
+    sentences = [plain(message, text) for text in _texts_of(error.__traceback__) if "anon." in text.lower()]
+    return next((sentence for sentence in sentences if "there is no option" in sentence), plain(message))
+
+
+def _texts_of(trace: TracebackType | None) -> Iterator[str]:
+    """Yield the texts that the code which failed had at hand, among them its SQL, which DuckDB does not tell."""
+    while trace is not None:
+        frame, trace = trace.tb_frame, trace.tb_next
+        for value in (*frame.f_locals.values(), *frame.f_code.co_consts):
+            if isinstance(value, str):
+                yield value

@@ -1,0 +1,278 @@
+"""Generated macros: what a declaration becomes in SQL.
+
+A public macro does nothing but hand its arguments to Python while a query is bound::
+
+    CREATE MACRO anon.recode(tbl, cols, k, effort := 'default', ...) AS TABLE
+    FROM query(_anon_write('recode', {'tbl': tbl, 'cols': cols, 'k': k, 'effort': effort, ...}))
+
+``_anon_write`` is a function without side effects, which DuckDB computes while it binds the query. It refuses what the
+declaration refuses, all faults in one error, in less than a millisecond, and returns the query to run with every option
+written into it: no macro has to look at an option again. That also means that arguments are constants, parameters of a
+prepared statement or variables: DuckDB refuses a subquery there.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from duckanon._bridge import sql_text as sql
+from duckanon._bridge.declarations import DECLARATIONS, PUBLIC
+from duckanon._bridge.macro_file import MacroFile
+from duckanon._bridge.qualified import qualified
+from duckanon._core.common.arguments import IN_SQL, did_you_mean
+from duckanon._core.common.declare import ColumnReport, Declaration, Options, Parameter, Release, Report, Scalar
+
+_BINARY_COLLATIONS = ("", "binary", "c", "posix")
+
+
+def generated_macros() -> tuple[MacroFile, ...]:
+    """Return the public macro of every declaration, and ``anon._run_<name>`` for those that other macros run."""
+    public = [_public_macro(declared) for declared in PUBLIC.values()]
+    run = [_run_macro(declared) for declared in DECLARATIONS if declared.algorithm and not isinstance(declared, Scalar)]
+    return (*public, *run)
+
+
+def signature(declared: Declaration) -> str:
+    """Return the parameters of a function with their defaults, as SQL writes them."""
+    return ", ".join(
+        one.name if one.is_required else f"{one.name} := {sql.literal(one.default)}" for one in declared.flat
+    )
+
+
+def _public_macro(declared: Declaration) -> MacroFile:
+    name, parameters, is_table = declared.name, signature(declared), not isinstance(declared, Scalar)
+    given = ", ".join(f"{sql.literal(one.name)}: {sql.name(one.name)}" for one in declared.flat)
+    if is_table:
+        body = f"TABLE\nFROM query(_anon_write({sql.literal(name)}, {{{given}}}, current_setting('default_collation')))"
+    else:
+        body = f"\n    _anon_{name}({{{given}}})"
+    text = (
+        f"CREATE OR REPLACE MACRO anon.{name}({parameters}) AS {body};\n"
+        f"COMMENT ON MACRO {'TABLE ' * is_table}anon.{name} IS {sql.literal(declared.summary)};\n"
+    )
+    return MacroFile(name, declared.stage, parameters, needs_python=True, is_table=is_table, sql=text)
+
+
+def _run_macro(declared: Release | Report | ColumnReport) -> MacroFile:
+    """Write the macro that begins an algorithm, waits for it and takes its result."""
+    tables = ("values_list",) if isinstance(declared, ColumnReport) else declared.tables
+    taken = [f"{table}_taken" for table in tables]
+    parameters = ", ".join([*taken, "options"])
+    text = f"CREATE OR REPLACE MACRO anon._run_{declared.name}({parameters}) AS\n    {_run(declared, *taken)};\n"
+    return MacroFile(f"_run_{declared.name}", "bridge", parameters, needs_python=True, is_table=False, sql=text)
+
+
+def _run(declared: Declaration, *taken: str, options: str = "options") -> str:
+    arguments = ", ".join(["anon._owner()", *taken, options])
+    return f"_anon_{declared.name}(anon._awaited(_anon_begin_{declared.name}({arguments})))"
+
+
+def write(*arguments: pa.Array) -> pa.Array:
+    """Write the query of a call, for DuckDB: the function's name, its arguments, the collation that is set."""
+    name, given, collation = (_value(argument[0]) for argument in arguments)
+    return pa.array([written_query(PUBLIC[name], given, collation)])
+
+
+def written_query(declared: Declaration, given: Options, collation: str | None = None) -> str:
+    """Return the query that answers a call, or refuse it.
+
+    Parameters
+    ----------
+    declared
+        The function.
+    given
+        All its parameters.
+    collation
+        The session's default collation: where one is set, 'F' and 'f' are the same to GROUP BY, and yet a release
+        tells them apart, so that a class of k people would be none.
+    """
+    faults = declared.faults(given, IN_SQL)
+    if (collation or "").lower() not in _BINARY_COLLATIONS:
+        faults.append(
+            "default_collation must be empty, since people whose values differ would be counted as alike; got "
+            f"{collation}: RESET default_collation."
+        )
+    if faults:
+        raise ValueError(f"anon.{declared.name}: {' '.join(faults)}")
+    if declared.body is not None:
+        return _immune(f"FROM {declared.body}({', '.join(sql.literal(given[one.name]) for one in declared.flat)})")
+    if isinstance(declared, Report):
+        return _immune(_report_query(declared, given))
+    assert isinstance(declared, Release)
+    return _immune(_class_query(declared, given) if declared.parameter("keep") else _release_query(declared, given))
+
+
+@functools.lru_cache(maxsize=256)
+def _immune(query: str) -> str:
+    return qualified(query)
+
+
+def _release_query(declared: Release, given: Options) -> str:
+    """Write a release that changes every column it takes."""
+    tables = [one for one in declared.flat if one.kind == "table"]
+    run = _run(declared, *_tickets(tables, given), options=_options(declared, given))
+    columns = sql.literal(_columns(given, declared.columns))
+    unpack = f"anon.{declared.unpacked_by or '_unpack'}"
+    return f"{_steps(declared, tables, given)} FROM {unpack}({run}, {_step(tables[0])}, {columns})"
+
+
+def _report_query(declared: Report, given: Options) -> str:
+    """Write a report, whose rows come as one list of structs."""
+    more, tables = {}, [one for one in declared.flat if one.kind == "table"]
+    if declared.reads_labels:
+        read = ", ".join(sql.literal(given[name]) for name in ("original", "released"))
+        columns, hierarchies = sql.literal(_columns(given, declared.columns)), sql.literal(given["hierarchies"])
+        more["meanings"] = f"anon._label_meanings('anon.{declared.name}', {read}, {columns}, {hierarchies})"
+    run = _run(declared, *_tickets(tables, given), options=_options(declared, given, more))
+    return f"{_steps(declared, tables, given)} SELECT unnest({run}, max_depth := 2)"
+
+
+def _class_query(declared: Release, given: Options) -> str:
+    """Write a release that puts people into classes: some columns are changed, others released as they are."""
+    tables, more = [declared.flat[0]], {}
+    cols, person = sql.literal(given["cols"]), sql.literal(given.get("person"))
+    kept = _columns(given, ("keep", "by"))
+    chosen = sql.literal([*kept, "_duckanon_none"])
+    if _keeps_all(given):
+        chosen = f"lambda name: anon._is_kept(name, {cols}, {sql.literal(kept)}, {person})"
+        refused = (
+            f"anon._refused_keep(NULL, {sql.literal(given['tbl'])}, {cols}, {sql.literal(given['keep'])}, {person})"
+        )
+        more["refused"] = f"(SELECT sentence FROM {refused})"
+        more["keep"] = "(SELECT list(column_name) FROM anon._columns('\"_duckanon_kept\"'))"
+    if given.get("hierarchies"):
+        more["hierarchies"] = _hierarchies(given["hierarchies"])
+    is_ordered = declared.orders_rows and (kept or _columns(given, ("person", "sensitive")))
+    run = _run(declared, *_tickets(tables, given, 0 if is_ordered else None), options=_options(declared, given, more))
+    further = "".join(f", {sql.literal(given[name])}" for name in declared.unpack_options)
+    return (
+        f"{_steps(declared, tables, given)}, _duckanon_kept AS (SELECT COLUMNS({chosen}) FROM (SELECT *, "
+        f"NULL::VARCHAR AS _duckanon_none FROM anon._release_shape({_step(tables[0])}, ''))) "
+        f"FROM anon.{declared.unpacked_by}({run}, {_step(tables[0])}, {cols}, '\"_duckanon_kept\"'{further})"
+    )
+
+
+def _steps(declared: Release | Report, tables: Iterable[Parameter], given: Options) -> str:
+    """Write the columns that travel as a step for each table that is given; an unknown column is refused there."""
+    named = {
+        one.name: _columns(given, (one.name,))
+        for one in declared.flat
+        if one.name in declared.columns or (one.name in ("person", "sensitive", "keep", "by") and given[one.name])
+    }
+    every = "*" in named.get("keep", ())
+    steps = []
+    for one in tables:
+        if given[one.name] is None:
+            continue
+        table = sql.literal(given[one.name])
+        chosen = f"_anon_choose(*, 'anon.{declared.name}', {table}, {sql.structure(named)})"
+        if every:
+            cols, keep, person = (sql.literal(given.get(name)) for name in ("cols", "keep", "person"))
+            is_kept = f"anon._is_kept(name, {cols}, {keep}, {person})"
+            chosen = f"list_filter(*, lambda name: list_contains({chosen}, name) OR {is_kept})"
+        steps.append(f"_duckanon_{one.name} AS NOT MATERIALIZED (SELECT COLUMNS({chosen}) FROM query_table({table}))")
+    return "WITH " + ", ".join(steps)
+
+
+def _step(table: Parameter) -> str:
+    return f"'\"_duckanon_{table.name}\"'"
+
+
+def _tickets(tables: Iterable[Parameter], given: Options, seed: int | None = None) -> list[str]:
+    """Write how each table reaches Python; a table that is left out is NULL, and an empty list where it has no rows."""
+    order = sql.literal(given.get("seed", seed))
+    tickets = []
+    for one in tables:
+        ticket = f"anon._tickets({_step(one)}, '', {order}, true)"
+        ticket = ticket if one.is_required else f"coalesce({ticket}, [])"
+        tickets.append("NULL::BIGINT[]" if given[one.name] is None else ticket)
+    return tickets
+
+
+def _columns(given: Options, parameters: Iterable[str]) -> list[str]:
+    """Return the columns that some parameters name, each once: lists of names and single ones."""
+    named = [given.get(parameter) or [] for parameter in parameters]
+    return list({name.lower(): name for some in named for name in ([some] if isinstance(some, str) else some)}.values())
+
+
+def _keeps_all(given: Options) -> bool:
+    return "*" in (given.get("keep") or ())
+
+
+def _options(declared: Declaration, given: Options, more: dict[str, str] | None = None) -> str:
+    """Write the options of a call: those that are known as one text, and what the query finds out."""
+    tables = [one.name for one in declared.flat if one.kind == "table"]
+    known = {name: value for name, value in given.items() if name not in tables and name not in (more or {})}
+    fields = {"known": sql.literal(json.dumps(known, default=_as_text)), **(more or {})}
+    return "{" + ", ".join(f"{sql.literal(name)}: {text}" for name, text in fields.items()) + "}"
+
+
+def _hierarchies(tables: Options) -> str:
+    """Write the rows of all hierarchies as one list: column_name (lower case), leaf, level, label."""
+    each = " UNION ALL ".join(
+        f"FROM anon._hierarchy({sql.literal(column.lower())}, {sql.literal(table)})" for column, table in tables.items()
+    )
+    return (
+        "(SELECT list({'column_name': column_name, 'leaf': labels[1], 'level': place - 1, 'label': labels[place]}) "
+        f"FROM (SELECT *, unnest(range(1, 1 + len(labels))) AS place FROM ({each})))"
+    )
+
+
+def known_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a call as the algorithm takes them."""
+    known = json.loads(options.pop("known", "{}"), object_hook=_from_text)
+    return {**known, **options}
+
+
+def _as_text(value: object) -> dict[str, str]:
+    """Write what JSON has no form for."""
+    if isinstance(value, datetime.date | datetime.time):
+        return {f"duckanon {type(value).__name__}": value.isoformat()}
+    raise ValueError(f"options must be numbers, texts, dates, lists and maps; got a {type(value).__name__}.")
+
+
+def _from_text(fields: dict[str, Any]) -> Any:
+    if len(fields) == 1:
+        ((name, text),) = fields.items()
+        for kind in (datetime.datetime, datetime.date, datetime.time):
+            if name == f"duckanon {kind.__name__}":
+                return kind.fromisoformat(text)
+    return fields
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    """Return a value as Python writes it: maps as dictionaries, decimals as numbers."""
+    if not scalar.is_valid:
+        return None
+    kind = scalar.type
+    if pa.types.is_map(kind):
+        return {_value(pair["key"]): _value(pair["value"]) for pair in scalar.values}
+    if pa.types.is_struct(kind):
+        return {field.name: _value(scalar[place]) for place, field in enumerate(kind)}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return [_value(member) for member in scalar.values]
+    if pa.types.is_decimal(kind):  # 0.1 is a DECIMAL to DuckDB, and nobody who writes it means to compute in decimals
+        return int(scalar.as_py()) if kind.scale == 0 else float(scalar.as_py())
+    return scalar.as_py()
+
+
+def choose(*arguments: pa.Array) -> pa.Array:
+    """Choose columns of a table while a query is bound, for ``COLUMNS(_anon_choose(*, ...))``, or refuse unknown ones.
+
+    The arguments are the table's columns, the function, the table, and the names that were given by parameter; their
+    case does not matter, and what is NULL is left out.
+    """
+    columns, caller, table, given = (_value(argument[0]) for argument in arguments)
+    spelled = {name.lower(): name for name in columns}
+    names = _columns(given, given)
+    for name in names:
+        if name != "*" and name.lower() not in spelled:
+            raise ValueError(f'{caller}: column "{name}" does not exist in {table}{did_you_mean(name, columns)}')
+    wanted = {name.lower() for name in names}
+    return pa.array([[name for name in columns if name.lower() in wanted]], pa.list_(pa.string()))

@@ -1,0 +1,110 @@
+"""The registry: every function that a package declares, as DuckDB is to register it.
+
+The functions are made once for the process and are the same in every database, so that nothing has to be kept for one
+that is closed. What a database's queries have on their way is told apart by the call (`parcels`).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from duckanon._bridge import calls, generated, parcels, slots, tasks, waiting
+from duckanon._bridge.declarations import DECLARATIONS
+from duckanon._core.common.declare import ColumnReport, Declaration, Release, Report
+from duckanon._core.common.imports import imported
+
+WAITING = waiting.Waiting()
+"""All that queries have on their way, in all databases."""
+
+PARCELS = parcels.Parcels(WAITING)
+"""The rows among it."""
+
+TASKS = tasks.Tasks(WAITING)
+"""The algorithms at work."""
+
+SQL_TYPES = {
+    pa.string(): "VARCHAR",
+    pa.float64(): "DOUBLE",
+    pa.int64(): "BIGINT",
+    pa.uint64(): "UBIGINT",
+    pa.bool_(): "BOOLEAN",
+}
+
+
+class Registered(NamedTuple):
+    """A function, the DuckDB type of what it returns, and whether DuckDB may compute it while it binds a query."""
+
+    function: calls.ArrowFunction
+    sql_type: str
+    is_constant: bool = False
+
+
+@functools.cache
+def functions() -> dict[str, Registered]:
+    """Return all functions by the name under which macros call them."""
+    registered = {
+        "_anon_random": Registered(calls.random_numbers, "DOUBLE"),
+        "_anon_open": Registered(PARCELS.open, "BIGINT"),
+        "_anon_park": Registered(PARCELS.park(parcels.TableBuilder), "BIGINT"),
+        "_anon_write": Registered(generated.write, "VARCHAR", is_constant=True),
+        "_anon_choose": Registered(generated.choose, "VARCHAR[]", is_constant=True),
+        "_anon_wait": Registered(TASKS.wait, "BOOLEAN"),
+    }
+    for declared in DECLARATIONS:
+        if not declared.algorithm:  # a query of other functions
+            continue
+        registered |= _registered(declared)
+    return registered
+
+
+def _registered(declared: Declaration) -> dict[str, Registered]:
+    name, begin = f"_anon_{declared.name}", f"_anon_begin_{declared.name}"
+    if isinstance(declared, Release):
+        return {
+            begin: Registered(calls.release_function(declared, PARCELS, TASKS), "BIGINT"),
+            name: Registered(TASKS.result, slots.RELEASED_TYPE),
+        }
+    if isinstance(declared, ColumnReport):
+        return {
+            begin: Registered(calls.column_report_function(declared, TASKS), "BIGINT"),
+            name: Registered(TASKS.result, rows_type(declared.schema)),
+        }
+    if isinstance(declared, Report):
+        report = {
+            begin: Registered(calls.report_function(declared, PARCELS, TASKS), "BIGINT"),
+            name: Registered(TASKS.result, rows_type(declared.schema)),
+        }
+        if declared.collector is not None:
+            park = PARCELS.park(_maker(declared.collector))
+            park = calls.naming_errors(declared.caller or f"anon.{declared.name}", park)
+            report[f"_anon_park_{declared.name}"] = Registered(park, "BIGINT")
+        return report
+    return {name: Registered(calls.scalar_function(declared), sql_type(declared.result))}
+
+
+def _maker(path: str) -> Any:
+    """Make accumulators of a class that is imported when the first one is needed."""
+    return lambda *arguments: imported(path)(*arguments)
+
+
+def sql_type(arrow_type: pa.DataType) -> str:
+    """Write an Arrow type as DuckDB does."""
+    if pa.types.is_list(arrow_type):
+        return f"{sql_type(arrow_type.value_type)}[]"
+    if pa.types.is_struct(arrow_type):
+        fields = ", ".join(f'"{field.name}" {sql_type(field.type)}' for field in arrow_type)
+        return f"STRUCT({fields})"
+    return SQL_TYPES[arrow_type]
+
+
+def rows_type(schema: pa.Schema) -> str:
+    """Write the type of a report's rows, a list of structs, as DuckDB does."""
+    return sql_type(pa.list_(pa.struct(list(schema))))
+
+
+def identity(table: pa.Table) -> pa.Table:
+    """Return a table as it is: what the tests prove the bridge by."""
+    return table

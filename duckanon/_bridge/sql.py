@@ -1,0 +1,51 @@
+"""Values written as SQL, and DuckDB's errors without what they quote."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import duckdb
+
+from duckanon._bridge import errors
+from duckanon._bridge.sql_text import literal, name, names, structure
+
+__all__ = ["bare", "columns", "literal", "name", "names", "one", "structure", "why"]
+
+
+def columns(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
+    """Return the columns of a table with their types."""
+    return {row[0]: str(row[1]) for row in con.execute(f"DESCRIBE FROM {name(table)}").fetchall()}
+
+
+def one(con: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
+    """Return the only row of a query."""
+    rows: list[tuple[Any, ...]] = con.execute(query).fetchall()
+    return rows[0]
+
+
+def bare(query: str) -> str:
+    """Return a query without the comments and semicolons at its end, so that it can stand in brackets."""
+    encoded = query.encode()
+    end = len(encoded)
+    for start, kind in reversed(duckdb.tokenize(query)):
+        if kind != duckdb.token_type.comment and encoded[start:end].strip() != b";":
+            break
+        end = start
+    return encoded[:end].decode().strip()
+
+
+def why(error: BaseException) -> str:
+    """Say why DuckDB failed, without what it quotes: a value that cannot be converted is a person's.
+
+    Our own functions name no person's value, nor do errors of the file system and of names; of all others only the kind
+    is told.
+    """
+    text = " ".join(errors.without_json(str(error)).split("\n\nLINE ")[0].split("\nLINE ")[0].split())
+    own = re.search(r"anon\.\w+: .*", text)
+    if own:
+        return own[0].rstrip(".")
+    if isinstance(error, duckdb.IOException | duckdb.CatalogException | OSError):
+        return text.split(" Did you mean")[0].rstrip(".")
+    kind = re.match(r"[A-Z]\w+(?: [A-Z]\w+)*(?= ?Error| ?Exception)", text)
+    return f"{kind[0]} error" if kind else type(error).__name__

@@ -1,0 +1,261 @@
+"""Declarations: every function that calls Python, each parameter of it once, in the ``declared.py`` of its package.
+
+From a declaration come the function's macro, its checks and its options in SQL (`duckanon._bridge.generated`), the
+signatures of `duckanon.large` and `duckanon.spark` (`duckanon._core.common.faces`), the ``[method]`` of a policy, the
+rows of ``anon.functions()``, the table of options in the reference, and what the shell completes.
+
+The algorithm is named, not imported: registering a database should not load the libraries of algorithms that nobody
+calls. So this module and every ``declared.py`` import nothing but rules and Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from duckanon._core.common.arguments import Rule, Words, fault_of
+
+
+class _Required:
+    """The default of a parameter that has none."""
+
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED = _Required()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a function.
+
+    Attributes
+    ----------
+    name
+        Its name, everywhere.
+    rule
+        What it may be (`duckanon._core.common.arguments`): the kind of thing it is, its type and its limits.
+    meaning
+        One sentence or two for the table of options in the reference, without a full stop at the end.
+    default
+        A value that Python and SQL both can write; `REQUIRED`: there is none.
+    only_in
+        The faces that take it: ``sql``, ``large``, ``spark``, ``policy``. A face that has the function and not the
+        parameter refuses it with a sentence that says so.
+    """
+
+    name: str
+    rule: Rule
+    meaning: str
+    default: Any = REQUIRED
+    only_in: frozenset[str] = frozenset(("sql", "large", "spark", "policy"))
+
+    @property
+    def is_required(self) -> bool:
+        """Whether a call has to give it."""
+        return self.default is REQUIRED
+
+    @property
+    def kind(self) -> str:
+        """What it is: ``table``, ``column``, ``columns`` or ``option``."""
+        return getattr(self.rule, "kind", "option")
+
+    @property
+    def allowed(self) -> str:
+        """What it may be, as the reference says it."""
+        return str(self.rule)
+
+    def having(self, **changes: Any) -> Parameter:
+        """Return the same parameter with another default, meaning or rule, for a function that differs in it."""
+        return Parameter(**({name: getattr(self, name) for name in self.__dataclass_fields__} | changes))
+
+    def without(self, *faces: str) -> Parameter:
+        """Return the same parameter for a function whose ``faces`` do not take it."""
+        return self.having(only_in=self.only_in - set(faces))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Parameters that travel together: SQL gives them one by one, Python hands them on as one object.
+
+    Attributes
+    ----------
+    name
+        The algorithm's argument.
+    made_by
+        The class that takes the parameters by name.
+    parameters
+        In the order of the signature.
+    """
+
+    name: str
+    made_by: Callable[..., Any]
+    parameters: tuple[Parameter, ...]
+
+    def without(self, *faces: str) -> Group:
+        """Return the same group for a function whose ``faces`` do not take its parameters."""
+        return Group(self.name, self.made_by, tuple(one.without(*faces) for one in self.parameters))
+
+
+Options: TypeAlias = Mapping[str, Any]
+"""The values of all parameters of a call by name, after they were checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function:
+    """What all declarations have.
+
+    Attributes
+    ----------
+    name
+        Its name in SQL, without ``anon.``.
+    algorithm
+        Module and function: ``duckanon._methods.swap.pica:pica``. It takes its tables under the names in ``tables`` and
+        the options under the names of the parameters; where it has a parameter ``tell``, that is called with the share
+        of the work done.
+    stage
+        The folder of ``sql/`` with its reference; empty: only macros call it.
+    summary
+        One sentence, for `anon.functions()` and the indexes.
+    parameters
+        In the order of the signature: those without a default first.
+    checks
+        Refuse what no single parameter shows: each takes the options and returns a sentence without the function's
+        name, or None.
+    body
+        The macro that computes it where that takes more than to hand tables to Python, called with every parameter in
+        order: ``anon._generalized``; None: the macro is written from the declaration alone.
+    """
+
+    name: str
+    algorithm: str = ""
+    stage: str = ""
+    summary: str = ""
+    parameters: tuple[Parameter | Group, ...] = ()
+    checks: tuple[Callable[[Options], str | None], ...] = ()
+    body: str | None = None
+
+    @property
+    def is_public(self) -> bool:
+        """Whether users call it."""
+        return bool(self.stage)
+
+    @property
+    def flat(self) -> tuple[Parameter, ...]:
+        """All parameters, those of groups too."""
+        return tuple(self._flat())
+
+    def _flat(self) -> Iterator[Parameter]:
+        for one in self.parameters:
+            yield from one.parameters if isinstance(one, Group) else (one,)
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The values of the parameters that a call need not give."""
+        return {one.name: one.default for one in self.flat if not one.is_required}
+
+    def arguments(self, options: Options) -> dict[str, Any]:
+        """Return what the algorithm takes: groups of parameters as objects, and everything else as it is."""
+        given = dict(options)
+        for one in self.parameters:
+            if isinstance(one, Group):
+                given[one.name] = one.made_by(**{part.name: given.pop(part.name) for part in one.parameters})
+        return given
+
+    def parameter(self, name: str) -> Parameter | None:
+        """Return a parameter by its name; None where there is none."""
+        return next((one for one in self.flat if one.name == name), None)
+
+    def faults(self, given: Options, words: Words) -> list[str]:
+        """Return every sentence that refuses the options of a call, in the order of the parameters.
+
+        What only several parameters show is looked at where each of them is right.
+        """
+        found = [fault_of(one.rule, one.name, given[one.name], words) for one in self.flat if one.name in given]
+        sentences = [sentence for sentence in found if sentence]
+        return sentences or [sentence for check in self.checks if (sentence := check(given))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release(Function):
+    """A function that returns a table like the first one it takes: the same columns under the same names and types.
+
+    Attributes
+    ----------
+    tables
+        The algorithm's names for the tables that it takes, of which all but the first may be None.
+    columns
+        The parameters that name the columns to change.
+    unpacked_by
+        The macro that turns what Python returns into rows, where the columns have other types than the table's; it
+        takes the lists, the table, `columns`, the columns that are released as they are, and what ``unpack_options``
+        names.
+    unpack_options
+        The parameters that it takes in addition.
+    hands_over
+        Whether the algorithm is given its first table in a list, which it empties: the table's memory can then go while
+        it is at work.
+    coded
+        Whether the columns that it returns as Arrow dictionaries travel as codes and a list of the different values,
+        which the macro then puts together: a million labels take a tenth of the memory.
+    orders_rows
+        Whether the rows come in an order that depends on their values alone, where other columns than `columns` travel
+        with them: a parallel scan delivers them in any order.
+    """
+
+    tables: tuple[str, ...] = ("table",)
+    columns: tuple[str, ...] = ("cols",)
+    unpacked_by: str | None = None
+    unpack_options: tuple[str, ...] = ()
+    hands_over: bool = False
+    coded: bool = False
+    orders_rows: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(Function):
+    """A function that returns rows with the same columns whatever it takes.
+
+    Attributes
+    ----------
+    tables, columns
+        As for a `Release`; every table may be None, where it has no rows.
+    schema
+        The columns of its rows.
+    collector
+        What the rows are collected in on their way, `duckanon._bridge.parcels.TableBuilder` where it is None; given to
+        the algorithm as its first table.
+    caller
+        The function that an error names, where that is not ``anon.`` and the name.
+    reads_labels
+        Whether a released table may hold labels, whose meanings are read from the original and from ``hierarchies``
+        and given to the algorithm as ``meanings``.
+    """
+
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    tables: tuple[str, ...] = ("table",)
+    columns: tuple[str, ...] = ("cols",)
+    collector: str | None = None
+    caller: str | None = None
+    reads_labels: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnReport(Function):
+    """A report on one column, which the algorithm takes first, as an Arrow array, None where there are no rows."""
+
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scalar(Function):
+    """A function of single values, all given by name; its result is of one Arrow type."""
+
+    result: pa.DataType = field(default_factory=pa.float64)
+
+
+Declaration: TypeAlias = Release | Report | ColumnReport | Scalar

@@ -1,0 +1,222 @@
+"""Files that appear under their names only when all is well: written beside, renamed in the end.
+
+A file is written into a hidden folder beside the place where it is to stand, which nobody else may look into, and takes
+its name by a rename, which the file system does at once or not at all. Whoever kills the job leaves a hidden folder at
+the worst; the next run of the same target removes it. What was decided and not done, since a run was killed between two
+of its renames, is done by the next run (`journal`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, Self
+
+from duckanon._core.common import journal
+from duckanon._core.common.locks import BaseFileLock, give_back, take_lock
+from duckanon._core.common.temp_folder import temporary_folder
+
+
+class Outbox:
+    """The files of one run; leaving it removes what did not get its name.
+
+    Parameters
+    ----------
+    paths
+        The files that the run may write: no other run may write them meanwhile.
+    is_committed
+        Tells whether the tables of servers that a killed run wrote have its mark.
+    refuse
+        Raises an error about a file that must not be replaced; asked before each rename.
+    spill_in
+        The folder for what does not fit into memory; None: that of temporary files.
+    only_read
+        Files that former runs wrote, and this one reads: others may read them meanwhile.
+
+    Attributes
+    ----------
+    problem
+        What is raised where a file cannot be written.
+    spill
+        A folder for what does not fit into memory: originals do not belong where releases are fetched.
+    """
+
+    problem: ClassVar[type[Exception]] = OSError
+
+    def __init__(
+        self,
+        paths: Iterable[Path],
+        is_committed: Callable[[str], bool] = lambda mark: False,
+        refuse: Callable[[Path], None] = lambda path: None,
+        spill_in: Path | None = None,
+        only_read: Iterable[Path] = (),
+    ) -> None:
+        self._only_read = [_real(path) for path in only_read]
+        self._paths = [_real(path) for path in paths]
+        self._is_committed = is_committed
+        self._refuse = refuse
+        self._beside: dict[Path, Path] = {}
+        self._locks: list[BaseFileLock] = []
+        self._spill_in = spill_in
+        self._open = contextlib.ExitStack()
+        self.spill = Path()
+
+    def __enter__(self) -> Self:
+        """Take the locks, do what killed runs had decided, and remove what else they left."""
+        try:
+            for path in self._paths:
+                _check_place(path, self.problem)
+                self._locks.append(_locked(path, self.problem))
+            for path in self._paths:
+                self._clean(path)
+            for path in self._only_read:
+                with contextlib.suppress(OSError):
+                    if lock := take_lock(lock_path(path)):  # else a run that still writes it
+                        self._clean(path)
+                        give_back(lock)
+            self.spill = self._open.enter_context(temporary_folder(self._spill_in))
+        except BaseException:
+            self._leave()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Remove what did not get its name."""
+        self._leave()
+
+    def beside(self, path: Path) -> Path:
+        """Return where a file is written before it gets its name."""
+        path = _real(path)
+        if path not in self._beside:
+            self._beside[path] = self._hidden(path)
+        return self._beside[path]
+
+    def write(self, path: Path, text: str) -> None:
+        """Write a text beside its place."""
+        self._write(path, self.beside(path), text)
+
+    def put(self, path: Path, text: str) -> None:
+        """Write a text that is not part of the release, at once or not at all."""
+        path = _real(path)
+        hidden = self._hidden(path)
+        try:
+            self._write(path, hidden, text)
+            self._refuse(path)
+            os.replace(hidden, path)
+        except OSError as error:
+            raise self.problem(f"{path}: it cannot be written ({error.strerror}).") from None
+        finally:
+            _remove(hidden.parent)
+
+    def publish(self, commit: Callable[[str], None] | None = None) -> None:
+        """Give all files their names, in the order in which they were begun, after all are safe on the disk.
+
+        Of several files the last is the record of the others: the former one goes before the first of them is replaced,
+        so that whoever finds a record finds the files that it tells of.
+
+        Parameters
+        ----------
+        commit
+            Makes the tables of servers visible, with a mark at them, after everything is decided.
+        """
+        mark = f"A release of duckanon, run {secrets.token_hex(8)}"
+        pairs = self._pairs()
+        for _, path in pairs:
+            self._refuse(path)
+        try:
+            for hidden, _ in pairs:
+                journal.sync(hidden)
+            journal.decide(pairs, mark if commit else None)
+            if commit:
+                commit(mark)
+            journal.rename(pairs, self._refuse, is_undone=commit is None)
+        except OSError as error:
+            raise self.problem(f"{error.filename}: it cannot be put in its place ({error.strerror}).") from None
+
+    def _pairs(self) -> list[journal.Pair]:
+        return [(hidden, path) for path, hidden in self._beside.items()]
+
+    def _hidden(self, path: Path) -> Path:
+        try:
+            return Path(tempfile.mkdtemp(prefix=f".{path.name}.duckanon-", dir=path.parent)) / path.name
+        except OSError as error:
+            raise self.problem(f"{path}: it cannot be written ({error.strerror}).") from None
+
+    def _write(self, path: Path, hidden: Path, text: str) -> None:
+        try:
+            hidden.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise self.problem(f"{path}: it cannot be written ({error.strerror}).") from None
+
+    def _clean(self, path: Path) -> None:
+        for leftover in path.parent.glob(f".{glob.escape(path.name)}.duckanon-*"):
+            self._complete(leftover, path)
+            _remove(leftover)
+
+    def _complete(self, leftover: Path, path: Path) -> None:
+        try:
+            journal.complete(leftover, self._is_committed, self._refuse)
+        except OSError as error:
+            raise self.problem(
+                f"{path}: what a killed run had released cannot be put in its place ({error.strerror})."
+            ) from None
+
+    def _leave(self) -> None:
+        with contextlib.suppress(OSError):
+            journal.forget(self._pairs())
+        for hidden in self._beside.values():
+            _remove(hidden.parent)
+        self._open.close()
+        for lock in self._locks:
+            give_back(lock)
+        self._locks = []
+
+
+def lock_path(path: Path) -> Path:
+    """Return the file of the lock of a file."""
+    path = _real(path)
+    return path.parent / f".{path.name}.duckanon.lock"
+
+
+def _real(path: Path) -> Path:
+    """Follow links: a rename would replace the link, and leave the old release where readers look."""
+    return Path(os.path.realpath(path))
+
+
+def _check_place(path: Path, problem: type[Exception]) -> None:
+    if path.is_dir():
+        raise problem(f"{path}: it is a folder; a file must be named.")
+    if not path.parent.is_dir():
+        raise problem(f"{path}: there is no folder {path.parent}.")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise problem(f"{path}: nothing may be written into the folder {path.parent}.")
+
+
+def _locked(path: Path, problem: type[Exception]) -> BaseFileLock:
+    """Take the lock of a file."""
+    try:
+        lock = take_lock(lock_path(path))
+    except OSError as error:
+        raise problem(f"{path}: it cannot be written ({error.strerror}).") from None
+    if lock is None:
+        raise problem(
+            f"{path}: another run writes it at the moment; if it is that of another policy, name another file."
+        )
+    return lock
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,161 @@
+"""People behind rows: where a table has several rows a person, k means k different people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common.arrays import Bools, Ints
+from duckanon._core.common.codes import encode
+from duckanon._core.common.names import nearest
+
+NOBODY = -1
+"""The number of a row whose person is NULL: it counts as nobody, as in SQL's count(DISTINCT person)."""
+
+
+def person_index(person: Any, names: Sequence[str], cols: Sequence[str] = ()) -> int:
+    """Find the column of people, whose case does not matter.
+
+    Parameters
+    ----------
+    person
+        The name that was given.
+    names
+        The table's columns.
+    cols
+        Those to be released, which the column of people must not be one of.
+    """
+    if not isinstance(person, str):
+        raise ValueError(f"person must be NULL or the name of one column, in quotes; got {person}.")
+    if person.lower() in (name.lower() for name in cols):
+        raise ValueError(f"person must be a column that is none of cols; got {person}.")
+    lower = [name.lower() for name in names]
+    if person.lower() not in lower:
+        near = nearest(person, names)
+        offer = f'; did you mean "{near}"?' if near else "."
+        raise ValueError(f"person must be one column of the table; got {person}{offer}")
+    return lower.index(person.lower())
+
+
+def person_numbers(column: pa.ChunkedArray) -> Ints:
+    """Give numbers to the people of a column, equal values with equal numbers, NULL with `NOBODY`."""
+    ((codes, _),) = encode(pa.table({"person": column}))
+    numbers = codes.astype(np.int64)
+    if column.null_count:
+        numbers[column.is_null().to_numpy()] = NOBODY
+    return numbers
+
+
+def people_in(groups: Ints, people: Ints | None, count: int) -> Ints:
+    """Count the different people of each group, all rows where nobody tells people apart.
+
+    Parameters
+    ----------
+    groups
+        The group of each row, from 0 to count - 1.
+    people
+        The number of each row's person; None where every row is another one.
+    count
+        The number of groups.
+    """
+    if people is None:
+        return np.bincount(groups, minlength=count)
+    known = people != NOBODY
+    numbers = int(people.max(initial=0)) + 1
+    pairs = np.sort(groups[known] * numbers + people[known])  # several times faster than numpy's unique
+    is_new = np.ones(len(pairs), dtype=np.bool_)
+    np.not_equal(pairs[1:], pairs[:-1], out=is_new[1:])
+    return np.bincount(pairs[is_new] // numbers, minlength=count)
+
+
+def refuse_too_few(k: int, rows: int, people: Ints | None, rows_are: str = "rows") -> None:
+    """Refuse a k that the whole table does not reach."""
+    found = rows if people is None else int(people_in(np.zeros(rows, dtype=np.int64), people, 1)[0])
+    if k > found:
+        raise ValueError(
+            f"k must be at most the number of {rows_are if people is None else 'people'}, {found}; got {k}."
+        )
+
+
+def numbered_pairs(groups: Ints, people: Ints) -> Ints:
+    """Give dense numbers to the pairs of group and person, with `NOBODY` where there is no person."""
+    known = np.flatnonzero(people != NOBODY)
+    keys = pa.array(groups[known] * (people.max(initial=0) + 1) + people[known])
+    pairs = np.full(len(people), NOBODY)
+    pairs[known] = keys.dictionary_encode().indices.to_numpy()
+    return pairs
+
+
+def cut_range(pairs: Ints, starts: Ints, ends: Ints, k: int) -> tuple[Ints, Ints]:
+    """Tell where segments can be cut in two so that both parts have at least k different people.
+
+    Parameters
+    ----------
+    pairs
+        For each row, in the order in which segments are cut, its segment and person as one number
+        (`numbered_pairs`).
+    starts, ends
+        The segments, one after the other in that order.
+    k
+        The number of people.
+
+    Returns
+    -------
+    first, last
+        For each segment the first and the last place at which the right part may begin; first is above last where no
+        place will do.
+
+    Notes
+    -----
+    The rows at which a person comes up for the first time count the people left of a place, those of the last time the
+    people right of it. Both are found without sorting: of several rows that write to one cell, the last one stays.
+    """
+    return cut_places(occurrences(pairs), starts, ends, k, k)
+
+
+def occurrences(pairs: Ints) -> tuple[Ints, Ints]:
+    """Return the rows at which pairs (`numbered_pairs`) come up for the first time, and those of the last time."""
+    known = np.flatnonzero(pairs != NOBODY)
+    written = pairs[known]
+    occurrence = np.empty(int(written.max(initial=-1)) + 1, dtype=np.int64)
+    occurrence[written[::-1]] = known[::-1]
+    firsts = np.flatnonzero(_marked(occurrence, len(pairs)))
+    occurrence[written] = known
+    return firsts, np.flatnonzero(_marked(occurrence, len(pairs)))
+
+
+def cut_places(
+    seen: tuple[Ints, Ints], starts: Ints, ends: Ints, left: Ints | int, right: Ints | int
+) -> tuple[Ints, Ints]:
+    """Return the first place of each segment with so many people on its left, and the last with so many on its right.
+
+    Parameters
+    ----------
+    seen
+        The first and the last row of each pair of segment and person (`occurrences`).
+    starts, ends
+        The segments.
+    left, right
+        How many people each side needs; one number, or one for each segment.
+
+    Returns
+    -------
+    first, last
+        As from `cut_range`.
+    """
+    firsts, lasts = seen
+    before, after = np.searchsorted(firsts, starts), np.searchsorted(lasts, ends)
+    enough = np.searchsorted(firsts, ends) - before >= np.maximum(left, right)
+    first, last = ends.copy(), starts.copy()
+    first[enough] = firsts[(before + left - 1)[enough]] + 1
+    last[enough] = lasts[(after - right)[enough]]
+    return first, last
+
+
+def _marked(places: Ints, length: int) -> Bools:
+    marks: Bools = np.zeros(length, dtype=np.bool_)
+    marks[places] = True
+    return marks

@@ -1,0 +1,252 @@
+"""The columns of a table taken apart: which numbers are special, which are categories, and which values are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.kinds import is_number, is_text
+from duckanon._core.common.people import people_in
+from duckanon._core.encoding.arrow import indices_of, kind_of, valid_of
+from duckanon._core.encoding.column_codecs import NumberColumn
+from duckanon._core.encoding.column_fit import MOST_CATEGORIES
+from duckanon._core.encoding.digits import cleaned, with_usual_digits
+from duckanon._core.encoding.fit import fit, refuse_nulls
+from duckanon._core.encoding.identifiers import refuse_identifier
+from duckanon._core.encoding.parts import ColumnParts, doubles
+from duckanon._core.encoding.special import special_values
+
+FEW_VALUES = 12
+"""Whole numbers of at most as many values are categories."""
+OTHER = "other"
+"""What texts that fewer than k people hold are called together."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How columns are taken apart.
+
+    Attributes
+    ----------
+    k
+        The least number of people that hold a choice.
+    special
+        The special values of columns, where they are named; None: none at all.
+    categories
+        The numbers that are categories; None: whole ones of at most twelve values.
+    nulls
+        ``'error'`` or ``'category'``.
+    """
+
+    k: int
+    special: Mapping[str, list[float]] | None
+    categories: Sequence[str] | None
+    nulls: str
+
+
+def split_columns(table: pa.Table, people: Ints | None, reading: Reading) -> list[ColumnParts]:
+    """Take the columns of a table apart.
+
+    Raises
+    ------
+    ValueError
+        For NULLs (unless asked for), identifiers, too many categories, NaN and infinity, and types that are no number,
+        text, boolean or time.
+    """
+    if reading.nulls == "error":
+        refuse_nulls({name: column.null_count for name, column in zip(table.column_names, table.columns, strict=True)})
+    return [
+        _parts(name, cleaned(whole(column)), people, reading)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """Put the chunks of a column together."""
+    if column.num_chunks > 1 and pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    whole = column.combine_chunks()
+    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _parts(name: str, array: pa.Array, people: Ints | None, reading: Reading) -> ColumnParts:
+    if kind_of(name, array.type) == "category":
+        return _categories(name, array, people, reading.k)
+    if not is_number(array.type) or array.null_count == len(array):
+        return _numbers(name, array, people, reading, np.zeros(0))
+    values = doubles(array)
+    known = values[~np.isnan(values)] if array.null_count else values
+    distinct, counts = np.unique(known, return_counts=True)
+    if not np.isfinite(distinct[[0, -1]]).all():
+        raise ValueError(f'column "{name}" holds NaN or infinity; remove these rows or make them NULL.')
+    if is_category(name, distinct, reading):
+        return _number_categories(name, array, values, distinct, people, reading.k)
+    refuse_identifier(name, known, len(distinct))
+    if reading.special is None:
+        special = np.zeros(0)
+    elif name in reading.special:
+        special = np.intersect1d(distinct, reading.special[name])
+    else:
+        special = special_values(distinct, counts)
+    return _numbers(name, array, people, reading, special)
+
+
+def is_category(name: str, distinct: Floats, reading: Reading) -> bool:
+    """Tell whether a number is a category: named as one or, where none is named, whole and of few values."""
+    if reading.categories is not None:
+        return name in reading.categories
+    return len(distinct) <= FEW_VALUES and bool((distinct == np.rint(distinct)).all())
+
+
+def _categories(name: str, array: pa.Array, people: Ints | None, k: int) -> ColumnParts:
+    indices, listed = indices_of(array)
+    order = sorted(range(len(listed)), key=lambda index: (listed[index] is None, str(listed[index])))
+    rank = np.empty(len(listed) + 1, np.int64)
+    rank[order] = np.arange(len(order))
+    values: list[Any] = [listed[index] for index in order]
+    rank[-1] = len(values)
+    codes = rank.take(indices, mode="wrap")  # -1, NULL, is the last
+    used = np.bincount(codes, minlength=len(values) + 1) > 0
+    kept = np.flatnonzero(used)
+    codes = (np.cumsum(used) - 1)[codes]
+    values = [*values, None]
+    values = [values[index] for index in kept]
+    if not pa.types.is_boolean(array.type):
+        _refuse_names(name, len(values) - (None in values), len(array))
+    return _merged_categories(name, array, codes, values, people, k)
+
+
+def _refuse_names(name: str, distinct: int, rows: int) -> None:
+    """Refuse texts that are different for most people, and more than a release can tell apart."""
+    if distinct == rows or (rows > 100 and 2 * distinct > rows):
+        raise ValueError(
+            f'column "{name}" has {distinct:,} different values in {rows:,} rows, as an identifier has; '
+            "leave it out of cols or generalise it first."
+        )
+    if distinct > MOST_CATEGORIES:
+        raise ValueError(
+            f'column "{name}" has more than {MOST_CATEGORIES:,} different values; '
+            "leave it out of cols or generalise it first."
+        )
+
+
+def _merged_categories(
+    name: str, array: pa.Array, codes: Ints, values: list[Any], people: Ints | None, k: int
+) -> ColumnParts:
+    """Call texts that fewer than k people hold 'other'; where these are few, too, give them the commonest value."""
+    holders = people_in(codes, people, len(values))
+    is_rare = holders < k
+    if not is_rare.any():
+        return ColumnParts(name, array.type, codes, tuple(values), None, array)
+    rare_people = people_in(is_rare[codes].astype(np.int64), people, 2)[1]
+    _refuse_rare_only(name, is_rare, k)
+    texts = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    target = int(np.argmax(holders))
+    if is_text(texts) and (rare_people >= k or (OTHER in values and not is_rare[values.index(OTHER)])):
+        if OTHER in values:
+            is_rare[values.index(OTHER)] = False
+            target = values.index(OTHER)
+        else:
+            target = len(values)
+            values = [*values, OTHER]
+            is_rare = np.append(is_rare, False)
+    return _recoded(name, array, np.where(is_rare[codes], target, codes), values)
+
+
+def _recoded(name: str, array: pa.Array, codes: Ints, values: list[Any]) -> ColumnParts:
+    """Give new numbers to the values that are left, NULL last."""
+    left = sorted(np.unique(codes).tolist(), key=lambda code: values[code] is None)
+    number = np.zeros(len(values), np.int64)
+    number[left] = np.arange(len(left))
+    return ColumnParts(name, array.type, number[codes], tuple(values[code] for code in left), None, array)
+
+
+def _number_categories(
+    name: str, array: pa.Array, values: Floats, distinct: Floats, people: Ints | None, k: int
+) -> ColumnParts:
+    """Take numbers as categories; those that fewer than k people hold become the nearest that more hold."""
+    _refuse_names(name, len(distinct) if len(distinct) > FEW_VALUES else 1, len(array))
+    is_known = ~np.isnan(values)
+    codes = np.searchsorted(distinct, np.where(is_known, values, distinct[0]))
+    codes[~is_known] = len(distinct)
+    holders = people_in(codes, people, len(distinct) + 1)
+    is_rare = holders < k
+    _refuse_rare_only(name, is_rare, k)
+    to = np.arange(len(distinct) + 1)
+    held = np.flatnonzero(~is_rare[:-1])
+    rare = np.flatnonzero(is_rare[:-1])
+    if len(held):
+        to[rare] = held[np.abs(distinct[held] - distinct[rare][:, None]).argmin(axis=1)]
+    else:
+        to[rare] = len(distinct)
+    if is_rare[-1]:
+        to[-1] = int(np.argmax(holders[:-1]))
+    firsts = np.zeros(len(distinct) + 1, np.int64)
+    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    listed = [*array.take(pa.array(firsts[:-1])).to_pylist(), None]
+    return _recoded(name, array, to[codes], listed)
+
+
+def _refuse_rare_only(name: str, is_rare: Bools, k: int) -> None:
+    if is_rare.all():
+        raise ValueError(
+            f'column "{name}" has no value that at least {k} people hold; make it coarser, lower k or leave it out of '
+            "cols."
+        )
+
+
+def _numbers(name: str, array: pa.Array, people: Ints | None, reading: Reading, special: Floats) -> ColumnParts:
+    """Tell special values and NULL from regular numbers; where fewer than k people hold one, it goes to the nearest."""
+    valid = valid_of(array)
+    values = doubles(array) if len(special) else np.zeros(len(array))
+    codes = np.full(len(array), len(special) + 1, np.int64)
+    for code, value in enumerate(special.tolist()):
+        codes[values == value] = code
+    if valid is not None:
+        codes[~valid] = len(special)
+    holders = people_in(codes, people, len(special) + 2)
+    to = np.arange(len(special) + 2)
+    held = np.flatnonzero(holders[: len(special)] >= reading.k)
+    for code in np.flatnonzero(holders[: len(special)] < reading.k).tolist():
+        to[code] = held[np.abs(special[held] - special[code]).argmin()] if len(held) else len(special) + 1
+    if holders[len(special)] < reading.k:  # NULLs of a few: a regular number takes their place
+        to[len(special)] = len(special) + 1
+    if people_in((to[codes] == len(special) + 1).astype(np.int64), people, 2)[1] < reading.k:
+        return _without_regular(name, array, to[codes], special, reading.k)
+    codes = to[codes]
+    is_regular = codes == len(special) + 1
+    if valid is not None:
+        is_regular &= valid
+    numbers = array.filter(pa.array(is_regular))
+    encoding, _ = fit(pa.table({name: numbers}), log=[], lenient=True)
+    regular = encoding.columns[0]
+    assert isinstance(regular, NumberColumn)
+    left = [code for code in range(len(special) + 1) if to[code] == code and holders[code]]
+    number = np.full(len(special) + 2, len(left))
+    number[left] = np.arange(len(left))
+    known = _typed(special, array.type)
+    outcomes = tuple([*known, None][code] for code in left)
+    return ColumnParts(name, array.type, number[codes], outcomes, with_usual_digits(regular, numbers), array)
+
+
+def _without_regular(name: str, array: pa.Array, codes: Ints, special: Floats, k: int) -> ColumnParts:
+    """Give the special value that most hold to the few that have another number."""
+    values: list[Any] = [*_typed(special, array.type), None, None]
+    counts = np.bincount(codes, minlength=len(values))
+    counts[-1] = 0
+    if not counts.any():
+        _refuse_rare_only(name, np.ones(1, np.bool_), k)
+    return _recoded(name, array, np.where(codes == len(special) + 1, int(np.argmax(counts)), codes), values)
+
+
+def _typed(numbers: Floats, type_: pa.DataType) -> list[Any]:
+    """Return numbers as Python values of a column's type, which dates, having no special values, need not have."""
+    if not len(numbers):
+        return []
+    typed: list[Any] = pa.array(numbers).cast(type_, safe=False).to_pylist()
+    return typed

@@ -1,0 +1,268 @@
+"""Choices between many values, such as 900 districts: a few coordinates of each in place of an indicator each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from duckanon._core.common import progress
+from duckanon._core.common.arrays import Floats, Ints, Reals
+
+WIDE = 40
+"""Choices of more values are given coordinates: indicators cost the square of their number."""
+_MOST = 8  # coordinates of a value
+_BEYOND_NOISE = 1.2  # times the largest singular value that two unrelated choices have
+
+
+def coordinates(counts: Floats, sums: Floats) -> Reals:
+    """Return coordinates of choices by which they differ most in other features.
+
+    Parameters
+    ----------
+    counts
+        The rows of each choice.
+    sums
+        Choices by other features: the sum of each feature, of mean 0, over the rows of the choice.
+
+    Returns
+    -------
+    numpy.ndarray
+        Choices by coordinates, of mean 0 over the rows; the first has a variance of 1, the others the smaller the less
+        they say about the other features.
+
+    Notes
+    -----
+    All that is linear between a choice and the other features are the means of these for each value, of which the
+    principal directions are taken. Without any other features, the order of the choices is all there is.
+    """
+    weights = np.sqrt(counts / counts.sum())[:, None]
+    means = sums / np.maximum(counts, 1)[:, None]
+    _, spread, directions = np.linalg.svd(weights * means, full_matrices=False)
+    kept = min(_MOST, int((spread > 1e-6 * max(spread.max(initial=0.0), 1e-300)).sum()))
+    if not kept:
+        means = np.arange(len(counts))[:, None] - np.average(np.arange(len(counts)), weights=counts)
+        directions, kept = np.ones((1, 1)), 1
+        spread = np.array([np.sqrt(np.average(means[:, 0] ** 2, weights=counts)) or 1.0])
+    placed: Reals = (means @ directions[:kept].T / spread[0]).astype(np.float32)
+    return placed
+
+
+def sums_of(codes: Sequence[Ints], choices: Sequence[int], blocks: Iterable[Reals]) -> list[Floats]:
+    """Sum features, given in blocks of rows that follow each other, less their means, over the rows of each choice.
+
+    Parameters
+    ----------
+    codes, choices
+        Of several columns: the choice of every row, and how many there are.
+    blocks
+        Rows by features.
+
+    Returns
+    -------
+    list
+        Of each column, choices by features.
+    """
+    sums: list[Any] = [0.0] * len(codes)
+    start = 0
+    for block in blocks:
+        progress.check()
+        features = np.ascontiguousarray(block.T, np.float64)
+        for place, (own, count) in enumerate(zip(codes, choices, strict=True)):
+            here = own[start : start + len(block)]
+            sums[place] = sums[place] + np.stack([np.bincount(here, feature, count) for feature in features], axis=1)
+        start += len(block)
+    shares = [np.bincount(own, minlength=count) / len(own) for own, count in zip(codes, choices, strict=True)]
+    return [one - share[:, None] * one.sum(axis=0) for one, share in zip(sums, shares, strict=True)]
+
+
+def related_sums(codes: Ints, choices: int, others: Ints, other_choices: int) -> Floats:
+    """Sum features of another wide choice over the rows of each value, as `sums_of` does: what both go along by."""
+    cells = pair_counts(codes, choices, others, other_choices)
+    places = correspondences(cells, len(codes))
+    return np.zeros((choices, 0)) if places is None else cells.sum(axis=1)[:, None] * places[0]
+
+
+def pair_counts(codes: Ints, choices: int, others: Ints, other_choices: int) -> Floats:
+    """Count the rows of each pair of choices."""
+    cells = np.bincount(codes * other_choices + others, minlength=choices * other_choices)
+    return cells.reshape(choices, other_choices).astype(np.float64)
+
+
+def correspondences(cells: Floats, people: int) -> tuple[Floats, Floats] | None:
+    """Return coordinates of two wide choices in which they go along; None where they do not beyond chance.
+
+    Parameters
+    ----------
+    cells
+        The rows of each pair of values.
+    people
+        How many people have these rows, which is what chance depends on.
+
+    Notes
+    -----
+    Principal coordinates of a correspondence analysis, as far as its singular values stand out of what chance gives:
+    most of the cells of such a table are of a few rows.
+    """
+    rows = float(cells.sum())
+    shares = [cells.sum(axis=1) / rows, cells.sum(axis=0) / rows]
+    scale = np.sqrt(np.outer(*shares))
+    standardised = np.divide(cells / rows, scale, out=np.zeros_like(scale), where=scale > 0) - scale
+    spread, left, right = _largest(standardised)
+    noise = sum(np.sqrt(count / max(people, 1)) for count in cells.shape)
+    kept = int((spread > _BEYOND_NOISE * noise).sum())
+    if not kept:
+        return None
+    lengths = [np.sqrt(np.where(share > 0, share, 1.0))[:, None] for share in shares]
+    return left[:, :kept] * spread[:kept] / lengths[0], right[:, :kept] * spread[:kept] / lengths[1]
+
+
+def _largest(matrix: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the largest singular values and their vectors, as columns: a tenth of the time of all of them."""
+    if matrix.shape[0] > matrix.shape[1]:
+        spread, right, left = _largest(matrix.T)
+        return spread, left, right
+    count = len(matrix)
+    squares, left = eigh(matrix @ matrix.T, subset_by_index=[max(count - _MOST, 0), count - 1])
+    spread, left = np.sqrt(np.maximum(squares[::-1], 0.0)), left[:, ::-1]
+    return spread, left, matrix.T @ left / np.maximum(spread, 1e-12)
+
+
+def placed_choices(codes: Sequence[Ints], choices: Sequence[int], sums: Sequence[Floats]) -> list[Places]:
+    """Place several wide choices.
+
+    Parameters
+    ----------
+    codes
+        Of each, the choice of every row.
+    choices
+        How many values each has.
+    sums
+        Those of the other features, of narrow choices and numbers, over the rows of each value (`sums_of`).
+
+    Notes
+    -----
+    What two wide choices have to do with each other counts only where there is no other feature: it needs as many
+    coordinates as there are values, and a few of them would spoil what the others say about the rest.
+    """
+    made = []
+    for one, (own, count, known) in enumerate(zip(codes, choices, sums, strict=True)):
+        if not known.shape[1]:
+            others = [(codes[other], choices[other]) for other in range(len(codes)) if other != one]
+            known = np.hstack([np.zeros((count, 0)), *(related_sums(own, count, *other) for other in others)])
+        held = np.bincount(own, minlength=count)
+        made.append(Places(coordinates(held.astype(np.float64), known), held))
+    return made
+
+
+def shared_out(counts: Ints, total: int) -> Ints:
+    """Divide a total in proportion to counts; none is more than one off, and small ones come as often as they should.
+
+    Examples
+    --------
+    >>> shared_out(np.array([3, 3, 4]), 5).tolist()
+    [2, 1, 2]
+    """
+    ends = np.floor(np.cumsum(counts) * (total / counts.sum()) + 0.5).astype(np.int64)
+    return np.asarray(np.diff(ends, prepend=0))
+
+
+@dataclass(frozen=True)
+class Places:
+    """The coordinates of choices, and a tree that cuts them in two until one is left.
+
+    Attributes
+    ----------
+    coordinates
+        Of each choice.
+    counts
+        How many rows hold each, by which the tree is balanced.
+    """
+
+    coordinates: Reals
+    counts: Ints
+
+    def assigned(self, scores: Reals, wanted: Ints) -> Ints:
+        """Choose for every row a value near its coordinates, such that each is chosen as often as it is wanted.
+
+        Parameters
+        ----------
+        scores
+            The coordinates of every row.
+        wanted
+            How often each choice is to be made; together as many as there are rows.
+
+        Notes
+        -----
+        Choices are cut in two across the direction in which they are widest, and rows across the same one, as many to
+        each side as its choices want; over and over, until one choice is left. The cost is that of sorting the rows.
+
+        Examples
+        --------
+        >>> places = Places(np.array([[0.0], [5.0]]), np.array([20, 10]))
+        >>> places.assigned(np.array([[3.0], [1.0], [2.0]]), np.array([2, 1])).tolist()
+        [1, 0, 0]
+        """
+        leaves, cuts = self._tree
+        before = np.concatenate([[0], np.cumsum(wanted[leaves])])
+        rows = np.arange(len(scores))
+        for number, (first, cut, last, direction) in enumerate(cuts):
+            if number % 64 == 0:
+                progress.check()
+            start, middle, end = before[first], before[cut], before[last]
+            if start < middle < end:
+                here = rows[start:end]
+                along = np.argpartition(scores[here] @ direction, middle - start)
+                rows[start:end] = here[along]
+        codes = np.empty(len(scores), np.int64)
+        codes[rows] = np.repeat(leaves, wanted[leaves])
+        return codes
+
+    def groups(self, least: float) -> Ints:
+        """Put choices into groups of neighbours: branches of the tree, cut as long as they have twice so many rows.
+
+        Examples
+        --------
+        >>> Places(np.array([[0.0], [5.0], [1.0]]), np.array([20, 10, 20])).groups(25).tolist()
+        [0, 1, 0]
+        """
+        leaves, cuts = self._tree
+        before = np.concatenate([[0], np.cumsum(self.counts[leaves])])
+        is_first = np.zeros(len(leaves), np.int64)
+        for first, cut, last, _ in cuts:
+            is_first[cut] = before[last] - before[first] >= 2 * least
+        groups = np.empty_like(leaves)
+        groups[leaves] = np.cumsum(is_first)
+        return groups
+
+    @cached_property
+    def _tree(self) -> tuple[Ints, list[tuple[int, int, int, Reals]]]:
+        """Return the choices in the order of the leaves, and the cuts: first leaf, first one beyond the cut, end."""
+        leaves = np.arange(len(self.counts))
+        cuts = []
+        nodes = [(0, len(leaves))]
+        while nodes:
+            first, last = nodes.pop()
+            if last - first < 2:
+                continue
+            choices = leaves[first:last]
+            direction = _widest(self.coordinates[choices], self.counts[choices])
+            choices = choices[np.argsort(self.coordinates[choices] @ direction, kind="stable")]
+            leaves[first:last] = choices
+            ends = np.cumsum(self.counts[choices])
+            cut = first + 1 + min(int(np.searchsorted(ends, ends[-1] / 2)), last - first - 2)
+            cuts.append((first, cut, last, direction))
+            nodes += [(first, cut), (cut, last)]
+        return leaves, cuts
+
+
+def _widest(places: Reals, weights: Ints) -> Reals:
+    """Return the direction in which places, so many rows at each, are widest."""
+    known = np.maximum(weights, 1)
+    centred = (places - np.average(places, axis=0, weights=known)).astype(np.float64)
+    direction: Reals = np.linalg.eigh((centred * known[:, None]).T @ centred)[1][:, -1].astype(places.dtype)
+    return direction

@@ -1,0 +1,236 @@
+"""Tables as matrices for measuring: numbers whose values are more than amounts are told from those that are amounts.
+
+Special values (zeros, codes such as -8) and whole numbers that are categories are read as the releases read them
+(`column_split.split_columns`), but nothing is merged or refused: a measure looks at a release as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon._core.common.arguments import OneOf, refuse_unless, spelled
+from duckanon._core.common.arrays import Array, Floats, Reals
+from duckanon._core.common.kinds import is_number
+from duckanon._core.common.names import known_columns
+from duckanon._core.encoding.arrow import kind_of
+from duckanon._core.encoding.column_codecs import NumberColumn, SpectralColumn
+from duckanon._core.encoding.column_split import Reading, is_category, whole
+from duckanon._core.encoding.derived_columns import derived_columns
+from duckanon._core.encoding.fit import fit
+from duckanon._core.encoding.parts import doubles
+from duckanon._core.encoding.special import special_choices, special_values
+
+ROWS_PER_VALUE = 10
+"""Rows for each value from which on whole numbers of few values are categories: of a dozen rows, any number has few."""
+
+
+@dataclass(frozen=True)
+class SpecialColumn:
+    """A number with special values: one standardised row, and a +-1 row for each special value and for NULL.
+
+    Attributes
+    ----------
+    name
+        The column's own.
+    regular
+        The numbers that are not special; a special one is at their mean, and so is NULL.
+    special
+        The special values.
+    nullable
+        Whether there is a row for NULL.
+    """
+
+    name: str
+    regular: NumberColumn
+    special: tuple[float, ...]
+    nullable: bool
+
+    @property
+    def width(self) -> int:
+        """The number of matrix columns."""
+        return 1 + len(self.special) + self.nullable
+
+    @property
+    def mean(self) -> float:
+        """That of the regular numbers."""
+        return self.regular.mean
+
+    @property
+    def deviation(self) -> float:
+        """That of the regular numbers."""
+        return self.regular.deviation
+
+    def fill(self, array: pa.Array, out: Reals) -> None:
+        """Write the rows of the matrix for these records."""
+        values = _numbers(self.name, array)
+        is_special = np.isin(values, self.special)
+        self.regular.fill(pc.if_else(pa.array(is_special), pa.scalar(None, array.type), array), out[:1])
+        for place, value in enumerate(self.special, 1):
+            out[place] = np.where(values == value, 1.0, -1.0)
+        if self.nullable:
+            out[-1] = np.where(np.isnan(values), 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class CodeColumn:
+    """Numbers that are categories: one +-1 row for two values, else one for each value, NULL being one more.
+
+    Attributes
+    ----------
+    name
+        The column's own.
+    values
+        Ascending, NaN for NULL last.
+    """
+
+    name: str
+    values: tuple[float, ...]
+
+    @property
+    def width(self) -> int:
+        """The number of matrix columns."""
+        return 1 if len(self.values) == 2 else len(self.values)
+
+    def fill(self, array: pa.Array, out: Reals) -> None:
+        """Write the rows of the matrix for these records; a value that was never seen is 0 or -1 throughout."""
+        numbers = _numbers(self.name, array)
+        is_value = [np.isnan(numbers) if value != value else numbers == value for value in self.values]
+        if self.width == 1:
+            out[0] = is_value[1].astype(np.float64) - is_value[0]
+            return
+        for row, is_this in zip(out, is_value, strict=True):
+            row[:] = np.where(is_this, 1.0, -1.0)
+
+
+MeasuredColumn: TypeAlias = SpectralColumn | SpecialColumn | CodeColumn
+
+
+@dataclass(frozen=True)
+class MeasuredEncoding:
+    """How the columns of a table become those of a matrix.
+
+    Attributes
+    ----------
+    columns
+        How each source column is coded.
+    """
+
+    columns: tuple[MeasuredColumn, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Those of the source columns."""
+        return [column.name for column in self.columns]
+
+    @property
+    def groups(self) -> list[slice]:
+        """The matrix columns of each source column."""
+        return [slice(*ends) for ends in pairwise(accumulate((column.width for column in self.columns), initial=0))]
+
+    def matrix(self, table: pa.Table) -> Array:
+        """Encode rows of this table or of another one with the same columns, as `Encoding.matrix` does."""
+        groups = self.groups
+        out = np.empty((table.num_rows, groups[-1].stop))
+        rows = max(1, 2**20 // groups[-1].stop)
+        start = 0
+        for batch in table.to_batches(rows):
+            for column, group in zip(self.columns, groups, strict=True):
+                part = np.empty((column.width, batch.num_rows))
+                column.fill(batch.column(column.name), part)
+                out[start : start + batch.num_rows, group] = part.T
+            start += batch.num_rows
+        return out
+
+
+def measured_encoding(
+    table: pa.Table,
+    log: Sequence[str] | None = None,
+    special: Any = "auto",
+    categories: Sequence[str] | None = None,
+    derived: str = "off",
+) -> MeasuredEncoding:
+    """Fit how a table and others like it are coded for measuring.
+
+    Parameters
+    ----------
+    table
+        The original. NULL is a category of its own, or a number's mean with an indicator beside it.
+    log
+        The columns whose logarithm is coded, as in `fit.fit`; a column that is named here is no category.
+    special, categories
+        As in the releases; ``'off'`` and ``[]`` take all numbers as amounts, as the thesis does.
+    derived
+        ``'auto'`` leaves columns out that follow from others, ``'off'`` keeps them.
+
+    Raises
+    ------
+    ValueError
+        As `fit.fit` does where it is lenient, and for options that name no column.
+    """
+    names = table.column_names
+    log = spelled("log", log, names)
+    known_columns("log", log or [], names)
+    refuse_unless(OneOf("auto", "off"), "derived", derived)
+    reading = measured_reading(names, special, categories)
+    if derived == "auto":
+        left_out = derived_columns(table, reading)
+        names = [name for name in names if name not in left_out]
+    marked: dict[str, MeasuredColumn] = {}
+    for name in names:
+        if is_number(table.schema.field(name).type):
+            column = _marked(name, whole(table.column(name)), log, reading)
+            if column is not None:
+                marked[name] = column
+    rest = [name for name in names if name not in marked]
+    if rest:
+        named = None if log is None else [name for name in log if name in rest]
+        encoding, _ = fit(table.select(rest), log=named, nulls="category", lenient=True)
+        marked |= {column.name: column for column in encoding.columns}
+    return MeasuredEncoding(tuple(marked[name] for name in names))
+
+
+def measured_reading(names: Sequence[str], special: Any, categories: Sequence[str] | None) -> Reading:
+    """Read the options of a measure that say what numbers are; refuse those that name no column."""
+    chosen = spelled("categories", categories, names)
+    known_columns("categories", chosen or [], names)
+    return Reading(1, special_choices(special, names), chosen, "category")
+
+
+def _marked(name: str, array: pa.Array, log: Sequence[str] | None, reading: Reading) -> MeasuredColumn | None:
+    """Code a number that is a category or has special values; None for one that is an amount throughout."""
+    values = doubles(array)
+    distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    if len(distinct) < 2 or not np.isfinite(distinct[[0, -1]]).all():
+        return None
+    is_logged = log is not None and name in log
+    is_known = reading.categories is not None or len(values) >= ROWS_PER_VALUE * len(distinct)
+    if is_category(name, distinct, reading) and is_known and not is_logged:
+        return CodeColumn(name, (*distinct.tolist(), *([np.nan] if array.null_count else [])))
+    if reading.special is None:
+        return None
+    special = np.asarray(reading.special.get(name, special_values(distinct, counts)))
+    special = np.intersect1d(distinct, special)
+    if not 0 < len(special) < len(distinct):
+        return None
+    is_regular = ~np.isin(values, special) & ~np.isnan(values)
+    named = None if log is None else [name] * is_logged
+    encoding, _ = fit(pa.table({name: array.filter(pa.array(is_regular))}), log=named, lenient=True)
+    regular = encoding.columns[0]
+    assert isinstance(regular, NumberColumn)
+    return SpecialColumn(name, regular, tuple(special.tolist()), array.null_count > 0)
+
+
+def _numbers(name: str, array: pa.Array) -> Floats:
+    """Take a column of another table as doubles; NaN is NULL."""
+    if kind_of(name, array.type) == "category":
+        raise ValueError(f'column "{name}" must hold numbers; got {array.type}.')
+    if pa.types.is_floating(array.type) and not np.isfinite(array.drop_null().to_numpy(zero_copy_only=False)).all():
+        raise ValueError(f'column "{name}" holds NaN or infinity; remove these rows or make them NULL.')
+    return doubles(array)

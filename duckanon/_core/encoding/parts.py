@@ -1,0 +1,119 @@
+"""A column in two parts: a choice between values that many share, and a number for those who have another one.
+
+Categories are a choice alone. A number with special values (zeros, codes, NULL) is the choice between these and
+"regular", and the regular number. No choice is held by fewer than k people: rare ones are merged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.encoding.arrow import (
+    array_of,
+    categories_of,
+    is_moment,
+    real_values,
+    scale_of,
+    storage_of,
+    valid_of,
+    zero_of,
+)
+from duckanon._core.encoding.column_codecs import NumberColumn
+
+
+@dataclass(frozen=True)
+class ColumnParts:
+    """A column of a table, taken apart.
+
+    Attributes
+    ----------
+    name, type
+        The column's own.
+    codes
+        The choice of every row.
+    outcomes
+        What the codes stand for, None for NULL; the last code of a column with numbers is the regular one, for which
+        nothing stands here.
+    regular
+        How regular numbers are rounded, their range and steps; None for categories.
+    array
+        The column itself.
+    """
+
+    name: str
+    type: pa.DataType
+    codes: Ints
+    outcomes: tuple[Any, ...]
+    regular: NumberColumn | None
+    array: pa.Array
+
+    @property
+    def choices(self) -> int:
+        """How many codes there are."""
+        return len(self.outcomes) + (self.regular is not None)
+
+    @property
+    def is_regular(self) -> Bools:
+        """The rows that hold a regular number; a NULL that few have is none, though it counts as regular."""
+        if self.regular is None:
+            return np.zeros(len(self.codes), np.bool_)
+        valid = valid_of(self.array)
+        is_last = self.codes == len(self.outcomes)
+        return np.asarray(is_last if valid is None else is_last & valid)
+
+    def numbers(self) -> Floats:
+        """Return the column as doubles, NaN for NULL."""
+        return doubles(self.array)
+
+    def joined(self, codes: Ints, numbers: pa.Array | None) -> pa.Array:
+        """Put the column together again.
+
+        Parameters
+        ----------
+        codes
+            The choice of every row.
+        numbers
+            A number for every row, of which the regular ones count; None for categories.
+        """
+        if numbers is None:
+            return categories_of(codes, list(self.outcomes), self.type)
+        if not self.outcomes:
+            return numbers
+        known = pa.array([*self.outcomes, None], self.type)
+        return pc.if_else(pa.array(codes == len(self.outcomes)), numbers, known.take(pa.array(codes)))
+
+
+def doubles(array: pa.Array) -> Floats:
+    """Take a column of numbers, dates or times as doubles, NaN for NULL."""
+    plain = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64()) if is_moment(array.type) else array
+    values = real_values(plain).copy()
+    valid = valid_of(array)
+    if valid is not None:
+        values[~valid] = np.nan
+    return values
+
+
+def rounded(column: ColumnParts, values: Floats) -> pa.Array:
+    """Round numbers as a column's are, in its type; NaN is NULL."""
+    assert column.regular is not None
+    valid = ~np.isnan(values)
+    filled = np.where(valid, values, 0.0)
+    if pa.types.is_floating(column.type):
+        decimals = column.regular.decimals
+        return array_of(filled if decimals is None else np.round(filled, decimals), column.type, valid)
+    codes = np.rint(filled * 10.0 ** scale_of(column.type) + zero_of(column.type))
+    return array_of(np.clip(codes, *_code_range(column.type)).astype(np.int64), column.type, valid)
+
+
+def _code_range(type_: pa.DataType) -> tuple[float, float]:
+    """Return the least and the largest code of a type, inside of what doubles hold exactly."""
+    if not pa.types.is_integer(type_) or type_.bit_width == 64:
+        return -(2.0**62), 2.0**62
+    bounds = np.iinfo(storage_of(type_))
+    return float(bounds.min), float(bounds.max)

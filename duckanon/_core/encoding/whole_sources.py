@@ -1,0 +1,126 @@
+"""A source read whole, with the column of keys apart, and released rows as a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon._core.common.arrays import Ints
+from duckanon._core.common.kinds import is_number
+from duckanon._core.common.people import NOBODY, person_index, person_numbers
+from duckanon._core.encoding.column_split import whole
+from duckanon._core.encoding.fit import fit
+from duckanon._core.encoding.identifiers import refuse_identifier
+from duckanon._core.encoding.parts import doubles
+from duckanon._core.encoding.sources import open_source
+from duckanon._core.encoding.table_encoding import Encoding
+
+_BATCH_ROWS = 65_536  # read at a time
+
+
+class WholeSource(NamedTuple):
+    """A source that was read whole.
+
+    Attributes
+    ----------
+    table
+        The columns to be released, without the keys.
+    encoding
+        How they become a matrix.
+    keys
+        The column that travels unchanged, with its index; None where there is none.
+    people
+        Whose each row is; None where every row is another person.
+    """
+
+    table: pa.Table
+    encoding: Encoding
+    keys: tuple[int, pa.Table] | None
+    people: Ints | None
+
+
+def read_whole(
+    source: object,
+    cols: Sequence[str] | None,
+    key: str | None,
+    log: Sequence[str] | None,
+    nulls: str,
+    person: str | None = None,
+) -> WholeSource:
+    """Read a source whole; the column of keys apart, with its index, and that of people, which is not released."""
+    names = column_names(cols)
+    people = None
+    if person is None:
+        table = whole_table(source, names)
+    else:
+        person_index(person, [str(person)], names or [])
+        table = whole_table(source, None if names is None else [*names, person])
+        index = person_index(person, table.column_names)
+        people, table = person_numbers(table.column(index)), table.remove_column(index)
+    keys = None
+    if key is not None:
+        names = [name.lower() for name in table.column_names]
+        if str(key).lower() not in names:
+            raise ValueError(f"key must be one of cols; got {key}.")
+        index = names.index(str(key).lower())
+        keys, table = (index, table.select([index])), table.remove_column(index)
+    encoding, _ = fit(table, log=log, nulls=nulls)
+    return WholeSource(table, encoding, keys, people)
+
+
+def refuse_identifiers(table: pa.Table) -> None:
+    """Refuse whole numbers that tell people apart; texts that do are refused where they are encoded."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if is_number(column.type):
+            values = doubles(whole(column.drop_null()))
+            refuse_identifier(name, values, len(np.unique(values)))
+
+
+def whole_table(source: object, cols: list[str] | None) -> pa.Table:
+    """Read a source into memory."""
+    if isinstance(source, pa.Table) and cols is None:  # as it came, without putting its chunks together anew
+        return source
+    opened = open_source(source, cols)
+    try:
+        return pa.Table.from_batches(list(opened.batches(_BATCH_ROWS)), opened.schema)
+    finally:
+        if opened is not source:
+            opened.close()
+
+
+def smallest_class(table: pa.Table, people: Ints | None = None) -> int:
+    """Count the rows, or the people where they are told apart, of the record that has the fewest."""
+    names = [str(index) for index in range(table.num_columns)]  # Arrow takes names with dots for paths
+    table = table.rename_columns(names)
+    if people is None:
+        counts = table.group_by(names).aggregate([([], "count_all")])["count_all"]
+    else:
+        table = table.append_column("person", pa.array(people, mask=people == NOBODY))
+        counts = table.group_by(names).aggregate([("person", "count_distinct")])["person_count_distinct"]
+    return int(pc.min(counts).as_py())
+
+
+def shuffled(table: pa.Table, keys: tuple[int, pa.Table] | None, random: np.random.Generator) -> pa.Table:
+    """Put the rows into random order, each with its key."""
+    if keys is not None:
+        index, column = keys
+        table = table.add_column(index, column.schema.field(0), column.column(0))
+    return table.take(pa.array(random.permutation(table.num_rows)))
+
+
+def column_names(names: Sequence[str] | None) -> list[str] | None:
+    """Take names of columns as a list; None stays None."""
+    if names is None:
+        return None
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise ValueError(f"columns must be given as a list of names; got {names!r}.")
+    return list(names)
+
+
+def reader_of(table: pa.Table) -> pa.RecordBatchReader:
+    """Return a reader of the table's rows."""
+    return pa.RecordBatchReader.from_batches(table.schema, table.to_batches())

@@ -1,0 +1,139 @@
+"""Audit of a way to release: whether the most isolated people are nearer to releases that they are part of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from duckanon._core.common import progress
+from duckanon._core.common.arguments import Number, Whole, checked
+from duckanon._core.common.arrays import Bools, Ints, Matrix
+from duckanon._core.privacy.isolation import FEWEST, SHARE, NormalScores, distances_apart, isolated_places, win_rates
+from duckanon._core.privacy.neighbours import nearest
+
+LIMIT = 0.55
+"""The largest win rate that passes. It is a tolerance: 0.5 would be no leakage at all."""
+CHANCE = 1.645
+"""Standard errors above `LIMIT` that chance explains: of ways to release that are at the limit, one in twenty fails."""
+SPLITS = 5
+"""Times that the table is halved; each half is released."""
+
+Releaser: TypeAlias = Callable[[Ints, np.random.Generator], Matrix]
+"""Releases the rows of these places, and returns released rows coded as the people are."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What the audit found on one scale.
+
+    Attributes
+    ----------
+    win_rate
+        How often a release with an isolated person comes nearer to that person than one without, on average.
+    standard_error
+        Of that average over the people.
+    people
+        The isolated people.
+    """
+
+    win_rate: float
+    standard_error: float
+    people: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether the win rate is within `LIMIT`, or above it by no more than its standard error explains."""
+        return self.win_rate <= LIMIT + CHANCE * self.standard_error
+
+
+def paired_audit(
+    points: Matrix,
+    release: Releaser,
+    *,
+    share: float = SHARE,
+    splits: int = SPLITS,
+    seed: int | np.random.Generator | None = None,
+) -> float:
+    """Return how often releases with an isolated person come nearer to that person than releases without.
+
+    The larger win rate of the two scales of `audits`, which explains the parameters; at most `LIMIT` passes.
+    """
+    return max(audit.win_rate for audit in audits(points, release, share=share, splits=splits, seed=seed).values())
+
+
+@checked(share=Number(above=0, most=1), splits=Whole(1))
+def audits(
+    points: Matrix,
+    release: Releaser,
+    *,
+    share: float = SHARE,
+    splits: int = SPLITS,
+    seed: int | np.random.Generator | None = None,
+) -> dict[str, Audit]:
+    """Release both halves of a table again and again, and see whether isolated people are told from their releases.
+
+    Parameters
+    ----------
+    points
+        The coded (standardised) rows of all people.
+    release
+        Is given the places of rows and a generator, and returns released rows coded in the same way, in any number and
+        order.
+    share
+        Of the people, who are looked at: the farthest from everybody else.
+    splits
+        How often the table is halved at random. Each half is released, so that everybody is part of one of the two
+        releases and not of the other.
+    seed
+        Makes it repeatable; a generator goes on.
+
+    Returns
+    -------
+    dict
+        By scale: ``standardised`` is the distance between the points, ``normal_scores`` that between the normal scores
+        of their columns.
+
+    Raises
+    ------
+    ValueError
+        For fewer than 40 people, and options that are out of range.
+
+    Notes
+    -----
+    A release that had nothing to do with a person's being in the table has a win rate of 0.5. Halves have the same
+    size, so that nothing but being a member tells the releases apart; and all pairs of a release with the person and
+    one without are compared, so that people who are far from everything count as much as others.
+    """
+    if len(points) < 2 * FEWEST:
+        raise ValueError(f"an audit needs at least {2 * FEWEST} rows; got {len(points)}.")
+    random = np.random.default_rng(seed)
+    scales: dict[str, Callable[[Matrix], Matrix]] = {"standardised": np.asarray, "normal_scores": NormalScores(points)}
+    people: dict[str, tuple[Ints, Matrix]] = {}
+    for name, scale in scales.items():
+        scaled = scale(points)
+        places = isolated_places(distances_apart(scaled), share)
+        people[name] = places, scaled[places]
+    distances: dict[str, list[Matrix]] = {name: [] for name in scales}
+    memberships = []
+    for split in range(splits):
+        order = random.permutation(len(points))
+        for number, half in enumerate((order[: len(order) // 2], order[len(order) // 2 :])):
+            progress.at((2 * split + number) / (2 * splits))
+            released = release(np.sort(half), random)
+            memberships.append(np.isin(np.arange(len(points)), half))
+            for name, (_, rows) in people.items():
+                found = nearest(rows, scales[name](released), 1)[0][:, 0] if len(rows) else np.zeros(0)
+                distances[name].append(found)
+    is_member = np.stack(memberships)
+    return {name: _audit(np.stack(distances[name]), is_member[:, places]) for name, (places, _) in people.items()}
+
+
+def _audit(distances: Matrix, is_member: Bools) -> Audit:
+    """Sum up win rates; where nobody is isolated, there is nobody to be told from others."""
+    rates = win_rates(distances, is_member)
+    if len(rates) < 2:
+        return Audit(0.5, 0.0, len(rates))
+    return Audit(float(rates.mean()), float(rates.std(ddof=1) / np.sqrt(len(rates))), len(rates))

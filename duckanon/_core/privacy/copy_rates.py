@@ -1,0 +1,207 @@
+"""How often released rows repeat original ones, and how often an honest sample of the same people would."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+from scipy.special import ndtri
+
+from duckanon._core.common.arrays import Bools, Ints, Matrix
+from duckanon._core.privacy.neighbours import nearest, pairs_within
+
+ISOLATED = 0.05  # of the originals, the farthest from all others
+_FEW = 30  # events up to which the normal distribution is no stand-in
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share of originals, beside the share that an honest sample would have.
+
+    Attributes
+    ----------
+    value
+        The share of the release.
+    reference
+        The share that chance gives.
+    limit
+        The largest share that chance explains.
+    count
+        The originals that the share counts.
+    """
+
+    value: float
+    reference: float
+    limit: float
+    count: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether chance explains the share."""
+        return self.value <= self.limit
+
+
+def rate(
+    hits: float, trials: float, reference_hits: float, reference_trials: float, confidence: float, clump: float = 1.0
+) -> Rate:
+    """Compare a share with that of a reference of limited size.
+
+    Parameters
+    ----------
+    hits, trials, reference_hits, reference_trials
+        Events and originals looked at, in the release and in the reference.
+    confidence
+        The share of honest releases that pass.
+    clump
+        How many originals an event concerns on average.
+
+    Notes
+    -----
+    Few events: those of the reference, as a Poisson count whose rate has Jeffreys' prior, predict those of an honest
+    release by a negative binomial distribution. Many: two shares with the variances of binomial ones.
+    """
+    if min(trials, reference_trials) <= 0:
+        return Rate(0.0, 0.0, 0.0, 0)
+    events = reference_hits / clump
+    if events <= _FEW:
+        ratio = reference_trials / (reference_trials + trials)
+        limit = float(stats.nbinom.ppf(confidence, events + 0.5, ratio)) * clump / trials
+    else:
+        share = min(1.0, reference_hits / reference_trials)
+        noise = share * (1 - share) * clump * (1 / trials + 1 / reference_trials)
+        limit = share + float(ndtri(confidence)) * math.sqrt(noise)
+    return Rate(hits / trials, reference_hits / reference_trials, min(1.0, limit), round(hits))
+
+
+def parts(rows: int, size: int, random: np.random.Generator) -> list[Ints]:
+    """Draw random parts of about `size` rows that cover all rows; the last may overlap the one before."""
+    order = random.permutation(rows)
+    if rows <= 1.1 * size:
+        return [order]
+    return [order[min(start, rows - size) :][:size] for start in range(0, rows, size)]
+
+
+def exact_copies(original: Ints, released: list[Ints], reference: Ints | None, size: int, confidence: float) -> Rate:
+    """Count originals with an equal released row, against those with an equal row in the reference.
+
+    Parameters
+    ----------
+    original, released, reference
+        Codes of rows: the originals, parts of the release, a reference sample as large as each part or None for the
+        other originals.
+    size
+        Rows in a part. Leaving one out is done among as many originals.
+    confidence
+        The share of honest releases that pass.
+    """
+    codes = code_count(original, *released, reference)
+    copies = np.bincount(original, minlength=codes)
+    if reference is None:
+        # Of the other rows equal to it, a record sees those in a random part of the table.
+        seen = 1 - (1 - min(1.0, size / len(original))) ** np.maximum(copies - 1, 0)
+    else:
+        seen = np.minimum(np.bincount(reference, minlength=codes), 1).astype(float)
+    hit = np.zeros(codes)
+    for part in released:
+        hit += np.minimum(np.bincount(part, minlength=codes), 1)
+    share = hit / len(released)
+    # An event concerns all originals that are equal: those that only one of the two has tell how many these are.
+    clump = max(_clump(copies, np.maximum(share - seen, 0)), _clump(copies, np.maximum(seen - share, 0)))
+    rows = len(original)
+    return rate(float(copies @ hit), rows * len(released), float(copies @ seen), rows, confidence, clump)
+
+
+def code_count(*tables: Ints | None) -> int:
+    """Count the codes up to the largest one in use."""
+    return 1 + max(int(codes.max()) for codes in tables if codes is not None)
+
+
+def _clump(copies: Ints, weight: Matrix) -> float:
+    total = float(copies @ weight)
+    return float((copies**2) @ weight) / total if total > 0 else 1.0
+
+
+def half_distances(
+    original: Matrix, looked_at: Ints, random: np.random.Generator, splits: int
+) -> list[tuple[Matrix, Matrix]]:
+    """Split a table at random; return how far originals are from the nearest other in their own and the other half."""
+    result = []
+    for _ in range(splits):
+        halves = np.array_split(random.permutation(len(original)), 2)
+        own_half, other_half = np.empty(len(looked_at)), np.empty(len(looked_at))
+        for half in halves:
+            position = np.full(len(original), -1)
+            position[half] = np.arange(len(half))
+            position = position[looked_at]
+            is_inside = position >= 0
+            distances = nearest(original[looked_at], original[half], 1, skip_self=position)[0][:, 0]
+            own_half[is_inside], other_half[~is_inside] = distances[is_inside], distances[~is_inside]
+        result.append((own_half, other_half))
+    return result
+
+
+def near_radii(splits: Sequence[tuple[Matrix, Matrix]], drawn: Bools | None = None) -> Matrix:
+    """Return how near a row must be to each original to be a near copy in one of the splits; 0 if none can be."""
+    radii = [np.where(farthest(own_half, drawn), own_half / 2, 0.0) for own_half, _ in splits]
+    return np.asarray(np.max(radii, axis=0))
+
+
+def part_distances(queries: Matrix, released: Matrix, chosen: Sequence[Ints], radii: Matrix) -> list[Matrix]:
+    """Return how far each query is from the nearest row of each part of the release; infinitely beyond its radius."""
+    asked = np.flatnonzero(radii > 0)
+    sizes = np.array([len(part) for part in chosen])
+    rows = np.concatenate(chosen)
+    part_of = np.repeat(np.arange(len(chosen)), sizes)[np.argsort(rows, kind="stable")]
+    counts = np.bincount(rows, minlength=len(released))
+    starts = np.cumsum(counts) - counts
+    result = np.full((len(chosen), len(queries)), np.inf)
+    for query, point, distance in pairs_within(queries[asked], released, radii[asked]):
+        times = counts[point]  # a row may be in several parts
+        pair = np.repeat(np.arange(len(point)), times)
+        place = starts[point][pair] + np.arange(len(pair)) - np.repeat(np.cumsum(times) - times, times)
+        np.minimum.at(result, (part_of[place], asked[query[pair]]), distance[pair])
+    return list(result)
+
+
+def near_copies(
+    distances: list[Matrix], splits: list[tuple[Matrix, Matrix]], confidence: float, drawn: Bools | None = None
+) -> Rate:
+    """Count isolated originals with a released row nearer than half the way to any other in their half of the table.
+
+    Parameters
+    ----------
+    distances
+        To the nearest row of each part of the release; a part has half as many rows as the table.
+    splits
+        Distances to the nearest other original in the own and in the other half, as `half_distances` gives
+        them. The 5 % farthest from their own half are isolated; the other half is what an honest release would be.
+    confidence
+        The share of honest releases that pass.
+    drawn
+        Which of the originals are a random sample of all, where others were chosen for being far out: these tell
+        which distance only 5 % exceed.
+
+    Notes
+    -----
+    Parts of a release are compared with halves because the share depends on the number of rows, most of all where
+    values are few: a record that is unique among a thousand may well be met in another thousand.
+    """
+    hits = trials = reference_hits = 0
+    for own_half, other_half in splits:
+        is_isolated = farthest(own_half, drawn)
+        hits += sum(int((of_part < own_half / 2)[is_isolated].sum()) for of_part in distances)
+        trials += int(is_isolated.sum()) * len(distances)
+        reference_hits += int((other_half < own_half / 2)[is_isolated].sum())
+    # The release is the same in every split, so that several splits do not make its hits more certain.
+    count = len(splits)
+    return rate(hits / count, trials / count, reference_hits, trials / len(distances), confidence)
+
+
+def farthest(distances: Matrix, drawn: Bools | None = None) -> Bools:
+    """Tell which originals are among the 5 % farthest from their reference; none that has an equal there."""
+    sample = np.sort(distances if drawn is None else distances[drawn])
+    count = max(1, round(ISOLATED * len(sample)))
+    return np.asarray((distances >= sample[-count]) & (distances > 0))

@@ -1,0 +1,289 @@
+"""Exact nearest neighbours of rows of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from duckanon._core.common import progress
+from duckanon._core.common.arguments import Whole, refuse_unless
+from duckanon._core.common.arrays import Ints, Matrix
+from duckanon._core.common.progress import Tell, silent
+from duckanon._core.privacy.equal_rows import DistinctRows, distinct_rows, row_hashes
+from duckanon._core.privacy.trees import search_tree, squared_distances
+
+_QUERIES = 256  # a block of 256 queries by 2,048 points stays in the processor's cache while it is compared
+_POINTS = 2048
+_STRETCH = 4 * _POINTS  # at most, between two updates of what has been found
+_LARGEST = 1e150  # squares of larger numbers, summed, come near the largest double
+_NARROW = 6  # columns up to which a tree is quicker than comparing all pairs: 20 times for four columns
+_FEW = 500  # rows below which a tree is not worth its making
+_FEW_NEIGHBOURS = 16
+_CROWDED = 0.02  # of the pairs are candidates: single precision no longer tells the points apart
+
+
+def nearest(
+    queries: npt.ArrayLike,
+    points: npt.ArrayLike,
+    k: int,
+    *,
+    skip_self: bool | npt.ArrayLike = False,
+    tell: Tell = silent,
+) -> tuple[Matrix, Ints]:
+    """Find the k nearest points of every query.
+
+    Parameters
+    ----------
+    queries, points
+        Rows of finite numbers, equally wide.
+    k
+        How many neighbours.
+    skip_self
+        True where the points are the queries: no row is its own neighbour, rows equal to it are. Or, for each query,
+        the point that is the query itself, -1 for none.
+    tell
+        Is told the share of the work done.
+
+    Returns
+    -------
+    distances, indices
+        Of shape (queries, k), the nearest first, of equally near ones the first point first. The distance is the root
+        of the mean, over the columns, of the squared differences.
+
+    Raises
+    ------
+    ValueError
+        Fewer points than neighbours, rows of different width, numbers that are not finite.
+
+    Notes
+    -----
+    The distance is that of Thesis, Section 3.1, Equation 3.1. Products of matrices in single precision give, for every
+    pair, a lower bound of its distance: the rounding error is bounded by a term of rank one, so the bound costs one
+    more column. Only pairs whose bound is below the k-th distance found so far are computed in double precision, as
+    sums of squared differences; equal rows have distance 0, and the order is that of double precision whatever the
+    data. Equal points are looked at once where there are many. In narrow tables a tree finds the neighbours, and only
+    queries with several points as near are compared with all.
+    """
+    query_rows, rows = _checked(queries, "queries"), _checked(points, "points")
+    if query_rows.shape[1] != rows.shape[1]:
+        raise ValueError(
+            f"queries and points must be equally wide; got {query_rows.shape[1]} and {rows.shape[1]} columns."
+        )
+    skipped = _skipped(skip_self, len(query_rows), len(rows))
+    available = len(rows) - int((skipped >= 0).any())
+    refuse_unless(Whole(1), "k", k)
+    if k > available:
+        raise ValueError(f"k must be at most the number of rows to choose from, {available}; got {k}.")
+    distinct = _copies(rows)
+    if distinct is None:
+        squares, indices = _search(query_rows, rows, int(k), skipped, tell)
+    else:
+        squares, indices = _search_distinct(query_rows, rows, int(k), skipped, distinct, tell)
+    return np.sqrt(squares / rows.shape[1]), indices
+
+
+def pairs_within(queries: Matrix, points: Matrix, radii: Matrix) -> Iterator[tuple[Ints, Ints, Matrix]]:
+    """Find the pairs of a query and a point nearer than the radius of the query, for one block of points after another.
+
+    Yields queries, points and distances as `nearest` has them; among them may be pairs as far apart as the radius.
+    """
+    queries, points = _checked(queries, "queries"), _checked(points, "points")
+    if not len(queries):
+        return
+    limit = np.square(radii) * (queries.shape[1] * (1 + 1e-9))
+    scan = _Scan(queries, points, np.float32)
+    for start in range(0, len(points), _STRETCH):
+        stop = min(len(points), start + _STRETCH)
+        query, point = scan.candidates(start, stop, limit)
+        if scan.is_single and len(query) > len(queries) * _CROWDED * (stop - start):
+            scan = _Scan(queries, points, np.float64)
+            query, point = scan.candidates(start, stop, limit)
+        yield query, point, np.sqrt(squared_distances(queries, points, query, point) / queries.shape[1])
+
+
+def _checked(values: npt.ArrayLike, name: str) -> Matrix:
+    rows = np.ascontiguousarray(values, dtype=np.float64)
+    if rows.ndim != 2 or not rows.shape[1]:
+        raise ValueError(f"{name} must be a matrix with at least one column; got the shape {rows.shape}.")
+    if rows.size and not max(-rows.min(), rows.max()) <= _LARGEST:  # NaN fails too
+        raise ValueError(f"{name} must hold finite numbers of at most {_LARGEST:g}; replace NaN, infinity and larger.")
+    return rows
+
+
+def _skipped(skip_self: bool | npt.ArrayLike, queries: int, points: int) -> Ints:
+    """Return the point that each query must not find, -1 for none."""
+    if isinstance(skip_self, (bool, np.bool_)):
+        if skip_self and queries != points:
+            raise ValueError(f"with skip_self, the points must be the queries; got {points} and {queries} rows.")
+        return np.arange(queries) if skip_self else np.full(queries, -1)
+    skipped = np.asarray(skip_self, np.int64)
+    if skipped.shape != (queries,) or (queries and not -1 <= skipped.min() <= skipped.max() < points):
+        raise ValueError(f"skip_self must give, for each of {queries} queries, a point from 0 to {points - 1} or -1.")
+    return skipped
+
+
+def _copies(rows: Matrix) -> DistinctRows | None:
+    """Return the different rows, or None where few rows are equal."""
+    sample = rows[:: -(-len(rows) // 4096)]
+    if len(np.unique(row_hashes(sample))) >= 0.9 * len(sample):
+        return None
+    return distinct_rows(rows)
+
+
+def _search_distinct(
+    queries: Matrix, rows: Matrix, k: int, skipped: Ints, distinct: DistinctRows, tell: Tell
+) -> tuple[Matrix, Ints]:
+    """Search among distinct points, then put back the rows that are equal to them.
+
+    The k nearest distinct points (one more, should the query be the only one of its kind) hold the k nearest rows, and
+    of each at most k + 1 rows can be among them.
+    """
+    order = np.argsort(distinct.codes, kind="stable")
+    sizes = distinct.counts
+    starts = np.cumsum(sizes) - sizes
+    skipping = int((skipped >= 0).any())
+    asked = min(k + skipping, len(sizes))
+    squares, near = _search(queries, rows[distinct.firsts], asked, np.full(len(queries), -1), tell)
+    best, indices = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
+    offset = np.arange(k + skipping)
+    step = max(1, (1 << 20) // (asked * len(offset)))
+    for start in range(0, len(queries), step):
+        part = slice(start, start + step)
+        members = order[np.minimum(starts[near[part]][:, :, None] + offset, len(order) - 1)]
+        is_member = offset < sizes[near[part]][:, :, None]
+        is_member &= members != skipped[part, None, None]
+        square = np.where(is_member, squares[part][:, :, None], np.inf).reshape(len(members), -1)
+        candidates = members.reshape(len(members), -1)
+        chosen = np.lexsort((candidates, square), axis=1)[:, :k]
+        best[part] = np.take_along_axis(square, chosen, axis=1)
+        indices[part] = np.take_along_axis(candidates, chosen, axis=1)
+    return best, indices
+
+
+def _search(queries: Matrix, points: Matrix, k: int, skipped: Ints, tell: Tell) -> tuple[Matrix, Ints]:
+    """Return the k smallest sums of squared differences of every query, and their points."""
+    if points.shape[1] > _NARROW or min(len(queries), len(points)) < _FEW or k > _FEW_NEIGHBOURS:
+        return _scanned(queries, points, k, skipped, tell)
+    best, indices, is_certain = search_tree(queries, points, k, skipped)
+    rest = np.flatnonzero(~is_certain)
+    best[rest], indices[rest] = _scanned(queries[rest], points, k, skipped[rest], tell)
+    return best, indices
+
+
+def _scanned(queries: Matrix, points: Matrix, k: int, skipped: Ints, tell: Tell) -> tuple[Matrix, Ints]:
+    """Search by comparing all queries with all points."""
+    best = np.full((len(queries), k), np.inf)
+    indices = np.full((len(queries), k), len(points), np.int64)
+    if not len(queries):
+        return best, indices
+    scan = _Scan(queries, points, np.float32)
+    limit = scan.first_limit(k, skipped)
+    start, stretch = 0, _POINTS
+    while start < len(points):
+        stop = min(len(points), start + stretch)
+        query, point = scan.candidates(start, stop, limit)
+        if scan.is_single and len(query) > len(queries) * (_CROWDED * (stop - start) + k):
+            scan = _Scan(queries, points, np.float64)
+            query, point = scan.candidates(start, stop, limit)
+        keep = point != skipped[query]
+        _merge(best, indices, query[keep], point[keep], queries, points, limit)
+        start, stretch = stop, min(2 * stretch, _STRETCH)
+        tell(start / len(points))
+    return best, indices
+
+
+class _Scan:
+    """Bounds of the distances between all queries and one block of points after the other.
+
+    With centred and scaled rows q and p, half the squared distance less half of the square of q is p.p / 2 - q.p. In a
+    precision with unit e its error is below c (|q| |p| + p.p / 2) with c = (width + 8) e.
+    """
+
+    def __init__(self, queries: Matrix, points: Matrix, dtype: type[np.float32] | type[np.float64]) -> None:
+        self.queries, self.points = queries, points
+        self.is_single = dtype is np.float32
+        # The median, not the mean: one far outlier must not move all others away from 0, where digits are lost.
+        self.centre = np.median(points[:: -(-len(points) // 4096)], axis=0)
+        spread = np.maximum(np.ptp(points, axis=0), np.abs(points[0] - self.centre))
+        reach = max(float(np.abs(queries - self.centre).max()), float(spread.max()))
+        self.scale = 1.0 / reach if reach > 0 else 1.0
+        self.error = (queries.shape[1] + 8) * float(np.finfo(dtype).eps)
+        centred = (queries - self.centre) * self.scale
+        norms = np.einsum("ij,ij->i", centred, centred)
+        self.half = norms / 2
+        self.left = np.column_stack([-centred, np.ones(len(centred)), np.sqrt(norms)]).astype(dtype)
+        self.slack = self.error * norms + 8 * queries.shape[1] * float(np.finfo(dtype).tiny)
+        self.room = np.empty(_QUERIES * _POINTS, dtype)
+        self.flags = np.empty(_QUERIES * _POINTS, bool)
+
+    def right(self, block: Matrix) -> npt.NDArray[np.floating]:
+        """Prepare points for the product."""
+        centred = (block - self.centre) * self.scale
+        norms = np.einsum("ij,ij->i", centred, centred)
+        wide = np.empty((len(block), block.shape[1] + 2), self.left.dtype)
+        wide[:, :-2] = centred
+        wide[:, -2] = norms * (0.5 - self.error)
+        wide[:, -1] = np.sqrt(norms) * -self.error
+        return wide.T
+
+    def first_limit(self, k: int, skipped: Ints) -> Matrix:
+        """Return for each query a sum of squares that at least k points do not exceed, from a sample of the points."""
+        asked = min(k + 1, len(self.points))
+        size = max(asked, min(_POINTS, max(512, len(self.points) // 8)))
+        sample = np.arange(0, len(self.points), max(1, len(self.points) // size))
+        right = self.right(self.points[sample])
+        limit = np.empty(len(self.queries))
+        for start in range(0, len(self.queries), _QUERIES):
+            progress.check()
+            part = slice(start, start + _QUERIES)
+            bounds = np.matmul(self.left[part], right)
+            near = sample[np.argpartition(bounds, asked - 1, axis=1)[:, :asked]]
+            query = np.repeat(np.arange(len(near)) + start, asked)
+            squares = squared_distances(self.queries, self.points, query, near.reshape(-1)).reshape(near.shape)
+            squares[near == skipped[part, None]] = np.inf
+            limit[part] = np.sort(squares, axis=1)[:, k - 1]
+        return limit
+
+    def candidates(self, start: int, stop: int, limit: Matrix) -> tuple[Ints, Ints]:
+        """Return the pairs of queries and points of one block that may be nearer than the limit."""
+        right = self.right(self.points[start:stop])
+        # A limit below 0 says that nothing can come nearer: no bound is below minus infinity.
+        threshold = np.where(limit < 0, -np.inf, limit * (self.scale**2 * (0.5 + self.error)) - self.half + self.slack)
+        threshold = np.nextafter(threshold.astype(self.left.dtype), self.left.dtype.type(np.inf))
+        queries, points = [], []
+        for first in range(0, len(self.queries), _QUERIES):
+            progress.check()
+            left, low = self.left[first : first + _QUERIES], threshold[first : first + _QUERIES, None]
+            for offset in range(0, right.shape[1], _POINTS):
+                block = right[:, offset : offset + _POINTS]
+                bounds = self.room[: len(left) * block.shape[1]].reshape(len(left), block.shape[1])
+                below = self.flags[: len(left) * block.shape[1]].reshape(bounds.shape)
+                np.less_equal(np.matmul(left, block, out=bounds), low, out=below)
+                query, point = np.divmod(np.flatnonzero(below), block.shape[1])
+                queries.append(query + first)
+                points.append(point + (start + offset))
+        return np.concatenate(queries), np.concatenate(points)
+
+
+def _merge(
+    best: Matrix, indices: Ints, query: Ints, point: Ints, queries: Matrix, points: Matrix, limit: Matrix
+) -> None:
+    """Put candidates of a later block of points among the k best, and lower the limits."""
+    k = best.shape[1]
+    squares = squared_distances(queries, points, query, point)
+    better = (squares < best[query, -1]) & (squares <= limit[query])  # an equally near one comes later in the order
+    query, point, squares = query[better], point[better], squares[better]
+    if not len(query):
+        return
+    touched, touched_index = np.unique(query, return_inverse=True)
+    query = np.concatenate([np.repeat(np.arange(len(touched)), k), touched_index.reshape(-1)])
+    point = np.concatenate([indices[touched].reshape(-1), point])
+    squares = np.concatenate([best[touched].reshape(-1), squares])
+    order = np.lexsort((point, squares, query))
+    sizes = np.bincount(query)
+    chosen = order[(np.cumsum(sizes) - sizes)[:, None] + np.arange(k)]
+    best[touched], indices[touched] = squares[chosen], point[chosen]
+    worst = best[touched, -1]
+    limit[touched] = np.where(worst == 0, -1.0, np.minimum(limit[touched], worst))

@@ -1,0 +1,273 @@
+"""Which sets of columns pick people out: distinct combinations and unique rows of every set, exactly or from a sample.
+
+Notes
+-----
+The test by distinct counts is that of Probabilistic Anonymity, Section 2. The exact search is
+`duckanon._measure.assess.lattice`, the approximate one `duckanon._measure.assess.sampling`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common import codes
+from duckanon._core.common.arrays import Array
+from duckanon._measure.assess import lattice, people, sampling
+from duckanon._measure.assess.declared import QUASI_IDENTIFIERS
+
+MOST_SETS = 1_000_000
+"""More sets are refused: at the pace of the Adult table (1,940 sets of up to 4 of its 15 columns in 0.46 s) so many
+would take four minutes, and nobody reads them."""
+
+PERSON = "_duckanon_person"
+"""The column that comes with those asked for, so that there is always one (``anon._is_asked``): whose the row is, as a
+hash; NULL where it does not say so, or where every row is a person."""
+
+SAMPLE_BYTES = 2**28
+"""What all samples of one approximate search take together, at the most."""
+
+MOST_COMBINATIONS, LEAST_COMBINATIONS = 8192, 256
+"""How many combinations are sampled for a set: standard errors of 1 and 6 percent."""
+
+MOST_SAMPLED_SETS = 20_000
+"""With more sets, samples of `LEAST_COMBINATIONS` each would not fit into `SAMPLE_BYTES`."""
+
+_WAITING_BLOCKS = 32
+"""DuckDB hands rows over in blocks of 2,048: so many fill a block of the sampler."""
+
+SetCounts: TypeAlias = tuple[tuple[int, ...], int, int, int | None, int | None, float, float]
+"""The columns of a set, distinct combinations, singletons, smallest class, sum of the sizes of the classes, standard
+errors of the first two counts."""
+
+
+class Search(NamedTuple):
+    """What is searched for, as the macro passes it.
+
+    Attributes
+    ----------
+    cols
+        The names that were asked for, to be found in the table; None: all its columns.
+    max_size
+        Size of the largest sets.
+    minimal
+        Report only the sets that are quasi-identifiers, and none of whose subsets is one.
+    alpha
+        A set is a quasi-identifier in the table if at least this fraction of the rows is unique in it.
+    product_fraction
+        It is one in the population if the product of its distinct counts is at least this many times the population.
+    population
+        Size of the population; None: the table itself.
+    person
+        The name of the column that says whose a row is; None: every row is a person.
+    """
+
+    cols: Sequence[str] | None
+    max_size: int
+    minimal: bool
+    alpha: float
+    product_fraction: float
+    population: float | None
+    person: str | None = None
+
+    def check(self, names: Sequence[str], row_count: int, people_count: float) -> None:
+        """Raise a ValueError, one sentence, where the search does not fit the table."""
+        known = {name.lower() for name in names}
+        for name in self.cols or []:
+            if name.lower() not in known:
+                raise ValueError(f'column "{name}" is not in the table.')
+        if row_count == 0:
+            raise ValueError("the table has no rows to look at.")
+        if people_count == 0:
+            raise ValueError(
+                f"person must name a column that says whose rows they are; got {self.person}, "
+                "which is NULL in every row."
+            )
+        if self.population is not None and not self.population >= people_count:
+            counted = "rows" if self.person is None else "people"
+            raise ValueError(
+                f"population must be NULL or at least the number of {counted}, {people_count:.0f}; "
+                f"got {self.population:.0f}."
+            )
+        refuse_too_many_sets(len(names), self.max_size, MOST_SETS)
+
+    def qualifies(self, singletons: float, product: float, people_count: float) -> bool:
+        """Tell whether a set is a quasi-identifier, in the table or in the population."""
+        universe = people_count if self.population is None else self.population
+        return singletons >= self.alpha * people_count or product >= self.product_fraction * universe
+
+
+def refuse_too_many_sets(columns: int, max_size: int, most: int) -> None:
+    """Raise a ValueError where so many columns make more sets than can be looked at."""
+    sets = sum(math.comb(columns, size) for size in range(1, min(max_size, columns) + 1))
+    if sets > most:
+        raise ValueError(
+            f"up to {max_size} of {columns} columns make {sets:,} sets, more than {most:,}; "
+            "lower max_size, or name fewer columns in cols."
+        )
+
+
+def exact(table: pa.Table | None, **options: Any) -> pa.Table:
+    """Report on every set of up to `max_size` columns.
+
+    Parameters
+    ----------
+    table
+        The columns to combine, and one called `PERSON`; None where the table has no rows.
+    options
+        The fields of a `Search`.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row for each set, with the names of its columns and its counts.
+    """
+    search = Search(**options)
+    persons = None if table is None or search.person is None else table.select([PERSON])
+    table = pa.table({}) if table is None else table.drop_columns([PERSON])
+    whose = None
+    if persons is not None:
+        [(person_codes, _)] = codes.encode(persons)
+        whose = people.coded(person_codes, persons[PERSON].is_valid().to_numpy())
+    people_count = table.num_rows if whose is None else whose.people_count
+    search.check(table.column_names, table.num_rows, people_count)
+    columns = codes.encode(table)
+
+    def product(members: Iterable[int]) -> float:
+        return math.prod(float(columns[member][1]) for member in members)
+
+    def qualifies(members: tuple[int, ...], singletons: int) -> bool:
+        return search.qualifies(singletons, product(members), people_count)
+
+    sets = [
+        (one.columns, one.distinct, one.singletons, one.smallest, one.members, 0.0, 0.0)
+        for one in lattice.walk(columns, search.max_size, qualifies if search.minimal else None, whose)
+        if one.stopped or not search.minimal
+    ]
+    return _report(sets, table.column_names, table.num_rows, people_count, product)
+
+
+class SetSampler:
+    """Samples every set of columns while the rows go by; see `duckanon._measure.assess.sampling`.
+
+    Parameters
+    ----------
+    rows
+        The first rows: a struct array with the 64-bit hashes of the columns' values.
+    max_size
+        Size of the largest sets, the same with every row.
+    has_people
+        Whether `PERSON` says whose a row is, the same with every row.
+    """
+
+    def __init__(self, rows: pa.Array, max_size: pa.Array, has_people: pa.Array) -> None:
+        self.names = [field.name for field in rows.type if field.name != PERSON]
+        self.has_people = has_people[0].as_py()
+        largest = min(max_size[0].as_py(), len(self.names))
+        refuse_too_many_sets(len(self.names), largest, MOST_SAMPLED_SETS)
+        sets = [
+            members
+            for size in range(1, largest + 1)
+            for members in itertools.combinations(range(len(self.names)), size)
+        ]
+        affordable = SAMPLE_BYTES // (sampling.BYTES_PER_COMBINATION * max(len(sets), 1))
+        capacity = min(MOST_COMBINATIONS, max(LEAST_COMBINATIONS, affordable))
+        self.sampler = sampling.DistinctSampler(sets, capacity, has_people=self.has_people)
+        self._waiting: list[list[Array]] = []
+
+    def add(self, rows: pa.Array, *others: pa.Array) -> None:
+        """Take in a block of rows; small blocks wait until there are enough to be worth the work."""
+        chunks = rows.chunks if isinstance(rows, pa.ChunkedArray) else [rows]
+        for chunk in chunks:
+            columns = [chunk.field(name).to_numpy() for name in self.names]
+            if self.has_people:
+                persons = chunk.field(PERSON)
+                columns += [persons.fill_null(0).to_numpy(), persons.is_valid().to_numpy(zero_copy_only=False)]
+            self._waiting.append(columns)
+        if len(self._waiting) >= _WAITING_BLOCKS:
+            self.flush()
+
+    def merge(self, other: SetSampler) -> None:
+        """Take in what another thread has sampled."""
+        self.flush()
+        other.flush()
+        self.sampler.merge(other.sampler)
+
+    def flush(self) -> None:
+        """Sample the rows that wait."""
+        if self._waiting:
+            columns = [np.concatenate(parts) for parts in zip(*self._waiting, strict=True)]
+            self.sampler.update(columns[: len(self.names)], *columns[len(self.names) :])
+            self._waiting = []
+
+
+def approximate(sampler: SetSampler | None, **options: Any) -> pa.Table:
+    """Report on every set of up to `max_size` columns from samples; the options are the fields of a `Search`."""
+    search = Search(**options)
+    if sampler is None:
+        raise ValueError("the table has no rows to look at.")
+    sampler.flush()
+    row_count = sampler.sampler.rows
+    counted = sampler.sampler.people()
+    people_count = round(counted.distinct) if sampler.has_people else row_count
+    if sampler.has_people and search.population and counted.distinct - 3 * counted.distinct_error <= search.population:
+        people_count = min(people_count, int(search.population))  # an estimate that may be right refuses no population
+    search.check(sampler.names, row_count, people_count)
+    estimates = {estimate.columns: estimate for estimate in sampler.sampler.estimates()}
+
+    def product(members: Iterable[int]) -> float:
+        return math.prod(max(1.0, estimates[member,].distinct) for member in members)
+
+    chosen: list[sampling.Estimate] = []
+    qualified: list[set[int]] = []
+    for estimate in sorted(estimates.values(), key=lambda estimate: len(estimate.columns)):
+        if search.minimal and any(smaller <= set(estimate.columns) for smaller in qualified):
+            continue
+        if search.qualifies(estimate.singletons, product(estimate.columns), people_count):
+            qualified.append(set(estimate.columns))
+        elif search.minimal:
+            continue
+        chosen.append(estimate)
+    sets = [
+        (
+            estimate.columns,
+            min(round(estimate.distinct), row_count),
+            min(round(estimate.singletons), people_count),
+            1 if estimate.singletons else None,
+            None if sampler.has_people else row_count,
+            estimate.distinct_error,
+            estimate.singletons_error,
+        )
+        for estimate in chosen
+    ]
+    return _report(sets, sampler.names, row_count, people_count, product)
+
+
+def _report(
+    sets: Iterable[SetCounts],
+    names: Sequence[str],
+    row_count: int,
+    people_count: int,
+    product: Callable[[Iterable[int]], float],
+) -> pa.Table:
+    rows = [
+        {
+            "columns": [names[member] for member in members],
+            "rows": row_count,
+            "people": people_count,
+            "distinct_observed": distinct,
+            "singletons": singletons,
+            "smallest_class": smallest,
+            "members": class_members,
+            "distinct_product": product(members),
+            "distinct_error": distinct_error,
+            "singletons_error": singletons_error,
+        }
+        for members, distinct, singletons, smallest, class_members, distinct_error, singletons_error in sets
+    ]
+    return pa.Table.from_pylist(rows, schema=QUASI_IDENTIFIERS)

@@ -1,0 +1,95 @@
+"""What was said of the columns of a table so far: their roles, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from duckanon._measure.assess.keys import Groups, Key
+from duckanon._measure.assess.profiles import Profile
+
+PERSON, HOUSEHOLD, IDENTIFIER = "person key", "household key", "identifier"
+QUASI, POSSIBLE, SENSITIVE = "quasi-identifier", "possible quasi-identifier", "sensitive"
+WEIGHT, CONSTANT, UNDECIDED = "weight", "constant", "undecided"
+
+PICKS_OUT = 0.2
+"""Share of unique people from which on columns pick people out, as alpha of anon.quasi_identifiers."""
+
+Said = tuple[str, str] | None
+"""A role and its reason."""
+
+
+@dataclass
+class Columns:
+    """The columns of a table and what was said of them so far.
+
+    Attributes
+    ----------
+    profiles
+        The columns.
+    row_count
+        Rows of the whole table.
+    roles, reasons
+        By column.
+    groups
+        Rows by the values of a column, of those that may be keys.
+    person
+        The column that says whose a row is.
+    sources
+        Of a column that follows from others, these.
+    growth
+        By how much the share of unique people grows with a column.
+    """
+
+    profiles: list[Profile]
+    row_count: int
+    roles: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, Groups] = field(default_factory=dict)
+    person: Profile | None = None
+    sources: dict[str, list[str]] = field(default_factory=dict)
+    growth: dict[str, float] = field(default_factory=dict)
+
+    def say(self, profile: Profile, said: Said) -> None:
+        """Note a role and its reason; what was said before is replaced."""
+        if said is not None:
+            self.roles[profile.name], self.reasons[profile.name] = said
+
+    def ask(self, *rules: Callable[[Profile, Columns], Said]) -> None:
+        """Ask rules of every column without a role, one rule after the other."""
+        for rule in rules:
+            for profile in self.open:
+                self.say(profile, rule(profile, self))
+
+    @property
+    def open(self) -> list[Profile]:
+        """Columns without a role."""
+        return [profile for profile in self.profiles if profile.name not in self.roles]
+
+    def having(self, *roles: str) -> list[Profile]:
+        """Return the columns of these roles."""
+        return [profile for profile in self.profiles if self.roles.get(profile.name) in roles]
+
+    def is_constant_for_person(self, profile: Profile) -> bool:
+        """Tell whether a column is the same in all rows of a person."""
+        return self.person is not None and self.groups[self.person.name].fixes(profile)
+
+
+def constant_columns(key: Key) -> str:
+    """Say how many columns are constant within a key."""
+    return (
+        "1 column is constant within it"
+        if len(key.constant) == 1
+        else f"{len(key.constant)} columns are constant within it"
+    )
+
+
+def person_reason(profile: Profile, key: Key | None = None) -> str:
+    """Say why a column is the key of people whose rows are several."""
+    rows = 1 / max(profile.distinct_share, 1e-12)
+    structure = f"; {constant_columns(key)}, {key.reason}" if key else ""
+    quoted = profile.name.replace("'", "''")
+    return (
+        f"{rows:.1f} rows for each of its values{structure}: rows are not people, and person := '{quoted}' belongs in "
+        "every call"
+    )

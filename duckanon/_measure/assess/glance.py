@@ -1,0 +1,98 @@
+"""`anon.assess`: a table at a glance, from a sample that keeps people and households whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common import codes
+from duckanon._measure.assess import profiles, relations, roles
+from duckanon._measure.assess.declared import ASSESS
+from duckanon._measure.assess.findings import HOUSEHOLD, IDENTIFIER, PERSON, UNDECIDED
+
+_MOST_UNIQUE = 0.5
+"""A column in which more of the people are unique determines nearly everything, and is not asked for it."""
+
+
+def assess(
+    table: pa.Table | None,
+    row_count: int,
+    names: list[str],
+    kinds: list[str],
+    distinct: list[int],
+    known: list[int],
+    unique_fractions: list[float],
+    categories: list[list[str]],
+    keys: list[int],
+    person: str | None,
+) -> pa.Table:
+    """Find the role of every column.
+
+    Parameters
+    ----------
+    table
+        The sample: the number of the ``row``, its values as ``texts``, and for each of `keys` whether all rows with the
+        same value are in the sample (``whole``). None where the table has no rows.
+    row_count
+        Rows of the whole table.
+    names, kinds, distinct, known, unique_fractions, categories
+        Of every column, counted in the whole table: its name, numeric, date, text, boolean or other, different values,
+        rows with a value, the share of people with a value of their own, what anon.direct_identifiers says.
+    keys
+        Places of the columns, from 1, whose groups of equal values the sample keeps whole.
+    person
+        The column that says whose a row is, where that is known.
+    """
+    if table is None or not names:
+        return _report([(place, UNDECIDED, "the table has no rows.", None, [], []) for place, _ in enumerate(names, 1)])
+    table = table.take(np.argsort(table["row"].to_numpy())).combine_chunks()
+    whole = np.array(table["whole"].to_pylist(), dtype=bool).reshape(table.num_rows, -1)
+    cells = table["texts"].combine_chunks().flatten()
+    texts = [cells.take(np.arange(place, len(cells), len(names))) for place in range(len(names))]
+    is_sample = table.num_rows < row_count
+    columns = [
+        profiles.profile(
+            name,
+            texts[place],
+            kinds[place],
+            distinct[place] / max(known[place], 1) if is_sample else None,
+            unique_fractions[place],
+            categories[place],
+            whole[:, keys.index(place + 1)] if place + 1 in keys else None,
+        )
+        for place, name in enumerate(names)
+    ]
+    found = roles.find(columns, row_count, person)
+    follow = relations.determined(
+        [own.astype(np.int64) for own, _ in codes.encode(pa.table(texts, names=list(map(str, range(len(names))))))],
+        [
+            share <= _MOST_UNIQUE and count + (rows < row_count) > 1  # NULL is a value
+            for share, count, rows in zip(unique_fractions, distinct, known, strict=True)
+        ],
+    )
+    return _report(
+        [
+            (
+                place + 1,
+                found.roles[name],
+                f"{found.reasons[name]}{_unique(found.roles[name], unique_fractions[place])}.",
+                found.growth.get(name),
+                [names[other] for other in follow[place]],
+                [names[other] for other in range(len(names)) if place in follow[other]],
+            )
+            for place, name in enumerate(names)
+        ]
+    )
+
+
+def _unique(role: str, share: float) -> str:
+    """Say how many people are unique in a column, where that is not why it has its role."""
+    if role in (PERSON, HOUSEHOLD, IDENTIFIER) or share == 0:
+        return ""
+    return f"; {'fewer than 0.01' if share < 0.0001 else f'{100 * share:.4g}'} % of the people are unique in it"
+
+
+def _report(rows: Sequence[tuple[object, ...]]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(ASSESS.names, row, strict=True)) for row in rows], schema=ASSESS)

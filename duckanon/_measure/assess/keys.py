@@ -1,0 +1,241 @@
+"""Keys of people and households, found by what is constant within them, whatever they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from duckanon._core.common.arrays import Array
+from duckanon._measure.assess import shapes
+from duckanon._measure.assess.profiles import Profile
+from duckanon._measure.assess.vocabulary import CONFIDENTIAL, KNOWN_BY_OTHERS
+
+CONSTANT = 0.98
+"""Rows that agree in a key agree so much more often than by chance in a column that is constant within it: a few errors
+of entry are forgiven."""
+
+_FEWEST_PAIRS = 20
+_FEWEST_VALUES = 20
+_LARGEST_GROUP = 300
+"""Rows of one value on average, above which a column is no key of a person or a household."""
+_SMALL_GROUP = 12
+"""Rows of a household on average, at most; a code of more is one of places unless much follows from it."""
+_APART, _CLOSE = 4, 6
+"""Years: ages of a household's members differ by more than the first in half of the pairs, those of a person's rows by
+at most the second in nine of ten. Spouses are of about the same age in half of the couples, but not in nine of ten."""
+
+
+class Groups:
+    """The rows of a table in groups of equal values of a column."""
+
+    def __init__(self, key: Profile) -> None:
+        self.key = key
+        codes = key.codes if key.whole is None else np.where(key.whole, key.codes, -1)
+        order = np.argsort(codes, kind="stable")
+        same = (codes[order][1:] == codes[order][:-1]) & (codes[order][1:] >= 0)
+        self.first, self.second = order[:-1][same], order[1:][same]
+        self._lifts: dict[str, float] = {}
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of neighbours in a group."""
+        return len(self.first)
+
+    def agreement(self, other: Profile) -> float:
+        """Return the share of pairs that agree in a column."""
+        return float((other.codes[self.first] == other.codes[self.second]).mean()) if self.pairs else 0.0
+
+    def lift(self, other: Profile) -> float:
+        """Return how much more often pairs agree in a column than by chance: 1 always, 0 as by chance."""
+        if other.name not in self._lifts:
+            chance = other.agreement
+            enough = self.pairs >= _FEWEST_PAIRS and chance < 1
+            self._lifts[other.name] = (self.agreement(other) - chance) / (1 - chance) if enough else 0.0
+        return self._lifts[other.name]
+
+    def fixes(self, other: Profile) -> bool:
+        """Tell whether a column is constant within the groups."""
+        return self.lift(other) >= CONSTANT
+
+    def differences(self, other: Profile) -> tuple[float, float]:
+        """Return the difference in a number that half, and nine of ten, of the pairs do not exceed."""
+        assert other.numbers is not None
+        apart = np.abs(other.numbers[self.first] - other.numbers[self.second])
+        apart = apart[np.isfinite(apart)]
+        return tuple(np.quantile(apart, [0.5, 0.9])) if len(apart) >= _FEWEST_PAIRS else (0.0, np.inf)
+
+    @cached_property
+    def is_in_blocks(self) -> bool:
+        """Whether the rows of each group stand together."""
+        codes = self.key.codes if self.key.whole is None else self.key.codes[self.key.whole]
+        runs = int((np.diff(codes) != 0).sum()) + 1
+        return runs <= 1.05 * len(np.unique(codes))
+
+
+@dataclass(frozen=True)
+class Key:
+    """A column whose values repeat and determine others.
+
+    Attributes
+    ----------
+    profile
+        The column.
+    constant
+        Columns that are constant within it.
+    is_person
+        Whether its rows are those of one person; None: the values do not tell.
+    reason
+        How that is known.
+    """
+
+    profile: Profile
+    constant: list[Profile]
+    is_person: bool | None
+    reason: str
+
+
+def find(profiles: list[Profile], groups: dict[str, Groups]) -> list[Key]:
+    """Return the columns that are built like keys; the groups of all candidates are added to `groups`."""
+    found = []
+    for profile in profiles:
+        if not _may_be_key(profile):
+            continue
+        own = groups[profile.name] if profile.name in groups else Groups(profile)
+        if shapes.is_age(profile) and "person key" not in profile.topics and not own.is_in_blocks:
+            continue
+        groups[profile.name] = own
+        others = [other for other in profiles if other is not profile and other.distinct > 1]
+        constant = [
+            other
+            for other in others
+            if other.agreement < 0.95 and other.distinct <= 1.02 * profile.distinct and own.fixes(other)
+        ]
+        if _is_key(profile, own, _independent(profile, constant)):
+            found.append(Key(profile, constant, *_whose(own, others)))
+    return found
+
+
+def _independent(profile: Profile, constant: list[Profile]) -> list[Profile]:
+    """Return those of the constant columns that do not follow from each other.
+
+    From a code of a classification, as of places, follow its coarser levels, each from the one before; a person or a
+    household has several things that have nothing to do with each other. A number that follows both ways, such as a
+    square, says nothing.
+    """
+    found: list[Profile] = []
+    kept: list[Groups] = []
+    for one in sorted(constant, key=lambda one: -one.distinct):
+        is_twin = one.distinct > 0.5 * profile.distinct
+        if (is_twin and one.kind == "numeric") or any(groups.fixes(one) for groups in kept):
+            continue
+        found.append(one)
+        if not is_twin:
+            kept.append(Groups(one))
+    return found
+
+
+def _may_be_key(profile: Profile) -> bool:
+    """Tell whether a column has the values of a key: a code without gaps that repeats."""
+    repeats = profile.known >= 1.1 * profile.distinct > 1.1
+    if not (profile.kind == "text" or profile.is_integer) or profile.missing > 0.02 or not repeats:
+        return False
+    if profile.kind == "text" and profile.words.per_value >= 4:
+        return False
+    if profile.is_integer and (profile.numeric.zeros > 0.02 or profile.numeric.negative):
+        return False
+    return profile.distinct >= max(_FEWEST_VALUES, profile.known / _LARGEST_GROUP)
+
+
+def _is_key(profile: Profile, own: Groups, constant: list[Profile]) -> bool:
+    numeric = profile.numeric if profile.kind == "numeric" else None
+    is_code = (
+        numeric is None
+        or numeric.density > 0.5
+        or numeric.same_length > 0.9
+        or numeric.unevenness < 0.1
+        or own.is_in_blocks
+    )
+    is_amount = numeric is not None and numeric.density < 0.5 and (numeric.heaped > 0.3 or numeric.tail > 4)
+    is_about_else = profile.topics & (KNOWN_BY_OTHERS | CONFIDENTIAL) and not profile.topics & {
+        "person key",
+        "household key",
+    }
+    if is_amount or not is_code or is_about_else:
+        twins = [one for one in constant if one.kind == "text" and one.distinct >= 0.95 * profile.distinct]
+        return bool(twins) or len(constant) > 3
+    if "person key" in profile.topics and len(constant) + own.is_in_blocks:
+        return True
+    tells_person = any(shapes.is_sex(one) or _is_birth(one) for one in constant)
+    return len(constant) > 1 or (len(constant) == 1 and (own.is_in_blocks or tells_person))
+
+
+def _is_birth(profile: Profile) -> bool:
+    return profile.kind == "date" and profile.span > shapes.LIFETIME
+
+
+def _whose(own: Groups, others: list[Profile]) -> tuple[bool | None, str]:
+    """Tell whether groups are people, by what people do not change: birth, sex, age but for a few years."""
+    births = [own.lift(one) for one in others if _is_birth(one)]
+    ages = [own.differences(one) for one in others if shapes.is_age(one)]
+    # a column that never repeats within a group counts its rows: the term of a panel is no sex
+    sexes = [own.lift(one) for one in _sexes(others) if own.agreement(one) > 0.02]
+    if births and max(births) >= CONSTANT:
+        return True, "a date of birth is constant within it"
+    if births and max(births) < 0.9:
+        return False, "dates of birth differ within it"
+    if ages and min(half for half, _ in ages) > _APART:
+        return False, "ages differ within it"
+    if sexes and max(sexes) < 0.9:
+        return False, "sex differs within it"
+    if ages and min(most for _, most in ages) <= _CLOSE:
+        return True, "ages stay close within it"
+    if sexes and min(sexes) >= CONSTANT:
+        return True, "sex is constant within it"
+    if any(own.lift(one) < 0.7 for one in others if shapes.is_age(one)):
+        return False, "ages differ within it"
+    if any(shapes.is_time(one) for one in others if own.lift(one) < 0.9):
+        return True, "its rows differ by time"
+    return None, "the values do not tell a person from a group"
+
+
+def _sexes(profiles: Iterable[Profile]) -> list[Profile]:
+    """Return the columns of sex: told by words, else by name, else by two codes."""
+    found = [one for one in profiles if shapes.is_sex(one) or ("sex" in one.topics and one.distinct == 2)]
+    return [one for one in found if one.kind == "text"] or [one for one in found if "sex" in one.topics] or found
+
+
+def is_large_group(key: Key, own: Groups) -> bool:
+    """Tell whether a code has groups too large for households, as places have."""
+    rows = key.profile.known / max(key.profile.distinct, 1)
+    return rows > _SMALL_GROUP and len(key.constant) < 4 and not own.is_in_blocks
+
+
+def repeats(profile: Profile, key: Profile, own: Groups) -> bool:
+    """Tell whether a column is another writing of a key: the same values, one for one, or numbers in its order.
+
+    An amount that each person has one of, such as a salary, is one for one as well: of numbers with decimals the order
+    must agree, too.
+    """
+    if not 0.95 * key.distinct <= profile.distinct <= 1.05 * key.distinct or profile.distinct < 2:
+        return False
+    if _same_texts(profile, key) or _is_monotone(profile.numbers, key.numbers):
+        return True
+    is_code = profile.kind == "text" or profile.is_integer
+    is_told = own.lift(profile) >= CONSTANT if own.pairs >= _FEWEST_PAIRS else own.agreement(profile) == 1
+    return is_code and is_told and own.pairs > 0
+
+
+def _same_texts(one: Profile, other: Profile) -> bool:
+    return len(set(one.values) & set(other.values)) >= 0.9 * max(one.distinct, 1) and one.distinct > 2
+
+
+def _is_monotone(one: Array | None, other: Array | None) -> bool:
+    """Tell whether numbers rise or fall strictly together."""
+    if one is None or other is None or len(np.unique(other)) < 3:
+        return False
+    order = np.argsort(other, kind="stable")
+    steps, own = np.diff(one[order]), np.diff(other[order]) > 0
+    return bool(((steps > 0) == own).all() or ((steps < 0) == own).all())

@@ -1,0 +1,280 @@
+"""Class statistics of every set of columns of a table, by one walk over the lattice of sets.
+
+The columns come as dense integer codes, as from `common.codes.encode`. `walk` visits the sets depth first: the
+codes of a set are refined to those of its children, a row that is unique in a set is left out of all the work below it,
+and rows that agree on every column still in play are collapsed into one row with a weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from duckanon._core.common import progress
+from duckanon._core.common.arrays import Array, Bools, Ints, Ints32
+from duckanon._core.common.codes import Codes, Column
+from duckanon._measure.assess.class_keys import (
+    DENSE,
+    MAX_KEY,
+    ClassCounts,
+    Weights,
+    class_counts,
+    collapsed,
+    distinct_share,
+    ranked,
+)
+from duckanon._measure.assess.people import People, class_people
+
+Stop: TypeAlias = Callable[[tuple[int, ...], int], bool]
+
+# Equal rows of a table are collapsed only where at most this share of its rows is left: then the tables along a path
+# shrink geometrically, and all of them together take the memory of four.
+_SHRINK = 0.75
+# Collapsing is taken to cost as much as visiting this many sets, and one more for each column to be split again.
+_GAIN = 4.0
+_FEW_ROWS = 256  # with fewer rows the cost of numpy's calls is nearly all there is, and collapsing does not lower it
+_FEW_CELLS = 256  # so few cells are always counted by bincount, whatever the number of rows
+_DENSE_DEEPER = 8.0  # the same where the classes are numbered too: sorting must then carry the row numbers along
+
+
+class SetStats(NamedTuple):
+    """What `walk` tells about one set of columns.
+
+    Attributes
+    ----------
+    columns : tuple of int
+        Indices of the columns, ascending.
+    distinct : int
+        Number of distinct combinations that occur.
+    singletons : int
+        Number of rows whose combination occurs exactly once; of people who are alone in a class at least once.
+    smallest : int
+        Size of the smallest class (0 for a table without rows), in rows or in people.
+    stopped : bool
+        Whether the `stop` predicate held here; such a set is minimal when the predicate is monotone.
+    members : int
+        Sum of the sizes of the classes: the rows; or the people, each counted in every class of theirs.
+    """
+
+    columns: tuple[int, ...]
+    distinct: int
+    singletons: int
+    smallest: int
+    stopped: bool
+    members: int
+
+
+class _Table(NamedTuple):
+    """Rows under a node of the lattice."""
+
+    prefix: Codes  # the code of each row in the node's columns
+    cells: int  # codes are below this
+    tail: list[Column]  # columns that may still join the set
+    weights: Weights | None  # how many rows were collapsed into each; None: one each
+    unique: int  # rows left out because no other row has their combination of the node's columns
+    least: float  # about the least number of distinct rows that there can be
+    people: People | None = None  # whose the rows are; None: every row is a person
+
+
+def walk(
+    columns: Sequence[Column], max_size: int | None = None, stop: Stop | None = None, people: People | None = None
+) -> Iterator[SetStats]:
+    """Compute the class statistics of every set of 1 .. `max_size` columns.
+
+    Parameters
+    ----------
+    columns : sequence of (ndarray, int)
+        Codes and number of distinct codes of each column, as from `duckanon._core.common.codes.encode`.
+    max_size : int, optional
+        Size of the largest sets; all columns when it is None.
+    stop : callable, optional
+        ``stop(columns, singletons)``: a monotone predicate (once true for a set, true for its supersets). Where it
+        holds, the set is yielded with `stopped` true, and none of its supersets is visited.
+    people : People, optional
+        Whose the rows are: classes then count different people. A row is a person when it is None.
+
+    Yields
+    ------
+    SetStats
+        One for each set. Every set comes after all its subsets, so the sets that stop are exactly the minimal ones.
+
+    Notes
+    -----
+    Columns are ordered by falling distinct count, c_0 .. c_m-1, and a set is reached from the set without its last
+    column. Children are visited last column first; with bit m-1-i for column c_i that is the order of counting in
+    binary, in which a subset, being the smaller number, comes before its supersets. So one depth-first walk gives
+    exact minimality, with memory for the tables along a path and not for a level of the lattice. Codes of sets are
+    int32, so there must be fewer than 2**28 rows.
+
+    Examples
+    --------
+    >>> sex, age = (np.array([0, 0, 1]), 2), (np.array([0, 1, 1]), 2)
+    >>> for statistics in walk([sex, age]):
+    ...     print(statistics.columns, statistics.distinct, statistics.singletons)
+    (1,) 2 1
+    (0,) 2 1
+    (0, 1) 3 3
+    """
+    order = sorted(range(len(columns)), key=lambda i: -columns[i][1])
+    size = len(columns) if max_size is None else min(max_size, len(columns))
+    if size > 0:
+        root = _Table(np.zeros(len(columns[0][0]), np.uint8), 1, [columns[i] for i in order], None, 0, 0.0, people)
+        yield from _children(root, order, (), size, stop, [])
+
+
+def _children(
+    table: _Table, names: list[int], parent: tuple[int, ...], depth: int, stop: Stop | None, minimal_masks: list[int]
+) -> Iterator[SetStats]:
+    """Visit the sets below a node; `minimal_masks` has the sets at which the walk stopped so far, a bit per column."""
+    for view in reversed(_views(table, depth)):
+        progress.check()
+        position = len(names) - len(view.tail)
+        columns = tuple(sorted((*parent, names[position])))
+        mask = sum(1 << column for column in columns)
+        if any(mask & minimal == minimal for minimal in minimal_masks):
+            continue
+        (distinct, singletons, smallest), members, child = _refine(view, depth)
+        stopped = stop is not None and stop(columns, singletons)
+        if stopped:
+            minimal_masks.append(mask)
+        yield SetStats(columns, distinct, singletons, smallest, stopped, members)
+        if child is not None and not stopped:
+            yield from _children(child, names[position + 1 :], columns, depth - 1, stop, minimal_masks)
+
+
+def _refine(table: _Table, depth: int) -> tuple[ClassCounts, int, _Table | None]:
+    """Add the first tail column to the set of a node: class counts, members, and the set's table if it has children."""
+    (codes, count), *tail = table.tail
+    rows, cells = len(codes), table.cells * count
+    sets_below = _sets_below(len(tail), depth - 1)
+    if table.people is not None:
+        return _refine_people(table._replace(tail=tail), codes, count, sets_below, table.people)
+    members = table.unique + (rows if table.weights is None else int(table.weights.sum()))
+    if rows == 0:
+        return _with_unique((0, 0, 0), table.unique), members, table._replace(tail=tail) if sets_below else None
+    is_dense = cells <= max(_FEW_CELLS, rows * (_DENSE_DEEPER if sets_below else DENSE))
+    key: Codes = np.multiply(table.prefix, count, dtype=np.intp if is_dense or cells >= 2**31 else np.int32)
+    key += codes
+    if is_dense:
+        sizes: Array = np.bincount(key, table.weights, minlength=cells)
+    elif sets_below:
+        key, sizes = ranked(key, cells, table.weights)
+    else:
+        return _with_unique(class_counts(key, cells, table.weights), table.unique), members, None
+    distinct, singletons = int(np.count_nonzero(sizes)), int(np.count_nonzero(sizes == 1))
+    smallest = 1 if singletons or table.unique else int(sizes[sizes > 0].min())
+    child = None
+    if sets_below:
+        child = _child(table._replace(tail=tail), key, sizes, distinct, singletons, sets_below)
+    return _with_unique((distinct, singletons, smallest), table.unique), members, child
+
+
+def _refine_people(
+    table: _Table, codes: Codes, count: int, sets_below: int, people: People
+) -> tuple[ClassCounts, int, _Table | None]:
+    """Do what `_refine` does, for a table whose tail has lost the column that is added, where people are counted."""
+    cells = table.cells * count
+    key: Codes = np.multiply(table.prefix, count, dtype=np.int64)
+    key += codes
+    (distinct, alone, smallest), members = class_people(key, cells, people)
+    counts = (distinct + table.unique, alone, smallest)
+    if not sets_below:
+        return counts, members, None
+    if cells <= max(_FEW_CELLS, len(codes) * _DENSE_DEEPER):
+        sizes: Array = np.bincount(key, minlength=cells)
+    else:
+        key, sizes = ranked(key, cells, None)
+    singletons = int(np.count_nonzero(sizes == 1))
+    return counts, members, _child(table, key, sizes, distinct, singletons, sets_below)
+
+
+def _with_unique(counts: ClassCounts, unique: int) -> ClassCounts:
+    """Add the rows that were left out because each is a class of its own."""
+    distinct, singletons, smallest = counts
+    return distinct + unique, singletons + unique, 1 if unique else smallest
+
+
+def _child(table: _Table, key: Codes, sizes: Array, distinct: int, singletons: int, sets_below: int) -> _Table:
+    """Make the table of a set from the class of each row: without singletons, or renumbered, where that pays."""
+    rows, tail, weights = len(key), table.tail, table.weights
+    if 2 * singletons * sets_below > (rows - singletons) * len(tail):  # leaving them out costs less than it saves below
+        is_kept = (sizes > 1).take(key)
+        kept = np.flatnonzero(is_kept)
+        people = None if table.people is None else table.people.without(kept, ~is_kept)
+        key = _numbers(sizes > 1).take(key.take(kept))
+        tail = [(codes.take(kept), count) for codes, count in tail]
+        weights = None if weights is None else weights.take(kept)
+        unique, least = table.unique + singletons, table.least - singletons
+        return _Table(key, distinct - singletons, tail, weights, unique, least, people)
+    if 2 * distinct < len(sizes):  # half of the codes do not occur
+        return table._replace(prefix=_numbers(sizes > 0).take(key), cells=distinct)
+    return table._replace(prefix=key.astype(np.int32, copy=False), cells=len(sizes))
+
+
+def _numbers(chosen: Bools) -> Ints32:
+    """Lookup table that numbers the chosen cells 0, 1, 2 ..."""
+    numbers = np.cumsum(chosen, dtype=np.int32)
+    numbers -= 1
+    return numbers
+
+
+def _sets_below(columns: int, depth: int) -> int:
+    return sum(math.comb(columns, size) for size in range(1, min(depth, columns) + 1))
+
+
+def _views(table: _Table, depth: int) -> list[_Table]:
+    """For each tail column the table of that and the later columns, its equal rows collapsed where that pays.
+
+    A collapsed table has at most _SHRINK of the rows of the one before it, so that together they are O(rows).
+    """
+    views: list[_Table] = []
+    key: Ints | None = None
+    for _, count in table.tail:
+        rows, left = len(table.prefix), _sets_below(len(table.tail), depth)
+        cells = table.cells * math.prod(count for _, count in table.tail)
+        if (
+            table.people is None
+            and rows >= _FEW_ROWS
+            and cells < MAX_KEY
+            and _pays(table.least / rows, left, len(table.tail))
+        ):
+            key = _row_key(table) if key is None else key
+            share = distinct_share(key)
+            if _pays(share, left, len(table.tail)):
+                key, weights = collapsed(key, cells, table.weights)
+                table = _Table(*_split(key.copy(), table), weights, table.unique, len(key))
+            else:
+                table = table._replace(least=0.9 * share * rows)  # less than the share, which is an estimate
+        views.append(table)
+        if key is not None:
+            key -= np.multiply(table.tail[0][0], cells // count, dtype=np.int64)
+        table = table._replace(tail=table.tail[1:], least=table.least / max(count, 1))
+    return views
+
+
+def _pays(share: float, left: int, columns: int) -> bool:
+    """Whether to collapse a table of so many columns to `share` of its rows for the sake of the `left` sets."""
+    return share <= _SHRINK and left * (1 - share) > _GAIN + columns
+
+
+def _row_key(table: _Table) -> Ints:
+    """Mixed-radix key of the rows, the first tail column as its leading digit and the prefix as its last."""
+    key = np.zeros(len(table.prefix), np.int64)
+    for codes, count in [*table.tail, (table.prefix, table.cells)]:
+        key *= count
+        key += codes
+    return key
+
+
+def _split(key: Ints, table: _Table) -> tuple[Codes, int, list[Column]]:
+    """Codes of the prefix and of the tail columns from the key, the inverse of `_row_key`."""
+    digits: list[Column] = []
+    for like, count in [(table.prefix, table.cells), *reversed(table.tail)]:
+        rest = key // count  # unlike divmod this is vectorised for a scalar divisor
+        key -= rest * count
+        digits.append((key.astype(like.dtype), count))
+        key = rest
+    return *digits[0], digits[:0:-1]

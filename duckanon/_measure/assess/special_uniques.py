@@ -1,0 +1,201 @@
+"""Special uniques (SUDA): how risky a row is, by how few of its columns nobody else shares.
+
+Notes
+-----
+A minimal sample unique is a set of columns in which a row is unique, and in no part of which it is. A row's score is
+the sum over its sets of (M - s)! for s of M columns (Elliot, Manning and Ford 2002), or with the weighting "share" of
+(2^(M-s) - 1) s! (M-s)! / M!, which grows less steeply. DIS-SUDA turns scores into probabilities that a match with
+somebody in the population is right, from the rows that are one of two (Elliot, Manning, Mayes, Gurd and Bane 2005).
+Both are as in sdcMicro's `suda2`, where NULL belongs to no set.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common.arrays import Array, Floats, Ints, Matrix
+from duckanon._core.common.codes import encode
+from duckanon._core.common.reports import report
+from duckanon._measure.assess.column_sets import MOST_SETS, refuse_too_many_sets
+from duckanon._measure.assess.declared import SPECIAL_UNIQUE_COLUMNS, SPECIAL_UNIQUES
+from duckanon._measure.assess.minimal_uniques import NOBODY, KeyColumn, walk
+
+OWN = ("_duckanon_class", "_duckanon_size", "_duckanon_rows", "_duckanon_anyone")
+"""Columns that come with those of the cells: a name for the cell, how many people and how many rows it has, and the
+code of one of the people (NULL where there is none, or where every row is a person)."""
+
+MOST_BYTES = 2**31
+"""Of the bits that remember which row has a minimal set within which set of columns; more are refused."""
+
+
+class Cells(NamedTuple):
+    """The distinct rows of a table."""
+
+    columns: list[KeyColumn]
+    classes: Array  # a name for each cell
+    people: Ints
+    row_counts: Ints
+    holders: Ints | None  # a code of one of the people; None: every row is a person
+
+    def pairs(self) -> int:
+        """Count the rows in cells of two people, NULLs among their values or not, as sdcMicro does."""
+        return int(self.row_counts[self.people == 2].sum())
+
+
+class Scored(NamedTuple):
+    """Cells with minimal sets; a person may have several rows in one."""
+
+    places: Ints  # of the cells
+    by_size: Ints  # sizes x cells: the number of minimal sets
+    scores: Floats
+    by_column: Matrix  # columns x cells: the part of the score that is from sets with the column
+    sets_by_column: Ints  # minimal sets of all rows that have the column
+
+
+def special_uniques(
+    table: pa.Table | None,
+    max_size: int | None,
+    weighting: str,
+    sampling_fraction: float,
+    nulls: str,
+    person: str | None,
+) -> pa.Table:
+    """Score every row that has a minimal unique set.
+
+    Parameters
+    ----------
+    table
+        The distinct rows of a table: the hash of each column's value, NULL for NULL, and the columns of `OWN`; None
+        where the table has no rows.
+    max_size
+        Size of the largest sets; None: all columns.
+    weighting
+        "factorial" or "share".
+    sampling_fraction
+        The share of the population that is in the table.
+    nulls
+        "drop": a NULL matches nothing, and belongs to no set; "value": it is a value.
+    person
+        The name of the column that says whose a row is; None: every row is a person.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row for each cell with a minimal unique set.
+    """
+    if table is None:
+        return SPECIAL_UNIQUES.empty_table()
+    cells = _cells(table, nulls, person)
+    scored = _scored(cells, max_size, weighting)
+    row_counts = cells.row_counts[scored.places]
+    dis = _dis_scores(scored.scores, row_counts, cells.pairs(), len(cells.columns), sampling_fraction)
+    shares = scored.by_column / np.where(scored.scores > 0, scored.scores, 1)
+    return pa.table(
+        [
+            pa.array(cells.classes[scored.places]),
+            _lists(scored.by_size, pa.int64()),
+            pa.array(scored.scores),
+            pa.array(dis),
+            _lists(shares, pa.float64()),
+        ],
+        schema=SPECIAL_UNIQUES,
+    )
+
+
+def special_unique_columns(
+    table: pa.Table | None, max_size: int | None, weighting: str, nulls: str, person: str | None
+) -> pa.Table:
+    """Say what each column contributes to the scores of all rows; the parameters are those of `special_uniques`."""
+    if table is None:
+        raise ValueError("the table has no rows to look at.")
+    cells = _cells(table, nulls, person)
+    scored = _scored(cells, max_size, weighting)
+    row_counts = cells.row_counts[scored.places].astype(np.float64)
+    total = float(scored.scores @ row_counts)
+    by_column = scored.by_column @ row_counts
+    has_column = scored.by_column > 0
+    if len(scored.by_size) == len(cells.columns):
+        has_column |= scored.by_size[-1] > 0  # a set of all columns may weigh nothing
+    return report(
+        {
+            "place": np.arange(len(by_column)) + 1,
+            "unique_sets": scored.sets_by_column,
+            "rows": (has_column @ row_counts).astype(np.int64),
+            "contribution": by_column / total if total else np.zeros(len(by_column)),
+        },
+        SPECIAL_UNIQUE_COLUMNS,
+    )
+
+
+def _cells(table: pa.Table, nulls: str, person: str | None) -> Cells:
+    own = [table[name] for name in OWN]
+    table = table.drop_columns(list(OWN))
+    columns = []
+    for (codes, count), column in zip(encode(table), table.columns, strict=True):
+        missing = int(codes[column.is_null().to_numpy().argmax()]) if nulls == "drop" and column.null_count else None
+        columns.append(KeyColumn(codes, count, missing))
+    holders = None
+    if person is not None:
+        if own[3].null_count == len(own[3]):
+            raise ValueError(
+                f"person must name a column that says whose rows they are; got {person}, which is NULL in every row."
+            )
+        [(codes, _)] = encode(pa.table({person: own[3]}))
+        holders = np.where(own[3].is_valid().to_numpy(), codes.astype(np.int64) + 1, NOBODY)
+    classes, people, row_counts = (column.to_numpy() for column in own[:3])
+    return Cells(columns, classes, people, row_counts, holders)
+
+
+def _scored(cells: Cells, max_size: int | None, weighting: str) -> Scored:
+    width = len(cells.columns)
+    size = width if max_size is None else min(max_size, width)
+    is_single = cells.people <= 1
+    places = np.flatnonzero(is_single)
+    refuse_too_many_sets(width, size, min(MOST_SETS, 8 * MOST_BYTES // max(len(places), 1)))
+    weights = [_weight(width, count, weighting) for count in range(size + 1)]
+    by_size, scores = np.zeros((size, len(places)), np.int64), np.zeros(len(places))
+    by_column = np.zeros((width, len(places)))
+    sets_by_column, row_counts = np.zeros(width, np.int64), cells.row_counts[places]
+    for columns, rows in walk(cells.columns, is_single, cells.holders, size):
+        weight = weights[len(columns)]
+        by_size[len(columns) - 1][rows] += 1
+        scores[rows] += weight
+        for column in columns:
+            by_column[column][rows] += weight
+        sets_by_column[list(columns)] += row_counts[rows].sum()
+    found = np.flatnonzero(by_size.any(axis=0))
+    if len(found) < len(places):
+        places, by_size, scores, by_column = places[found], by_size[:, found], scores[found], by_column[:, found]
+    return Scored(places, by_size, scores, by_column, sets_by_column)
+
+
+def _weight(width: int, size: int, weighting: str) -> float:
+    if weighting == "factorial":
+        return float(math.factorial(width - size))
+    return float(2 ** (width - size) - 1) / math.comb(width, size)
+
+
+def _dis_scores(scores: Floats, row_counts: Ints, pairs: int, width: int, sampling_fraction: float) -> Floats:
+    """Turn scores into probabilities; a score of 0 stays 0.
+
+    The exponent Q = 1 + (8 - M) / 20 is an empirical one; it would be negative for more than 28 columns, and lower the
+    probabilities of higher scores.
+    """
+    exponent = max(1 + (8 - width) / 20, 0.0)
+    is_above = scores > 0
+    powers = scores[is_above] ** exponent
+    dis = np.zeros(len(scores))
+    odds = powers * float((row_counts[is_above] / powers).sum())
+    dis[is_above] = odds / (odds + pairs * (1 - sampling_fraction) / sampling_fraction)
+    return dis
+
+
+def _lists(matrix: Array, kind: pa.DataType) -> pa.Array:
+    """Make a list of every column of a matrix."""
+    width, rows = matrix.shape
+    offsets = pa.array(np.arange(rows + 1) * width, pa.int32())
+    return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(matrix.T).reshape(-1), kind))

@@ -1,0 +1,118 @@
+"""The paired audit of a way to release, as ``anon.membership_audit`` runs it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common.arguments import OneOf, Whole, checked, generator, refuse_unless
+from duckanon._core.common.arrays import Ints, Matrix
+from duckanon._core.common.imports import imported
+from duckanon._core.common.reports import report_rows
+from duckanon._core.common.samples import sampled_rows
+from duckanon._core.encoding.measurement_encoding import measured_encoding
+from duckanon._core.encoding.table_encoding import FEWEST_ROWS
+from duckanon._core.privacy.audit import LIMIT, audits
+from duckanon._measure.declared import MEMBERSHIP_AUDIT
+from duckanon._methods.baselines import declared as baselines
+from duckanon._methods.swap import declared as swap
+from duckanon._methods.synthesize import declared as synthesize
+
+_AUDITED = ("svd_swap", "pica", "spectral_release", "copula_synthesize", "data_shuffle", "additive_noise")
+METHODS = {
+    function.name: function.algorithm
+    for function in (*swap.FUNCTIONS, *synthesize.FUNCTIONS, *baselines.FUNCTIONS)
+    if function.name in _AUDITED
+}
+"""The releases that can be audited, with the functions that make them."""
+
+
+@checked(method=OneOf(*METHODS), splits=Whole(1), max_rows=Whole(2 * FEWEST_ROWS))
+def membership_audit(
+    table: pa.Table | None,
+    *,
+    method: str,
+    options: Mapping[str, Any] | None,
+    splits: int,
+    max_rows: int,
+    log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
+    derived: str,
+    seed: int | None,
+) -> pa.Table:
+    """Release random halves of a table, and tell whether isolated people are nearer to releases that they are part of.
+
+    Parameters
+    ----------
+    table
+        The people.
+    method, options
+        The release, one of `METHODS`, and its options by name. Its own checks are off unless the options say otherwise:
+        a release that they would refuse is measured, too.
+    splits
+        How often the table is halved; two releases each.
+    max_rows
+        A larger table is audited on this many rows, drawn at random.
+    log, special, categories
+        How numbers are coded for distances, and the release's own where it has these options.
+    derived
+        Whether columns that follow from others are left out of distances (``'auto'``). What the release does with them
+        is for `options` to say: it computes them again by default.
+    seed
+        Makes it repeatable.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for each scale of :func:`duckanon._core.privacy.audit.audits`.
+    """
+    random = generator(seed)
+    if options is not None and not isinstance(options, Mapping):
+        raise ValueError(f"options must be NULL or a struct such as {{'cluster_size': 200}}; got {options!r}.")
+    rows = 0 if table is None else table.num_rows
+    if table is None or rows < 2 * FEWEST_ROWS:
+        raise ValueError(
+            f"an audit releases halves of at least {FEWEST_ROWS} rows, so it needs {2 * FEWEST_ROWS}; got {rows}."
+        )
+    if rows > max_rows:
+        table = table.take(pa.array(sampled_rows(max_rows, rows, random)))
+    encoding = measured_encoding(table, log, special, categories, derived)
+    points = encoding.matrix(table)
+    make = _maker(method, options or {}, {"log": log, "special": special, "categories": categories})
+
+    def release(places: Ints, draw: np.random.Generator) -> Matrix:
+        made = make(table.take(pa.array(places)), seed=int(draw.integers(2**31)))
+        return encoding.matrix(made.read_all().select(table.column_names))
+
+    return report_rows(
+        [
+            {
+                "scale": scale,
+                "people": audit.people,
+                "releases": 2 * splits,
+                "win_rate": audit.win_rate,
+                "standard_error": audit.standard_error,
+                "tolerance": LIMIT,
+                "pass": audit.passed,
+            }
+            for scale, audit in audits(points, release, splits=splits, seed=random).items()
+        ],
+        MEMBERSHIP_AUDIT,
+    )
+
+
+def _maker(method: str, options: Mapping[str, Any], coding: Mapping[str, Any]) -> Callable[..., pa.RecordBatchReader]:
+    """Return what releases a table by a method, with its options; refuse options that it does not have."""
+    function = imported(METHODS[method])
+    kept_back = {"source", "cols", "seed", "tell", "key", "person", "reference", "by", "rows"}
+    known = [name for name in inspect.signature(function).parameters if name not in kept_back]
+    for name in options:
+        refuse_unless(OneOf(*known), f"an option of {method}", name)
+    given = {"checks": "off", **coding, **options}
+    given = {name: value for name, value in given.items() if name in known}
+    return lambda table, seed: function(table, seed=seed, **given)

@@ -1,0 +1,281 @@
+"""Singling out: whether conditions that hold for one released row hold for exactly one original person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common import progress
+from duckanon._core.common.arguments import Whole, checked
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.reports import report_rows
+from duckanon._core.common.samples import sampled_rows
+from duckanon._measure.attacks import rates
+from duckanon._measure.declared import SINGLING_OUT_RISK
+
+_MISSING = np.inf  # beyond every number, so that no range reaches it
+_LARGEST = np.finfo(np.float64).max  # a range without an end reaches to it, but not to what is missing
+_ATTEMPTS = 50  # batches of random conditions before it is given up to find more
+
+
+@dataclass(frozen=True)
+class Predicates:
+    """Conjunctions, one per row: each of its columns lies between a lower and an upper end, both inside."""
+
+    columns: Ints
+    lower: Floats
+    upper: Floats
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __getitem__(self, chosen: Ints | Bools | slice) -> Predicates:
+        """Return those that are chosen."""
+        return Predicates(self.columns[chosen], self.lower[chosen], self.upper[chosen])
+
+
+@checked(attacks=Whole(1), columns=Whole(1))
+def singling_out_risk(
+    original: Floats,
+    released: Floats,
+    control: Floats | None,
+    is_ordered: Bools,
+    random: np.random.Generator,
+    *,
+    attacks: int = 2000,
+    columns: int = 3,
+    confidence: float = 0.95,
+) -> pa.Table:
+    """Make predicates that single out a released row, and count how many single out a person of the original.
+
+    Parameters
+    ----------
+    original, released
+        Matrices with one column per source column: numbers and dates as they are, categories as codes that are the same
+        in all tables; NaN is NULL.
+    control
+        People from the same population who are not in the original; None: there are none, and the baseline are
+        predicates made at random.
+    is_ordered
+        Which columns are numbers or dates: they are asked for ranges, the others for equality.
+    random
+        Draws the predicates.
+    attacks
+        Predicates of each mode at most; there may be fewer that single out a released row.
+    columns
+        Columns of a multivariate predicate; where the table has fewer, all of them.
+    confidence
+        Of the interval of the risk.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for ``univariate`` predicates (values that occur once, the smallest, the largest, the only NULL) and one
+        for ``multivariate`` ones (several random columns of a random released row, numbers at least as extreme).
+        ``success``: share of the predicates that hold for exactly one original; the same for control and for random
+        predicates; ``risk`` = (success - baseline) / (1 - baseline) with its interval. All are NULL where no
+        predicate was found. ``rows_looked_at``: as many originals as control people, drawn at random from the larger
+        table, since in a larger table fewer predicates single out.
+
+    Raises
+    ------
+    ValueError
+        For tables that do not fit each other, have no rows or infinite values.
+
+    Notes
+    -----
+    Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022, Section 4.1. There the
+    baseline is rescaled by a fitted curve where the tables differ in size; here both are asked at the same size.
+    """
+    _refuse(original, released, control, is_ordered)
+    size = len(original) if control is None else min(len(original), len(control))
+    people = Sorted(original[sampled_rows(size, len(original), random)])
+    outsiders = None if control is None else Sorted(control[sampled_rows(size, len(control), random)])
+    source = Sorted(released)
+    width = min(columns, released.shape[1])
+    made = univariate(source, is_ordered, attacks, random)
+    naive = _naive(source, is_ordered, attacks, 1, random)
+    rows = [_success_row("univariate", made, naive, people, outsiders, confidence)]
+    made = multivariate(source, is_ordered, attacks, width, random)
+    naive = _naive(source, is_ordered, attacks, width, random)
+    rows.append(_success_row("multivariate", made, naive, people, outsiders, confidence))
+    return report_rows(rows, SINGLING_OUT_RISK)
+
+
+class Sorted:
+    """A table to count predicates on: columns are sorted once, and the most selective condition is looked up first."""
+
+    def __init__(self, matrix: Floats) -> None:
+        self.values = np.asfortranarray(np.where(np.isnan(matrix), _MISSING, matrix))
+        self.order = [np.argsort(column, kind="stable") for column in self.values.T]
+        self.sorted = [column[order] for column, order in zip(self.values.T, self.order, strict=True)]
+
+    def counts(self, predicates: Predicates) -> Ints:
+        """Count the rows for which each predicate holds."""
+        start, stop = np.empty(predicates.columns.shape, np.int64), np.empty(predicates.columns.shape, np.int64)
+        for column, ordered in enumerate(self.sorted):
+            is_asked = predicates.columns == column
+            start[is_asked] = np.searchsorted(ordered, predicates.lower[is_asked], "left")
+            stop[is_asked] = np.searchsorted(ordered, predicates.upper[is_asked], "right")
+        ranked = np.argsort(stop - start, axis=1, kind="stable")
+        result = np.zeros(len(predicates), np.int64)
+        for number, first in enumerate(ranked[:, 0]):
+            progress.check()
+            rows = self.order[predicates.columns[number, first]][start[number, first] : stop[number, first]]
+            for other in ranked[number, 1:]:
+                if not len(rows):
+                    break
+                cells = self.values[rows, predicates.columns[number, other]]
+                rows = rows[(cells >= predicates.lower[number, other]) & (cells <= predicates.upper[number, other])]
+            result[number] = len(rows)
+        return result
+
+
+def _success_row(
+    mode: str, made: Predicates, naive: Predicates, people: Sorted, outsiders: Sorted | None, confidence: float
+) -> dict[str, Any]:
+    """Count whom predicates single out, and compare that with their baseline."""
+    return success_row(
+        mode,
+        (_successes(people, made), len(made)),
+        (_successes(people, naive), len(naive)),
+        None if outsiders is None else _successes(outsiders, made),
+        len(people.values),
+        confidence,
+    )
+
+
+def success_row(
+    mode: str,
+    made: tuple[float, int],
+    naive: tuple[float, int],
+    control_success: float | None,
+    people: int,
+    confidence: float,
+) -> dict[str, Any]:
+    """Compare how often predicates single out with their baseline.
+
+    Parameters
+    ----------
+    mode
+        What the predicates are called.
+    made, naive
+        How many predicates of the release, and random ones, single out an original, and how many there are.
+    control_success
+        How many of those of the release single out one of the control group; None: there is none.
+    people
+        How many originals were looked at.
+    confidence
+        Of the interval of the risk.
+    """
+    success, attacks = made
+    baseline = naive if control_success is None else (control_success, attacks)
+    risk = rates.excess_risk(made, baseline, confidence) if attacks else None
+    return {
+        "mode": mode,
+        "attacks": attacks,
+        "rows_looked_at": people,
+        "success": _share(success, attacks),
+        "control_success": _share(control_success, attacks),
+        "naive_success": _share(*naive),
+        "risk": None if risk is None else risk.value,
+        "risk_lower": None if risk is None else risk.lower,
+        "risk_upper": None if risk is None else risk.upper,
+    }
+
+
+def univariate(source: Sorted, is_ordered: Bools, attacks: int, random: np.random.Generator) -> Predicates:
+    """Make predicates on one column that hold for one released row: values that occur once, extremes, the only NULL."""
+    columns, lower, upper = [], [], []
+    for column, ordered in enumerate(source.sorted):
+        values, counts = np.unique(ordered, return_counts=True)
+        once = values[counts == 1]
+        low, high = once, once
+        if is_ordered[column]:
+            present = values[values < _MISSING]
+            for end, is_lowest in ((present[:1], True), (present[-1:], False)):
+                single = end[np.isin(end, once)]
+                low = np.concatenate([low, np.full(len(single), -_LARGEST) if is_lowest else single])
+                high = np.concatenate([high, single if is_lowest else np.full(len(single), _LARGEST)])
+        columns.append(np.full(len(low), column))
+        lower.append(low)
+        upper.append(high)
+    chosen = random.permutation(sum(map(len, columns)))[:attacks]
+    return Predicates(*(np.concatenate(parts)[chosen, None] for parts in (columns, lower, upper)))
+
+
+def multivariate(
+    source: Sorted, is_ordered: Bools, attacks: int, width: int, random: np.random.Generator
+) -> Predicates:
+    """Make different predicates on ``width`` columns that hold for one released row, from random released rows."""
+    count, total = source.values.shape
+    medians = np.array([_median(ordered) for ordered in source.sorted])
+    kept: list[Predicates] = []
+    seen: set[bytes] = set()
+    for _ in range(_ATTEMPTS):
+        rows = random.integers(count, size=attacks)
+        columns = np.sort(np.argsort(random.random((attacks, total)), axis=1)[:, :width], axis=1)
+        cells = source.values[rows[:, None], columns]
+        ranged = is_ordered[columns] & (cells < _MISSING)
+        above = cells > medians[columns]
+        made = Predicates(
+            columns,
+            np.where(ranged & ~above, -_LARGEST, cells),
+            np.where(ranged & above, _LARGEST, cells),
+        )
+        made = made[source.counts(made) == 1]
+        names = np.hstack([made.columns.astype(np.float64), made.lower, made.upper])
+        fresh = np.zeros(len(made), bool)
+        for number, name in enumerate(names):
+            if (text := name.tobytes()) not in seen:
+                seen.add(text)
+                fresh[number] = True
+        kept.append(made[fresh])
+        if len(seen) >= attacks:
+            break
+    parts = ([getattr(batch, name) for batch in kept] for name in ("columns", "lower", "upper"))
+    return Predicates(*(np.concatenate(part) for part in parts))[:attacks]
+
+
+def _naive(source: Sorted, is_ordered: Bools, attacks: int, width: int, random: np.random.Generator) -> Predicates:
+    """Make predicates that know only which values occur: random columns, values and, for numbers, directions."""
+    total = source.values.shape[1]
+    columns = np.argsort(random.random((attacks, total)), axis=1)[:, :width]
+    cells = np.empty(columns.shape)
+    for column, ordered in enumerate(source.sorted):
+        is_asked = columns == column
+        cells[is_asked] = random.choice(np.unique(ordered), size=int(is_asked.sum()))
+    ranged = is_ordered[columns] & (cells < _MISSING)
+    direction = random.integers(3, size=columns.shape)  # at most, at least, equal
+    return Predicates(
+        columns,
+        np.where(ranged & (direction == 0), -_LARGEST, cells),
+        np.where(ranged & (direction == 1), _LARGEST, cells),
+    )
+
+
+def _successes(table: Sorted, predicates: Predicates) -> float:
+    return float(np.count_nonzero(table.counts(predicates) == 1))
+
+
+def _share(successes: float | None, attacks: int) -> float | None:
+    return None if successes is None or not attacks else successes / attacks
+
+
+def _median(ordered: Floats) -> float:
+    present = ordered[: np.searchsorted(ordered, _MISSING)]
+    return float(np.median(present)) if len(present) else 0.0
+
+
+def _refuse(original: Floats, released: Floats, control: Floats | None, is_ordered: Bools) -> None:
+    tables = {"original": original, "release": released} | ({} if control is None else {"control group": control})
+    for name, table in tables.items():
+        if not len(table):
+            raise ValueError(f"the {name} has no rows to look at.")
+        if table.shape[1] != len(is_ordered):
+            raise ValueError(f"the {name} must have the same columns as the others.")
+        if np.isinf(table).any():
+            raise ValueError(f"the {name} has values that are infinite; leave them out.")

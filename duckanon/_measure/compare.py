@@ -1,0 +1,136 @@
+"""Several releases of one table, measured alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon._core.common.arguments import Whole, checked, generator
+from duckanon._core.common.codes import encode
+from duckanon._core.common.reports import report
+from duckanon._core.common.samples import sampled_rows
+from duckanon._core.encoding.aligned import Coding, encoded
+from duckanon._core.privacy.reference_test import smallest_class
+from duckanon._measure.coarse.tables import Judged, judged
+from duckanon._measure.declared import COMPARE_RELEASES
+from duckanon._measure.privacy_measures import privacy_tests
+from duckanon._measure.queries.answers import query_utility
+from duckanon._measure.stacked import RELEASE, rows_of
+from duckanon._measure.utility.classifiers import detectability
+from duckanon._measure.utility.kernel_components import kernel_utility
+from duckanon._measure.utility.statistics import utility
+
+_FEWEST_ROWS = 200
+
+Row = tuple[str, str, float, "float | None", "bool | None"]
+
+
+@checked(max_rows=Whole(_FEWEST_ROWS))
+def compare_releases(
+    original: pa.Table | None,
+    stacked: pa.Table | None,
+    reference: pa.Table | None,
+    meanings: Sequence[Mapping[str, Any]],
+    max_rows: int,
+    log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
+    derived: str,
+    seed: int | None,
+    tell: Callable[[float], None],
+) -> pa.Table:
+    """Measure releases of a table.
+
+    Parameters
+    ----------
+    original
+        What they were made from.
+    stacked
+        The rows of all releases: a column ``_duckanon_release`` says which release a row is from, and each release has
+        a column of its own with the row as a struct, since the same column may hold numbers in one release, labels or
+        intervals in another.
+    reference
+        Other people, or None.
+    meanings
+        For each release, by ``release``, what its labels hold: ``meanings``.
+    max_rows
+        How many rows of each table are looked at, drawn at random.
+    log, special, categories, derived
+        How numbers are coded, as for the spectral releases; derived columns are left out of distances and kernels only.
+    seed
+        Makes the drawing repeatable.
+    tell
+        Told the share of the work done.
+    """
+    random = generator(seed)
+    coding = Coding(log, special, categories, derived)
+    if stacked is None:
+        raise ValueError("the released tables have no rows; give some that have.")
+    everybody = original
+    original, reference = (
+        None if table is None else _drawn(table, max_rows, random) for table in (original, reference)
+    )
+    names = pc.unique(stacked[RELEASE]).to_pylist()
+    rows: list[tuple[str, Row]] = []
+    others: dict[str, float] = {}
+    labels = {row["release"]: row["meanings"] for row in meanings}
+    for index, name in enumerate(sorted(names)):
+        whole = rows_of(stacked, name)
+        class_size = _class_size(everybody, whole)
+        release = _drawn(whole, max_rows, random)
+        read = judged(original, release, labels.get(name), reference=reference)
+        first, other = read.original, read.others[0]
+        if other is not None and not others:
+            others = _statistics(Judged(first, other, [], {}, {}), coding, random)
+        kept = _statistics(read, coding, random)
+        rows += [(name, row) for row in _privacy(read, coding, random, class_size)]
+        rows += [(name, ("utility", measure, value, others.get(measure), None)) for measure, value in kept.items()]
+        tell((index + 1) / len(names))
+    columns: dict[str, list[Any]] = {"release": [name for name, _ in rows]}
+    for index, field in enumerate(("kind", "measure", "value", "reference_value", "pass")):
+        columns[field] = [row[index] for _, row in rows]
+    return report(columns, COMPARE_RELEASES)
+
+
+def _drawn(table: pa.Table, rows: int, random: np.random.Generator) -> pa.Table:
+    if table.num_rows <= rows:
+        return table
+    return table.take(pa.array(sampled_rows(rows, table.num_rows, random)))
+
+
+def _class_size(original: pa.Table | None, released: pa.Table) -> float | None:
+    """Return how many people share a released row at least, before rows are drawn; None where rows are no classes."""
+    if original is None or any(pa.types.is_nested(kind) for kind in released.schema.types):
+        return None
+    rows, release = (
+        np.column_stack([codes for codes, _ in encode(table)]).astype(np.float64) for table in (original, released)
+    )
+    return smallest_class(rows, release)
+
+
+def _privacy(read: Judged, coding: Coding, random: np.random.Generator, class_size: float | None) -> list[Row]:
+    return [
+        ("privacy", test.name, test.judged, None if test.shift_bound is not None else test.reference, test.passed)
+        for test in privacy_tests(read, coding, random, class_size=class_size)
+    ]
+
+
+def _statistics(read: Judged, coding: Coding, random: np.random.Generator) -> dict[str, float]:
+    """Return the numbers that sum up the utility of a release."""
+    original, released = read.original, read.drawn(random)
+    differences = utility(original, released, coding.special, coding.categories)
+    medians = dict(zip(differences["statistic"].to_pylist(), differences["median_difference"].to_pylist(), strict=True))
+    tables = encoded(original, released, [], coding)
+    kernel = kernel_utility(tables.original, tables.released, random=random)
+    queries = query_utility(original, read.released, random=random, labels=read.meanings)
+    trees = detectability(original, released, random=random, categories=coding.categories, halves=False)
+    return {
+        **{name: value for name, value in medians.items() if value is not None},
+        "kernel_ks": float(pc.mean(kernel["ks"]).as_py()),
+        "detectability": float(trees["auc"][0].as_py()),
+        "query_error": float(queries["median_relative_error"][0].as_py()),
+    }

@@ -1,0 +1,286 @@
+"""The measures of privacy as SQL calls them: tables are coded alike, options are named as in the macros."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from duckanon._core.common.arguments import ColumnNames, Number, OneOf, Whole, checked, generator, refuse_unless
+from duckanon._core.common.arrays import Ints
+from duckanon._core.common.codes import encode
+from duckanon._core.common.reports import report
+from duckanon._core.encoding.aligned import Coding, aligned, encoded
+from duckanon._core.encoding.derived_columns import derived_columns
+from duckanon._core.encoding.measurement_encoding import measured_reading
+from duckanon._core.encoding.pairs import kind_of, numbers_of, plain
+from duckanon._core.privacy import prediction, reference_test
+from duckanon._core.privacy.cells import ReleasedCells
+from duckanon._core.privacy.shifts import PrivacyTest
+from duckanon._measure.attacks import inference, matching, singling_cells, singling_out
+from duckanon._measure.coarse.tables import Judged, MeaningRows, judged, linked, matrices
+from duckanon._measure.declared import PRIVACY_TEST
+from duckanon._measure.stacked import RELEASE, rows_of
+
+Tell = Callable[[float], None]
+
+_SAMPLED = 5_000
+
+
+@checked(sample=Whole(1, null=True))
+def prediction_risk(
+    original: pa.Table,
+    released: pa.Table | None,
+    *,
+    meanings: MeaningRows,
+    weights: Sequence[Mapping[str, Any]] | None,
+    k: int,
+    sample: int | None,
+    log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
+    derived: str,
+    seed: int | None,
+    tell: Tell,
+) -> pa.Table:
+    """Return the originals looked at, each with its distance, ambiguity and uncertainties."""
+    random = generator(seed)
+    read = judged(original, released, meanings)
+    coded = matrices(read, Coding(log, special, categories, derived))
+    tables, rows = coded.values, coded.values.original
+    looked_at = np.arange(len(rows))
+    if sample is not None:
+        looked_at = np.sort(random.permutation(len(rows))[:sample])
+    measures = prediction.measures(rows[looked_at], tables.released, k, tell=tell, variances=coded.variances)
+    table = original.take(pa.array(looked_at))
+    names, groups = tables.encoding.names, tables.encoding.groups
+    by_column = [measures.column_uncertainty[:, group].mean(axis=1) for group in groups]
+    uncertainty = measures.uncertainty
+    if weights is not None:
+        uncertainty = np.average(by_column, axis=0, weights=_column_weights(weights, original.column_names, names))
+    left_out = pa.nulls(len(looked_at), pa.float64())  # of a column that follows from others
+    of_columns = dict(zip(names, map(pa.array, by_column), strict=True))
+    for name, values in (
+        ("distance", pa.array(measures.distance)),
+        ("ambiguity", pa.array(measures.ambiguity)),
+        ("uncertainty", pa.array(uncertainty)),
+        *((f"uncertainty of {name}", of_columns.get(name, left_out)) for name in original.column_names),
+    ):
+        table = table.append_column(f" {name}", values)
+    return table
+
+
+def _column_weights(weights: Sequence[Mapping[str, Any]], cols: list[str], names: list[str]) -> list[float]:
+    """Return the weight of each of the measured columns, names, 1 for those that are not named."""
+    given = {str(row["name"]).lower(): row["weight"] for row in weights}
+    for name, weight in given.items():
+        if name not in [known.lower() for known in cols]:
+            raise ValueError(f"weights must name columns of cols; got {name}.")
+        if name not in [measured.lower() for measured in names]:
+            raise ValueError(f"weights must name columns that are not left out as derived; got {name}.")
+        refuse_unless(Number(0), f"the weight of {name}", weight)
+    result = [float(given.get(name.lower(), 1.0)) for name in names]
+    if not sum(result):
+        raise ValueError("weights must be above 0 for one column at least; got 0 for all.")
+    return result
+
+
+def privacy_test(
+    original: pa.Table | None,
+    released: pa.Table | None,
+    reference: pa.Table | None,
+    holdout: pa.Table | None,
+    stacked: pa.Table | None,
+    *,
+    meanings: MeaningRows,
+    k: int,
+    sample: int | None,
+    log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
+    derived: str,
+    seed: int | None,
+    tell: Tell,
+) -> pa.Table:
+    """Test a release against a sample of other people; `stacked` are more releases of the same people."""
+    random = generator(seed)
+    if stacked is not None and reference is None and holdout is None:
+        raise ValueError("draws are attacked by comparing members with other people; name a reference or a holdout.")
+    read = judged(original, released, meanings, reference=reference, holdout=holdout)
+    coding = Coding(log, special, categories, derived)
+    draws = []
+    for name in [] if stacked is None else sorted(pc.unique(stacked[RELEASE]).to_pylist()):
+        coded = matrices(judged(original, rows_of(stacked, name), meanings), coding)
+        draws.append((coded.values.released, coded.variances))
+    looked_at = max(20, min(read.original.num_rows, _SAMPLED)) if sample is None else sample
+    return privacy_report(privacy_tests(read, coding, random, k=k, sample=looked_at, draws=draws, tell=tell))
+
+
+def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **options: Any) -> list[PrivacyTest]:
+    """Test a release that was read, against the first of the other tables, and with the second as holdout."""
+    coded = matrices(read, coding)
+    reference, holdout = (*coded.values.others, None)[:2]
+    cells = None
+    if coded.variances is not None:
+        others = None if read.others[0] is None else read.plain(read.others[0])
+        columns = [column.cells for column in read.columns]
+        cells = ReleasedCells(coded.variances, columns, read.plain(read.original), others)
+    return reference_test.privacy_tests(
+        coded.values.original,
+        coded.values.released,
+        random,
+        reference=reference,
+        holdout=holdout,
+        cells=cells,
+        groups=coded.values.encoding.groups,
+        **options,
+    )
+
+
+def privacy_report(tests: list[PrivacyTest]) -> pa.Table:
+    """Make the rows of `PRIVACY_TEST`."""
+    columns: dict[str, list[Any]] = {
+        "measure": [test.name for test in tests],
+        "reference_value": [test.reference for test in tests],
+        "pass": [test.passed for test in tests],
+    }
+    for name in ("value", "ks", "p_value", "shift", "shift_bound", "limit", "answer"):
+        columns[name] = [getattr(test, name) for test in tests]
+    return report(columns, PRIVACY_TEST)
+
+
+def matching_attack(
+    original: pa.Table | None,
+    released: pa.Table | None,
+    *,
+    key: str,
+    k: int,
+    log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
+    derived: str,
+) -> pa.Table:
+    """Match every original with its nearest released row."""
+    keys, records = _key_apart(original, key)
+    released_keys, images = _key_apart(released, key)
+    tables = encoded(*aligned(records, images), Coding(log, special, categories, derived))
+    return matching.matching_attack(tables.original, tables.released, keys, released_keys, k)
+
+
+@checked(known_cols=ColumnNames(), secret_cols=ColumnNames(), attacks=Whole(1), derived=OneOf("auto", "off"))
+def linkage_risk(
+    original: pa.Table | None,
+    released: pa.Table | None,
+    control: pa.Table | None,
+    *,
+    meanings: MeaningRows,
+    known_cols: list[str],
+    secret_cols: list[str],
+    attacks: int,
+    tolerance: float,
+    log: list[str] | None,
+    special: Any,
+    categories: list[str] | None,
+    derived: str,
+    seed: int | None,
+) -> pa.Table:
+    """Guess secret columns from known ones by way of the release; known ones may be left out, secrets never are."""
+    random = generator(seed)
+    read = judged(original, released, meanings, control=control)
+    tables, groups = linked(read, secret_cols, Coding(log, special, categories), random)
+    if derived == "auto":
+        known = read.original.select([groups[name.lower()][0] for name in known_cols])
+        follow = derived_columns(known, measured_reading(read.original.column_names, special, categories))
+        known_cols = [name for name in known.column_names if name not in follow]
+    apart = tables.others[0]
+    attacked = _drawn(len(tables.original), attacks, random)
+    attacked_apart = None if apart is None else _drawn(len(apart), attacks, random)
+    return inference.linkage_risk(
+        tables.original[attacked],
+        tables.released,
+        None if apart is None else apart[attacked_apart],
+        [groups[name.lower()][1] for name in known_cols],
+        dict(groups[name.lower()] for name in secret_cols),
+        tolerance=tolerance,
+        cells=_known_cells(read, known_cols, attacked, attacked_apart) if read.coarse else None,
+    )
+
+
+def _known_cells(
+    read: Judged, known_cols: list[str], attacked: Ints, attacked_apart: Ints | None
+) -> inference.KnownCells:
+    """Take the people who are attacked in the numbers of the known columns' cells."""
+    columns = {column.name.lower(): column for column in read.columns}
+    known = [columns[name.lower()] for name in known_cols]
+    people = np.column_stack([column.original[attacked] for column in known])
+    apart = None
+    if read.others[0] is not None:
+        apart = np.column_stack([column.numbers(read.others[0].column(column.name)) for column in known])
+        apart = apart[attacked_apart]
+    cells = {place: column.cells for place, column in enumerate(known) if column.name in read.coarse}
+    return inference.KnownCells(cells, people, apart)
+
+
+def singling_out_risk(
+    original: pa.Table | None,
+    released: pa.Table | None,
+    control: pa.Table | None,
+    *,
+    meanings: MeaningRows,
+    attacks: int,
+    predicate_columns: int,
+    seed: int | None,
+) -> pa.Table:
+    """Single out people by predicates made from the release."""
+    random = generator(seed)
+    read = judged(original, released, meanings, control=control)
+    if read.coarse:
+        return singling_cells.singling_out_risk(
+            read.plain(read.original),
+            [column.cells for column in read.columns],
+            None if control is None else read.plain(read.others[0]),
+            random,
+            attacks=attacks,
+            columns=predicate_columns,
+        )
+    original, released, others = read.original, read.released, read.others
+    is_ordered = np.array([kind_of(kind) in ("number", "time") for kind in original.schema.types])
+    rows, release, apart = _plain_numbers([original, released, *others], is_ordered)
+    return singling_out.singling_out_risk(
+        rows, release, apart, is_ordered, random, attacks=attacks, columns=predicate_columns
+    )
+
+
+def _key_apart(table: pa.Table | None, key: str) -> tuple[pa.ChunkedArray | None, pa.Table | None]:
+    if table is None:
+        return None, None
+    index = next(index for index, name in enumerate(table.column_names) if name.lower() == key.lower())
+    return table.column(index), table.remove_column(index)
+
+
+def _plain_numbers(tables: list[pa.Table | None], is_ordered: NDArray[np.bool_]) -> list[Any]:
+    """Take numbers and dates as they are, categories as codes that are the same in all tables; NaN is NULL."""
+    given = [table for table in tables if table is not None]
+    matrices = [np.empty((table.num_rows, len(is_ordered))) for table in given]
+    for index, name in enumerate(given[0].column_names):
+        if is_ordered[index]:
+            columns = [numbers_of(name, table.column(name)) for table in given]
+        else:
+            texts = [plain(table.column(name)) for table in given]
+            both = pa.chunked_array([chunk for column in texts for chunk in column.chunks], texts[0].type)
+            codes = encode(pa.table({name: both}))[0][0].astype(np.float64)
+            codes[np.asarray(both.is_null())] = np.nan
+            columns = np.split(codes, np.cumsum([len(column) for column in texts])[:-1])
+        for matrix, values in zip(matrices, columns, strict=True):
+            matrix[:, index] = values
+    left = iter(matrices)
+    return [None if table is None else next(left) for table in tables]
+
+
+def _drawn(rows: int, count: int, random: np.random.Generator) -> Ints:
+    """Draw rows, by index; all where there are no more."""
+    return np.arange(rows) if rows <= count else np.sort(random.permutation(rows)[:count])

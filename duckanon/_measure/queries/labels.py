@@ -1,0 +1,220 @@
+"""Released columns of labels, with the predicates asked of them: which part of a label each predicate covers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon._core.common import kinds
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.labels import MICROSECONDS_PER_DAY
+from duckanon._core.encoding.pairs import kind_of, numbers_of, plain
+from duckanon._measure.queries.cells import Cells
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a label holds.
+
+    Attributes
+    ----------
+    rule
+        ``everything``, ``interval`` (numbers from low to high, both inside; infinite where it has no end), ``listed``
+        (the values, or for numbers their places on the number line), or ``nothing``.
+    """
+
+    rule: str
+    low: float = np.nan
+    high: float = np.nan
+    values: list[Any] = field(default_factory=list)
+
+
+Meanings: TypeAlias = Mapping[str | None, Meaning]
+
+LabelShares: TypeAlias = tuple[Ints, Floats]
+"""The number of each label among those with shares, -1 where it has none; and their shares for every predicate."""
+
+
+@dataclass(frozen=True)
+class LabelCells:
+    """Cells that may be labels: each label has a share of its own for every predicate.
+
+    Attributes
+    ----------
+    rest
+        The cells, as if there were no labels.
+    codes
+        Of each row the number of its label, -1 where it has none.
+    shares
+        For every predicate the part of each label that it covers.
+    """
+
+    rest: Cells
+    codes: Ints
+    shares: Floats
+
+    def share(self, number: int, rows: slice) -> Floats:
+        """Look the parts up."""
+        shares = np.asarray(self.rest.share(number, rows), np.float64)
+        codes = self.codes[rows]
+        labelled = np.flatnonzero(codes >= 0)
+        shares[labelled] = self.shares[number][codes[labelled]]
+        return shares
+
+
+def meanings_of(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, dict[str | None, Meaning]]:
+    """Collect what the labels of every column hold; a label that lists values has a row for each of them.
+
+    Parameters
+    ----------
+    rows
+        ``column_name``, ``label``, ``rule``, ``held_from``, ``held_to`` (of a listed value its place on the number
+        line), ``value``; None where there are none.
+    """
+    meanings: dict[str, dict[str | None, Meaning]] = {}
+    for row in rows or ():
+        of_column = meanings.setdefault(row["column_name"].lower(), {})
+        if row["rule"] != "listed":
+            low, high = (np.nan if row[end] is None else row[end] for end in ("held_from", "held_to"))
+            of_column[row["label"]] = Meaning(row["rule"], low, high)
+            continue
+        meaning = of_column.setdefault(row["label"], Meaning("listed"))
+        meaning.values.append((row["value"], row["held_from"]))
+    return meanings
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell columns of texts, also where DuckDB's ENUM made them a dictionary."""
+    return kinds.is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
+
+
+def different_labels(column: pa.ChunkedArray) -> tuple[Ints, list[str | None]]:
+    """Give each label of a column a number; return the number in every row, and the labels."""
+    coded = pa.concat_arrays(plain(column).chunks).dictionary_encode(null_encoding="encode")
+    return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary.to_pylist()
+
+
+def intervals_of(
+    name: str, labels: Sequence[str | None], meanings: Meanings, limits: tuple[float, float], scale: float
+) -> tuple[Floats, Floats]:
+    """Return the ends of what labels of numbers hold; NaN for those that are listed or hold nothing.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    labels
+        The different labels; one without a meaning is a number.
+    meanings
+        Of the labels.
+    limits
+        The original's smallest and largest value, which everything and intervals without an end reach to.
+    scale
+        What numbers of the meanings are divided by.
+    """
+    ends = np.full((2, len(labels)), np.nan)
+    for index, label in enumerate(labels):
+        meaning = meanings.get(label)
+        if meaning is None:
+            ends[:, index] = _number(name, label)
+        elif meaning.rule == "everything":
+            ends[:, index] = limits
+        elif meaning.rule == "interval":
+            low, high = meaning.low / scale, meaning.high / scale
+            ends[0, index] = low if np.isfinite(low) else min(limits[0], high)
+            ends[1, index] = high if np.isfinite(high) else max(limits[1], low)
+    ends[:, ends[0] > ends[1]] = np.nan  # between two whole numbers: holds nothing
+    return ends[0], ends[1]
+
+
+def interval_ends(name: str, kind: pa.DataType, released: pa.ChunkedArray) -> tuple[Floats, Floats]:
+    """Return the ends of released intervals ``STRUCT(lo, hi)``, infinite where one is NULL; NaN for no interval.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    kind
+        The original's type.
+    released
+        The intervals, in numbers or, for dates and timestamps, days since 1970.
+
+    Raises
+    ------
+    ValueError
+        For other structs, ends of another type than the original's, and an end before its start.
+    """
+    fields = {field.name: field.type for field in released.type}
+    if set(fields) != {"lo", "hi"} or any(kind_of(end) not in (kind_of(kind), "null") for end in fields.values()):
+        raise ValueError(
+            f'column "{name}" holds {kind} in the original, so that its intervals must be STRUCT(lo, hi) of '
+            f"the same type; got {released.type}."
+        )
+    ends = []
+    for side, limit in (("lo", -np.inf), ("hi", np.inf)):
+        end_type = kind if kind_of(fields[side]) == "null" else fields[side]
+        end = numbers_of(name, pc.struct_field(released, side).cast(end_type))
+        ends.append(np.where(np.isnan(end) & np.asarray(released.is_valid()), limit, end))
+    if (ends[0] > ends[1]).any():
+        row = int(np.argmax(ends[0] > ends[1]))
+        raise ValueError(f'column "{name}" holds an interval that ends before it starts; got row {row + 1}.')
+    return ends[0], ends[1]
+
+
+def listed_shares(labels: Sequence[str | None], meanings: Meanings, ranges: Floats, scale: float) -> LabelShares:
+    """Return, for every range, the part of each listed label's values that it covers; NULL is in no range."""
+    codes = np.full(len(labels), -1)
+    shares: list[Floats] = []
+    for index, label in enumerate(labels):
+        meaning = meanings.get(label)
+        if meaning is not None and meaning.rule == "listed":
+            codes[index] = len(shares)
+            numbers = np.array([np.nan if number is None else number / scale for _, number in meaning.values])
+            inside = (ranges[:, :1] <= numbers) & (numbers <= ranges[:, 1:])
+            shares.append(inside.mean(axis=1))
+    return codes, np.array(shares).reshape(-1, len(ranges)).T
+
+
+def chosen_shares(labels: Sequence[str | None], meanings: Meanings, chosen: Bools, present: Ints) -> LabelShares:
+    """Return, for every set of categories, the part of each label that it covers.
+
+    Parameters
+    ----------
+    labels
+        The categories of both tables, in the order of the columns of ``chosen``.
+    meanings
+        Of the labels among them.
+    chosen
+        For every predicate, which categories are in its set.
+    present
+        Which of them the original has, by index: together they are everything.
+    """
+    codes = np.full(len(labels), -1)
+    shares: list[Floats] = []
+    index_of = {label: index for index, label in enumerate(labels)}
+    for index, label in enumerate(labels):
+        meaning = meanings.get(label)
+        if meaning is not None:
+            held = present if meaning.rule == "everything" else [index_of[value] for value, _ in meaning.values]
+            codes[index] = len(shares)
+            shares.append(chosen[:, held].mean(axis=1) if len(held) else np.zeros(len(chosen)))
+    return codes, np.array(shares).reshape(-1, len(chosen)).T
+
+
+def _number(name: str, label: str | None) -> float:
+    if label is None:
+        return np.nan
+    try:
+        return float(label)
+    except ValueError:
+        raise ValueError(f'column "{name}" has the label {label}, which is not understood; give a number.') from None
+
+
+def time_scale(is_time: bool) -> float:
+    """Return what divides the numbers of a meaning: the microseconds of a day for times, else 1."""
+    return MICROSECONDS_PER_DAY if is_time else 1.0

@@ -1,0 +1,173 @@
+"""One column of both tables, with the predicates asked of it: which part of each cell a predicate covers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon._core.common.arrays import Bools, Floats
+from duckanon._core.encoding.pairs import CategoryPair, NumberPair, kind_of, numbers_of, pair, step_of
+from duckanon._measure.queries.cells import Cells, IntervalCells, RangeCells, TableCells
+from duckanon._measure.queries.labels import (
+    LabelCells,
+    Meanings,
+    chosen_shares,
+    different_labels,
+    interval_ends,
+    intervals_of,
+    is_text,
+    listed_shares,
+    time_scale,
+)
+
+
+@dataclass(frozen=True)
+class QueryColumn:
+    """A column in both tables."""
+
+    original: Cells
+    released: Cells
+
+
+def query_column(
+    name: str,
+    original: pa.ChunkedArray,
+    released: pa.ChunkedArray,
+    predicates: int,
+    labels: Meanings,
+    random: np.random.Generator,
+) -> QueryColumn:
+    """Draw predicates on a column, and make both tables' cells ready for them.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    original, released
+        The column in both tables; released cells may be intervals ``STRUCT(lo, hi)`` or lists of categories.
+    predicates
+        How many predicates to draw.
+    labels
+        What released texts hold that are not simply values of the original.
+    random
+        Draws the predicates.
+    """
+    if pa.types.is_null(original.type) and kind_of(released.type) in ("number", "time"):
+        original = original.cast(released.type)  # NULL throughout fits every type
+    if kind_of(original.type) in ("number", "time"):
+        if pa.types.is_struct(released.type):
+            return _intervals(name, original, released, predicates, random)
+        if is_text(released.type):
+            return _labelled_numbers(name, original, released, predicates, labels, random)
+        numbers = pair(name, original, released)
+        assert isinstance(numbers, NumberPair)
+        ranges = _ranges(numbers.original, predicates, random)
+        return QueryColumn(_range_cells(numbers.original, ranges), _range_cells(numbers.released, ranges))
+    if pa.types.is_list(released.type) or pa.types.is_large_list(released.type):
+        return _sets(name, original, released, predicates, random)
+    if pa.types.is_boolean(original.type) and is_text(released.type):
+        original = original.cast(pa.string())
+    both = pair(name, original, released)
+    assert isinstance(both, CategoryPair)
+    chosen = _chosen_sets(both, predicates, random)
+    cells: Cells = TableCells(both.released, chosen)
+    if labels:
+        present = np.flatnonzero(np.bincount(both.original, minlength=len(both.texts)))
+        codes, shares = chosen_shares(both.texts, labels, chosen, present)
+        cells = LabelCells(cells, codes[both.released], shares)
+    return QueryColumn(TableCells(both.original, chosen), cells)
+
+
+def _ranges(values: Floats, predicates: int, random: np.random.Generator) -> Floats:
+    """Draw pairs of known values, each pair in order; beyond all numbers where none is known."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return np.full((predicates, 2), np.inf)
+    return np.sort(known[random.integers(0, len(known), (predicates, 2))], axis=1)
+
+
+def _range_cells(values: Floats, ranges: Floats) -> RangeCells:
+    ends, positions = np.unique(ranges, return_inverse=True)
+    positions = positions.reshape(ranges.shape)
+    codes = np.searchsorted(ends, values)  # NULL is beyond all
+    equal = ends[np.minimum(codes, len(ends) - 1)] == values
+    kind = np.uint16 if 2 * len(ends) < 2**16 else np.uint32
+    return RangeCells((2 * codes + equal).astype(kind), 2 * positions[:, 0] + 1, 2 * positions[:, 1] + 1)
+
+
+def _intervals(
+    name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, predicates: int, random: np.random.Generator
+) -> QueryColumn:
+    low, high = interval_ends(name, original.type, released)
+    values = numbers_of(name, original)
+    ranges = _ranges(values, predicates, random)
+    known = values[~np.isnan(values)]
+    least, largest = (known.min(), known.max()) if len(known) else (np.nan, np.nan)
+    low = np.where(np.isinf(low), np.fmin(least, high), low)
+    high = np.where(np.isinf(high), np.fmax(largest, low), high)
+    step = step_of(original.type)
+    return QueryColumn(_range_cells(values, ranges), IntervalCells(low, high, step, ranges))
+
+
+def _labelled_numbers(
+    name: str,
+    original: pa.ChunkedArray,
+    released: pa.ChunkedArray,
+    predicates: int,
+    labels: Meanings,
+    random: np.random.Generator,
+) -> QueryColumn:
+    """Take released cells as labels of numbers or dates."""
+    if pa.types.is_timestamp(original.type) and original.type.tz is not None:
+        original = pc.local_timestamp(original)  # labels tell the time of the session's zone
+    values = numbers_of(name, original)
+    ranges = _ranges(values, predicates, random)
+    known = values[~np.isnan(values)]
+    limits = (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
+    scale = time_scale(kind_of(original.type) == "time")
+    step = float(np.array_equal(known, np.floor(known)))  # what a label's ends are rounded by
+    codes, texts = different_labels(released)
+    low, high = intervals_of(name, texts, labels, limits, scale)
+    cells: Cells = IntervalCells(low[codes], high[codes], step, ranges)
+    listed, shares = listed_shares(texts, labels, ranges, scale)
+    if shares.shape[1]:
+        cells = LabelCells(cells, listed[codes], shares)
+    return QueryColumn(_range_cells(values, ranges), cells)
+
+
+def _chosen_sets(column: CategoryPair, predicates: int, random: np.random.Generator) -> Bools:
+    """Draw sets of the original's categories: never all of them, unless there is only one."""
+    present = np.flatnonzero(np.bincount(column.original, minlength=len(column.texts)))
+    chosen = np.zeros((predicates, len(column.texts)), bool)
+    for row in chosen:
+        size = int(random.integers(1, max(len(present), 2)))
+        row[random.choice(present, size, replace=False)] = True
+    return chosen
+
+
+def _sets(
+    name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, predicates: int, random: np.random.Generator
+) -> QueryColumn:
+    """Take released cells as sets of categories; a NULL or empty set is the set of NULL."""
+    lists = pa.concat_arrays(released.chunks)
+    sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    members = pair(name, original, pa.chunked_array([lists.flatten(), pa.nulls(1, lists.type.value_type)]))
+    assert isinstance(members, CategoryPair)
+    chosen = _chosen_sets(members, predicates, random)
+    codes, null = members.released[:-1], int(members.released[-1])
+    # Equal sets get equal sums of one random number per member: two different ones never do in practice.
+    numbers = random.integers(0, 2**63, len(members.texts), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    sums = np.full(len(sizes), numbers[null])
+    starts = np.cumsum(sizes) - sizes
+    filled = sizes > 0
+    if filled.any():
+        sums[filled] = np.add.reduceat(numbers[codes], starts[filled])
+    _, first, cells = np.unique(sums, return_index=True, return_inverse=True)
+    shares = np.empty((predicates, len(first)))
+    for cell, row in enumerate(first):
+        inside = codes[starts[row] : starts[row] + sizes[row]] if sizes[row] else np.array([null])
+        shares[:, cell] = chosen[:, inside].mean(axis=1)
+    return QueryColumn(TableCells(members.original, chosen), TableCells(cells.reshape(-1), shares))

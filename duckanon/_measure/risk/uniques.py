@@ -1,0 +1,228 @@
+"""How many people of a population are alone in their class, from the histogram of a sample's class sizes.
+
+All estimators take the table for a simple random sample without replacement. They differ in what they believe about
+classes that the sample has not shown.
+
+Notes
+-----
+Zayatz (1991), Hoshino (2001) for Pitman's distribution, Chen and Keller-McNulty (1998) for the shifted negative
+binomial with Shlosser's estimate of the number of classes (Haas and Stokes 1998), and the rule of Dankar, El Emam,
+Neisa and Roffey (2012). The numbers are those of ARX, except for the shifted negative binomial, in which ARX has two
+slips: `variant` ``'arx'`` has them too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from scipy.optimize import least_squares
+from scipy.special import digamma, expit, gammaln, zeta
+
+from duckanon._core.common import progress
+from duckanon._core.common.arguments import Number, OneOf, checked
+from duckanon._core.common.reports import report_rows
+from duckanon._measure.risk.declared import POPULATION_UNIQUES
+
+_SMALL_SAMPLE = 0.1
+"""Up to this share of the population Dankar's rule takes Pitman's estimate."""
+
+_NEWTON_STEPS = 200
+_PITMAN_TOLERANCE = 1e-6
+"""Where ARX stops; the steps are Newton's, so that the estimate has ten digits by then."""
+
+_SOLVED = 1e-8
+"""How far the logarithms of both sides of the shifted negative binomial's equations may be from each other."""
+
+_SOLVER_STEPS = {True: 200, False: 40}
+"""From the first start, and from each other: a dozen are usual, more where nearly everybody is alone."""
+
+_Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many classes there are of each size, and the population that the people in them are drawn from."""
+
+    sizes: _Floats
+    classes: _Floats
+    population: float
+
+    @property
+    def people(self) -> float:
+        """The people of the sample."""
+        return float(self.sizes @ self.classes)
+
+    @property
+    def sampled(self) -> float:
+        """The sample's share of the population."""
+        return self.people / self.population
+
+    def of_size(self, size: int) -> float:
+        """Count the classes of one size."""
+        return float(self.classes[self.sizes == size].sum())
+
+
+def zayatz(histogram: Histogram) -> float:
+    """Estimate the uniques by Zayatz: the probability that a class of one in the sample is one in the population.
+
+    Classes of the population are taken to be as often of each size as those of the sample.
+    """
+    people, population, alone = histogram.people, histogram.population, histogram.of_size(1)
+    steps = np.arange(int(histogram.sizes.max()) - 1, dtype=np.float64)
+    others = np.clip((population - people - steps) / np.maximum(population - 1 - steps, 1), 0, None)
+    none_of_others = np.concatenate([[1.0], np.cumprod(others)])
+    seen_once = histogram.sizes * histogram.sampled * none_of_others[histogram.sizes.astype(np.int64) - 1]
+    return alone * alone / float(histogram.classes @ seen_once)
+
+
+def pitman(histogram: Histogram) -> float | None:
+    """Estimate the uniques by the likeliest of Pitman's distributions; None where none is."""
+    for theta, alpha in _pitman_starts(histogram):
+        solved = _pitman_newton(histogram, theta, alpha)
+        if solved is not None:
+            theta, alpha = solved
+            logarithm = gammaln(theta + 1) - gammaln(theta + alpha) + alpha * np.log(histogram.population)
+            return min(float(np.exp(logarithm)), histogram.population)
+    return None
+
+
+def _pitman_starts(histogram: Histogram) -> list[tuple[float, float]]:
+    """Return where to begin: first the estimate by moments."""
+    people, classes, alone = histogram.people, float(histogram.classes.sum()), histogram.of_size(1)
+    ratio = alone * (alone - 1) / max(histogram.of_size(2), 1)
+    divisor = 2 * alone * classes + alone * ratio - people * ratio
+    others = [(share * people, alpha) for share in (0.01, 0.1, 1.0) for alpha in (0.1, 0.5, 0.9)]
+    if divisor == 0:
+        return others
+    theta = (people * classes * ratio - alone * (people - 1) * (2 * classes + ratio)) / divisor
+    return [(theta, (theta * (alone - people) + (people - 1) * alone) / (people * classes)), *others]
+
+
+def _pitman_newton(histogram: Histogram, theta: float, alpha: float) -> tuple[float, float] | None:
+    """Solve both equations of the likelihood; sums over people and classes are differences of (di)gamma functions."""
+    people, classes = histogram.people, float(histogram.classes.sum())
+    several = histogram.sizes > 1
+    sizes, counts = histogram.sizes[several], histogram.classes[several]
+    for _ in range(_NEWTON_STEPS):
+        progress.check()
+        if not (0 < alpha < 1 and np.isfinite(theta) and theta > -alpha):
+            return None
+        first, last = theta / alpha + 1, theta / alpha + classes
+        inverse = (digamma(last) - digamma(first)) / alpha  # sum of 1 / (theta + i alpha), i = 1 .. classes - 1
+        squared = (zeta(2, first) - zeta(2, last)) / alpha**2
+        weighted = (classes - 1 - theta * inverse) / alpha  # ... of i / (theta + i alpha)
+        weighted_squared = (inverse - theta * squared) / alpha
+        twice_weighted = (weighted - theta * weighted_squared) / alpha
+        errors = np.array(
+            [
+                inverse - (digamma(theta + people) - digamma(theta + 1)),
+                weighted - counts @ (digamma(sizes - alpha) - digamma(1 - alpha)),
+            ]
+        )
+        if np.abs(errors).max() <= _PITMAN_TOLERANCE:
+            return theta, alpha
+        derivatives = np.array(
+            [
+                [zeta(2, theta + 1) - zeta(2, theta + people) - squared, -weighted_squared],
+                [-weighted_squared, -twice_weighted - counts @ (zeta(2, 1 - alpha) - zeta(2, sizes - alpha))],
+            ]
+        )
+        if not np.isfinite(derivatives).all() or np.linalg.matrix_rank(derivatives) < 2:
+            return None
+        step = np.linalg.solve(derivatives, errors)
+        theta, alpha = theta - float(step[0]), alpha - float(step[1])
+    return None
+
+
+def shifted_negative_binomial(histogram: Histogram, variant: str) -> float | None:
+    """Estimate the uniques by the shifted negative binomial distribution of class sizes; None where none fits."""
+    alone, pairs, sampled = histogram.of_size(1), histogram.of_size(2), histogram.sampled
+    all_classes = _shlosser(histogram, variant)
+    if pairs == 0 or not np.isfinite(all_classes) or all_classes <= 0:
+        return None
+    power = 1 if variant == "arx" else -1  # ARX multiplies by what it should divide by
+
+    def errors(unknowns: _Floats) -> _Floats:
+        alpha, beta = np.exp(unknowns[0]), expit(unknowns[1])
+        unseen = (1 - sampled) * (1 - beta)
+        of_one = np.log(all_classes * sampled) + alpha * np.log(beta / (1 - unseen))
+        of_one += np.log1p(alpha * unseen / (1 - unseen))
+        of_two = np.log(all_classes * alpha) + alpha * np.log(beta) + 2 * np.log(sampled)
+        of_two += np.log(expit(-unknowns[1]) / 2) + np.log(2 - (1 - alpha) * unseen)
+        of_two += power * (alpha + 2) * np.log1p(-unseen)
+        return np.array([of_one - np.log(alone), of_two - np.log(pairs)])
+
+    is_first = True
+    for alpha in (0.1, 1.0, 0.01, 10.0):
+        for beta in (0.1, 0.5, 0.01, 0.9):
+            progress.check()
+            start = [np.log(alpha), np.log(beta / (1 - beta))]
+            bounds = ([-30.0, -30.0], [30.0, 30.0])
+            solved = least_squares(
+                errors, start, bounds=bounds, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=_SOLVER_STEPS[is_first]
+            )
+            if np.abs(solved.fun).max() < _SOLVED:
+                estimate = all_classes * expit(solved.x[1]) ** np.exp(solved.x[0])
+                return min(float(estimate), histogram.population)
+            is_first = False
+    return None
+
+
+def _shlosser(histogram: Histogram, variant: str) -> float:
+    """Estimate how many classes the population has, seen or not."""
+    sizes, classes, sampled = histogram.sizes, histogram.classes, histogram.sampled
+    missed = (1 - sampled) ** sizes
+    numerator = float((sizes * sampled**2 * (1 - sampled**2) ** (sizes - 1)) @ classes)
+    seen = (1 - sampled**2) ** sizes  # (1 - f)^s (1 + f)^s, in which no power overflows
+    # ARX subtracts 1 from each product where it should subtract it from (1 + f)^s
+    denominator = float((seen * classes - 1).sum() if variant == "arx" else (seen - missed) @ classes)
+    once = float((sizes * sampled * (1 - sampled) ** (sizes - 1)) @ classes)
+    if denominator == 0 or once == 0:
+        return float("nan")
+    return float(classes.sum()) + histogram.of_size(1) * numerator / denominator * (float(missed @ classes) / once) ** 2
+
+
+@checked(population=Number(1), variant=OneOf("corrected", "arx", "sdcmicro"))
+def population_uniques(histogram: pa.Table | None, *, population: float, variant: str = "corrected") -> pa.Table:
+    """Estimate the uniques of a population by all methods.
+
+    Parameters
+    ----------
+    histogram
+        Columns ``size`` and ``classes``.
+    population
+        People in the population.
+    variant
+        ``'arx'`` for the shifted negative binomial as ARX has it.
+    """
+    if histogram is None:
+        return report_rows([], POPULATION_UNIQUES)
+    histogram = histogram.sort_by("size")  # so that sums do not depend on the order in which the query delivers
+    sizes, classes = (histogram[name].to_numpy().astype(np.float64) for name in ("size", "classes"))
+    counted = Histogram(sizes, classes, population)
+    estimates: dict[str, float | None]
+    alone = counted.of_size(1)
+    if alone == 0 or counted.people >= population:  # nobody to begin with, or everybody is known
+        estimates = dict.fromkeys(("zayatz", "pitman", "snb"), alone)
+    else:
+        with np.errstate(all="ignore"):
+            estimates = {
+                "zayatz": zayatz(counted),
+                "pitman": pitman(counted),
+                "snb": shifted_negative_binomial(counted, variant),
+            }
+    chosen = _dankar(estimates, counted.sampled)
+    rows = [{"method": method, "uniques": uniques} for method, uniques in estimates.items()]
+    rows.append({"method": "dankar", "uniques": estimates[chosen], "chosen": chosen})
+    return report_rows(rows, POPULATION_UNIQUES)
+
+
+def _dankar(estimates: dict[str, float | None], sampled: float) -> str:
+    """Name the estimate to take: Pitman's for small samples, the lower of the others for large ones."""
+    if sampled <= _SMALL_SAMPLE:
+        return "zayatz" if estimates["pitman"] is None else "pitman"
+    binomial, by_classes = estimates["snb"], estimates["zayatz"]
+    return "snb" if binomial is not None and by_classes is not None and binomial < by_classes else "zayatz"

@@ -1,0 +1,182 @@
+"""How well a release keeps means, variances, correlations, rank correlations and the columns' distributions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common import progress
+from duckanon._core.common.arrays import Array, Floats
+from duckanon._core.common.reports import report
+from duckanon._core.common.runs import run_starts
+from duckanon._core.encoding.coded_pairs import coded
+from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, indicators, paired
+from duckanon._measure.declared import UTILITY
+from duckanon._measure.two_samples import ks_distance, total_variation
+
+_CHUNK = 16_384  # rows at a time: of tens of columns they stay in the processor's cache
+
+
+def utility(
+    original: pa.Table, released: pa.Table, special: Any = "off", categories: Sequence[str] | None = ()
+) -> pa.Table:
+    """Compare the statistics of a release with those of its original.
+
+    Parameters
+    ----------
+    original, released
+        Tables with the same columns of any types. They may have different numbers of rows. For moments and correlations
+        they become matrices, in which each number is itself and each category an indicator, see `pairs.indicators`.
+    special, categories
+        Which values have an indicator beside their number, and which numbers are categories: see `coded_pairs.coded`.
+
+    Returns
+    -------
+    pyarrow.Table
+        Rows of `UTILITY`: ``mean`` and ``variance`` of every matrix column, ``correlation`` and
+        ``rank_correlation`` of every pair of them, then of every column of the tables ``ks`` (numbers, dates) or
+        ``total_variation`` (categories). ``difference`` is released minus original; ``median_difference`` the median of
+        the absolute normalized differences of that statistic.
+
+    Notes
+    -----
+    As in Thesis, Section 4.2.1, Table 4.1: differences of means are divided by the original's standard deviation, those
+    of variances by the original's variance; other differences are taken as they are. None of them depends on a column's
+    unit. Where a column is constant in the original, a difference other than 0 is infinite. The correlation of a
+    constant column is NULL and left out of the median, but 0 where only the release is constant. Variances have the
+    divisor n - 1.
+
+    In ``ks`` a NULL is larger than every number, so that another share of NULLs counts as a difference too; in
+    ``total_variation`` it is one of the categories. Elsewhere NULL is the original's mean, and an indicator.
+    """
+    pairs = coded(paired(original, released), original.schema, special, categories)
+    # Single columns, because a matrix would be one more copy of everything.
+    columns = [indicator for column in pairs for indicator in indicators(column)]
+    names = [name for name, _, _ in columns]
+    first, second = [values for _, values, _ in columns], [values for _, _, values in columns]
+    parts = [*_moments(names, first, second), *_distributions(pairs)]
+    filled = [part for part in parts if len(part["statistic"])]
+    return report({name: np.concatenate([part[name] for part in filled]) for name in filled[0]}, UTILITY)
+
+
+Part = dict[str, Array]
+"""The rows of a report on one statistic, by column."""
+
+
+def _moments(names: Sequence[str], first: Sequence[Floats], second: Sequence[Floats]) -> list[Part]:
+    shifts = np.array([column[0] for column in first])  # constant columns become exactly 0
+    (mean, covariance), (new_mean, new_covariance) = (_covariance(columns, shifts) for columns in (first, second))
+    variance, new_variance = np.diag(covariance).copy(), np.diag(new_covariance).copy()
+    label = np.array(names, object)
+    none = np.full(len(names), None, object)
+    left, right = np.triu_indices(len(names), 1)
+    linear, new_linear = (_correlation(matrix)[left, right] for matrix in (covariance, new_covariance))
+    ranked, new_ranked = (_correlation(_rank_covariance(columns))[left, right] for columns in (first, second))
+    for new in (new_linear, new_ranked):  # a column that became constant has lost its correlations, all of them
+        new[np.isnan(new) & ~np.isnan(linear)] = 0.0
+    return [
+        _part("mean", label, none, mean + shifts, new_mean + shifts, new_mean - mean, np.sqrt(variance)),
+        _part("variance", label, none, variance, new_variance, new_variance - variance, variance),
+        _part("correlation", label[left], label[right], linear, new_linear, new_linear - linear),
+        _part("rank_correlation", label[left], label[right], ranked, new_ranked, new_ranked - ranked),
+    ]
+
+
+def _distributions(pairs: Sequence[Pair]) -> list[Part]:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        distances = np.array(list(pool.map(progress.shared(_distance), pairs)), np.float64)
+    parts = []
+    for statistic, kind in (("ks", NumberPair), ("total_variation", CategoryPair)):
+        indices = [index for index, column in enumerate(pairs) if isinstance(column, kind)]
+        unknown = np.full(len(indices), np.nan)
+        label = np.array([pairs[index].name for index in indices], object)
+        none = np.full(len(indices), None, object)
+        parts.append(_part(statistic, label, none, unknown, unknown, distances[indices]))
+    return parts
+
+
+def _distance(column: Pair) -> float:
+    if isinstance(column, CategoryPair):
+        return total_variation(column.original, column.released, len(column.texts))
+    ordered = [np.sort(values) for values in (column.original, column.released)]
+    for values in ordered:
+        values[np.isnan(values)] = np.inf  # NaN are sorted last already
+    return ks_distance(*ordered)
+
+
+def _part(
+    statistic: str,
+    column: Array,
+    other: Array,
+    original: Floats,
+    released: Floats,
+    difference: Floats,
+    scale: Floats | None = None,
+) -> Part:
+    normalized = difference
+    if scale is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            normalized = np.where(difference == 0, 0 * scale, difference / scale)
+    known = np.abs(normalized[~np.isnan(normalized)])
+    median = np.median(known) if len(known) else np.nan
+    return {
+        "statistic": np.full(len(column), statistic, object),
+        "column_name": column,
+        "other_column": other,
+        "original": original,
+        "released": released,
+        "difference": difference,
+        "normalized_difference": normalized,
+        "median_difference": np.full(len(column), median),
+    }
+
+
+def _covariance(columns: Sequence[Floats], shifts: Floats) -> tuple[Floats, Floats]:
+    """Return the means and covariances (divisor n - 1) of columns less their shifts; NaN for a single row."""
+    rows = len(columns[0])
+    mean = np.array([_mean(column, shift) for column, shift in zip(columns, shifts, strict=True)])
+    gram = np.zeros((len(columns), len(columns)))
+    for start in range(0, rows, _CHUNK):
+        block = np.stack([column[start : start + _CHUNK] for column in columns]).astype(np.float64, copy=False)
+        block -= shifts[:, None]
+        block -= mean[:, None]
+        gram += block @ block.T
+    return mean, gram / (rows - 1) if rows > 1 else np.full_like(gram, np.nan)
+
+
+def _mean(column: Floats, shift: float) -> float:
+    total = sum(
+        float((column[start : start + _CHUNK] - shift).sum(dtype=np.float64)) for start in range(0, len(column), _CHUNK)
+    )
+    return total / len(column)
+
+
+def _correlation(covariance: Floats) -> Floats:
+    spread = np.sqrt(np.diag(covariance))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.clip(covariance / spread[:, None] / spread, -1, 1))
+
+
+def _rank_covariance(columns: Sequence[Floats]) -> Floats:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # sorting leaves Python's lock to others
+        ranks = list(pool.map(progress.shared(_ranks), columns))
+    return _covariance(ranks, np.array([column[0] for column in ranks]))[1]
+
+
+def _ranks(values: Floats) -> Floats:
+    """Return the ranks 1 .. n of a column, for equal values their mean rank; correlations need no more."""
+    least, largest = values.min(), values.max()
+    if np.count_nonzero(values == least) + np.count_nonzero(values == largest) >= len(values):
+        return np.asarray(values - least)  # the ranks of two values, up to unit and origin
+    order = np.argsort(values)
+    ordered = values[order]
+    starts = run_starts(ordered)
+    ends = np.append(starts[1:], len(values))
+    ranks = np.empty(len(values))
+    ranks[order] = np.repeat((starts + ends + 1) / 2, ends - starts)
+    return ranks

@@ -1,0 +1,1 @@
+"""Methods to compare a release with: independent columns, noise, and normal copulas."""

@@ -1,0 +1,273 @@
+"""The table that ``anon.boxes`` releases: numbers and dates as intervals, everything else as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common import progress, values
+from duckanon._core.common.arguments import generator
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.kinds import is_time
+from duckanon._core.common.labels import MICROSECONDS_PER_DAY
+from duckanon._core.common.people import people_in, person_index, person_numbers, refuse_too_few
+from duckanon._core.common.reports import report_rows
+from duckanon._core.privacy.narrowing import refuse_narrowing
+from duckanon._methods.boxes import theory
+from duckanon._methods.boxes.declared import OPTIMAL_UNCERTAINTY
+from duckanon._methods.boxes.diversity import diverse
+from duckanon._methods.boxes.make import make_boxes
+from duckanon._methods.boxes.result import Boxes
+from duckanon._methods.boxes.shaping import Statistic
+from duckanon._methods.boxes.strata import Strata, label_names, pooled, without_labels
+from duckanon._methods.boxes.support import Support, column_support
+from duckanon._methods.boxes.typed import column_numbers, published_ends
+from duckanon._methods.boxes.whole import Whole
+
+HIGH = "_duckanon_hi "
+"""What the column of upper ends is called on its way, before the column's own name; the lower ends have that name."""
+
+_KINDS = {"sd": "standard_deviation", "standard deviation": "standard_deviation"}
+
+
+def boxes(
+    table: pa.Table,
+    *,
+    cols: Sequence[str],
+    k: int,
+    statistics: Sequence[Mapping[str, Any]] | None,
+    l: int,  # noqa: E741 - the papers' name
+    epsilon: Any,
+    box: str,
+    effort: str,
+    seconds: float | None,
+    person: str | None,
+    keeps_person: bool,
+    narrowing: Sequence[str] | None,
+    by: Sequence[str] | None,
+    top_code: bool,
+    refused: str | None,
+    whole: Whole | None = None,
+) -> pa.Table:
+    """Put the records of a table into boxes (`boxes.make`) and return it with intervals, in a random order.
+
+    `whole` is what is known of the table that this one is a part of, if it is one.
+    """
+    if refused:
+        raise ValueError(refused)
+    names = _own_names(table, cols)
+    people, allowed = None, {name.lower() for name in narrowing or []}
+    if person is not None:
+        index = person_index(person, table.column_names, names)
+        people = person_numbers(table.column(index))
+        allowed.add(person.lower())
+        table = table if keeps_person else table.remove_column(index)
+    for name in table.column_names:
+        if name.lower() == "box" or name.lower().startswith("_duckanon_"):
+            raise ValueError(f'the table has a column "{name}", a name that is needed for the boxes; rename it first.')
+    distances = read_distances(table, names, epsilon)
+    strata = None
+    if by:
+        labels = label_names(table, by, names, person)
+        strata = _strata(table, names, labels, k, l, distances, people, box)
+        for place, name in enumerate(labels):
+            kept = without_labels(table.column(name), strata.lost[place])
+            table = table.set_column(table.column_names.index(name), name, kept)
+        allowed |= {name.lower() for name in labels}  # a box has the labels of one group, whose k people share it
+    made = _made(table, names, k, statistics, l, distances, effort, seconds, box, people, strata, whole)
+    _refuse_narrowing(table, names, made, box, allowed)
+    order = generator(None).permutation(table.num_rows)
+    shuffled = table.take(pa.array(order))
+    number = made.box[order]
+    for index, name in enumerate(names):
+        low, high = published_ends(table.column(name), made, index, box, top_code)
+        shuffled = shuffled.set_column(shuffled.column_names.index(name), name, low.take(pa.array(number)))
+        shuffled = shuffled.append_column(HIGH + name, high.take(pa.array(number)))
+    return shuffled.append_column("_duckanon_box", pa.array(number + 1))
+
+
+def _refuse_narrowing(table: pa.Table, names: Sequence[str], made: Boxes, box: str, allowed: set[str]) -> None:
+    """Refuse a kept column that narrows down what the intervals say, unless that is allowed."""
+    kept = {
+        name: table.column(name) for name in table.column_names if name not in names and name.lower() not in allowed
+    }
+    if not kept:
+        return
+    ends = np.stack(made.intervals(box), axis=2)
+    labels = {
+        name: np.unique(ends[:, index], axis=0, return_inverse=True)[1].reshape(-1)[made.box]
+        for index, name in enumerate(names)
+    }
+    refuse_narrowing(column_numbers(table, names), labels, kept, made.box)
+
+
+def optimal_uncertainty(
+    table: pa.Table | None, *, cols: Sequence[str], k: int, statistics: Sequence[Mapping[str, Any]] | None
+) -> pa.Table:
+    """Report how wide boxes must be at best, asymptotically, and how wide those that are made are."""
+    if table is None:
+        raise ValueError("the table has no rows to look at.")
+    names = _own_names(table, cols)
+    asked = read_statistics(statistics, names)
+    least = theory.optimal_uncertainty(column_numbers(table, names), k, asked)
+    row = {"optimum": least}
+    for kind in ("parts", "bounds", "cell"):
+        made = _made(table, names, k, statistics, 1, {}, "default", None, kind)
+        width = made.uncertainty_of(*_published_numbers(table, names, made, kind))
+        row |= {kind: width, f"{kind}_ratio": width / least if least else float("nan")}
+    return report_rows([row], OPTIMAL_UNCERTAINTY)
+
+
+def _published_numbers(table: pa.Table, names: Sequence[str], made: Boxes, box: str) -> tuple[Floats, Floats]:
+    """Return the ends that are released, which may be rounded, as numbers again; boxes by columns."""
+    ends = [published_ends(table.column(name), made, index, box) for index, name in enumerate(names)]
+    lower, upper = (
+        np.stack([values.numbers(name, pair[side])[0] for name, pair in zip(names, ends, strict=True)], axis=1)
+        for side in (0, 1)
+    )
+    return lower, upper
+
+
+def box_halfwidths(
+    *,
+    sensitivities: Sequence[float] | None,
+    density: float | None,
+    k: int | None,
+    l: int | None,  # noqa: E741
+    epsilon: Sequence[float] | None,
+) -> list[float] | None:
+    """Return the best half-widths of a box around one point; None where something is not known."""
+    if sensitivities is None or density is None or k is None or l is None:
+        return None
+    widths = theory.halfwidths(np.array(sensitivities, np.float64), density, k, l, epsilon)
+    return [float(width) for width in widths]
+
+
+def _made(
+    table: pa.Table,
+    names: Sequence[str],
+    k: int,
+    statistics: Sequence[Mapping[str, Any]] | None,
+    l: int,  # noqa: E741
+    distances: Mapping[str, float],
+    effort: str,
+    seconds: float | None,
+    box: str,
+    people: Ints | None = None,
+    strata: Strata | None = None,
+    whole: Whole | None = None,
+) -> Boxes:
+    if seconds is not None and not isinstance(seconds, int | float):
+        raise ValueError(f"seconds must be a number; got {seconds}.")
+    asked, numbers = read_statistics(statistics, names), column_numbers(table, names)
+    supports = (
+        _supports(table, numbers, k, l, people, {} if whole is None else whole.supports) if box == "parts" else {}
+    )
+    of_record = None if strata is None else strata.number
+    return make_boxes(
+        numbers,
+        k,
+        asked,
+        l,
+        distances,
+        effort,
+        seconds,
+        progress.at,
+        people,
+        kind=box,
+        supports=supports,
+        strata=of_record,
+        whole=whole,
+        bounds_are_public=True,  # the macro has asked for it; `optimal_uncertainty` publishes widths only
+    )
+
+
+def _supports(
+    table: pa.Table,
+    numbers: Mapping[str, Floats],
+    k: int,
+    l: int,  # noqa: E741
+    people: Ints | None,
+    known: Mapping[str, Support],
+) -> dict[str, Support]:
+    """Find the units and ends of columns, where they are not known; diverse values are not rounded."""
+    return {
+        name: known.get(name) or column_support(table.schema.field(name).type, column, k, people, is_exact=l > 1)
+        for name, column in numbers.items()
+    }
+
+
+def read_distances(table: pa.Table, names: Sequence[str], epsilon: Any) -> dict[str, float]:
+    """Read how far apart values must be to be different, for days and moments in microseconds."""
+    spelling = {name.lower(): name for name in names}
+    try:
+        pairs = epsilon.items() if isinstance(epsilon, dict) else epsilon or []
+        apart = {spelling.get(str(name).lower(), str(name)): float(value) for name, value in pairs}
+    except (TypeError, ValueError):
+        raise ValueError(f"epsilon must be a map such as MAP {{'age': 2}}; got {epsilon}.") from None
+    for name in apart:
+        if name in spelling.values() and is_time(table.schema.field(name).type):
+            apart[name] *= MICROSECONDS_PER_DAY
+    return apart
+
+
+def _strata(
+    table: pa.Table,
+    names: Sequence[str],
+    labels: Sequence[str],
+    k: int,
+    l: int,  # noqa: E741
+    distances: Mapping[str, float],
+    people: Ints | None,
+    box: str,
+) -> Strata:
+    """Group the records by labels, such that each group can be a box: of k people, and diverse if that is asked for."""
+    numbers = column_numbers(table, names)
+    refuse_too_few(k, table.num_rows, people, "records")
+    if box == "parts" and l > 1:  # what is coded may be less diverse
+        supports = _supports(table, numbers, k, l, people, {})
+        numbers = {name: supports[name].coded(column) for name, column in numbers.items()}
+
+    def holds(rows: Ints, group: Ints, count: int) -> tuple[Bools, Ints]:
+        sizes = people_in(group, None if people is None else people[rows], count)
+        enough: Bools = sizes >= k
+        if l > 1:
+            columns = [column[rows] for column in numbers.values()]
+            orders = [np.lexsort((column, group)) for column in columns]
+            records = np.bincount(group, minlength=count)
+            apart = [distances.get(name, 0.0) for name in numbers]
+            enough &= diverse(columns, orders, np.cumsum(records) - records, records, l, apart)
+        return enough, sizes - k
+
+    return pooled([table.column(name) for name in labels], holds, list(numbers.values()), people)
+
+
+def _own_names(table: pa.Table, cols: Sequence[str]) -> list[str]:
+    """Return the columns under the names that the table has for them."""
+    wanted = {name.lower() for name in cols}
+    return [name for name in table.column_names if name.lower() in wanted]
+
+
+def read_statistics(given: Sequence[Mapping[str, Any]] | None, names: Sequence[str]) -> list[Statistic] | None:
+    """Read the statistics as the caller wrote them: structs of statistic, columns, probability, accuracy."""
+    if given is None:
+        return None
+    spelling = {name.lower(): name for name in names}
+    statistics = []
+    for request in given:
+        if not isinstance(request, Mapping) or not {"statistic", "columns"} <= request.keys():
+            raise ValueError(
+                "statistics must be a list such as [{'statistic': 'variance', 'columns': ['age']}], with probability "
+                f"and accuracy where they matter; got {request}."
+            )
+        if unknown := request.keys() - {"statistic", "columns", "probability", "accuracy"}:
+            raise ValueError(f"a statistic has statistic, columns, probability and accuracy; got {min(unknown)}.")
+        listed = request["columns"] if isinstance(request["columns"], list) else [request["columns"]]
+        columns = tuple(spelling.get(str(name).lower(), str(name)) for name in listed)
+        kind = str(_KINDS.get(request["statistic"], request["statistic"]))
+        more = {key: float(request[key]) for key in ("probability", "accuracy") if request.get(key) is not None}
+        statistics.append(Statistic(kind, columns, **more))
+    return statistics

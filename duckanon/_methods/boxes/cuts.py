@@ -1,0 +1,259 @@
+"""Where to cut a node: candidates for every column, and an estimate of what the boxes below would cost.
+
+References
+----------
+Accurate Boxes, Sections II and V; REFERENCES.md, Boxes, "Tiling space with the boxes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._methods.boxes.cut_limits import cut_room, feasible_cuts, node_people
+from duckanon._methods.boxes.nodes import Nodes, Points, midway, segment_sums
+
+SHARES = (0.5, 0.25, 0.75, 0.125, 0.875, 1 / 16, 15 / 16, 1 / 32, 31 / 32)
+"""Shares of a node's leaves that may go left.  Far from the middle, a cut takes off the tail of a skewed column."""
+MORE_SHARES = (*SHARES, 1 / 64, 63 / 64, 1 / 128, 127 / 128)
+_MIDDLE = 5  # so many of the shares are tried in nodes of at most _MANY leaves, where thin tails are less than a leaf
+_MANY = 51
+FEW = 8
+"""In nodes of at most so many leaves the left side has half of them, one less or one more."""
+_STEPS = np.array([0, -1, 1])
+_TINY = 1e-300  # in place of 0, whose logarithm is infinite
+_GRID = 128  # records of a large node whose sensitivities are looked at: enough for sums to within a few percent
+
+
+class Candidates(NamedTuple):
+    """Possible cuts of several nodes.
+
+    Attributes
+    ----------
+    columns : int64, one per candidate
+        The column each candidate cuts.
+    cuts : int64, nodes by candidates
+        Where the right part begins in that column's order.
+    scores : float64, nodes by candidates
+        The estimated cost; infinite where no cut is possible.
+    """
+
+    columns: Ints
+    cuts: Ints
+    scores: Floats
+
+
+def _left_leaves(leaves: Ints, shares: Sequence[float]) -> tuple[Ints, Bools]:
+    """Return how many of a node's leaves may go left, and whether each number is a new choice; nodes by choices.
+
+    Halving comes first, so that it wins among equals.
+    """
+    column = leaves[:, None]
+    least = int(leaves.min())
+    if least > FEW:
+        wanted = (column * np.array(shares if least > _MANY else shares[:_MIDDLE])).astype(np.int64)
+    else:
+        wanted = column // 2 + _STEPS
+    left = np.clip(wanted, 1, column - 1)
+    return left, left == wanted
+
+
+def candidates(
+    points: Points,
+    nodes: Nodes,
+    k: int,
+    which: Ints | None = None,
+    *,
+    scale: float = 1.0,
+    sampled: bool = False,
+    uneven: float = 0.0,
+    shares: Sequence[float] = SHARES,
+) -> Candidates:
+    """List the cuts of every node, and estimate what the boxes on both sides will cost.
+
+    Parameters
+    ----------
+    points, nodes : Points, Nodes
+        The records and the nodes.
+    k : int
+        The smallest number of records in a box, or of people where `points` has them.
+    which : int64, optional
+        The nodes to look at, each of at least 2 k records; all, if it is None.
+    scale : float
+        How many records each record stands for, where they are a sample.
+    sampled : bool
+        Whether to look at the sensitivities of only a sample of each node's records.
+    uneven : float
+        By how much a cut has to be better for every factor of 2 between its left side and half the leaves.  Where all
+        cuts promise the same, as in a uniform column, even trees are shallow and so quick to build.
+    shares : sequence of float
+        The shares of a node's leaves that may go left.
+
+    Returns
+    -------
+    Candidates
+        The cuts at multiples of k, or where neighbours differ next to them.
+
+    Notes
+    -----
+    If the m leaves of a node were a grid of s_i parts in column i, the cost would be half the sum of A_i w_i / s_i with
+    A_i the summed sensitivity and w_i the width.  The best s_i >= 1 with product m give t (prod_T g_i / m)^(1/t) plus
+    the sum of the other g_i, where g_i = A_i w_i and T are the t columns worth cutting (the same condition as in the
+    l-diversity case of Accurate Boxes, Section IV).  A cut changes the width and the mean sensitivity of the column
+    that it cuts; those of the others are taken from the node.  This look-ahead tells when to take off a tail.
+    """
+    starts, sizes = nodes.starts, nodes.sizes
+    if which is not None:
+        starts, sizes = starts[which], sizes[which]
+    ends = starts + sizes
+    left, new = _left_leaves(sizes // k, shares)
+    wanted = starts[:, None] + left * k
+    shape = (points.shaping, *wanted.shape)
+    cuts, possible = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.bool_)
+    gains, totals = np.empty((2, *shape)), np.empty(shape[:2])
+    pairs = node_people(points, nodes)
+    for j in range(points.shaping):
+        order, (lower_ends, upper_ends) = nodes.orders[j], points.ends(j)
+        low, high = lower_ends[order[starts]], upper_ends[order[ends - 1]]
+        room = cut_room(nodes, order, pairs, k, which)
+        cuts[j], possible[j] = feasible_cuts(lower_ends, order, starts, room, wanted, pairs is not None)
+        left_sums, total = _left_sums(points.weights[j], order, starts, sizes, cuts[j], sampled)
+        left_high, right_low = upper_ends[order[cuts[j] - 1]], lower_ends[order[cuts[j]]]
+        if points.tiles:
+            low, high = (cell[:, j] if which is None else cell[which, j] for cell in (nodes.lower, nodes.upper))
+            left_high = right_low = midway(left_high, right_low)
+        gains[0, j] = left_sums * (left_high - low[:, None])
+        gains[1, j] = (total[:, None] - left_sums) * (high[:, None] - right_low)
+        totals[j] = total * (high - low)
+    scores = _scores(cuts - starts[:, None], sizes, gains, totals / sizes, scale / k)
+    if uneven:
+        scores *= 1 + uneven * abs(np.log2(left / (sizes // k)[:, None]) + 1)
+    scores = np.where(possible & new, scores, np.inf)
+    columns = np.repeat(np.arange(points.shaping), wanted.shape[1])
+    count = len(sizes)
+    return Candidates(columns, cuts.swapaxes(0, 1).reshape(count, -1), scores.swapaxes(0, 1).reshape(count, -1))
+
+
+def _left_sums(
+    weight: Floats | float, order: Ints, starts: Ints, sizes: Ints, cuts: Ints, sampled: bool
+) -> tuple[Floats, Floats]:
+    """Sum the sensitivities left of each cut and over each node; in large nodes over a sample along the order."""
+    if isinstance(weight, float):
+        counts = (cuts - starts[:, None]).astype(np.float64)
+        return weight * counts, weight * sizes.astype(np.float64)
+    if not sampled:
+        running = np.zeros(len(order) + 1)
+        np.cumsum(weight.take(order), out=running[1:])
+        before = running[starts]
+        return np.maximum(running[cuts] - before[:, None], 0.0), running[starts + sizes] - before
+    steps = (np.arange(_GRID) + 0.5) / _GRID
+    sample = weight[order[starts[:, None] + (sizes[:, None] * steps).astype(np.int64)]]
+    sums = np.zeros((len(starts), _GRID + 1))
+    np.cumsum(sample, axis=1, out=sums[:, 1:])
+    sums *= (sizes / _GRID)[:, None]
+    grid_cuts = np.rint((cuts - starts[:, None]) * (_GRID / sizes)[:, None]).astype(np.int64)
+    return np.take_along_axis(sums, grid_cuts, axis=1), sums[:, -1]
+
+
+def _scores(left_sizes: Ints, sizes: Ints, gains: Floats, means: Floats, rate: float) -> Floats:
+    """Estimate the cost of both sides of every cut; columns by nodes by choices.
+
+    The level c that every column of the best grid is left with solves sum max(0, log g_i - log c) = log m.  It is the
+    largest of (sum over T of log g_i - log m) / t over all sets T of columns, of which only the prefixes of the
+    sorted gains matter; the cost is the sum of min(g_i, c).
+    """
+    n = len(means)
+    logs = np.log(np.maximum(means, _TINY))
+    others = [[i for i in range(n) if i != j] for j in range(n)]
+    other_means = means[others] if n > 1 else np.empty((1, 0, len(sizes)))
+    sums = np.cumsum(-np.sort(-logs[others], axis=1), axis=1) if n > 1 else other_means
+    scores = np.zeros(left_sizes.shape)
+    for part_sizes, gain in ((left_sizes, gains[0]), (sizes[:, None] - left_sizes, gains[1])):
+        leaves = np.log(part_sizes * rate)
+        mean = gain / part_sizes
+        cut_level = np.log(np.maximum(mean, _TINY))
+        cut_level -= leaves
+        level = cut_level.copy()
+        for t in range(n - 1):
+            total = sums[:, t, :, None]
+            np.maximum(level, (total - leaves) / (t + 1), out=level)
+            np.maximum(level, (total + cut_level) / (t + 2), out=level)
+        np.exp(level, out=level)
+        cost = np.minimum(mean, level)
+        for t in range(n - 1):
+            cost += np.minimum(other_means[:, t, :, None], level)
+        cost *= part_sizes
+        scores += cost
+    return scores
+
+
+def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]:
+    """Cut nodes into two boxes each, by the column that makes the realised cost smallest.
+
+    Parameters
+    ----------
+    points, nodes : Points, Nodes
+        The records and the nodes, each of at least 2 k records.
+    k : int
+        The smallest number of records in a box, or of people where `points` has them.
+
+    Returns
+    -------
+    columns, cuts, costs : one per node
+        The best cut and the cost of its two boxes; the cost is infinite where no cut is possible.
+    """
+    starts, sizes = nodes.starts, nodes.sizes
+    ends = starts + sizes
+    n = points.shaping
+    sorted_ends = [tuple(end.take(nodes.orders[j]) for end in _both(points, j)) for j in range(n)]
+    best_columns, best_cuts = np.zeros(len(sizes), dtype=np.int64), starts + k
+    best = np.full(len(sizes), np.inf)
+    right = np.zeros(len(points.values[0]), dtype=np.bool_)
+    pairs, middle = node_people(points, nodes), (starts + sizes // 2)[:, None]
+    for j in range(n):
+        order = nodes.orders[j]
+        room = cut_room(nodes, order, pairs, k)
+        cuts, possible = feasible_cuts(points.ends(j)[0], order, starts, room, middle, pairs is not None)
+        cut = cuts[:, 0]
+        left_sizes = cut - starts
+        parts = np.stack([starts, cut], axis=1).ravel()
+        part_sizes = np.stack([left_sizes, sizes - left_sizes], axis=1).ravel()
+        right[nodes.orders[j]] = np.repeat(np.arange(len(parts)) % 2 == 1, part_sizes)
+        left_starts = np.cumsum(left_sizes) - left_sizes
+        right_starts = starts - left_starts
+        widths = np.empty((len(sizes), 2))
+        cost = np.zeros(len(sizes))
+        for i in range(n):
+            lows, highs = sorted_ends[i][0], sorted_ends[i][-1]
+            if points.tiles:
+                widths[:] = _tile_widths(nodes, i, midway(highs[cut - 1], lows[cut]) if i == j else None)
+            elif i == j:
+                widths[:, 0] = highs[cut - 1] - lows[starts]
+                widths[:, 1] = highs[ends - 1] - lows[cut]
+            else:
+                goes_right = right.take(nodes.orders[i])
+                left_ends = [end.compress(~goes_right) for end in sorted_ends[i]]
+                right_ends = [end.compress(goes_right) for end in sorted_ends[i]]
+                widths[:, 0] = left_ends[-1][left_starts + left_sizes - 1] - left_ends[0][left_starts]
+                widths[:, 1] = right_ends[-1][right_starts + sizes - left_sizes - 1] - right_ends[0][right_starts]
+            sums = segment_sums(points.weights[i], nodes.orders[j], parts, part_sizes)
+            cost += (sums.reshape(-1, 2) * widths).sum(axis=1) / 2
+        better = possible[:, 0] & (cost < best)
+        best[better], best_columns[better], best_cuts[better] = cost[better], j, cut[better]
+    return best_columns, best_cuts, best
+
+
+def _both(points: Points, column: int) -> tuple[Floats, ...]:
+    """Return the ends of a column's parts, which are one array where every value is a part of its own."""
+    return points.ends(column) if points.parts is not None else (points.values[column],)
+
+
+def _tile_widths(nodes: Nodes, column: int, middle: Floats | None) -> Floats:
+    """Return the widths of the two cells of each node in a column, which is cut at `middle` unless that is None."""
+    lower, upper = nodes.lower[:, column], nodes.upper[:, column]
+    if middle is None:
+        return np.repeat((upper - lower)[:, None], 2, axis=1)
+    return np.stack([middle - lower, upper - middle], axis=1)

@@ -1,0 +1,268 @@
+"""Boxes: k-anonymous and l-diverse intervals that keep the requested statistics accurate.
+
+References
+----------
+Accurate Boxes; Fuzzy Boxes; REFERENCES.md, Boxes, "Tiling space with the boxes".
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from duckanon._core.common import arguments
+from duckanon._core.common.arguments import Flag, Number, OneOf, checked, refuse_unless
+from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.people import refuse_too_few
+from duckanon._methods.boxes.checks import (
+    checked_columns,
+    checked_distances,
+    promise,
+    promise_parts,
+    refuse_uniform_columns,
+)
+from duckanon._methods.boxes.nodes import Leaves, Points, value_order
+from duckanon._methods.boxes.parts import Parts, column_parts, parts_of_part
+from duckanon._methods.boxes.portfolio import leaves_of
+from duckanon._methods.boxes.result import KINDS, Boxes
+from duckanon._methods.boxes.search import Rules
+from duckanon._methods.boxes.shaping import Sensitivities, Statistic, sensitivities
+from duckanon._methods.boxes.support import Support, column_support
+from duckanon._methods.boxes.whole import Whole
+
+EFFORTS = ("default", "thorough")
+
+
+@checked(
+    k=arguments.Whole(2),
+    l=arguments.Whole(1),
+    effort=OneOf(*EFFORTS),
+    seconds=Number(0, null=True),
+    kind=OneOf(*KINDS),
+    bounds_are_public=Flag(),
+)
+def make_boxes(
+    columns: Mapping[str, ArrayLike],
+    k: int,
+    statistics: Sequence[Statistic] | None = None,
+    l: int = 1,  # noqa: E741 - the papers' name
+    epsilon: Mapping[str, float] | None = None,
+    effort: str = "default",
+    seconds: float | None = None,
+    progress: Callable[[float], None] | None = None,
+    people: Ints | None = None,
+    kind: str = "parts",
+    supports: Mapping[str, Support] | None = None,
+    strata: Ints | None = None,
+    *,
+    bounds_are_public: bool = False,
+    whole: Whole | None = None,
+) -> Boxes:
+    """Put records into boxes of at least k records that make the requested statistics as accurate as possible.
+
+    Parameters
+    ----------
+    columns : mapping of str to array of float
+        The columns, all of the same length, without NaN and infinity.
+    k : int
+        The smallest number of records in a box, or of people where they are told apart, at least 2.
+    statistics : sequence of Statistic, optional
+        What the boxes should serve; None: the means of all columns.  Columns that no statistic uses do not shape the
+        boxes.
+    l : int
+        The smallest number of values in each column of a box that are at least epsilon apart, at most k.
+    epsilon : mapping of str to float, optional
+        How far apart values of a column must be to count as different; 0 where it is not named.
+    effort : {'default', 'thorough'}
+        'thorough' begins subtrees anew many times and keeps what is better; it takes about a hundred times longer.
+    seconds : float, optional
+        When 'thorough' should stop trying.  Without it, it always finds the same boxes.
+    progress : callable, optional
+        Called with the share of the work that is done.
+    people : int64, one per record, optional
+        Whose each record is (`common.people.person_numbers`); None where every record is another person.
+    kind : {'parts', 'cell', 'bounds', 'rounded'}
+        Which ends will be published: their widths are made small.
+    supports : mapping of str to Support, optional
+        The units and ends of columns, for `parts`; found from the values where they are not given.  Boxes are then made
+        of the coded values.
+    strata : int64, one per record, optional
+        The stratum of each record, from 0: no box holds records of two.  Each stratum must hold enough for a box.
+    bounds_are_public : bool
+        Whether everybody may know the smallest and largest values of a box, real people's, which 'bounds' publishes.
+    whole : Whole, optional
+        What is known of the table that the columns are a part of; None: they are the whole table.
+
+    Returns
+    -------
+    Boxes
+        They do not depend on the order of the records.  Equal records are in the same box, if strata are.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described, or the whole table has fewer than l different values in a column.
+
+    Examples
+    --------
+    >>> boxes = make_boxes({"age": [21, 25, 33, 38, 61, 70]}, k=3)
+    >>> boxes.box.tolist()
+    [0, 0, 0, 1, 1, 1]
+    >>> lower, upper = boxes.intervals("parts")
+    >>> lower.ravel().tolist(), upper.ravel().tolist()
+    ([0.0, 35.0], [34.0, 119.0])
+    """
+    if kind == "bounds" and not bounds_are_public:
+        raise ValueError(
+            "kind 'bounds' publishes real people's values; take 'parts', or say bounds_are_public=True where everybody "
+            "may know them."
+        )
+    data = checked_columns(columns)
+    records = len(next(iter(data.values())))
+    refuse_too_few(k, records, people, "records")
+    refuse_unless(arguments.Whole(1, k), "l", l)
+    distances = checked_distances(data, epsilon)
+    known = {} if whole is None else whole.parts
+    found = dict(supports or {})
+    if kind == "parts":
+        for name, values in data.items():
+            if name not in found:
+                found[name] = column_support(None, values, k, people, is_exact=l > 1)
+        data = {name: found[name].coded(values) for name, values in data.items()}
+    if l > 1:
+        refuse_uniform_columns(data, l, distances)
+    # Sorted by value, sums and samples are the same for every order of the records.
+    order = value_order([*data.values()] if strata is None else [*data.values(), strata.astype(np.float64)])
+    ordered = {name: values.take(order) for name, values in data.items()}
+    people_in_order, strata_in_order = (None if given is None else given.take(order) for given in (people, strata))
+    sensitivity = sensitivities(ordered, statistics) if whole is None else whole.sensitivities
+    points, shaping, point_distances = _points(ordered, sensitivity, l, distances)
+    points = points._replace(people=people_in_order)
+    parts = None
+    if kind == "parts":
+        parts = []
+        for name, values in ordered.items():
+            if name in known:
+                parts.append(parts_of_part(known[name], values))
+            else:
+                made = column_parts(values, k, found[name], people_in_order, strata_in_order)
+                promise_parts(made, k, people_in_order)
+                parts.append(made)
+        points = points._replace(parts=[_ends_by_record(parts[column]) for column in shaping])
+    ways = [points, points._replace(tiles=True)] if kind == "cell" else [points]
+    rules, is_thorough, report = Rules(k, l, point_distances), effort == "thorough", progress or (lambda share: None)
+    tried: list[Boxes] = []
+    for way, way_points in enumerate(ways):
+        deadline = math.inf if seconds is None else time.monotonic() + seconds / len(ways)
+        share = _shared(report, way, len(ways))
+        if shaping:
+            batches = list(leaves_of(way_points, rules, is_thorough, deadline, share, strata_in_order))
+        else:
+            batches = _one_box_each(records, strata_in_order)
+        tried.append(_numbered(ordered, order, shaping, batches, sensitivity, parts))
+    boxes = min(tried, key=lambda made: made.uncertainty(kind)) if len(tried) > 1 else tried[0]
+    promise(boxes, data, k, l, distances, people, strata)
+    return boxes
+
+
+def _shared(report: Callable[[float], None], way: int, ways: int) -> Callable[[float], None]:
+    return lambda share: report((way + share) / ways)
+
+
+def _ends_by_record(parts: Parts) -> tuple[Floats, Floats]:
+    return parts.lower.take(parts.number), parts.upper.take(parts.number)
+
+
+def _points(
+    columns: Mapping[str, Floats],
+    sensitivity: Sensitivities,
+    l: int,  # noqa: E741
+    distances: Mapping[str, float],
+) -> tuple[Points, list[int], list[float]]:
+    """Return what the search works on, which columns shape the boxes, and how far apart values of its columns must be.
+
+    Columns to which no statistic is sensitive take part only where they have to be diverse.
+    """
+    names = list(columns)
+    weights = sensitivity.at(list(columns.values()))
+    shaping = [column for column, weight in enumerate(weights) if np.max(weight) > 0]
+    passive = [column for column in range(len(names)) if column not in shaping] if l > 1 else []
+    values = [columns[names[column]] for column in shaping + passive]
+    points = Points(values, [weights[column] for column in shaping])
+    return points, shaping, [distances[names[column]] for column in shaping + passive]
+
+
+def _one_box_each(records: int, strata: Ints | None) -> list[Leaves]:
+    """Put all records of a stratum into one box, as no column shapes any."""
+    rows = np.arange(records) if strata is None else np.argsort(strata, kind="stable")
+    sizes = np.array([records]) if strata is None else np.bincount(strata)
+    no_ends = np.zeros((len(sizes), 0))
+    return [Leaves(rows, sizes, np.arange(len(sizes)), no_ends, no_ends)]
+
+
+def _numbered(
+    ordered: Mapping[str, Floats],
+    order: Ints,
+    shaping: list[int],
+    batches: list[Leaves],
+    sensitivity: Sensitivities,
+    parts: list[Parts] | None,
+) -> Boxes:
+    """Give boxes numbers, by their first record in the order of values, and find their ends.
+
+    Parameters
+    ----------
+    ordered : mapping of str to float64
+        The columns, sorted by value.
+    order : int64, one per record
+        The record that each row of `ordered` is.
+    shaping : list of int
+        The columns that the search cut.
+    batches : list of Leaves
+        The boxes, with rows of `ordered`.
+    sensitivity : Sensitivities
+        What shaped the boxes.
+    parts : list of Parts, optional
+        The parts of each column, where boxes are made of them.
+    """
+    counts = np.concatenate([leaves.sizes for leaves in batches])
+    rows = np.concatenate([leaves.records for leaves in batches])
+    starts = np.cumsum(counts) - counts
+    rank = np.argsort(np.minimum.reduceat(rows, starts))
+    number = np.empty_like(rank)
+    number[rank] = np.arange(len(rank))
+    box = np.empty(len(order), dtype=np.int64)
+    box[order[rows]] = np.repeat(number, counts)
+    bounds = np.empty((2, len(counts), len(ordered)))
+    cell = np.empty((2, len(counts), len(ordered)))
+    for column, values in enumerate(ordered.values()):
+        by_box = values.take(rows)
+        bounds[0, :, column] = np.minimum.reduceat(by_box, starts)[rank]
+        bounds[1, :, column] = np.maximum.reduceat(by_box, starts)[rank]
+        cell[0, :, column], cell[1, :, column] = values.min(), values.max()
+    for position, column in enumerate(shaping):
+        cell[0, :, column] = np.concatenate([leaves.lower[:, position] for leaves in batches])[rank]
+        cell[1, :, column] = np.concatenate([leaves.upper[:, position] for leaves in batches])[rank]
+    boxes = Boxes(tuple(ordered), box, counts[rank], (bounds[0], bounds[1]), (cell[0], cell[1]), sensitivity)
+    return boxes if parts is None else _made_of_parts(boxes, parts, shaping, rows, starts, rank)
+
+
+def _made_of_parts(boxes: Boxes, parts: list[Parts], shaping: list[int], rows: Ints, starts: Ints, rank: Ints) -> Boxes:
+    """Let each box end where its first and its last part end; in columns that do not shape, all of them end alike."""
+    ends = np.empty((2, len(starts), len(parts)))
+    is_open = np.zeros(ends.shape, np.bool_)
+    for column, of_column in enumerate(parts):
+        by_box = of_column.number.take(rows)
+        if column in shaping:
+            first, last = np.minimum.reduceat(by_box, starts)[rank], np.maximum.reduceat(by_box, starts)[rank]
+        else:
+            one = np.ones(len(starts), np.int64)
+            first, last = one * of_column.lower.argmin(), one * of_column.upper.argmax()
+        ends[0, :, column], ends[1, :, column] = of_column.lower[first], of_column.upper[last]
+        is_open[0, :, column], is_open[1, :, column] = of_column.far_below[first], of_column.far_above[last]
+    return replace(boxes, parts=(ends[0], ends[1]), open_ends=(is_open[0], is_open[1]))

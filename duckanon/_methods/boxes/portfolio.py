@@ -1,0 +1,136 @@
+"""Boxes of a whole table: block after block, and for each block the best of several ways to grow them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from duckanon._core.common.arrays import Ints
+from duckanon._methods.boxes import blocks as table_blocks
+from duckanon._methods.boxes.blocks import Block, blocks
+from duckanon._methods.boxes.cuts import MORE_SHARES, SHARES
+from duckanon._methods.boxes.nodes import Leaves, Nodes, Points, root_nodes
+from duckanon._methods.boxes.search import Rules, grow, joined
+from duckanon._methods.boxes.thorough import search
+
+_LARGE = 200_000  # a table of more records is grown in one way only, with an eye on the time
+_UNEVEN = 0.02  # how much better an uneven cut of a large table must be: even trees are shallow, so quick to build
+_CLOSELY = 100_000  # in a table of at most so many records everything is tried
+_TRIES, _WIDE = 6, 4  # first cuts tried on nodes of three or four, and of five to eight leaves; time grows with both
+# Look-ahead, look-ahead that takes off thinner tails, and plain halving.  The first wins among equals.
+_PORTFOLIO = (SHARES, MORE_SHARES, SHARES[:1])
+
+
+def leaves_of(
+    points: Points,
+    rules: Rules,
+    thorough: bool,
+    limit: float,
+    progress: Callable[[float], None],
+    strata: Ints | None = None,
+) -> Iterator[Leaves]:
+    """Make the boxes of one batch of blocks after the other.
+
+    Parameters
+    ----------
+    points : Points
+        All records, sorted by value.
+    rules : Rules
+        What a box must hold; how hard to look is decided here, from the number of records.
+    thorough : bool
+        Whether to go on searching.
+    limit : float
+        The time (of `time.monotonic`) at which the search should end.
+    progress : callable
+        Called with the share of the work that is done.
+    strata : int64, one per record, optional
+        The stratum of each record, from 0: no box holds records of two.
+
+    Yields
+    ------
+    Leaves
+        Boxes, with the records' numbers.
+    """
+    size = len(points.values[0])
+    large = size > _LARGE
+    # A large table takes long enough without the last percent.
+    share = 0.0 if large else min(_CLOSELY / size, 1.0)
+    # Even trees cost nothing where the sensitivities are the same everywhere; else they do.
+    uneven = _UNEVEN if all(isinstance(weight, float) for weight in points.weights) else _UNEVEN / 4
+    rules = replace(
+        rules,
+        tries=max(round(_TRIES * share), 1),
+        wide=max(round(_WIDE * share), 1),
+        uneven=uneven if large else 0.0,
+    )
+    begun, done = time.monotonic(), 0
+    for batch in _batches(blocks(points, rules, strata)):
+        records = np.concatenate([block.records for block in batch])
+        lower, upper = np.array([block.lower for block in batch]), np.array([block.upper for block in batch])
+        if batch[0].whole:
+            yield Leaves(records, np.array([len(records)]), np.array([0]), lower, upper)
+        else:
+            batch_points = points.take(records)
+            nodes = root_nodes(batch_points, np.array([len(block.records) for block in batch]), lower, upper)
+            # Every batch has its share of the time.
+            before, after = done / size, (done + len(records)) / size
+            deadline = begun + (limit - begun) * after if thorough else begun
+
+            def report(share: float, low: float = before, high: float = after) -> None:
+                progress(low + (high - low) * share)
+
+            leaves = _best(batch_points, nodes, rules, not large or thorough, thorough, deadline, report)
+            yield leaves._replace(records=records.take(leaves.records))
+        done += len(records)
+        progress(done / size)
+
+
+def _best(
+    points: Points,
+    nodes: Nodes,
+    rules: Rules,
+    several: bool,
+    thorough: bool,
+    deadline: float,
+    report: Callable[[float], None],
+) -> Leaves:
+    """Grow every node in the way of the portfolio that costs least."""
+    if not several:
+        return grow(points, nodes, rules)[0]
+    # The last leaves are left for the winner: trying more cuts of those makes no way cost more than it did.
+    costs = []
+    for shares in _PORTFOLIO:
+        costs.append(grow(points, nodes, replace(rules, shares=shares, tries=1, wide=1))[1])
+        if not thorough:  # where it is, the search that follows takes nearly all the time
+            report(len(costs) / (len(_PORTFOLIO) + 1))
+    winner = np.argmin(costs, axis=0)
+    grown: list[Leaves] = []
+    for way in np.unique(winner):
+        of_way = np.flatnonzero(winner == way)
+        chosen, way_rules = nodes.keep(winner == way), replace(rules, shares=_PORTFOLIO[way])
+        if thorough:
+            leaves, _ = search(points, chosen, way_rules, deadline, report)
+        else:
+            leaves, _, _ = grow(points, chosen, way_rules)
+        grown.append(leaves._replace(roots=of_way[leaves.roots]))
+    return joined(grown, nodes)
+
+
+def _batches(of_table: Iterator[Block]) -> Iterator[list[Block]]:
+    """Put small blocks together, up to `BLOCK` records; a block that cannot be cut comes alone."""
+    batch: list[Block] = []
+    records = 0
+    for block in of_table:
+        if block.whole:
+            yield [block]
+            continue
+        if batch and records + len(block.records) > table_blocks.BLOCK:
+            yield batch
+            batch, records = [], 0
+        batch.append(block)
+        records += len(block.records)
+    if batch:
+        yield batch

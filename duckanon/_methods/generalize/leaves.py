@@ -1,0 +1,297 @@
+"""The distinct values of a column, called leaves: their order, the rows that have each, and how they are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon._core.common.arrays import Array, Bools, Floats, Ints
+from duckanon._core.common.labels import MICROSECONDS_PER_DAY, Scale, Times
+from duckanon._core.common.values import exact_numbers
+from duckanon._methods.generalize.recoding.people import NOBODY
+
+
+@dataclass(frozen=True)
+class Holders:
+    """Who has the combinations of a grouped table.
+
+    Attributes
+    ----------
+    rows
+        How many rows of the table have each combination.
+    persons
+        Whose they are, where people have several rows; `NOBODY` where that is not known. None: rows are people.
+    """
+
+    rows: Ints
+    persons: Ints | None = None
+
+    def people(self, codes: Ints, size: int) -> Ints:
+        """Count the different people of each of ``size`` codes, given the code of each combination."""
+        if self.persons is None:
+            return np.bincount(codes, self.rows, size).astype(np.int64)
+        pairs = np.unique(np.stack([self.persons, codes])[:, self.persons != NOBODY], axis=1)
+        return np.bincount(pairs[1], minlength=size)
+
+    def taken(self, is_taken: Bools) -> Holders:
+        """Return who has some of the combinations."""
+        return Holders(self.rows[is_taken], None if self.persons is None else self.persons[is_taken])
+
+    def core(self, codes: Ints, size: int, k: int) -> tuple[int, int]:
+        """Return the first and the last of ``size`` sorted codes that are no extremes of fewer than k people.
+
+        Fewer than k people have a code below the first, and fewer than k one above the last: no label may tell of
+        these alone. Where there are too few people for two such ends, all codes are between them.
+
+        Parameters
+        ----------
+        codes
+            The code of each combination; those from ``size`` on are left out.
+        size, k
+            How many codes there are, and how many people make an end.
+        """
+        is_known = codes < size
+        if self.persons is None:
+            people = np.bincount(codes[is_known], self.rows[is_known], size)
+            low, high = (int(np.searchsorted(np.cumsum(side), k)) for side in (people, people[::-1]))
+        else:
+            is_known &= self.persons != NOBODY
+            persons, own = self.persons[is_known], codes[is_known]
+            least = np.full(int(persons.max(initial=-1)) + 1, size)
+            most = np.full_like(least, -1)
+            np.minimum.at(least, persons, own)
+            np.maximum.at(most, persons, own)
+            ends = np.sort(least[most >= 0]), np.sort(size - 1 - most[most >= 0])
+            low, high = (int(end[k - 1]) if len(end) >= k else size for end in ends)
+        high = size - 1 - high
+        return (low, high) if low <= high else (0, size - 1)
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """The distinct values of a column.
+
+    Attributes
+    ----------
+    codes
+        The leaf of each row of the grouped table.
+    rows, people
+        How many rows and how many people of the table have each leaf, NULL last where there is one.
+    size
+        The number of leaves without NULL.
+    """
+
+    codes: Ints
+    rows: Ints
+    people: Ints
+    size: int
+
+    @property
+    def has_null(self) -> bool:
+        """Whether one more leaf, after all others, is NULL."""
+        return len(self.rows) > self.size
+
+    @property
+    def known_rows(self) -> Ints:
+        """How many rows of the table have each leaf that is not NULL."""
+        return self.rows[: self.size]
+
+    def found(self, is_taken: Bools) -> Ints:
+        """Return the leaves that some combinations of the table have."""
+        return np.flatnonzero(np.bincount(self.codes[is_taken], minlength=len(self.rows)))
+
+    def taken(self, is_taken: Bools, holders: Holders, k: int) -> Self:
+        """Return the leaves that some combinations of the table have: as if there were no others.
+
+        Parameters
+        ----------
+        is_taken
+            Which combinations.
+        holders
+            Who has these.
+        k
+            How many people make an end.
+        """
+        own, found = self.codes[is_taken], self.found(is_taken)
+        place = np.zeros(len(self.rows), np.int64)
+        place[found] = np.arange(len(found))
+        codes = place[own]
+        rows = np.bincount(codes, holders.rows, len(found)).astype(np.int64)
+        people = rows if holders.persons is None else holders.people(codes, len(found))
+        known = found[found < self.size]
+        return replace(
+            self, codes=codes, rows=rows, people=people, size=len(known), **self._values(known, codes, holders, k)
+        )
+
+    def _values(self, known: Ints, codes: Ints, holders: Holders, k: int) -> dict[str, Any]:
+        """Return what a kind of leaves says of some of them, given the new code of each combination."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class NumberLeaves(Leaves):
+    """Numbers or moments in ascending order.
+
+    Attributes
+    ----------
+    positions, scale
+        The numbers, and how they are written.
+    core
+        The first and the last leaf that are no extremes of fewer than k people (`Holders.core`).
+    """
+
+    positions: Floats
+    scale: Scale
+    core: tuple[int, int]
+
+    @property
+    def inner(self) -> Floats:
+        """The numbers, extremes of fewer than k people moved to the ends of all others."""
+        return _clipped(self.positions, self.core)
+
+    def _values(self, known: Ints, codes: Ints, holders: Holders, k: int) -> dict[str, Any]:
+        return {"positions": self.positions[known], "core": holders.core(codes, len(known), k)}
+
+
+@dataclass(frozen=True)
+class DayLeaves(Leaves):
+    """Days in ascending order, counted from 1970. Times of day are left out.
+
+    Attributes
+    ----------
+    core
+        The first and the last leaf that are no extremes of fewer than k people (`Holders.core`).
+    has_times
+        Whether moments of k rows are not midnight.
+    """
+
+    days: Ints
+    scale: Scale
+    core: tuple[int, int]
+    has_times: bool
+
+    @property
+    def inner(self) -> Ints:
+        """The days, extremes of fewer than k people moved to the ends of all others."""
+        return _clipped(self.days, self.core)
+
+    def _values(self, known: Ints, codes: Ints, holders: Holders, k: int) -> dict[str, Any]:
+        return {"days": self.days[known], "core": holders.core(codes, len(known), k)}
+
+
+@dataclass(frozen=True)
+class TextLeaves(Leaves):
+    """Texts in ascending order."""
+
+    texts: list[str]
+
+    def _values(self, known: Ints, codes: Ints, holders: Holders, k: int) -> dict[str, Any]:
+        return {"texts": [self.texts[leaf] for leaf in known.tolist()]}
+
+
+class Days(Times):
+    """Days since 1970."""
+
+    def text(self, number: float) -> str:
+        """Write a day."""
+        return super().text(number * MICROSECONDS_PER_DAY)
+
+
+def no_leaves(holders: Holders) -> TextLeaves:
+    """Take a column that is NULL in every row."""
+    codes = np.zeros(len(holders.rows), np.int64)
+    return TextLeaves(codes, np.array([holders.rows.sum()], np.int64), holders.people(codes, 1), 0, [])
+
+
+def number_leaves(name: str, column: pa.ChunkedArray, holders: Holders, k: int) -> NumberLeaves:
+    """Take a column of numbers, dates or timestamps as leaves; its name is for the error where it holds neither."""
+    known, is_known, scale = exact_numbers(name, column)
+    positions, leaves = _distinct(known + 0.0, is_known, holders)  # -0.0 + 0.0 is 0.0
+    core = holders.core(leaves.codes, leaves.size, k)
+    return NumberLeaves(**vars(leaves), positions=positions, scale=scale, core=core)
+
+
+def day_leaves(name: str, column: pa.ChunkedArray, holders: Holders, k: int) -> DayLeaves:
+    """Take a column of dates or timestamps as days."""
+    known, is_known, _ = exact_numbers(name, column)
+    days, leaves = _distinct(known // MICROSECONDS_PER_DAY, is_known, holders)
+    has_times = bool(holders.rows[is_known][known % MICROSECONDS_PER_DAY != 0].sum() >= k)
+    core = holders.core(leaves.codes, leaves.size, k)
+    return DayLeaves(**vars(leaves), days=days.astype(np.int64), scale=Days(True), core=core, has_times=has_times)
+
+
+def text_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> TextLeaves:
+    """Take a column as text, written as DuckDB would cast it."""
+    encoded = as_text(name, column).dictionary_encode()
+    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    order = np.argsort(np.array(encoded.dictionary.to_pylist(), dtype=object))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    is_known = ~encoded.is_null().to_numpy(zero_copy_only=False)
+    entries = encoded.indices.drop_null().to_numpy(zero_copy_only=False)
+    leaves = _leaves(rank[entries], len(order), is_known, holders)
+    return TextLeaves(**vars(leaves), texts=encoded.dictionary.take(pa.array(order)).to_pylist())
+
+
+def codes_among(leaves: Leaves, name: str, column: pa.ChunkedArray) -> Ints:
+    """Return the leaf of each value of another table's column; -1 where it is none of the leaves."""
+    null_code = leaves.size if leaves.has_null else -1
+    if not leaves.size:
+        return np.where(np.asarray(column.is_null()), null_code, -1)
+    if isinstance(leaves, TextLeaves):
+        found = pc.index_in(as_text(name, column), pa.array(leaves.texts, pa.large_string()))
+        is_null = np.asarray(column.is_null())
+        return np.where(is_null, null_code, np.asarray(found.fill_null(-1)).astype(np.int64))
+    known, is_known, _ = exact_numbers(name, column)
+    codes = np.full(len(is_known), null_code, np.int64)
+    values: Array = known + 0.0
+    if isinstance(leaves, DayLeaves):
+        values, sorted_leaves = known // MICROSECONDS_PER_DAY, np.asarray(leaves.days, np.float64)
+    else:
+        assert isinstance(leaves, NumberLeaves)
+        sorted_leaves = leaves.positions
+    place = np.minimum(np.searchsorted(sorted_leaves, values), leaves.size - 1)
+    codes[is_known] = np.where(sorted_leaves[place] == values, place, -1)
+    return codes
+
+
+def as_text(name: str, column: pa.ChunkedArray) -> pa.Array:
+    """Write a column as DuckDB would cast it."""
+    arrow_type = column.type
+    if pa.types.is_floating(arrow_type):
+        raise ValueError(
+            f'column "{name}" holds floating-point numbers, which have no fixed text; cast it to VARCHAR first.'
+        )
+    if pa.types.is_boolean(arrow_type):
+        column = pc.if_else(column, "true", "false")
+    elif pa.types.is_dictionary(arrow_type):
+        column = column.cast(arrow_type.value_type)
+    return column.cast(pa.large_string()).combine_chunks()
+
+
+def _clipped(values: Array, core: tuple[int, int]) -> Array:
+    return np.clip(values, values[core[0]], values[core[1]])
+
+
+def _distinct(known: Array, is_known: Bools, holders: Holders) -> tuple[Array, Leaves]:
+    """Return the distinct known values, and who has them."""
+    encoded = pa.array(known).dictionary_encode()  # by hashing: most columns have few values, and need no sorting
+    values = encoded.dictionary.to_numpy(zero_copy_only=False)
+    order = np.argsort(values)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return values[order], _leaves(rank[encoded.indices.to_numpy()], len(order), is_known, holders)
+
+
+def _leaves(ranks: Ints, values: int, is_known: Bools, holders: Holders) -> Leaves:
+    """Return who has which of the values, given the place of each known one among them."""
+    codes = np.full(len(is_known), values, np.int64)
+    codes[is_known] = ranks
+    size = values + (not is_known.all())
+    rows = np.bincount(codes, holders.rows, size).astype(np.int64)
+    people = rows if holders.persons is None else holders.people(codes, size)
+    return Leaves(codes, rows, people, values)

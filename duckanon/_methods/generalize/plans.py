@@ -1,0 +1,286 @@
+"""Plans: fits how every column of a table is made coarser, and writes it down bucket by bucket.
+
+The search looks for the groups that lose least while every class, a small part of the rows apart, is large enough
+(`duckanon._methods.generalize.recoding.recode`): k people of the table; so many that fewer than k in the population are
+improbable, where the table is a sample of one; or k people of a population that is at hand as a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common.arrays import Bools, Ints
+from duckanon._core.common.diversity import DiversityRule
+from duckanon._core.common.kinds import is_number, is_time
+from duckanon._methods.generalize.budgets import distinct_budget, sample_class_size, states_within
+from duckanon._methods.generalize.calendar_method import Calendar
+from duckanon._methods.generalize.declared import PLAN
+from duckanon._methods.generalize.hierarchies import HierarchyTable, hierarchy_tables
+from duckanon._methods.generalize.leaves import Holders, day_leaves, no_leaves, number_leaves, text_leaves
+from duckanon._methods.generalize.methods import Coarsening, Hierarchy, Prefixes, Top, are_codes
+from duckanon._methods.generalize.number_methods import Intervals, Steps
+from duckanon._methods.generalize.options import by_column, column_weights, refuse_other_columns
+from duckanon._methods.generalize.recoding.column_moves import Column, State
+from duckanon._methods.generalize.recoding.outcome import ColumnRecoding
+from duckanon._methods.generalize.recoding.people import NOBODY
+from duckanon._methods.generalize.recoding.recode import recode
+from duckanon._methods.generalize.recoding.sensitive import Sensitive
+from duckanon._methods.generalize.released import Labels, Promise, counted, labels_of_released
+
+METHODS = ("hierarchy", "interval", "round", "calendar", "prefix", "top")
+
+
+def plan(
+    table: pa.Table | None,
+    population_table: pa.Table | None,
+    *,
+    cols: Sequence[str],
+    k: int,
+    beta: float,
+    population: float | None,
+    weights: Any,
+    hierarchies: Sequence[dict[str, Any]] | None,
+    methods: Any,
+    max_suppressed_fraction: float,
+    has_person: bool,
+    has_sensitive: bool,
+    l: float,  # noqa: E741  the name that everyone knows it by
+    l_kind: str,
+    c: float,
+    t: float | None,
+    is_ordered: bool | None,
+    refused: str | None,
+    unfit: Sequence[str] | None,
+) -> pa.Table:
+    """Fit a plan to a table.
+
+    Parameters
+    ----------
+    table
+        The distinct combinations of the columns, of a sensitive value and a person each; then that value's rank among
+        all, the person and the number of rows.
+    population_table
+        The distinct combinations of a population, which has the same columns, and how many people have each.
+    cols
+        The columns as the caller named them, to which a list of ``weights`` is parallel.
+    k
+        The smallest class.
+    beta
+        The share of the released people who may have fewer than k equals in the population.
+    population
+        How many people the table is a sample of; None: it is its own universe, unless there is a population's table.
+    weights, methods
+        By column: pairs or a dictionary; weights also a list.
+    hierarchies
+        Rows of column_name (lower case), leaf, level, label.
+    max_suppressed_fraction
+        The share of the rows that may be left out.
+    has_person
+        Whether people may have several rows; a person that is NULL is not known.
+    has_sensitive, l, l_kind, c, t, is_ordered
+        Whether something is asked of the sensitive values of every class, and what: the fields of `DiversityRule`.
+    refused
+        Why the release that the plan is for must not be made; None: it may.
+    unfit
+        Columns whose type cannot become text of labels, with the type.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row per bucket: `PLAN`.
+    """
+    if table is None:
+        raise ValueError("the table has no rows to look at.")
+    names = table.column_names[:-3]
+    trees = hierarchy_tables(hierarchies or [])
+    refuse_other_columns("hierarchies", trees, names)
+    method_of_column = by_column("methods", methods, names)
+    _refuse_methods(method_of_column, trees)
+    weight_list = column_weights(weights, names, cols)
+    if unfit:
+        raise ValueError(f"column {unfit[0]} has a type that cannot be made coarser; cast it to VARCHAR first.")
+    if refused:
+        raise ValueError(refused)
+    holders = _holders(table, has_person)
+    end_people = k if population_table is None else 1  # an extreme of the table may be shared in the population
+    coarsenings = [
+        _coarsening(name, table.column(name), holders, k, end_people, method_of_column.get(name.lower()), trees)
+        for name in names
+    ]
+    least, start, budget = k, None, 1.0
+    if population is not None:
+        people = _people(holders)
+        least = sample_class_size(k, beta * (1 - max_suppressed_fraction), population, people)
+        budget = max(distinct_budget(population, k, beta), 1)
+        start, _ = states_within(coarsenings, budget, weight_list)
+    others = None if population_table is None else _other_people(names, coarsenings, population_table)
+    sensitive = None
+    if has_sensitive:
+        sensitive = _sensitive(table, holders, DiversityRule(l, l_kind, c, t, bool(is_ordered)))
+    # 0.29 * 100 is 28.999999999999996: a limit that rounding took just below a whole row means that row.
+    limit = int(max_suppressed_fraction * int(holders.rows.sum()) + 1e-9)
+    groups, is_released = _searched(holders, others, coarsenings, weight_list, least, limit, start, sensitive)
+    labels = Labels(coarsenings, groups, is_released)
+    if others is None:
+        labels = labels_of_released(labels, Promise(holders, k, int(least), limit, sensitive))
+    allowed: Sequence[int | None] = [None] * len(names)
+    if population is not None:
+        _, allowed = states_within(labels.coarsenings, budget, weight_list)
+    return _report(names, coarsenings, labels, holders, allowed)
+
+
+def _holders(table: pa.Table, has_person: bool) -> Holders:
+    rows = table.column(table.num_columns - 1).to_numpy().astype(np.int64)
+    if not has_person:
+        return Holders(rows)
+    persons = table.column(table.num_columns - 2).combine_chunks().dictionary_encode().indices
+    return Holders(rows, persons.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64))
+
+
+def _sensitive(table: pa.Table, holders: Holders, rule: DiversityRule) -> Sensitive:
+    """Take the sensitive values of the table's entries by their ranks."""
+    ranks = table.column(table.num_columns - 3).to_numpy().astype(np.int64) - 1
+    return Sensitive.of_entries(rule, ranks, holders.rows, holders.persons)
+
+
+def _people(holders: Holders) -> int:
+    """Count the people of the table."""
+    return int(holders.people(np.zeros(len(holders.rows), np.int64), 1)[0])
+
+
+@dataclass(frozen=True)
+class _OtherPeople:
+    """The people of a population: the leaf that each combination has in each column, and how many have it."""
+
+    codes: list[Ints]
+    sizes: Ints
+
+
+def _other_people(names: Sequence[str], coarsenings: Sequence[Coarsening], table: pa.Table) -> _OtherPeople:
+    """Take those of a population whose values will surely be called as values of the table are."""
+    codes = [part.codes_of(name, table.column(name)) for name, part in zip(names, coarsenings, strict=True)]
+    is_known = np.all([column >= 0 for column in codes], axis=0)
+    sizes = table.column(table.num_columns - 1).to_numpy().astype(np.int64)
+    return _OtherPeople([column[is_known] for column in codes], sizes[is_known])
+
+
+def _searched(
+    holders: Holders,
+    others: _OtherPeople | None,
+    coarsenings: Sequence[Coarsening],
+    weights: Sequence[float],
+    least: int,
+    limit: int,
+    start: Sequence[State] | None,
+    sensitive: Sensitive | None,
+) -> tuple[list[ColumnRecoding], Bools]:
+    """Search the groups of all columns that hold a value; return them, and which combinations are released."""
+    rows = int(holders.rows.sum())
+    searched = [column for column, coarsening in enumerate(coarsenings) if coarsening.column.size]
+    counts, sizes, persons = holders.rows, None, holders.persons
+    codes = [coarsening.column.codes for coarsening in coarsenings]
+    if others is not None:
+        counts = np.append(counts, np.zeros_like(others.sizes))
+        sizes, persons = np.append(np.zeros_like(holders.rows), others.sizes), None
+        codes = [np.append(own, other) for own, other in zip(codes, others.codes, strict=True)]
+    if not searched:
+        if others is None and _people(holders) < least:
+            of_what = "rows" if persons is None else "people"
+            raise ValueError(f"k must be at most the number of {of_what}, {_people(holders)}; got {least}.")
+        return [_all_null(rows)] * len(coarsenings), np.ones(len(holders.rows), bool)
+    columns = [
+        Column(codes[column], coarsenings[column].structure, weights[column], coarsenings[column].column.has_null)
+        for column in searched
+    ]
+    begin = None if start is None else [start[column] for column in searched]
+    recoding = recode(
+        counts, columns, int(least), limit, sizes=sizes, persons=persons, start=begin, sensitive=sensitive
+    )
+    groups = [_all_null(rows - recoding.suppressed)] * len(coarsenings)
+    for column, column_groups in zip(searched, recoding.columns, strict=True):
+        groups[column] = column_groups
+    return groups, recoding.is_released[: len(holders.rows)]
+
+
+def _all_null(rows: int) -> ColumnRecoding:
+    """Return the groups of a column that is NULL in every row: one, which loses nothing."""
+    return ColumnRecoding(np.zeros(1, np.int64), np.zeros(1), np.full(1, rows))
+
+
+def _coarsening(
+    name: str,
+    column: pa.ChunkedArray,
+    holders: Holders,
+    k: int,
+    end_people: int,
+    method: str | None,
+    hierarchies: Mapping[str, HierarchyTable],
+) -> Coarsening:
+    """Choose how a column is made coarser: as the caller says, or by what it holds."""
+    if column.null_count == len(column):
+        return Top(no_leaves(holders), k)
+    hierarchy = hierarchies.get(name.lower())
+    if method is None:
+        method = "hierarchy" if hierarchy else _method_of_type(column.type)
+    if method in ("interval", "round", "calendar"):
+        return _number_coarsening(name, column, holders, k, end_people, method)
+    texts = text_leaves(name, column, holders)
+    if method == "hierarchy" and hierarchy:
+        return Hierarchy(texts, hierarchy)
+    if method == "prefix" or (method is None and are_codes(texts, k)):
+        return Prefixes(texts, k)
+    return Top(texts, k)
+
+
+def _method_of_type(arrow_type: pa.DataType) -> str | None:
+    """Return the method for numbers or for dates; None for all else, where the values decide."""
+    return "interval" if is_number(arrow_type) else "calendar" if is_time(arrow_type) else None
+
+
+def _number_coarsening(
+    name: str, column: pa.ChunkedArray, holders: Holders, k: int, end_people: int, method: str
+) -> Coarsening:
+    if method == "interval":
+        return Intervals(number_leaves(name, column, holders, end_people), k)
+    if method == "round":
+        if not is_number(column.type):
+            raise ValueError(f'column "{name}" must hold numbers for the method round; its type is {column.type}.')
+        return Steps(number_leaves(name, column, holders, end_people), k)
+    if not is_time(column.type):
+        raise ValueError(
+            f'column "{name}" must hold dates or timestamps for the method calendar; its type is {column.type}.'
+        )
+    return Calendar(day_leaves(name, column, holders, end_people))
+
+
+def _refuse_methods(method_of_column: Mapping[str, Any], hierarchies: Mapping[str, HierarchyTable]) -> None:
+    for name, method in method_of_column.items():
+        if method not in METHODS:
+            raise ValueError(f'the method of column "{name}" must be one of {", ".join(METHODS)}; got {method}.')
+        if method == "hierarchy" and name not in hierarchies:
+            raise ValueError(f'the method hierarchy needs a hierarchy for column "{name}"; name one in hierarchies.')
+
+
+def _report(
+    names: Sequence[str],
+    coarsenings: Sequence[Coarsening],
+    labels: Labels,
+    holders: Holders,
+    allowed: Sequence[int | None],
+) -> pa.Table:
+    suppressed = int(holders.rows[~labels.is_released].sum())
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for name, column, fitted, plan_rows, most in zip(
+            names, coarsenings, labels.coarsenings, labels.buckets, allowed, strict=True
+        ):
+            for bucket in counted(plan_rows, column.column, holders.rows, labels.is_released):
+                yield (name, fitted.method, *bucket, most, suppressed)
+
+    columns = zip(*rows(), strict=True)
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, PLAN, strict=True)], schema=PLAN)

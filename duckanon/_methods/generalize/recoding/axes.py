@@ -1,0 +1,278 @@
+"""One column as the search sees it: atoms that are never split, and states made of groups of atoms."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from duckanon._core.common.arrays import Array, Bools, Floats, Ints
+from duckanon._core.common.runs import run_lengths, run_starts
+from duckanon._methods.generalize.recoding.column_moves import EDIT, ROOT, Closed, Moves, Ordered, State
+from duckanon._methods.generalize.recoding.slices import Slice, View
+
+Candidates: TypeAlias = tuple[Floats, Floats, int | Ints, int | Ints, int | Ints]
+"""Loss, suppressed rows, kind, removed and added of moves: the fields of `Moves`, of which some may be one number."""
+
+
+class Axis(ABC):
+    """What all kinds of column share.
+
+    Attributes
+    ----------
+    atom_of_leaf
+        The atom of each leaf; NULL is the atom after all others.
+    n_atoms
+        The number of atoms without NULL.
+    rest_loss
+        What the group of all values that are told of nobody loses.
+    has_nodes
+        Whether all that it asks of a view is what nodes of a hierarchy would cost.
+    """
+
+    atom_of_leaf: Ints
+    n_atoms: int
+    rest_loss = 1.0
+    has_nodes = False
+
+    def __init__(self, has_null: bool) -> None:
+        self.has_null = has_null
+
+    @property
+    @abstractmethod
+    def coarsest(self) -> tuple[int, ...]:
+        """The state with one group, NULL apart."""
+
+    @abstractmethod
+    def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
+        """Return the group of each atom that is not NULL and the loss of each group."""
+
+    @abstractmethod
+    def _candidates(self, state: tuple[int, ...], view: Any) -> list[Candidates]:
+        """Return loss, suppressed rows, kind, removed and added of moves, in this column only."""
+
+    @abstractmethod
+    def _edit(self, state: tuple[int, ...], kind: int, removed: int, added: int) -> tuple[int, ...]:
+        """Return the state after a move."""
+
+    @abstractmethod
+    def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the state in terms of leaves, nodes or levels, which an axis with other atoms can adopt."""
+
+    @abstractmethod
+    def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the state of this axis that is the same recoding."""
+
+    def adopted(self, portable: State) -> State:
+        """Return the state of this axis that is the same recoding, which may be that of one group of everything."""
+        if portable is None:
+            return self.top
+        return self.adopt(portable)
+
+    @property
+    def leaf_of_atom(self) -> Ints:
+        """The last leaf of each atom, NULL included."""
+        leaf = np.empty(self.n_atoms + self.has_null, dtype=np.int64)
+        leaf[self.atom_of_leaf] = np.arange(len(self.atom_of_leaf))
+        return leaf
+
+    @property
+    def top(self) -> State:
+        """The one group that holds everything."""
+        return None if self.has_null else self.coarsest
+
+    def groups(self, state: State) -> tuple[Ints, Floats]:
+        """Return the group of each atom and the loss of each group."""
+        if state is None:
+            return np.zeros(self.n_atoms + 1, dtype=np.int64), np.ones(1)
+        group, loss = self._groups(state)
+        if self.has_null:
+            group, loss = np.append(group, len(loss)), np.append(loss, 0.0)
+        return group, loss
+
+    def closed(self, state: State, group: Ints, losses: Floats, is_released: Bools) -> Closed:
+        """Return the groups of a state as they are released.
+
+        Parameters
+        ----------
+        state
+            The state.
+        group, losses
+            Its groups.
+        is_released
+            Whether any row of each group is released. Groups of which none is merge with others.
+        """
+        if state is None or is_released.all():
+            return Closed(group, losses, self._rest(state))
+        return self._closed(state, is_released, group, losses)
+
+    def _rest(self, state: State) -> int:
+        """Return the group that is called as what no other group says, while all groups are released."""
+        return -1
+
+    def _closed(self, state: tuple[int, ...], is_released: Bools, group: Ints, losses: Floats) -> Closed:
+        """Put all groups of which no row is released into one that says nothing."""
+        rest = len(losses)
+        return Closed(np.where(is_released[group], group, rest), np.append(losses, self.rest_loss), rest, True)
+
+    def moves(self, state: State, view: View) -> Moves:
+        """Return the neighbours of a state, each with its loss and suppressed rows in the whole table."""
+        if state is None:
+            group, loss = self._groups(self.coarsest)
+            small, price = view.groups(group, len(loss))
+            cost = view.cost(loss, view.marginal.sum(keepdims=True), small, price)
+            candidates: list[Candidates] = [(cost + view.null_part[0], small + view.null_part[1], ROOT, 0, 0)]
+        else:
+            candidates = [
+                (cost + view.null_part[0], small + view.null_part[1], kind, removed, added)
+                for cost, small, kind, removed, added in self._candidates(state, view)
+            ]
+            if self.has_null:
+                candidates.append((np.array([view.root_part[0]]), np.array([view.root_part[1]]), ROOT, 0, 0))
+        if not candidates:
+            none = np.empty(0, dtype=np.int64)
+            return Moves(np.empty(0), np.empty(0), none, none, none)
+        loss, suppressed, kind, removed, added = (
+            _joined([_each(part[field], len(part[0])) for part in candidates]) for field in range(5)
+        )
+        return Moves(loss + view.base, suppressed, kind, removed, added)
+
+    def apply(self, state: State, kind: int, removed: int, added: int) -> State:
+        """Return the state after a move."""
+        if kind == ROOT:
+            return self.coarsest if state is None else None
+        if state is None:
+            raise ValueError("kind must be ROOT to leave the group that holds NULL.")
+        return self._edit(state, kind, removed, added)
+
+
+def _joined(arrays: list[Array]) -> Array:
+    """Return arrays as one, without a copy where there is one."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _each(values: Floats | Ints | int, moves: int) -> Floats | Ints:
+    """Return a field of moves, one value each, where it may be one number for all of them."""
+    return np.full(moves, values) if isinstance(values, int) else values
+
+
+class OrderedAxis(Axis):
+    """Runs of sorted numbers. A state is the first atom of each run."""
+
+    def __init__(self, structure: Ordered, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
+        super().__init__(has_null)
+        positions = np.asarray(structure.positions, dtype=np.float64)
+        leaves = len(positions)
+        before = np.cumsum(leaf_rows[:leaves]) - leaf_rows[:leaves]
+        first_leaf = run_starts(before // max(atom_rows, 1))
+        if structure.ends is None:
+            highs, lows = positions[first_leaf[1:] - 1], positions[first_leaf[1:]]
+        else:
+            highs, lows = structure.ends(first_leaf[1:])
+        is_possible = ~np.isnan(lows)
+        self.first_leaf = first_leaf[np.append(True, is_possible)]
+        self.n_atoms = len(self.first_leaf)
+        ends = np.append(self.first_leaf[1:], leaves)
+        self.atom_of_leaf = np.repeat(np.arange(self.n_atoms), ends - self.first_leaf)
+        if has_null:
+            self.atom_of_leaf = np.append(self.atom_of_leaf, self.n_atoms)
+        low, high = np.append(positions[0], lows[is_possible]), np.append(highs[is_possible], positions[-1])
+        names_first, names_last = structure.names_ends
+        if names_first and self.n_atoms > 1 and ends[0] == 1:
+            high[0] = low[0]
+        if names_last and self.n_atoms > 1 and ends[-1] - self.first_leaf[-1] == 1:
+            low[-1] = high[-1]
+        span = positions[-1] - positions[0]
+        self.low, self.high = (np.clip((end - positions[0]) / (span if span > 0 else 1.0), 0, 1) for end in (low, high))
+
+    @property
+    def coarsest(self) -> tuple[int, ...]:
+        """The state with one group, NULL apart."""
+        return (0,)
+
+    def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the state in terms of leaves."""
+        return tuple(self.first_leaf[list(state)].tolist())
+
+    def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the state of this axis that is the same recoding."""
+        return tuple(np.unique(self.atom_of_leaf[list(portable)]).tolist())
+
+    def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
+        starts = np.array(state, dtype=np.int64)
+        lengths = run_lengths(starts, self.n_atoms)
+        return np.repeat(np.arange(len(starts)), lengths), self.high[starts + lengths - 1] - self.low[starts]
+
+    def _closed(self, state: tuple[int, ...], is_released: Bools, group: Ints, losses: Floats) -> Closed:
+        """Let runs of which no row is released join a neighbour, so that no end tells where they were."""
+        starts = np.array(state, dtype=np.int64)
+        released = np.flatnonzero(is_released[: len(starts)])
+        if not len(released):
+            starts = starts[:1]
+        else:
+            # Between two runs that are released, the boundary that widens its run least stays.
+            firsts = [0]
+            for left, right in itertools.pairwise(released.tolist()):
+                at = starts[left + 1 : right + 1]
+                widened = (self.high[at - 1] - self.high[at[0] - 1]) + (self.low[at[-1]] - self.low[at])
+                firsts.append(int(at[np.argmin(widened)]))
+            starts = np.array(firsts, dtype=np.int64)
+        runs, widths = self._groups(tuple(starts.tolist()))
+        if not self.has_null:
+            return Closed(runs, widths, has_merged=True)
+        is_null_told = bool(is_released[-1])
+        return Closed(
+            np.append(runs, len(widths)),
+            np.append(widths, 0.0 if is_null_told else 1.0),
+            -1 if is_null_told else len(widths),
+            True,
+        )
+
+    def _candidates(self, state: tuple[int, ...], view: Slice) -> list[Candidates]:
+        starts = np.array(state, dtype=np.int64)
+        run, loss = self._groups(state)
+        run_small, run_price = view.groups(run, len(starts))
+        run_cost = view.cost(loss, np.bincount(run, view.marginal, len(starts)), run_small, run_price)
+        rows, sizes = np.cumsum(view.marginal), np.cumsum(view.marginal_size)
+        atoms = np.arange(self.n_atoms)
+        candidates: list[Candidates] = []
+        # Splits look at single runs; merges and moved boundaries at pairs, first 0-1, 2-3, ... then 1-2, 3-4, ...
+        for merge, shift in ((False, 0), (True, 0), (True, 1)):
+            of_run = (np.arange(len(starts)) + shift) // 2 if merge else np.arange(len(starts))
+            if merge and len(starts) < 2 + shift:
+                continue
+            segment = of_run[run]
+            begin = run_starts(segment)
+            size = run_lengths(begin, self.n_atoms)
+            first = np.repeat(begin, size)
+            last = np.repeat(begin + size - 1, size)
+            left_small, left_price, right_small, right_price = view.prefixes(segment)
+            before = rows[first] - view.marginal[first]
+            following = np.minimum(atoms + 1, last)
+            right_loss = self.high[last] - self.low[following]
+            cost = view.cost(self.high - self.low[first], rows - before, left_small, left_price)
+            cost += view.cost(right_loss, rows[last] - rows, right_small, right_price)
+            small = left_small + right_small
+            others_cost = run_cost.sum() - np.bincount(of_run, run_cost)[segment]
+            others_small = run_small.sum() - np.bincount(of_run, run_small)[segment]
+            removed = np.full(self.n_atoms, -1)
+            if merge:
+                # The boundary inside the pair: the start of the run that ends it, if the pair has two runs.
+                inner = starts[run[last]]
+                removed = np.where(inner > first, inner, -1)
+                keep = (removed >= 0) & (atoms + 1 != removed)
+            else:
+                keep = atoms < last
+            added = np.where(atoms < last, atoms + 1, -1)
+            # A run with too few people would be suppressed as a whole, and told of nobody.
+            size_before = sizes[first] - view.marginal_size[first]
+            keep &= (added < 0) | ((sizes - size_before >= view.k) & (sizes[last] - sizes >= view.k))
+            total_cost, total_small = others_cost + cost, others_small + small
+            candidates.append((total_cost[keep], total_small[keep], EDIT, removed[keep], added[keep]))
+        return candidates
+
+    def _edit(self, state: tuple[int, ...], kind: int, removed: int, added: int) -> tuple[int, ...]:
+        starts = set(state) - {removed}
+        return tuple(sorted(starts | {added} if added >= 0 else starts))

@@ -1,0 +1,167 @@
+"""The column structures of a global recoding and the moves a search can make in one column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from duckanon._core.common.arrays import Floats, Ints
+from duckanon._methods.generalize.recoding.walks import Walk, walk
+
+State: TypeAlias = tuple[int, ...] | None
+"""A column's recoding while the search runs. None is the one group that also holds NULL."""
+
+ROOT, EDIT, SMALLEST = 0, 1, 2
+"""Kinds of move: to or from the group that holds NULL; one edit; merge the smallest leaves of a flat column."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Numbers: any partition into contiguous runs is allowed.
+
+    Parameters
+    ----------
+    positions
+        The numbers, ascending.
+    ends
+        How runs are written, given the leaves before which one begins: the last number that the run before it says, and
+        the first that it says itself; NaN where no run may begin. None: a run says from its first to its last number.
+    names_ends
+        Whether the first leaf, and whether the last, says nothing but itself where it is alone.
+    """
+
+    positions: Floats
+    ends: Callable[[Ints], tuple[Floats, Floats]] | None = None
+    names_ends: tuple[bool, bool] = (False, False)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A hierarchy: any cut is allowed. Nodes 0 to leaves - 1 are the leaves; the root's parent is -1.
+
+    Parameters
+    ----------
+    parents
+        The node above each node.
+    losses
+        What each node loses as a group. None: the share of the other leaves that are below it too.
+    levels
+        How far up each node is, the leaves at 0, where a node may be more than one level below the node above it.
+    """
+
+    parents: Ints
+    losses: Floats | None = None
+    levels: Ints | None = None
+
+    @cached_property
+    def walk(self) -> Walk:
+        """The nodes in depth-first order, for the axes of all stages."""
+        return walk(np.asarray(self.parents, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Flat:
+    """No structure: some leaves are kept, all others are merged into one group.
+
+    Parameters
+    ----------
+    leaves
+        How many there are.
+    says_others
+        Whether the merged group says that a value is none of those that are kept; else it says nothing.
+    """
+
+    leaves: int
+    says_others: bool = True
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Full recodings from fine to coarse, of which one is taken; the last has one group."""
+
+    maps: tuple[Ints, ...]
+    losses: tuple[Floats, ...]
+
+
+Structure: TypeAlias = Ordered | Tree | Flat | Levels
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the grouped table.
+
+    Parameters
+    ----------
+    codes
+        The leaf of each combination.
+    structure
+        What may be merged. It describes the leaves that are not NULL, numbered from 0.
+    weight
+        How much this column's loss counts.
+    has_null
+        Whether there is one more leaf, numbered after all others, that is NULL.
+    """
+
+    codes: Ints
+    structure: Structure
+    weight: float = 1.0
+    has_null: bool = False
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A column's groups as they are released, after those of which no row is released have merged with others.
+
+    Attributes
+    ----------
+    group
+        The group of each atom, or of each leaf; NULL last where there is one.
+    losses
+        What each group loses. Groups that have merged with others have no atom left.
+    rest
+        The group of what is told of nobody: it is called as what no other group says. -1: there is none.
+    has_merged
+        Whether any groups have merged.
+    """
+
+    group: Ints
+    losses: Floats
+    rest: int = -1
+    has_merged: bool = False
+
+
+def tells_of_nobody(closed: list[Closed], groups: list[Ints], rows: list[Ints]) -> bool:
+    """Tell whether a group that has a label of its own is in no released class.
+
+    What merged may be less diverse than its parts were.
+    """
+    return any(
+        bool(((own_rows[group] == 0) & (group != own.rest)).any())
+        for own, group, own_rows in zip(closed, groups, rows, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Candidate states of one column with the whole table's loss and suppressed rows under each.
+
+    What ``removed`` and ``added`` mean is the axis's own affair: a boundary, a node, an atom, a level.
+    """
+
+    loss: Floats
+    suppressed: Floats
+    kind: Ints
+    removed: Ints
+    added: Ints
+
+
+def smallest(values: Floats, n: int) -> Ints:
+    """Return the indices of the n smallest values, in order; of equal values the first ones."""
+    if len(values) > 4 * n:  # sorting a few of many is quicker than sorting all
+        few = np.flatnonzero(values <= np.partition(values, n - 1)[n - 1])
+        return few[np.argsort(values[few], kind="stable")][:n]
+    return np.argsort(values, kind="stable")[:n]

@@ -1,0 +1,114 @@
+"""What must hold of the sensitive values in every class: l-diversity and t-closeness, as SQL counts them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from duckanon._core.common import progress
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.diversity import DiversityRule
+from duckanon._core.common.runs import distinct
+from duckanon._methods.generalize.recoding.classes import Groups
+from duckanon._methods.generalize.recoding.people import NOBODY
+
+_MOST_SHARES = 4_000_000
+"""Shares of classes and values that are looked at at once: 32 MB."""
+
+
+@dataclass(frozen=True)
+class Sensitive:
+    """Who has which sensitive value in which combination.
+
+    Attributes
+    ----------
+    rule
+        What is asked.
+    values
+        How many values there are.
+    combination, value
+        One entry for each combination and value that occur together, and for each person where they are told.
+    count
+        How many rows have them; None where people are told.
+    person
+        Whose they are; None where every row is a person.
+    """
+
+    rule: DiversityRule
+    values: int
+    combination: Ints
+    value: Ints
+    count: Floats | None
+    person: Ints | None
+
+    @classmethod
+    def of_entries(cls, rule: DiversityRule, value: Ints, counts: Ints, person: Ints | None) -> Sensitive:
+        """Take the sensitive value of each entry of a table, its rows, and whose they are; nobody's do not count."""
+        known = np.arange(len(value)) if person is None else np.flatnonzero(person != NOBODY)
+        count = counts[known].astype(np.float64) if person is None else None
+        values = int(value.max()) + 1 if len(value) else 1
+        return cls(rule, values, known, value[known], count, None if person is None else person[known])
+
+    def merged(self, of_combination: Ints, combinations: int) -> Sensitive:
+        """Return the same values in merged combinations."""
+        cell = of_combination[self.combination] * self.values + self.value
+        if self.person is None:
+            cells = Groups(cell, combinations * self.values, self.count)
+            keys, count, person = cells.keys, np.asarray(cells.rows, np.float64), None
+        else:
+            people = int(self.person.max(initial=0)) + 1
+            keys, count = distinct(cell * people + self.person), None
+            keys, person = keys // people, keys % people
+        return replace(self, combination=keys // self.values, value=keys % self.values, count=count, person=person)
+
+    def kept(self, class_of_combination: Ints, is_asked: Bools) -> Bools:
+        """Tell which classes have what is asked of them, of those that are to be released.
+
+        Closeness is counted twice: to all, and to what is left then, since that is what a reader of the release sees. A
+        release that breaks it there is none.
+
+        Parameters
+        ----------
+        class_of_combination
+            The class of each combination.
+        is_asked
+            Which classes are large enough.
+        """
+        progress.check()
+        classes = len(is_asked)
+        cells = self.merged(class_of_combination, classes)
+        own, value = cells.combination, cells.value
+        count = cells.count
+        if count is None:  # a person with several values counts for each
+            groups = Groups(own * self.values + value, classes * self.values)
+            own, value, count = groups.keys // self.values, groups.keys % self.values, groups.rows.astype(np.float64)
+        is_kept = is_asked & self.rule.diverse_entries(own, count, classes)
+        if self.rule.t is None or not is_kept.any():
+            return is_kept
+        is_kept &= self.rule.are_close(self._distances(own, value, count, np.ones(classes, bool)))
+        if not is_kept.all() and is_kept.any():
+            far = self._distances(own, value, count, is_kept)
+            if not self.rule.are_close(far[is_kept]).all():
+                return np.zeros(classes, bool)
+        return is_kept
+
+    def _distances(self, own: Ints, value: Ints, count: Floats, is_left: Bools) -> Floats:
+        """Return how far the values of each class that is left are from those of all of them; 1 where it has none."""
+        classes = len(is_left)
+        everybody = np.bincount(value, np.where(is_left[own], count, 0), self.values)
+        whole = everybody / max(everybody.sum(), 1)
+        occurs = np.flatnonzero(everybody > 0)
+        place = np.zeros(self.values, np.int64)
+        place[occurs] = np.arange(len(occurs))
+        whole = whole[occurs]
+        far = np.ones(classes)
+        step = max(_MOST_SHARES // max(len(occurs), 1), 1)
+        for first in range(0, classes, step):
+            progress.check()
+            last = min(first + step, classes)
+            inside = (own >= first) & (own < last) & (everybody[value] > 0)
+            histograms = np.zeros((last - first, len(occurs)))
+            histograms[own[inside] - first, place[value[inside]]] = count[inside]
+            far[first:last] = self.rule.distances(histograms, whole)
+        return far

@@ -1,0 +1,210 @@
+"""The grouped table as it is seen from one column, while all others keep their recoding."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from duckanon._core.common import progress
+from duckanon._core.common.arrays import Array, Floats, Ints
+from duckanon._core.common.runs import run_lengths, run_starts
+from duckanon._methods.generalize.recoding.people import Moving
+
+
+class View:
+    """What all ways to see the table from one column share.
+
+    Attributes
+    ----------
+    price
+        What suppressing one row of each class of the other columns costs beyond its loss there.
+    base
+        The loss of all rows in the other columns.
+    k, weight, n_atoms, has_null
+        The size of classes; of the column its weight, its atoms without NULL, and whether there is NULL.
+    marginal
+        The rows of each atom.
+    null_part, root_part
+        The cost and the suppressed rows of NULL as a group of its own, and of all values and NULL as one group.
+    """
+
+    price: Floats
+    base: float
+    k: float
+    weight: float
+    n_atoms: int
+    has_null: bool
+    marginal: Ints
+    null_part: tuple[float, float] = (0.0, 0.0)
+    root_part: tuple[float, float] = (0.0, 0.0)
+
+    @abstractmethod
+    def groups(self, group_of_atom: Ints, n_groups: int) -> tuple[Floats, Floats]:
+        """Suppressed rows and their cost per group; the groups must be monotone in the atoms."""
+
+    def cost(self, loss: Floats, rows: Floats | Ints, small: Floats, price: Floats) -> Floats:
+        """Return what groups cost: their loss for the rows kept, the price of the rows suppressed."""
+        result: Floats = self.weight * loss * (rows - small) + price
+        return result
+
+
+@dataclass
+class Slice(View):
+    """The table seen from one column while all other columns keep their recoding.
+
+    Attributes
+    ----------
+    other, atom, count, size
+        Distinct pairs of a class of the other columns and an atom of this column, sorted, with their rows and with what
+        they add to the size of a class, which is the same array where rows are people. Once made, a slice has no
+        entries for NULL.
+    moving
+        The people who are in several entries, and do not add up: they are not in ``size``.
+    n_other
+        How many classes of the other columns there are.
+    marginal_size
+        The most that each atom adds to the size of a class.
+    """
+
+    other: Ints
+    atom: Ints
+    count: Ints
+    size: Ints | Floats
+    moving: Moving | None
+    marginal: Ints
+    price: Floats
+    base: float
+    k: float
+    weight: float
+    n_other: int
+    n_atoms: int
+    has_null: bool
+    marginal_size: Ints | Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.has_null:
+            whole = np.bincount(self.other, self.count, self.n_other)
+            small, _ = self.below_k(self.sizes(self.other, self.n_other), whole, np.arange(self.n_other))
+            rows = float(whole.sum())
+            self.root_part = (float(small @ self.price + self.weight * (rows - small.sum())), float(small.sum()))
+            null = self.atom == self.n_atoms
+            small = np.where(null & (self.entry_size < self.k), self.count, 0)
+            self.null_part = (float(small @ self.price[self.other]), float(small.sum()))
+            keep = ~null
+            same = self.size is self.count
+            self.other, self.atom, self.count, self.size = (
+                entries[keep] for entries in (self.other, self.atom, self.count, self.size)
+            )
+            self.size = self.count if same else self.size
+            self.moving = self.moving and self.moving.taken(keep)
+        self.marginal_size = (
+            self.marginal if self.size is self.count else weighted_count(self.atom, self.entry_size, self.n_atoms)
+        )
+
+    @cached_property
+    def entry_price(self) -> Floats:
+        """What suppressing one row of each entry costs beyond its loss in the other columns."""
+        return self.price[self.other]
+
+    @property
+    def entry_size(self) -> Ints | Floats:
+        """How many people each entry has."""
+        return self.size if self.moving is None else self.size + self.moving.counts(len(self.count))
+
+    def sizes(self, groups: Ints, n_groups: int) -> Floats:
+        """How many people each group of entries has."""
+        added = weighted_count(groups, self.size, n_groups)
+        return added if self.moving is None else added + self.moving.distinct(groups, n_groups)
+
+    def below_k(self, sizes: Ints | Floats, rows: Ints | Floats, classes: Ints | None = None) -> tuple[Floats, Floats]:
+        """Rows suppressed, and what that costs, for class parts of these sizes and rows, one an entry or a class."""
+        small: Floats = np.multiply(sizes < self.k, rows, dtype=np.float64)
+        return small, small * (self.entry_price if classes is None else self.price[classes])
+
+    def groups(self, group_of_atom: Ints, n_groups: int) -> tuple[Floats, Floats]:
+        """Suppressed rows and their cost per group; the groups must be monotone in the atoms."""
+        progress.check()
+        group = group_of_atom[self.atom]
+        starts = run_starts(self.other * n_groups + group)
+        if not len(starts):
+            return np.zeros(n_groups), np.zeros(n_groups)
+        rows = np.add.reduceat(self.count, starts)
+        sizes = rows if self.size is self.count else self.sizes(_stretches(starts, len(group)), len(starts))
+        small, price = self.below_k(sizes, rows, self.other[starts])
+        return weighted_count(group[starts], small, n_groups), weighted_count(group[starts], price, n_groups)
+
+    def nested_groups(self, levels: Sequence[Ints], n_groups: int) -> Iterator[tuple[Floats, Floats]]:
+        """Return `groups` of several levels, the groups of each made of whole groups of the level before."""
+        if self.moving is not None:  # people who are in several groups do not add up
+            yield from (self.groups(group_of_atom, n_groups) for group_of_atom in levels)
+            return
+        progress.check()
+        other, atom, rows, sizes, price = self.other, self.atom, self.count, self.size, self.entry_price
+        for group_of_atom in levels:
+            group = group_of_atom[atom]
+            starts = run_starts(other * n_groups + group)
+            if len(starts) < len(group):
+                same = sizes is rows
+                rows = np.add.reduceat(rows, starts)
+                sizes = rows if same else np.add.reduceat(sizes, starts)
+                other, atom, price, group = other[starts], atom[starts], price[starts], group[starts]
+            few = (sizes < self.k).nonzero()[0]
+            suppressed = rows[few]
+            yield (
+                weighted_count(group[few], suppressed, n_groups),
+                weighted_count(group[few], suppressed * price[few], n_groups),
+            )
+
+    def prefixes(self, segment_of_atom: Ints) -> tuple[Floats, Floats, Floats, Floats]:
+        """Suppressed rows and cost of the atoms up to each atom, and of those after it, within its segment."""
+        progress.check()
+        segment = segment_of_atom[self.atom]
+        starts = run_starts(self.other * self.n_atoms + segment)
+        rows_up_to, rows_after = running(self.count, starts)
+        first = last = self.size
+        if self.moving is not None:  # each person counts where the prefix, or what is after it, first holds him
+            stretch = _stretches(starts, len(segment))
+            first = self.size + self.moving.first_counts(stretch)
+            last = self.size + self.moving.last_counts(stretch)
+        up_to, _ = (rows_up_to, rows_after) if first is self.count else running(first, starts)
+        _, after = (rows_up_to, rows_after) if last is self.count else running(last, starts)
+        begin = run_starts(segment_of_atom)
+        size = run_lengths(begin, self.n_atoms)
+        results = []
+        sides = (
+            (self.below_k(up_to, rows_up_to), self.below_k(up_to - first, rows_up_to - self.count), False),
+            (self.below_k(after + last, rows_after + self.count), self.below_k(after, rows_after), True),
+        )
+        for new, old, backwards in sides:
+            for grown, before in zip(new, old, strict=True):
+                change = weighted_count(self.atom, grown - before, self.n_atoms)
+                total_change = np.cumsum(change)
+                inside = total_change - np.repeat(total_change[begin] - change[begin], size)
+                if backwards:
+                    inside = np.repeat(inside[begin + size - 1], size) - inside
+                results.append(inside)
+        return results[0], results[1], results[2], results[3]
+
+
+def _stretches(starts: Ints, entries: int) -> Ints:
+    """Return which of the stretches that begin at the starts each entry is in."""
+    return np.repeat(np.arange(len(starts)), run_lengths(starts, entries))
+
+
+def running(entries: Array, starts: Ints) -> tuple[Array, Array]:
+    """Return the sums of the entries up to each of them, and after it, within the stretch that it is in."""
+    running = np.cumsum(entries)
+    lengths = run_lengths(starts, len(entries))
+    first = running[starts] - entries[starts]
+    up_to = running - np.repeat(first, lengths)
+    total = np.repeat(np.add.reduceat(entries, starts) if len(starts) else entries, lengths)
+    return up_to, total - up_to
+
+
+def weighted_count(groups: Ints, values: Floats | Ints, n_groups: int) -> Floats:
+    """Return the sum of the values of each group (bincount, which mypy believes to return integers)."""
+    return np.asarray(np.bincount(groups, values, n_groups), dtype=np.float64)

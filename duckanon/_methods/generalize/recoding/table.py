@@ -1,0 +1,295 @@
+"""The grouped table of a recoding: its combinations, the current state of each column, and what that state loses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from duckanon._core.common import progress
+from duckanon._core.common.arrays import Floats, Ints
+from duckanon._methods.generalize.recoding.axes import Axis
+from duckanon._methods.generalize.recoding.cells import Cells
+from duckanon._methods.generalize.recoding.classes import Classes, Groups, Packed, classes_of, combine, is_dense
+from duckanon._methods.generalize.recoding.column_moves import Closed, State, tells_of_nobody
+from duckanon._methods.generalize.recoding.occupied import Occupied
+from duckanon._methods.generalize.recoding.people import People
+from duckanon._methods.generalize.recoding.sensitive import Sensitive
+from duckanon._methods.generalize.recoding.slices import Slice, weighted_count
+
+_MOST_KEPT_VIEW = 100_000
+"""Combinations up to which the last view of each column is kept: some 5 MB each."""
+
+
+@dataclass
+class Score:
+    """Loss (not yet divided by the rows) and suppressed rows of a state of the table."""
+
+    loss: float
+    suppressed: float
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What a table is made of: one entry for each combination of leaves, or several.
+
+    Attributes
+    ----------
+    leaves
+        For each column the leaf of each entry.
+    counts
+        The rows of each entry.
+    sizes
+        What each entry adds to the size of its class; None: its rows.
+    people
+        The people of the entries, where people have several rows.
+    sensitive
+        Their sensitive values, where something is asked of these.
+    """
+
+    leaves: list[Ints]
+    counts: Ints
+    sizes: Ints | None = None
+    people: People | None = None
+    sensitive: Sensitive | None = None
+
+
+class Sizes(NamedTuple):
+    """How many people every class has as it is promised, and as the search seeks it.
+
+    That is more where something is asked of their sensitive values too, which larger classes keep more often.
+    """
+
+    promised: int
+    sought: int
+
+
+class Table:
+    """The grouped table with a current state per column.
+
+    Attributes
+    ----------
+    counts, sizes, atoms
+        The rows of each distinct combination of atoms, what it adds to the size of its class (the same array where rows
+        are people), and for each column its atoms.
+    of_entry
+        The combination of each entry that the table was made of.
+    people
+        The people of the combinations, where they have several rows: those who are in several of them are not in
+        ``sizes``.
+    k, promised_k
+        The size of classes in the moves of the search, and the one that is promised (`Sizes`).
+    sensitive
+        The sensitive values of the combinations, where something is asked of them.
+    groups, part, n_groups, group_loss
+        For each column: the group of each atom with the loss of each group, the group of each combination, how many
+        groups there are, what each loses times its weight.
+    full_price
+        What a suppressed row loses: all that there is to lose in every column.
+    work
+        How many combinations have been sorted or counted so far.
+    """
+
+    def __init__(self, entries: Entries, axes: list[Axis], weights: Floats, k: Sizes) -> None:
+        atoms = [axis.atom_of_leaf[codes] for axis, codes in zip(axes, entries.leaves, strict=True)]
+        progress.check()
+        packed = Packed.of(atoms, [axis.n_atoms + 1 for axis in axes])
+        combinations = Groups(packed.key, packed.size)
+        progress.check()
+        self.counts = _summed(combinations, entries.counts)
+        self.sizes: Ints | Floats = self.counts if entries.sizes is None else _summed(combinations, entries.sizes)
+        self.people: People | None = None
+        if entries.people is not None:
+            self.people = entries.people.merged(combinations.of_entry, len(combinations.keys))
+            self.sizes = self.people.settled
+        self.sensitive = entries.sensitive and entries.sensitive.merged(combinations.of_entry, len(combinations.keys))
+        self.of_entry = combinations.of_entry
+        self.atoms = packed.parts(combinations)
+        self._weights = self.counts.astype(np.float64)
+        self._rows = self._weights if self.counts.all() else None
+        self.axes, self.weights, self.k, self.promised_k = axes, weights, k.sought, k.promised
+        self.full_price = float(weights.sum())
+        self.states: list[State] = [(-1,)] * len(axes)
+        self.part: list[Ints] = [np.empty(0, dtype=np.int64)] * len(axes)
+        self.groups: list[tuple[Ints, Floats]] = [(np.empty(0, dtype=np.int64), np.empty(0))] * len(axes)
+        self.n_groups = [1] * len(axes)
+        self.group_loss: list[Floats] = [np.empty(0)] * len(axes)
+        self.rows = int(self.counts.sum())
+        self.work = 0
+        self._kept: list[tuple[list[State], Occupied]] = []
+        self._last_views: dict[int, tuple[list[State], Slice | Cells]] = {}
+        leaf_rows = (
+            np.bincount(own, self.counts, axis.n_atoms + 1) for axis, own in zip(axes, self.atoms, strict=True)
+        )
+        self._marginals = [rows[: axis.n_atoms].astype(np.int64) for rows, axis in zip(leaf_rows, axes, strict=True)]
+        self.set_states([axis.top for axis in axes])
+
+    @property
+    def entries(self) -> Entries:
+        """The table's combinations, for a table with coarser atoms: any leaf of an atom stands for all of them."""
+        leaves = [axis.leaf_of_atom[atoms] for axis, atoms in zip(self.axes, self.atoms, strict=True)]
+        sizes = None if self.sizes is self.counts or self.people is not None else np.asarray(self.sizes, np.int64)
+        return Entries(leaves, self.counts, sizes, self.people, self.sensitive)
+
+    @property
+    def view_work(self) -> int:
+        """What it takes to look at the table from one column, in combinations."""
+        return len(self.counts) + (0 if self.people is None else len(self.people.person))
+
+    def set_state(self, column: int, state: State) -> None:
+        """Give one column another state."""
+        if state == self.states[column]:
+            return
+        group, loss = self.axes[column].groups(state)
+        self.states[column] = state
+        self.groups[column] = group, loss
+        self.part[column] = group[self.atoms[column]]
+        self.n_groups[column] = len(loss)
+        self.group_loss[column] = self.weights[column] * loss
+
+    def set_states(self, states: list[State]) -> None:
+        """Give every column its state."""
+        for column, state in enumerate(states):
+            self.set_state(column, state)
+
+    def view(self, column: int) -> Slice | Cells:
+        """Return the table as seen from one column, which is the same as long as no other column changes."""
+        progress.check()
+        self.work += self.view_work
+        if self.view_work > _MOST_KEPT_VIEW:
+            return self._view(column)
+        states = [*self.states[:column], *self.states[column + 1 :]]
+        last_states, last_view = self._last_views.get(column, (None, None))
+        if last_view is None or last_states != states:
+            last_view = self._view(column)
+            self._last_views[column] = states, last_view
+        return last_view
+
+    def _view(self, column: int) -> Slice | Cells:
+        axis = self.axes[column]
+        occupied = self._occupied()
+        others = occupied.others(column)
+        loss, base = occupied.losses_outside(column)
+        marginal, price, weight = self._marginals[column], self.full_price - loss, float(self.weights[column])
+        atoms = axis.n_atoms + axis.has_null
+        if axis.has_nodes and self.sizes is self.counts and is_dense(len(loss) * atoms, len(self.counts)):
+            key = self.atoms[column] * len(loss)
+            key += others.of_entry.take(occupied.of_combination)
+            cells = weighted_count(key, self._weights, len(loss) * atoms).reshape(atoms, len(loss))
+            return Cells(cells, marginal, price, base, self.k, weight, axis.n_atoms, axis.has_null)
+        bits = int(atoms - 1).bit_length()  # shifts are quicker than products and divisions
+        key = (others.of_entry << bits).take(occupied.of_combination)
+        key += self.atoms[column]
+        entries = Groups(key, len(loss) << bits, self._rows)
+        count = entries.rows.astype(np.int64) if self._rows is not None else _summed(entries, self.counts)
+        same = self.sizes is self.counts
+        return Slice(
+            other=entries.keys >> bits,
+            atom=entries.keys & ((1 << bits) - 1),
+            count=count,
+            size=count if same else weighted_count(entries.of_entry, self.sizes, len(entries.keys)),
+            moving=None if self.people is None else self.people.moving(entries.of_entry),
+            marginal=marginal,
+            price=price,
+            base=base,
+            k=self.k,
+            weight=weight,
+            n_other=len(loss),
+            n_atoms=axis.n_atoms,
+            has_null=axis.has_null,
+        )
+
+    def _occupied(self) -> Occupied:
+        """Return the classes of the current state, made from one of the last two where it differs in one column."""
+        for states, kept in self._kept:
+            changed = [column for column, state in enumerate(states) if state != self.states[column]]
+            if not changed:
+                return kept
+            if len(changed) == 1:
+                new = kept.changed(changed[0], self.part[changed[0]], self.group_loss[changed[0]])
+                break
+        else:
+            new = Occupied.of(self.part, self.group_loss, self._weights)
+        self._kept = [(list(self.states), new), *self._kept[:1]]
+        return new
+
+    def score(self) -> Score:
+        """Return the loss and the suppressed rows of the current state, as its moves are scored."""
+        classes = self._classes()
+        return self._score(classes, self._group_of_class(classes), self.group_loss)
+
+    def closed_score(self, is_promised: bool = False) -> tuple[Score, list[Closed], list[Ints], Classes]:
+        """Return the current state as it will be released: score, groups with their released rows, and classes.
+
+        People are counted, and groups of which no row is released merge with others: no label tells of them.
+
+        Parameters
+        ----------
+        is_promised
+            Whether classes are released that keep all that is promised; else those that are large enough for a move.
+        """
+        classes = self._classes(is_promised)
+        groups = self._group_of_class(classes)
+        closed = []
+        for axis, state, (of_atom, losses), group in zip(self.axes, self.states, self.groups, groups, strict=True):
+            is_released = weighted_count(group, classes.released, len(losses)) > 0
+            closed.append(axis.closed(state, of_atom, losses, is_released))
+        if any(own.has_merged for own in closed):
+            groups = [own.group[atoms[classes.example]] for own, atoms in zip(closed, self.atoms, strict=True)]
+            classes, members = self._merged(classes, *combine(groups, [len(own.losses) for own in closed]), is_promised)
+            groups = [group[members] for group in groups]
+        rows = [
+            weighted_count(group, classes.released, len(own.losses)).astype(np.int64)
+            for group, own in zip(groups, closed, strict=True)
+        ]
+        weighted = [weight * own.losses for own, weight in zip(closed, self.weights, strict=True)]
+        score = self._score(classes, groups, weighted)
+        if is_promised and self.sensitive is not None and tells_of_nobody(closed, groups, rows):
+            score = Score(score.loss, float(self.rows))
+        return score, closed, rows, classes
+
+    def _group_of_class(self, classes: Classes) -> list[Ints]:
+        """Return of each column the group of each class."""
+        return [part[classes.example] for part in self.part]
+
+    def _classes(self, is_promised: bool = False) -> Classes:
+        """Return the classes of the current state."""
+        occupied = self._occupied()
+        self.work += len(self.counts)
+        return self._counted(occupied.of_combination, occupied.examples, occupied.rows, is_promised)
+
+    def _merged(self, classes: Classes, key: Ints, size: int, is_promised: bool) -> tuple[Classes, Ints]:
+        """Return classes made of others, given by a key for each of these, and one of them for each."""
+        key, size = classes_of(key, size)
+        _, members, number = np.unique(key, return_index=True, return_inverse=True)
+        number = number.reshape(-1)
+        rows = weighted_count(number, classes.rows, len(members))
+        return self._counted(number[classes.of_combination], classes.example[members], rows, is_promised), members
+
+    def _counted(self, of_combination: Ints, example: Ints, rows: Floats, is_promised: bool) -> Classes:
+        """Return classes with what is counted in them."""
+        if self.people is not None:
+            sizes = self.people.sizes(of_combination, len(example))
+        elif self.sizes is self.counts:
+            sizes = rows
+        else:
+            sizes = weighted_count(of_combination, self.sizes, len(example))
+        is_kept = sizes >= (self.promised_k if is_promised else self.k)
+        if is_promised and self.sensitive is not None:
+            is_kept = self.sensitive.kept(of_combination, is_kept)
+        return Classes(of_combination, example, rows, np.where(is_kept, rows, 0))
+
+    def _score(self, classes: Classes, groups: list[Ints], group_losses: list[Floats]) -> Score:
+        """Return the score of classes, given the group of each of them in every column."""
+        loss = np.zeros(len(classes.rows))
+        for group, group_loss in zip(groups, group_losses, strict=True):
+            loss += group_loss[group]
+        suppressed = self.rows - float(classes.released.sum())
+        # Not a product of vectors: the threads of a linear algebra library cost more than they save here.
+        return Score(float((loss * classes.released).sum()) + self.full_price * suppressed, suppressed)
+
+
+def _summed(groups: Groups, values: Ints) -> Ints:
+    """Return the sum of whole numbers of each group."""
+    return weighted_count(groups.of_entry, values, len(groups.keys)).astype(np.int64)

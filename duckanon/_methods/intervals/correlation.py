@@ -1,0 +1,254 @@
+"""The largest correlation and the largest slope over all tables within the boxes.
+
+With k = exp(kappa) any guess of the ratio of the standard deviations, and K the true logarithm of that ratio,
+
+    cov - (r / 2) (k var_x + var_y / k) = sd_x sd_y (rho - r cosh(K - kappa)),
+
+and the left side is the covariance of two linear forms, since x y - (r / 2) (k x^2 + y^2 / k) is a product of two of
+them when |r| <= 1.  With M its largest value over all tables, every table has
+
+    rho <= r cosh(K - kappa) + M / (sd_x sd_y).
+
+Such bounds for several kappa hold together.  r is the best correlation met, so M is about 0 at the right kappa.
+
+References
+----------
+REFERENCES.md, Boxes, "Exact ranges over boxes": correlation and slope.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from duckanon._core.common.arrays import Floats
+from duckanon._methods.intervals.covariance import largest_covariance
+from duckanon._methods.intervals.moments import Range
+from duckanon._methods.intervals.scaled import EPS, ScaledBoxes
+from duckanon._methods.intervals.zonotopes import Forms
+
+_CLIMB = 20  # steps at most of the search for a good table; it stops when a step gains almost nothing
+_RATIOS = 24  # guesses of the ratio of the standard deviations
+_GRID = 4000  # cells over the possible ratios, in which the bounds are compared
+_FAR = 0.1  # for ratios away from the right one, M may be off by this share of the slack
+_ROUGH = 0.02  # accuracy of the bounds for ratios that are far from the right one
+_ALMOST = 1e-7  # a correlation this near to 1 is called 1, as the two forms become equal at 1
+_MOST_FACES = 8  # records and ends at which a column that may be constant is looked at, each as dear as a correlation
+_WIDEST = 30.0  # ratios beyond exp of this are not searched
+
+
+def correlation_upper(
+    boxes: ScaledBoxes, first: int, second: int, var: list[Range], sign: float, relative: float
+) -> tuple[float, float]:
+    """Bound the largest correlation, or that of x and -y for sign -1.
+
+    Parameters
+    ----------
+    boxes : ScaledBoxes
+        The boxes.
+    first, second : int
+        The columns.
+    var : list of Range
+        The columns' ranges of the variance.
+    sign : float
+        1, or -1 to turn the second column around.
+    relative : float
+        Wanted accuracy, relative to the larger of the correlation and the width of its range.
+
+    Returns
+    -------
+    upper, reached : float
+        No table has a larger correlation than the first, some table has the second.
+    """
+    best, best_ratio, means = _climb(boxes, first, second, sign)
+    low_x, high_x, low_y, high_y = (float(np.sqrt(v)) for c in (first, second) for v in (var[c].lower, var[c].upper))
+    if min(low_x, low_y) <= 0 or best >= 1 - _ALMOST:
+        return 1.0, best
+    least, most = low_x * low_y * (1 - 8 * EPS), high_x * high_y * (1 + 8 * EPS)
+    low, high = np.log(low_y / high_x) - 16 * EPS, np.log(high_y / low_x) + 16 * EPS
+    if high - low > _WIDEST:
+        return 1.0, best
+    edges = np.linspace(low, high, _GRID + 1)
+    bounds = np.full(_GRID, 1.0)
+    ratio, bend = min(max(best_ratio, low), high), 0.8
+    for _ in range(_RATIOS):
+        # The best r for this ratio makes M about 0, so that the unknown sd_x sd_y does not matter.  If the best table
+        # were the best for all ratios, r would be best / cosh; `bend` is how much of that is seen.
+        drop = best * (1 - 1 / float(np.cosh(ratio - best_ratio))) if best > 0 else 0.0
+        r = best - bend * drop
+        before = best
+        tolerance = 0.25 * relative * max(abs(best), 0.02)
+        rows = _rows(r, ratio)
+        forms = _forms(boxes, first, second, sign, rows)
+        largest = largest_covariance(
+            forms, _ROUGH, max(tolerance, _FAR * (best - r)) * least / _ROUGH, tuple(rows @ means)
+        )
+        doubt = 32 * EPS * (np.exp(ratio) * var[first].upper + var[second].upper * np.exp(-ratio) + most)
+        excess = float(largest.upper + doubt)
+        bounds = np.minimum(bounds, _over(edges, ratio, r) + excess / (least if excess > 0 else most))
+        if drop > 4 * tolerance:
+            bend = min(max((best - r - largest.reached / np.sqrt(least * most)) / drop, 0.0), 1.0)
+        if r + largest.reached / most > best + tolerance:  # some table is better than the best so far
+            climbed = _climb(boxes, first, second, sign, (r, ratio))
+            best, best_ratio, means = climbed if climbed[0] > best else (best, best_ratio, means)
+        worst = int(np.argmax(bounds))
+        if bounds[worst] <= best + 4 * tolerance:
+            break
+        following = 0.5 * float(edges[worst] + edges[worst + 1])
+        if abs(following - ratio) <= (high - low) / _GRID and best == before:
+            break
+        ratio = following
+    return min(float(bounds.max()) + 8 * EPS, 1.0), best
+
+
+def faces(boxes: ScaledBoxes, column: int) -> list[ScaledBoxes]:
+    """Return boxes with one record at an end, which together have the correlations of a column that may be constant.
+
+    Where one point alone is in all its intervals, every other table can be stretched away from that point until a
+    record is at an end of its interval, and has the same correlations. None where it cannot be constant, or where many
+    records would have to be looked at.
+    """
+    used = boxes.share > 0
+    low, high = boxes.lo[column], boxes.hi[column]
+    point = float(high[used].min())
+    if point != float(low[used].max()):
+        return []
+    ends = [(int(box), float(end)) for box in np.flatnonzero(used) for end in (low[box], high[box]) if end != point]
+    return [_with_record(boxes, column, box, end) for box, end in ends] if len(ends) <= _MOST_FACES else []
+
+
+def _with_record(boxes: ScaledBoxes, column: int, box: int, value: float) -> ScaledBoxes:
+    """Return the boxes with one record of a box at a value of a column."""
+    others = int(boxes.records[box]) - 1
+    place = np.append(np.arange(len(boxes.records)), [box] * (others > 0)).astype(np.int64)
+    records, part = boxes.records[place], np.ones(len(place))
+    records[box], part[box] = 1, 1 / (others + 1)
+    if others:
+        records[-1], part[-1] = others, others / (others + 1)
+    lo, hi = boxes.lo[:, place], boxes.hi[:, place]
+    lo[column, box] = hi[column, box] = value
+    return replace(
+        boxes, lo=lo, hi=hi, amount=boxes.amount[place] * part, share=boxes.share[place] * part, records=records
+    )
+
+
+def slope_upper(boxes: ScaledBoxes, x: int, y: int, var: Range, sign: float, relative: float) -> tuple[float, float]:
+    """Bound the largest slope of y on x, or of -y on x for sign -1.
+
+    With b the best slope met, cov(x, y) - b var_x is the covariance of x and y - b x; its largest value over the
+    least variance is how much b can be exceeded.
+
+    Parameters
+    ----------
+    boxes : ScaledBoxes
+        The boxes.
+    x, y : int
+        The columns of predictor and target.
+    var : Range
+        The range of the predictor's variance.
+    sign : float
+        1, or -1 to turn the target around.
+    relative : float
+        Wanted accuracy, relative to the slope.
+
+    Returns
+    -------
+    upper, reached : float
+        No table has a larger slope than the first, some table has the second.
+    """
+    best = -np.inf
+    a, r = np.zeros(len(boxes.lo)), np.zeros(len(boxes.lo))
+    middle = boxes.middle
+    mean_x, mean_y = float(boxes.share @ middle[x]), sign * float(boxes.share @ middle[y])
+    slope = sign * float(
+        np.sum(boxes.share * (middle[x] - mean_x) * middle[y])
+        / (np.sum(boxes.share * (middle[x] - mean_x) ** 2) or 1.0)
+    )
+    for _ in range(_CLIMB):
+        a[x], r[x], r[y] = 1.0, -slope, sign
+        forms = Forms(boxes, a, r)
+        peak = forms.peak(mean_x * forms.ratio, (mean_y - slope * mean_x) / forms.ratio, moments=True)
+        assert peak.second is not None
+        to_x, to_r = peak.mean_a / forms.ratio, peak.mean_r * forms.ratio
+        gap_x, gap_r = to_x - mean_x, to_r - (mean_y - slope * mean_x)
+        variance = peak.second[0, 0] / forms.ratio**2 - gap_x**2
+        if variance <= 0:
+            break
+        new = slope + (peak.second[0, 1] - gap_x * gap_r) / variance
+        mean_x, mean_y, gained = to_x, to_r + slope * to_x, new - best
+        best = max(best, new)
+        slope = best
+        if gained <= 1e-9 * abs(best):
+            break
+    if var.lower <= 0:
+        return np.inf, best
+    a[x], r[x], r[y] = 1.0, -slope, sign
+    largest = largest_covariance(Forms(boxes, a, r), 1.0, 0.5 * relative * max(abs(slope), 0.01) * var.lower)
+    excess = largest.upper + 16 * EPS * (abs(slope) * var.upper)
+    upper = slope + excess / (var.lower if excess > 0 else var.upper)
+    return float(upper + 4 * EPS * abs(upper)), float(best - 16 * EPS * abs(best))
+
+
+def _rows(r: float, kappa: float) -> Floats:
+    """Return the coefficients of two forms of x and y whose product is x y - (r / 2) (k x^2 + y^2 / k)."""
+    root = np.exp(0.5 * kappa)
+    c = 1 + np.sqrt(max(1 - r * r, 0.0))
+    return np.array([[-0.5 * r * root, 0.5 * c / root], [root, -r / c / root]])
+
+
+def _forms(boxes: ScaledBoxes, first: int, second: int, sign: float, rows: Floats) -> Forms:
+    """Return forms of these two columns, the second of which is turned around for sign -1."""
+    both = np.zeros((2, len(boxes.lo)))
+    both[:, [first, second]] = rows * [1.0, sign]
+    return Forms(boxes, both[0], both[1])
+
+
+def _over(edges: Floats, kappa: float, r: float) -> Floats:
+    """Return the largest r cosh(K - kappa) within every cell."""
+    if r >= 0:
+        ends = r * np.cosh(edges - kappa)
+        return np.maximum(ends[1:], ends[:-1])
+    near = np.clip(kappa, edges[:-1], edges[1:])
+    return np.asarray(r * np.cosh(near - kappa))
+
+
+def _climb(
+    boxes: ScaledBoxes, first: int, second: int, sign: float, start: tuple[float, float] | None = None
+) -> tuple[float, float, Floats]:
+    """Look for a table of large correlation: the correlation, the logarithm of its ratio of deviations, its means."""
+    middle = boxes.middle[[first, second]]
+    means = middle @ boxes.share
+    spread = np.sqrt((middle - means[:, None]) ** 2 @ boxes.share)
+    means[1] *= sign
+    if start is not None:
+        r, kappa = start
+    elif spread.min() > 0:
+        r = sign * float(np.sum(boxes.share * (middle[0] - means[0]) * (middle[1] - sign * means[1])) / spread.prod())
+        kappa = float(np.log(spread[1] / spread[0]))
+    else:
+        r, kappa = 0.0, 0.0
+    best, best_kappa, best_means = -1.0, kappa, means
+    for _ in range(_CLIMB):
+        r = min(max(r, -1 + _ALMOST), 1 - _ALMOST)
+        rows = _rows(r, kappa)
+        forms = _forms(boxes, first, second, sign, rows)
+        rows = rows * [[forms.ratio], [1 / forms.ratio]]
+        u, v = (rows @ means).tolist()
+        peak = forms.peak(u, v, moments=True)
+        assert peak.second is not None
+        gap = np.array([peak.mean_a - u, peak.mean_r - v])
+        back = np.linalg.inv(rows)
+        spreads = back @ (peak.second - np.outer(gap, gap)) @ back.T
+        means = means + back @ gap
+        # A table of almost no variance says nothing: its correlation is all rounding.
+        if not min(spreads[0, 0], spreads[1, 1]) > 1e-10:
+            break
+        r = float(spreads[0, 1] / np.sqrt(spreads[0, 0] * spreads[1, 1]))
+        kappa = 0.5 * float(np.log(spreads[1, 1] / spreads[0, 0]))
+        gained = r - best
+        if gained > 0:
+            best, best_kappa, best_means = r, kappa, means
+        if gained <= 1e-8 or best >= 1 - _ALMOST:
+            break
+    return min(best, 1.0), best_kappa, best_means

@@ -1,0 +1,262 @@
+"""The equations that coefficients of a regression solve, for all tables within the boxes at once.
+
+Let x be the predictors of a record and y its target.  A table's coefficients b make, for every linear form l of the
+predictors, l g(b) = 0, where g(b) = cov(x, y - b x).  For fixed l the largest l g(b) over all tables is a convex
+function of b, as it is a maximum of linear ones, and it is found box by box (`covariance`, `zonotopes`).  Where it is
+below 0 no table within the boxes has the coefficients b.
+
+The same holds with a constant among the predictors and means of products in place of covariances.  That is how the
+intercept is bounded, and there the largest value is one pass over the boxes, without a search for the means.
+
+References
+----------
+REFERENCES.md, Boxes, "Regression with several predictors".
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from duckanon._core.common import progress
+from duckanon._core.common.arrays import Floats
+from duckanon._methods.intervals.covariance import largest_covariance
+from duckanon._methods.intervals.scaled import EPS, ScaledBoxes
+from duckanon._methods.intervals.zonotopes import Forms, best_points
+
+_ROUNDINGS = 64  # of half an ulp each at most, in the image of a point
+_SUPPORTS = 3  # steps in which the means follow the table that is best for them
+_ROUGH = 2e-2  # accuracy of a covariance of which only the sign is asked
+_FLAT = 1e-3  # share of the residuals' standard deviation that counts as not small
+
+
+class Equations(ABC):
+    """The equations of one coefficient that is held at a value t, while the others are free.
+
+    The free coefficients are b(u) = center(t) + steps u: u = 0 is the best fit of the midpoints with the coefficient
+    held, and the steps make all directions alike.
+
+    Attributes
+    ----------
+    free : int
+        How many coefficients are free, the length of u.
+    white : float64, forms x forms
+        Takes forms in coordinates in which all are alike to the coefficients of the forms.
+    estimate : float
+        The coefficient of the midpoints.
+    deviation : float
+        The standard deviation of the midpoints' residuals, not quite 0.
+    size : float
+        How large the coefficient could be expected to be from the columns' spread.
+    """
+
+    free: int
+    white: Floats
+    estimate: float
+    deviation: float
+    size: float
+    _matrix: Floats  # of the midpoints' equations, matrix b = right side
+    _solution: Floats  # the midpoints' coefficients
+
+    def __init__(self, boxes: ScaledBoxes) -> None:
+        self.boxes = boxes
+        self._mean = boxes.middle @ boxes.share
+        self._gaps = boxes.middle - self._mean[:, None]
+        self._covariance = (self._gaps * boxes.share) @ self._gaps.T
+        self._slopes: Floats = np.asarray(
+            np.linalg.solve(self._covariance[1:, 1:], self._covariance[1:, 0]), np.float64
+        )
+        explained = float(self._covariance[1:, 0] @ self._slopes)
+        spread = float(self._covariance[0, 0])
+        self.deviation = float(np.sqrt(max(spread - explained, 1e-12 * spread))) or 1e-300
+
+    @abstractmethod
+    def point(self, t: float, u: Floats) -> tuple[Floats, float]:
+        """Return the coefficients at u, and the sum of their rounding errors at most."""
+
+    @abstractmethod
+    def direction(self, u: Floats) -> tuple[Floats, float]:
+        """Return how the coefficients move along u, and the sum of the rounding errors at most."""
+
+    @abstractmethod
+    def largest(self, form: Floats, point: Floats) -> float:
+        """Bound l g(b) over all tables from above; where it can be positive, any positive number will do."""
+
+    @abstractmethod
+    def least_growth(self, form: Floats, direction: Floats) -> float:
+        """Bound from below how fast l g(b) falls along a direction, over all tables."""
+
+    @abstractmethod
+    def table(self, form: Floats, point: Floats, target: float = 1.0) -> Floats:
+        """Return a table, columns x boxes, in which l g(b) is nearly largest; along a direction for `target` 0."""
+
+    @abstractmethod
+    def support(self, form: Floats, point: Floats, target: float = 1.0) -> Floats:
+        """Return g(b) of that table; how it moves along a direction for `target` 0."""
+
+    def guess(self, point: Floats) -> Floats:
+        """Return a form, in the coordinates of `white`, for which l g(b) of the midpoints is below 0."""
+        return np.asarray(self.white.T @ (self._matrix @ (point - self._solution)))
+
+    def of_middle(self, form: Floats, point: Floats) -> float:
+        """Return l g(b) of the midpoints."""
+        return float(form @ self._matrix @ (self._solution - point))
+
+    def is_below(self, form: Floats, point: tuple[Floats, float]) -> bool:
+        """Tell whether l g(b) is below 0 for every table, at the point without its rounding errors.
+
+        All columns are within [-1, 1], so an error in a coefficient moves l g(b) by at most that error times the sum of
+        the form's coefficients.
+        """
+        progress.check()
+        return self.largest(form, point[0]) < -point[1] * float(np.abs(form).sum()) * (1 + 16 * EPS)
+
+    def is_falling(self, form: Floats, direction: tuple[Floats, float]) -> bool:
+        """Tell whether l g(b) falls along the direction for every table, without the direction's rounding errors."""
+        progress.check()
+        return self.least_growth(form, direction[0]) > direction[1] * float(np.abs(form).sum()) * (1 + 16 * EPS)
+
+    def _forms(self, first: Floats, slopes: Floats, target: float) -> Forms:
+        """Return the form of the predictors and the residual, or -b x where the target does not count."""
+        return Forms(self.boxes, np.concatenate([[0.0], first]), np.concatenate([[target], -slopes]))
+
+
+class SlopeEquations(Equations):
+    """The coefficient of one predictor, by covariances."""
+
+    def __init__(self, boxes: ScaledBoxes, coefficient: int) -> None:
+        super().__init__(boxes)
+        self._held = coefficient
+        self._others = [i for i in range(len(self._slopes)) if i != coefficient]
+        self.free = len(self._others)
+        self._matrix, self._solution = np.asarray(self._covariance[1:, 1:], np.float64), self._slopes
+        self.white = _inverse_root(self._matrix)
+        self.estimate = float(self._slopes[coefficient])
+        alone = float(np.linalg.inv(self._matrix)[coefficient, coefficient])
+        self.size = abs(self.estimate) + float(np.sqrt(self._covariance[0, 0] * alone))
+        among = self._matrix[np.ix_(self._others, self._others)]
+        self._lean = -np.linalg.solve(among, self._matrix[self._others, coefficient])
+        self._steps = _inverse_root(among) * self.deviation
+
+    def point(self, t: float, u: Floats) -> tuple[Floats, float]:
+        """Return the coefficients at u, and the sum of their rounding errors at most."""
+        terms = [self._slopes[self._others], self._lean * (t - self.estimate), self._steps @ u]
+        sizes = np.abs(terms[:2]).sum() + np.abs(self._steps).sum(axis=0) @ np.abs(u) + np.abs(self._lean * t).sum()
+        return np.insert(sum(terms), self._held, t), float(_ROUNDINGS * EPS * sizes)
+
+    def direction(self, u: Floats) -> tuple[Floats, float]:
+        """Return how the coefficients move along u, and the sum of the rounding errors at most."""
+        size = np.abs(self._steps).sum(axis=0) @ np.abs(u)
+        return np.insert(self._steps @ u, self._held, 0.0), float(_ROUNDINGS * EPS * size)
+
+    def largest(self, form: Floats, point: Floats) -> float:
+        """Bound l g(b) over all tables from above; where it can be positive, any positive number will do."""
+        forms = self._forms(form, point, 1.0)
+        middle = forms.center_a - forms.center_r
+        s, t = forms.center_a + forms.center_r, middle
+        reach = forms.reach_t + 8 * forms.slack * float(np.sqrt(forms.size_a) + np.sqrt(forms.size_r))
+        # Two passes decide nearly always; see `covariance` for the inequality.
+        for _ in range(2):
+            peak = forms.peak(0.5 * (s + t), 0.5 * (s - t))
+            upper = peak.value + (reach + abs(t - middle)) ** 2 / 4 * (1 + 8 * EPS)
+            to_s, to_t = peak.mean_a + peak.mean_r, peak.mean_a - peak.mean_r
+            reached = peak.exact - ((to_s - s) ** 2 - (to_t - t) ** 2) / 4 - 2 * (peak.value - peak.exact)
+            if upper < 0 or reached > 0:
+                return upper
+            s = to_s
+        return largest_covariance(forms, _ROUGH, _FLAT * self.deviation, only_sign=True).upper
+
+    def least_growth(self, form: Floats, direction: Floats) -> float:
+        """Bound from below how fast l g(b) falls along a direction, over all tables."""
+        forms = self._forms(form, direction, 0.0)
+        size = abs(float(form @ self._matrix @ direction))
+        return -largest_covariance(forms, _ROUGH, _FLAT * size, only_sign=True).upper
+
+    def table(self, form: Floats, point: Floats, target: float = 1.0) -> Floats:
+        """Return a table, columns x boxes, in which l g(b) is nearly largest; along a direction for `target` 0."""
+        first, second = np.concatenate([[0.0], form]), np.concatenate([[target], -point])
+        mean, best, found = self._mean, -np.inf, self.boxes.middle
+        for _ in range(_SUPPORTS):
+            at = best_points(self.boxes, first, second, mean)
+            mean = at @ self.boxes.share
+            gaps = at - mean[:, None]
+            reached = float((first @ gaps * self.boxes.share) @ (second @ gaps))
+            if reached <= best + 1e-9 * abs(best):
+                break
+            best, found = reached, at
+        return found
+
+    def support(self, form: Floats, point: Floats, target: float = 1.0) -> Floats:
+        """Return g(b) of that table; how it moves along a direction for `target` 0."""
+        at = self.table(form, point, target)
+        gaps = at - (at @ self.boxes.share)[:, None]
+        return np.asarray((gaps[1:] * self.boxes.share) @ (target * gaps[0] - point @ gaps[1:]))
+
+
+class InterceptEquations(Equations):
+    """The intercept, by means of products; coefficients and forms begin with that of the constant.
+
+    The constant's coefficient is the prediction at 0 of the scaled predictors, from which the intercept differs by
+    their coefficients times the zero of the data's own units.
+    """
+
+    def __init__(self, boxes: ScaledBoxes) -> None:
+        super().__init__(boxes)
+        self.free = len(self._slopes)
+        self._zero = -np.ldexp(boxes.center[1:], -boxes.exponent[1:])  # 0 of the data, in scaled units
+        ones = np.vstack([np.ones(len(boxes.share)), boxes.middle[1:]])
+        self._matrix = (ones * boxes.share) @ ones.T
+        self.white = _inverse_root(self._matrix)
+        at_center = float(self._mean[0] - self._slopes @ self._mean[1:])
+        self._solution = np.concatenate([[at_center], self._slopes])
+        self.estimate = float(at_center + self._slopes @ self._zero)
+        self.size = abs(at_center) + float(np.sqrt(self._covariance[0, 0]) + np.abs(self._slopes) @ np.abs(self._zero))
+        # Held at t, a step of the slopes moves the constant's coefficient too.
+        along = np.column_stack([-self._zero, np.eye(self.free)])
+        among = along @ self._matrix @ along.T
+        self._lean = -np.linalg.solve(among, along @ self._matrix[:, 0])
+        self._steps = _inverse_root(among) * self.deviation
+
+    def point(self, t: float, u: Floats) -> tuple[Floats, float]:
+        """Return the coefficients at u, and the sum of their rounding errors at most."""
+        slopes = self._slopes + self._lean * (t - self.estimate) + self._steps @ u
+        sizes = np.abs(self._slopes) + np.abs(self._lean) * (abs(t) + abs(self.estimate))
+        sizes += np.abs(self._steps) @ np.abs(u)
+        error = sizes @ (1 + np.abs(self._zero)) + abs(t)
+        return np.concatenate([[t - slopes @ self._zero], slopes]), float(_ROUNDINGS * EPS * error)
+
+    def direction(self, u: Floats) -> tuple[Floats, float]:
+        """Return how the coefficients move along u, and the sum of the rounding errors at most."""
+        slopes = self._steps @ u
+        error = (np.abs(self._steps) @ np.abs(u)) @ (1 + np.abs(self._zero))
+        return np.concatenate([[-(slopes @ self._zero)], slopes]), float(_ROUNDINGS * EPS * error)
+
+    def largest(self, form: Floats, point: Floats) -> float:
+        """Bound l g(b) over all tables from above; where it can be positive, any positive number will do."""
+        return self._mean_product(form, point, 1.0)
+
+    def least_growth(self, form: Floats, direction: Floats) -> float:
+        """Bound from below how fast l g(b) falls along a direction, over all tables."""
+        return -self._mean_product(form, direction, 0.0)
+
+    def _mean_product(self, form: Floats, point: Floats, target: float) -> float:
+        forms = self._forms(form[1:], point[1:], target)
+        return forms.peak(-form[0] * forms.ratio, point[0] / forms.ratio).value
+
+    def table(self, form: Floats, point: Floats, target: float = 1.0) -> Floats:
+        """Return a table, columns x boxes, in which l g(b) is nearly largest; along a direction for `target` 0."""
+        first, second = np.concatenate([[0.0], form[1:]]), np.concatenate([[target], -point[1:]])
+        return best_points(self.boxes, first, second, None, -form[0], point[0])
+
+    def support(self, form: Floats, point: Floats, target: float = 1.0) -> Floats:
+        """Return g(b) of that table; how it moves along a direction for `target` 0."""
+        at = self.table(form, point, target)
+        rest = self.boxes.share * (target * at[0] - point[1:] @ at[1:] - point[0])
+        return np.concatenate([[rest.sum()], at[1:] @ rest])
+
+
+def _inverse_root(matrix: Floats) -> Floats:
+    """Return a matrix R with R' M R = 1."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-300)))

@@ -1,0 +1,224 @@
+"""Boxes as arrays: checked, brought to a common scale, with shares in place of counts.
+
+The statistics over boxes are computed on columns that are moved to their middle and divided by a power of two, so that
+all numbers lie within [-1, 1] and nothing overflows.  Both steps are rounded outward: the scaled box encloses the true
+one, and what holds for every table in the scaled boxes holds for every table in the true ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from duckanon._core.common.arrays import Bools, Floats, Ints
+
+EPS = float(np.finfo(np.float64).eps)
+TINY = 1e-290  # what underflow may cost, in scaled units
+
+
+@dataclass(frozen=True)
+class ScaledBoxes:
+    """Scaled boxes: `x = center + 2**exponent * scaled`.
+
+    Attributes
+    ----------
+    lo, hi : float64, columns x boxes
+        Ends of the scaled boxes, each at or outside the true end.
+    amount : float64, one per box
+        Weight of the box's records together, on any scale.
+    share : float64, one per box
+        Weight of the box's records together; all sum to 1.
+    records : int64, one per box
+        Number of records in the box.
+    center : float64, one per column
+        The point that became 0.
+    exponent : int64, one per column
+        The power of two that became 1.
+    """
+
+    lo: Floats
+    hi: Floats
+    amount: Floats
+    share: Floats
+    records: Ints
+    center: Floats
+    exponent: Ints
+
+    @cached_property
+    def middle(self) -> Floats:
+        """Midpoints, columns x boxes."""
+        return 0.5 * (self.lo + self.hi)
+
+    @cached_property
+    def half(self) -> Floats:
+        """Half-widths, columns x boxes, rounded up."""
+        return 0.5 * (self.hi - self.lo) * (1 + 4 * EPS)
+
+    @property
+    def total(self) -> int:
+        """Number of records whose weight is not 0."""
+        return int(self.records[self.share > 0].sum())
+
+    @property
+    def squares(self) -> float:
+        """Sum of the squared shares of the records; 1/N when all weights are equal."""
+        return float(np.sum(self.share**2 / self.records))
+
+    @property
+    def slack(self) -> float:
+        """Relative rounding error of a weighted sum over the boxes, generously."""
+        return (32 + float(np.log2(len(self.share) + 1))) * EPS
+
+    def scale(self, *columns: int) -> int:
+        """Exponent of the product of these columns' units."""
+        return int(sum(self.exponent[list(columns)]))
+
+
+def scaled_boxes(
+    lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayLike, weights: ArrayLike | None = None
+) -> ScaledBoxes:
+    """Check boxes and bring them to scale.
+
+    Parameters
+    ----------
+    lo, hi : array of float, boxes x columns
+        Lower and upper ends of the distinct boxes.
+    multiplicity : array of int, at least 1 each
+        Number of records in each box.
+    weights : array of float, at least 0 each, optional
+        Weight of every record in the box; 1 when it is None.
+
+    Returns
+    -------
+    ScaledBoxes
+        Boxes of weight 0 are kept, with a share of 0.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not fit together, or hold something else than described.
+    """
+    low, high = checked_ends(lo, hi)
+    boxes, columns = low.shape
+    records = checked_counts(multiplicity, boxes)
+    amount = records.astype(np.float64) if weights is None else records * checked_weights(weights, boxes)
+    share = amount / amount.max()
+    share /= share.sum()
+    used = share > 0
+    scaled = [_scaled(low[:, i], high[:, i], used) for i in range(columns)]
+    return ScaledBoxes(
+        lo=np.stack([s[0] for s in scaled]),
+        hi=np.stack([s[1] for s in scaled]),
+        amount=amount,
+        share=share,
+        records=records,
+        center=np.array([s[2] for s in scaled]),
+        exponent=np.array([s[3] for s in scaled], dtype=np.int64),
+    )
+
+
+def matrix(values: ArrayLike, name: str) -> Floats:
+    """Return numbers as a matrix, boxes x columns; a list is one column."""
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim == 1:
+        numbers = numbers[:, None]
+    if numbers.ndim != 2:
+        raise ValueError(f"{name} must be a matrix, boxes x columns; got {numbers.ndim} dimensions.")
+    return numbers
+
+
+def checked_ends(lo: ArrayLike, hi: ArrayLike) -> tuple[Floats, Floats]:
+    """Return the ends of boxes as matrices, boxes x columns, or say what is wrong with them."""
+    low, high = matrix(lo, "lo"), matrix(hi, "hi")
+    if low.shape != high.shape:
+        raise ValueError(f"hi must have the shape of lo, {low.shape}; got {high.shape}.")
+    if 0 in low.shape:
+        raise ValueError(f"lo and hi must have at least one box and one column; got the shape {low.shape}.")
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise ValueError("lo and hi must be finite numbers; got NaN, NULL or infinity.")
+    if (inverted := low > high).any():
+        # The numbers themselves may be people's values.
+        raise ValueError(f"lo must not be above hi; it is in {np.count_nonzero(inverted.any(axis=1))} boxes.")
+    return low, high
+
+
+def checked_counts(multiplicity: ArrayLike, boxes: int) -> Ints:
+    """Return the number of records per box, or say what is wrong with it."""
+    counts = np.asarray(multiplicity)
+    if counts.shape != (boxes,):
+        raise ValueError(f"multiplicity must have one number for each of the {boxes} boxes; got {counts.shape}.")
+    # Doubles tell whole numbers apart up to 2^53.
+    if counts.dtype.kind not in "iuf" or not np.all((counts >= 1) & (counts < 2**53) & (counts == np.floor(counts))):
+        raise ValueError("multiplicity must be whole numbers of at least 1; got others.")
+    return counts.astype(np.int64)
+
+
+def checked_weights(weights: ArrayLike, boxes: int) -> Floats:
+    """Return the weight of each record of a box, divided by the largest, or say what is wrong with the weights."""
+    numbers = np.asarray(weights, dtype=np.float64)
+    if numbers.shape != (boxes,):
+        raise ValueError(f"weights must have one number for each of the {boxes} boxes; got {numbers.shape}.")
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all() and (numbers > 0).any()):
+        raise ValueError("weights must be finite numbers of at least 0, one of them above 0; got others.")
+    return np.asarray(numbers / numbers.max())
+
+
+def outward(value: float, exponent: int, up: bool, offset: float = 0.0) -> float:
+    """Bring a scaled end back to the units of the data, rounded outward.
+
+    Parameters
+    ----------
+    value : float
+        The end, in scaled units.
+    exponent : int
+        The power of two of its unit.
+    up : bool
+        Whether it is an upper end.
+    offset : float
+        What is added afterwards.
+    """
+    away = np.inf if up else -np.inf
+    with np.errstate(over="ignore", under="ignore"):
+        result = float(np.ldexp(value, exponent))
+        exact = float(np.ldexp(result, -exponent)) == value  # false after an underflow; infinite when it overflowed
+    if not exact:
+        result = float(np.nextafter(result, away))
+    if offset == 0.0:
+        return result
+    with np.errstate(over="ignore", invalid="ignore"):
+        total, error = _two_sum(np.array([result]), offset)
+    if not np.isfinite(total[0]):
+        # Only the last ulp before infinity can overflow: a mean lies within its data.
+        return float(away if (total[0] > 0) == up else np.nextafter(total[0], 0.0))
+    return float(total[0] if error[0] == 0 else np.nextafter(total[0], away))
+
+
+def _scaled(lo: Floats, hi: Floats, used: Bools) -> tuple[Floats, Floats, float, int]:
+    """Scale one column: lower ends, upper ends, center, exponent."""
+    # Boxes without weight must not widen the range, as they may lie anywhere.
+    lo, hi = np.where(used, lo, lo[used][0]), np.where(used, hi, hi[used][0])
+    least, most = float(lo.min()), float(hi.max())
+    first = int(np.frexp(max(abs(least), abs(most)))[1])
+    low, high = np.ldexp(lo, -first), np.ldexp(hi, -first)
+    middle = 0.5 * (float(low.min()) + float(high.max()))
+    if least == most:
+        middle = float(low[0])
+    center = float(np.ldexp(middle, first))
+    middle = float(np.ldexp(center, -first))
+    low, low_error = _two_sum(low, -middle)
+    high, high_error = _two_sum(high, -middle)
+    low = np.where(low_error < 0, np.nextafter(low, -np.inf), low)
+    high = np.where(high_error > 0, np.nextafter(high, np.inf), high)
+    spread = max(abs(float(low.min())), abs(float(high.max())))
+    second = int(np.frexp(spread)[1]) if spread > 0 else 0
+    return np.ldexp(low, -second), np.ldexp(high, -second), center, first + second
+
+
+def _two_sum(a: Floats, b: float) -> tuple[Floats, Floats]:
+    """Sum and its exact rounding error (Knuth)."""
+    total = a + b
+    other = total - a
+    return total, (a - (total - other)) + (b - other)

@@ -1,0 +1,261 @@
+"""Statistics of a table of boxes that tell the truth: an estimate, and a range that no table within the boxes leaves.
+
+References
+----------
+Accurate Boxes and Fuzzy Boxes, Sections I to III; REFERENCES.md, Boxes, "Exact ranges over boxes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from duckanon._core.common.arguments import Flag, Number, OneOf, checked, refuse_unless
+from duckanon._methods.intervals.correlation import correlation_upper, faces
+from duckanon._methods.intervals.covariance import covariance_forms, largest_covariance
+from duckanon._methods.intervals.influence import STATISTICS, influence
+from duckanon._methods.intervals.moments import Range, mean_range, variance_range
+from duckanon._methods.intervals.scaled import EPS, ScaledBoxes, outward, scaled_boxes
+
+INTERVAL_STATISTICS = tuple(name for name in STATISTICS if name != "regression")
+"""What can be asked for; covariance and correlation come for all pairs of columns."""
+RELATIVE = 1e-4
+"""How near the ends of ranges are brought to the exact ones: a tenth of the standard error of a million records."""
+ACCURACY = Number(1e-12, 0.5)
+"""What the accuracy may be: beyond the rounding of sums nothing is gained, and half the width says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enclosed:
+    """A number computed from boxes: an estimate, the range that it is enclosed by, and its errors.
+
+    Attributes
+    ----------
+    estimate : float
+        Its value with every record at the midpoint of its box; NaN where it is undefined.
+    lower, upper : float
+        The statistic of every table within the boxes lies between, rounding included.
+    lower_looseness, upper_looseness : float
+        Some table within the boxes comes this near to the end, proven.
+    linear_halfwidth : float
+        Half the width of the range by the derivatives at the midpoints (Accurate Boxes, Section II).  Right
+        width, wrong place.
+    standard_error : float
+        sqrt(sum of squared shares times psi^2) over the records; A / sqrt(N) for equal weights (REFERENCES.md,
+        Boxes, point 10).
+    records : int
+        Number of records (of weight above 0).
+    """
+
+    estimate: float
+    lower: float
+    upper: float
+    lower_looseness: float
+    upper_looseness: float
+    linear_halfwidth: float
+    standard_error: float
+    records: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalStatistic(Enclosed):
+    """One statistic over boxes.
+
+    Attributes
+    ----------
+    statistic : str
+        Its name.
+    columns : tuple of int
+        Indices of its columns.
+    """
+
+    statistic: str
+    columns: tuple[int, ...]
+
+
+@checked(unbiased=Flag(), relative_accuracy=ACCURACY)
+def interval_statistics(
+    lo: ArrayLike,
+    hi: ArrayLike,
+    multiplicity: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    statistics: tuple[str, ...] = INTERVAL_STATISTICS,
+    unbiased: bool = False,
+    relative_accuracy: float = RELATIVE,
+) -> list[IntervalStatistic]:
+    """Compute statistics of all columns, and of all pairs, with guaranteed ranges.
+
+    Parameters
+    ----------
+    lo, hi : array of float, boxes x columns
+        Ends of the distinct boxes.
+    multiplicity : array of int
+        Records per box.
+    weights : array of float, at least 0 each, optional
+        Weight of each record of the box; equal weights when it is None.
+    statistics : tuple of str
+        Which of `INTERVAL_STATISTICS`.
+    unbiased : bool
+        Whether variance, standard deviation and covariance are multiplied by N / (N - 1) (its root), for weights by
+        1 / (1 - sum of squared shares).
+    relative_accuracy : float
+        How near covariance and correlation ranges are brought to the exact ones, relative to the larger of the value
+        and, for covariances, half the width of the range.
+
+    Returns
+    -------
+    list of IntervalStatistic
+        In the order of `statistics`, columns ascending.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as described.
+
+    Notes
+    -----
+    Means are exact.  The variance's lower end is exact; its upper end too, but for ties, whose effect is the looseness.
+    Covariance and correlation are found by bounding (see the modules `covariance` and `correlation`).  A
+    correlation may be undefined for some tables within the boxes; the range holds for all tables where it is defined,
+    and is [-1, 1] where it is defined for none.
+
+    Examples
+    --------
+    Two boxes, [0, 1] of one record and [2, 4] of two:
+
+    >>> mean = interval_statistics([[0], [2]], [[1], [4]], [1, 2], statistics=("mean",))[0]
+    >>> round(mean.lower, 3), round(mean.estimate, 3), round(mean.upper, 3)
+    (1.333, 2.167, 3.0)
+    """
+    for statistic in statistics:
+        refuse_unless(OneOf(*INTERVAL_STATISTICS), "statistics", statistic)
+    boxes = scaled_boxes(lo, hi, multiplicity, weights)
+    factor = _unbiased_factor(boxes, weights is not None) if unbiased else 1.0
+    columns = range(len(boxes.lo))
+    variances = [variance_range(boxes, i) for i in columns] if set(statistics) - {"mean", "covariance"} else []
+    return [
+        _row(boxes, statistic, used, _range(boxes, statistic, used, variances, relative_accuracy), factor)
+        for statistic in statistics
+        for used in combinations(columns, STATISTICS[statistic] or 0)
+    ]
+
+
+def _unbiased_factor(boxes: ScaledBoxes, weighted: bool) -> float:
+    """Return by what the population form of a variance is multiplied to be unbiased."""
+    if boxes.total < 2:
+        raise ValueError(f"unbiased must be false for fewer than two records of weight above 0; got {boxes.total}.")
+    return 1 / (1 - boxes.squares) if weighted else boxes.total / (boxes.total - 1)
+
+
+def _range(boxes: ScaledBoxes, statistic: str, used: tuple[int, ...], variances: list[Range], relative: float) -> Range:
+    """Find the range of one statistic of one set of columns, in scaled units."""
+    match statistic:
+        case "mean":
+            return mean_range(boxes, used[0])
+        case "variance":
+            return variances[used[0]]
+        case "standard_deviation":
+            return _root(variances[used[0]])
+        case "covariance":
+            return _covariance_range(boxes, used[0], used[1], relative)
+        case _:
+            return _correlation_range(boxes, used[0], used[1], variances, relative)
+
+
+def _covariance_range(boxes: ScaledBoxes, first: int, second: int, relative: float) -> Range:
+    """Find the range of the covariance of two columns, in scaled units."""
+    if not (boxes.lo[[first, second]].any(axis=1) | boxes.hi[[first, second]].any(axis=1)).all():
+        return Range(0.0, 0.0, 0.0, 0.0)  # a constant column
+    middle = boxes.middle
+    estimate = float(np.sum(boxes.share * (middle[first] - np.sum(boxes.share * middle[first])) * middle[second]))
+    half = boxes.half
+    around = float(np.sum(boxes.share * (half[first] * np.abs(middle[second]) + half[second] * np.abs(middle[first]))))
+    # Half the width of the range, about: what counts as not small when the covariance itself is near 0.
+    scale = min(abs(estimate) + around, 1.0)
+    top = largest_covariance(covariance_forms(boxes, first, second), relative, 0.1 * scale)
+    bottom = largest_covariance(covariance_forms(boxes, first, second, -1.0), relative, 0.1 * scale)
+    return Range(-bottom.upper, top.upper, bottom.upper - bottom.reached, top.upper - top.reached)
+
+
+def _correlation_range(boxes: ScaledBoxes, first: int, second: int, variances: list[Range], relative: float) -> Range:
+    """Find the range of the correlation of two columns."""
+    if min(variances[first].upper, variances[second].upper) == 0:
+        return Range(-1.0, 1.0, np.nan, np.nan)
+    for column in (first, second):
+        if found := faces(boxes, column):
+            return _union(
+                _correlation_range(
+                    face,
+                    first,
+                    second,
+                    [variance_range(face, i) if i == column else own for i, own in enumerate(variances)],
+                    relative,
+                )
+                for face in found
+            )
+    top, top_reached = correlation_upper(boxes, first, second, variances, 1.0, relative)
+    bottom, bottom_reached = correlation_upper(boxes, first, second, variances, -1.0, relative)
+    rounding = 1e-9  # of the correlations that were reached
+    return Range(-bottom, top, bottom - bottom_reached + rounding, top - top_reached + rounding)
+
+
+def _union(ranges: Iterable[Range]) -> Range:
+    """Return the range of tables of which each is in one of several ranges."""
+    ends = [(r.lower, r.upper, r.lower + r.lower_looseness, r.upper - r.upper_looseness) for r in ranges]
+    lowers, uppers, low_reached, high_reached = zip(*ends, strict=True)
+    lower, upper = min(lowers), max(uppers)
+    return Range(lower, upper, min(low_reached) - lower, upper - max(high_reached))
+
+
+def _root(variance: Range) -> Range:
+    """Return the range of a standard deviation."""
+    lower, upper = float(np.sqrt(variance.lower)) * (1 - 2 * EPS), float(np.sqrt(variance.upper)) * (1 + 2 * EPS)
+    reached_low = float(np.sqrt(variance.lower + variance.lower_looseness)) * (1 + 4 * EPS)
+    reached_high = float(np.sqrt(max(variance.upper - variance.upper_looseness, 0.0))) * (1 - 4 * EPS)
+    return Range(lower, upper, reached_low - lower, upper - reached_high)
+
+
+def _row(boxes: ScaledBoxes, statistic: str, used: tuple[int, ...], ends: Range, factor: float) -> IntervalStatistic:
+    """Bring a range back to the units of the data, with the estimate and its errors."""
+    points, half = boxes.middle[list(used)], boxes.half[list(used)]
+    midpoint = influence(statistic, points, boxes.share)
+    linear = midpoint.linear_halfwidth(boxes.share, half) if half.any() else 0.0
+    error = midpoint.standard_error(boxes.share, boxes.records)
+    exponent, grow, offset = 0, 1.0, 0.0
+    if statistic != "correlation":
+        exponent = boxes.scale(*used) * (2 if statistic == "variance" else 1)
+        if statistic == "mean":
+            offset = float(boxes.center[used[0]])
+        else:
+            grow = float(np.sqrt(factor)) if statistic == "standard_deviation" else factor
+    lower, upper = ends.lower * grow, ends.upper * grow
+    if grow != 1.0:
+        lower, upper = lower - 4 * EPS * abs(lower), upper + 4 * EPS * abs(upper)
+
+    def unit(value: float) -> float:
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(value * grow, exponent))
+
+    low, high = outward(lower, exponent, False, offset), outward(upper, exponent, True, offset)
+    if statistic in ("variance", "standard_deviation"):
+        low = max(low, 0.0)  # rounding outward may go below
+    rounding = 4 * EPS * max(abs(low), abs(high)) if np.isfinite(low) and np.isfinite(high) else 0.0
+    estimate = unit(midpoint.estimate) + offset
+    return IntervalStatistic(
+        statistic=statistic,
+        columns=used,
+        # Rounding may put the estimate of an exact column outside its own range by an ulp.
+        estimate=min(max(estimate, low), high) if np.isfinite(estimate) else estimate,
+        lower=low,
+        upper=high,
+        lower_looseness=unit(ends.lower_looseness) + rounding,
+        upper_looseness=unit(ends.upper_looseness) + rounding,
+        linear_halfwidth=unit(linear),
+        standard_error=unit(error),
+        records=boxes.total,
+    )

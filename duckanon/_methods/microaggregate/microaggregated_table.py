@@ -1,0 +1,191 @@
+"""The table that ``anon.microaggregate`` releases: numbers and dates as what at least k people have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common import progress, threads
+from duckanon._core.common.arguments import OneOf, Whole, checked, generator
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.people import people_in, person_index, person_numbers, refuse_too_few
+from duckanon._core.privacy.narrowing import refuse_narrowing
+from duckanon._methods.boxes.boxed_table import HIGH
+from duckanon._methods.boxes.nodes import value_order
+from duckanon._methods.boxes.strata import Strata, label_names, pooled, without_labels
+from duckanon._methods.boxes.support import Support, column_support
+from duckanon._methods.boxes.typed import column_numbers
+from duckanon._methods.microaggregate.fast import fast
+from duckanon._methods.microaggregate.labels import group_intervals, group_values, typed_values
+from duckanon._methods.microaggregate.mdav import mdav
+
+METHODS = {"mdav": mdav, "fast": fast}
+
+
+@checked(k=Whole(2), method=OneOf(*METHODS), label=OneOf("mean", "median", "interval"))
+def microaggregate(
+    table: pa.Table,
+    *,
+    cols: Sequence[str],
+    k: int,
+    method: str,
+    label: str,
+    by: Sequence[str] | None,
+    person: str | None,
+    keeps_person: bool,
+    narrowing: Sequence[str] | None,
+    refused: str | None,
+    deviations: Sequence[float] | None = None,
+) -> pa.Table:
+    """Group the records of a table and release each as its group, in a random order.
+
+    `deviations` are the standard deviations of the table that this one is a part of, if it is one.
+    """
+    if refused:
+        raise ValueError(refused)
+    wanted = {name.lower() for name in cols}
+    names = [name for name in table.column_names if name.lower() in wanted]
+    people, allowed = None, {name.lower() for name in narrowing or []}
+    if person is not None:
+        index = person_index(person, table.column_names, names)
+        people = person_numbers(table.column(index))
+        allowed.add(person.lower())
+        table = table if keeps_person else table.remove_column(index)
+    _refuse_own_names(table, label)
+    numbers = column_numbers(table, names)
+    refuse_too_few(k, table.num_rows, people, "records")
+    strata = None
+    if by:
+        labels = label_names(table, by, names, person)
+        strata = _strata([table.column(name) for name in labels], numbers, k, people)
+        for place, name in enumerate(labels):
+            kept = without_labels(table.column(name), strata.lost[place])
+            table = table.set_column(table.column_names.index(name), name, kept)
+        allowed |= {name.lower() for name in labels}  # a group has the same labels, which k people share
+    stratum = None if strata is None else strata.number
+    supports = {}
+    if label == "interval":
+        supports = {n: column_support(table.schema.field(n).type, c, k, people) for n, c in numbers.items()}
+        numbers = {name: supports[name].coded(column) for name, column in numbers.items()}
+    with threads.one_thread(), progress.part(0, 0.9):
+        group = grouped(list(numbers.values()), k, method, people, stratum, deviations)
+    released = _released(table, numbers, supports, group, people, stratum, k, label)
+    _refuse_narrowing(table, numbers, released, group, allowed)
+    order = generator(None).permutation(table.num_rows)
+    shuffled, number = table.take(pa.array(order)), pa.array(group[order])
+    for name, values in released.items():
+        shuffled = shuffled.set_column(shuffled.column_names.index(name), name, values[0].take(number))
+        if label == "interval":
+            shuffled = shuffled.append_column(HIGH + name, values[1].take(number))
+    return shuffled.append_column("_duckanon_box", pa.array(group[order] + 1)) if label == "interval" else shuffled
+
+
+def grouped(
+    columns: Sequence[Floats],
+    k: int,
+    method: str,
+    people: Ints | None,
+    strata: Ints | None = None,
+    deviations: Sequence[float] | None = None,
+) -> Ints:
+    """Group records by columns of any scale, those of each stratum on their own.
+
+    Parameters
+    ----------
+    columns
+        The columns; each is divided by its standard deviation.
+    k
+        The smallest group allowed, in records, or in people where they are told apart.
+    method
+        'mdav' or 'fast'.
+    people
+        Whose each record is; None where every record is another person.
+    strata
+        The stratum of each record, from 0, each of at least k.
+    deviations
+        What each column is divided by in place of its own standard deviation.
+
+    Returns
+    -------
+    numpy.ndarray
+        The group of each record, numbered from 0.
+    """
+    order = value_order(list(columns))  # so that groups do not depend on the order of the records
+    given = [None] * len(columns) if deviations is None else deviations
+    points = np.stack([_scaled(column[order], by) for column, by in zip(columns, given, strict=True)], axis=1)
+    group = np.empty(len(order), np.int64)
+    number = np.zeros(len(order), np.int64) if strata is None else strata[order]
+    sizes = np.bincount(number)
+    done = groups = 0
+    for rows in np.split(np.argsort(number, kind="stable"), np.cumsum(sizes)[:-1]):
+        with progress.part(done / len(order), (done + len(rows)) / len(order)):
+            within = METHODS[method](points[rows], k, None if people is None else people[order[rows]])
+        group[order[rows]] = groups + within
+        done, groups = done + len(rows), groups + int(within.max()) + 1
+    if people_in(group, people, groups).min() < k:
+        raise AssertionError(f"a group has fewer than {k} {'records' if people is None else 'people'}.")
+    return group
+
+
+def _scaled(column: Floats, given: float | None = None) -> Floats:
+    """Return how many standard deviations each value is above the mean; 0 where all are the same."""
+    above: Floats = column - column.mean()
+    deviation = float(above.std(ddof=1)) if given is None else given
+    return above / deviation if deviation > 0 and column.min() < column.max() else np.zeros_like(column)
+
+
+def _released(
+    table: pa.Table,
+    numbers: dict[str, Floats],
+    supports: dict[str, Support],
+    group: Ints,
+    people: Ints | None,
+    strata: Ints | None,
+    k: int,
+    label: str,
+) -> dict[str, tuple[pa.Array, ...]]:
+    """Return what each group is released as, by column: a value, or two ends."""
+    if label == "interval":
+        return {**group_intervals(table, numbers, supports, group, people, strata, k)}
+    return {
+        name: (typed_values(table.schema.field(name).type, group_values(column, group, people, k, label)),)
+        for name, column in numbers.items()
+    }
+
+
+def _refuse_own_names(table: pa.Table, label: str) -> None:
+    for name in table.column_names:
+        if (label == "interval" and name.lower() == "box") or name.lower().startswith("_duckanon_"):
+            raise ValueError(f'the table has a column "{name}", a name that is needed for the groups; rename it first.')
+
+
+def _strata(labels: Sequence[pa.ChunkedArray], numbers: dict[str, Floats], k: int, people: Ints | None) -> Strata:
+    """Group the records by labels, such that each group has k people."""
+
+    def holds(rows: Ints, group: Ints, count: int) -> tuple[Bools, Ints]:
+        sizes = people_in(group, None if people is None else people[rows], count)
+        return sizes >= k, sizes - k
+
+    return pooled(labels, holds, list(numbers.values()), people)
+
+
+def _refuse_narrowing(
+    table: pa.Table,
+    numbers: dict[str, Floats],
+    released: dict[str, tuple[pa.Array, ...]],
+    group: Ints,
+    allowed: set[str],
+) -> None:
+    """Refuse a kept column that narrows down what the groups say, unless that is allowed."""
+    kept = {
+        name: table.column(name) for name in table.column_names if name not in numbers and name.lower() not in allowed
+    }
+    if not kept:
+        return
+    labels = {}
+    for name, values in released.items():
+        codes = [np.asarray(column.dictionary_encode().indices).astype(np.int64) for column in values]
+        labels[name] = (codes[0] * (codes[-1].max() + 1) + codes[-1])[group]
+    refuse_narrowing(numbers, labels, kept, group)

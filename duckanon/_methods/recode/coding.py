@@ -1,0 +1,279 @@
+"""Columns of a table as codes, each with the labels that classes of codes have."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon._core.common.arrays import Array, Floats, Ints
+from duckanon._core.common.labels import Scale
+from duckanon._core.common.runs import run_lengths, run_starts
+from duckanon._core.common.sets import set_label
+from duckanon._core.common.values import exact_numbers
+from duckanon._methods.boxes.parts import part_numbers
+from duckanon._methods.boxes.support import Support
+from duckanon._methods.boxes.typed import typed_ends
+from duckanon._methods.generalize.hierarchies import ROOT
+from duckanon._methods.generalize.leaves import as_text
+from duckanon._methods.recode.column_losses import Column
+
+OTHER = "other"
+"""What values are called that fewer than k people have: naming one would give its few people away."""
+
+SEPARATOR, NULL_MARK = "\x1f", "\x1e"
+"""How a list of values travels as text: between two of them, and for NULL (``anon._listed`` reads it)."""
+
+
+@dataclass(frozen=True)
+class Coding(ABC):
+    """A column as codes.
+
+    Attributes
+    ----------
+    name
+        The column's name.
+    column
+        What the search sees of it.
+    codes
+        The code of each row.
+    """
+
+    name: str
+    column: Column
+    codes: Array
+
+    @abstractmethod
+    def texts(self, codes: Array, starts: Ints) -> pa.Array:
+        """Return the label of each class, given the codes of its rows, which follow each other, as a dictionary."""
+
+    @abstractmethod
+    def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
+        """Return what each class says as values: its ends, or the list of its values as text (`SEPARATOR`).
+
+        As dictionaries: what many classes say is written once.
+        """
+
+    def of(self, column: pa.ChunkedArray) -> Self:
+        """Return the same coding for other rows of the same table."""
+        return replace(self, codes=self._codes_of(column).astype(np.int32))
+
+    @abstractmethod
+    def _codes_of(self, column: pa.ChunkedArray) -> Array:
+        """Return the codes of values; all of them occur in the column that was encoded."""
+
+
+@dataclass(frozen=True)
+class NumberCoding(Coding):
+    """Numbers, dates or moments: parts with published ends, ascending, and NULL behind them.
+
+    The first and the last code are open: what lies below an end that k people share and above it, or, where k people
+    share none, the outermost parts.
+
+    Attributes
+    ----------
+    lower, upper
+        The ends of the parts; of what lies beyond a shared end, a number that is only computed with.
+    scale
+        How they are written.
+    kind
+        The column's type.
+    support
+        The column's unit and ends; None where all of it is NULL.
+    """
+
+    lower: Floats
+    upper: Floats
+    scale: Scale
+    kind: pa.DataType
+    support: Support | None
+
+    def _codes_of(self, column: pa.ChunkedArray) -> Array:
+        known, is_known, _ = exact_numbers(self.name, column)
+        codes = np.full(len(is_known), len(self.lower))
+        if len(known):
+            assert self.support is not None
+            known = known + 0.0  # -0.0 + 0.0 is 0.0
+            before, after = self.support.is_shared
+            inside = slice(int(before), len(self.lower) - after)
+            numbers = before + part_numbers(self.lower[inside], self.upper[inside], self.support.coded(known))
+            is_below, is_above = self.support.beyond(known)
+            numbers[is_below] = 0
+            numbers[is_above] = len(self.lower) - 1
+            codes[is_known] = numbers
+        return codes
+
+    def texts(self, codes: Array, starts: Ints) -> pa.Array:
+        """Return the label of each class: ``[20, 34]``, ``<=34``, one number, NULL, or ``*`` for NULLs among others."""
+        first, last = _extremes(codes, starts)
+        return _labelled(first, last, self.column.size, self._text)
+
+    def _text(self, first: int, last: int) -> str | None:
+        parts = len(self.lower)
+        if last == parts:
+            return None if first == parts else ROOT
+        low, high = (self.scale.text(end) for end in (self.lower[first], self.upper[last]))
+        if first == 0 or last == parts - 1:
+            return ROOT if last - first == parts - 1 else f"<={high}" if first == 0 else f">={low}"
+        return low if low == high else f"[{low}, {high}]"
+
+    def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
+        """Return the lower and the upper end of each class; NULL where it is open, both where it says nothing."""
+        first, last = _extremes(codes, starts)
+        pairs, places = np.unique(first * self.column.size + last, return_inverse=True)
+        indices = pa.array(places.reshape(-1), pa.int32())
+        if not len(self.lower):
+            nothing = pa.DictionaryArray.from_arrays(indices, pa.nulls(1, self.kind))
+            return nothing, nothing
+        first, last = np.divmod(pairs, self.column.size)
+        parts, says_nothing = len(self.lower), last == len(self.lower)
+        at_first = pa.array(np.where(says_nothing, 0, first), mask=says_nothing | (first == 0))
+        at_last = pa.array(np.where(says_nothing, 0, last), mask=says_nothing | (last == parts - 1))
+        low, high = typed_ends(self.kind, self.lower, self.upper, has_unit=True)
+        # both columns have the same codes, and the macro reads those of the first for the pairs
+        return tuple(pa.DictionaryArray.from_arrays(indices, ends) for ends in (low.take(at_first), high.take(at_last)))
+
+
+@dataclass(frozen=True)
+class TreeCoding(Coding):
+    """Values of a hierarchy in the order of its tree.
+
+    Attributes
+    ----------
+    paths
+        By code: the labels from the value itself up to below the root; None for NULL.
+    root
+        The label of the root.
+    leaves_below
+        By label and level: the hierarchy's own values, whether they occur or not.
+    everything
+        What the root stands for: the hierarchy's own values, others that k people have, None for NULL if they do, and
+        `OTHER` where fewer have one.
+    """
+
+    paths: Sequence[tuple[str, ...] | None]
+    root: str
+    leaves_below: dict[tuple[int, str], list[str]]
+    everything: Sequence[str | None]
+
+    def _codes_of(self, column: pa.ChunkedArray) -> Array:
+        leaves = [None if path is None else path[0] for path in self.paths]
+        return _places(self.name, column, leaves, None)
+
+    def texts(self, codes: Array, starts: Ints) -> pa.Array:
+        """Return the lowest common ancestor of each class."""
+        first, last = _extremes(codes, starts)
+        return _labelled(first, last, self.column.size, lambda low, high: self._ancestor(low, high)[1])
+
+    def _ancestor(self, first: int, last: int) -> tuple[int, str | None]:
+        """Return the level and the label of the ancestor of two codes."""
+        one, other = self.paths[first], self.paths[last]
+        if one is None and other is None:
+            return 0, None
+        if one is not None and other is not None:
+            for level, (label, other_label) in enumerate(zip(one, other, strict=True)):
+                if label == other_label and one[level:] == other[level:]:
+                    return level, label
+        return -1, self.root
+
+    def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
+        """Return the values below each class's ancestor, as text."""
+        first, last = _extremes(codes, starts)
+        return (_labelled(first, last, self.column.size, self._listed),)
+
+    def _listed(self, first: int, last: int) -> str | None:
+        level, label = self._ancestor(first, last)
+        if label is None:
+            return None
+        if level < 0:
+            return SEPARATOR.join(NULL_MARK if value is None else value for value in self.everything)
+        return SEPARATOR.join(self.leaves_below.get((level, label), [label]))
+
+
+@dataclass(frozen=True)
+class SetCoding(Coding):
+    """Values without an order; the last code may stand for several rare ones, one may be NULL.
+
+    Attributes
+    ----------
+    written
+        By code: the value as text, None for NULL.
+    """
+
+    written: Sequence[str | None]
+
+    def _codes_of(self, column: pa.ChunkedArray) -> Array:
+        return _places(self.name, column, self.written, self.written.index(OTHER) if OTHER in self.written else None)
+
+    def texts(self, codes: Array, starts: Ints) -> pa.Array:
+        """Return the set of each class: ``{a, b}``, or the one value that it has (`set_label`)."""
+        return self._labelled(codes, starts, self._text)
+
+    def _text(self, members: tuple[int, ...]) -> str | None:
+        return set_label(self._sorted(members))
+
+    def _sorted(self, members: tuple[int, ...]) -> list[str | None]:
+        values = [self.written[member] for member in members]
+        named = sorted(value for value in values if value is not None and value != OTHER)
+        return [*named, *([OTHER] if OTHER in values else []), *([None] if None in values else [])]
+
+    def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
+        """Return the list of each class's values, as text."""
+        return (self._labelled(codes, starts, self._listed),)
+
+    def _listed(self, members: tuple[int, ...]) -> str:
+        return SEPARATOR.join(NULL_MARK if value is None else value for value in self._sorted(members))
+
+    def _labelled(self, codes: Array, starts: Ints, label: Callable[[tuple[int, ...]], str | None]) -> pa.Array:
+        members = _members(codes, starts)
+        numbers = {of_class: number for number, of_class in enumerate(dict.fromkeys(members))}
+        indices = np.array([numbers[of_class] for of_class in members], np.int32)
+        return _dictionary(indices, [label(of_class) for of_class in numbers])
+
+
+def _places(name: str, column: pa.ChunkedArray, known: Sequence[str | None], pooled: int | None) -> Array:
+    """Return the place of each value among those that are known; where there is a place for others, theirs."""
+    if column.null_count == len(column):
+        return np.full(len(column), known.index(None) if None in known else pooled)
+    found = pc.index_in(as_text(name, column), pa.array(known, pa.large_string()))
+    if pooled is None and found.null_count:
+        raise AssertionError("a value does not occur in the column that was encoded.")
+    return np.asarray(found.fill_null(-1 if pooled is None else pooled))
+
+
+def _extremes(codes: Array, starts: Ints) -> tuple[Ints, Ints]:
+    """Return the smallest and the largest code of each class."""
+    return (
+        np.minimum.reduceat(codes, starts).astype(np.int64),
+        np.maximum.reduceat(codes, starts).astype(np.int64),
+    )
+
+
+def _labelled(first: Ints, last: Ints, size: int, label: Callable[[int, int], str | None]) -> pa.Array:
+    """Return the label of each pair of codes; each different pair is labelled once."""
+    pairs, indices = np.unique(first * size + last, return_inverse=True)
+    return _dictionary(indices.reshape(-1), [label(*divmod(pair, size)) for pair in pairs.tolist()])
+
+
+def _dictionary(indices: Array, labels: list[str | None]) -> pa.Array:
+    """Return labels by their places; the same label has the same place."""
+    places = {label: place for place, label in enumerate(dict.fromkeys(label for label in labels if label is not None))}
+    at = np.array([places.get(label, -1) if label is not None else -1 for label in labels], np.int32)[indices]
+    return pa.DictionaryArray.from_arrays(pa.array(at, mask=at < 0), pa.array(list(places), pa.string()))
+
+
+def _members(codes: Array, starts: Ints) -> list[tuple[int, ...]]:
+    """Return the different codes of each class, ascending."""
+    numbers = np.arange(len(starts)).repeat(run_lengths(starts, len(codes)))
+    size = int(codes.max(initial=0)) + 1
+    pairs = np.sort(numbers * size + codes)
+    pairs = pairs[run_starts(pairs)]
+    class_starts = run_starts(pairs // size)
+    values = (pairs % size).tolist()
+    ends = [*class_starts.tolist()[1:], len(values)]
+    return [tuple(values[start:end]) for start, end in zip(class_starts.tolist(), ends, strict=True)]

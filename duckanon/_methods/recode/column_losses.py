@@ -1,0 +1,220 @@
+"""Columns as the search for classes sees them: the code of each value, and what a class loses that holds several."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duckanon._core.common.arrays import Array, Floats, Ints
+
+Losses = NDArray[np.float32]
+"""Losses are compared, not published: single precision halves the memory of the search."""
+
+_TABLE_VALUES = 600
+"""A tree of so many values has its common ancestors in a table; that of a larger one would not stay in the cache."""
+
+
+class Column(ABC):
+    """A column: codes from 0 to size - 1, of which classes hold one or several.
+
+    Attributes
+    ----------
+    size
+        The number of codes.
+    weight
+        What a class loses that says nothing about the column.
+    """
+
+    size: int
+    weight: float
+
+
+class Ordered(Column):
+    """A column of which a class publishes its smallest and its largest code, and all that lies between them."""
+
+    @abstractmethod
+    def span_losses(self, first: Array, last: Array) -> Losses:
+        """Return what classes lose, given their smallest and their largest codes."""
+
+
+class Numbers(Ordered):
+    """Parts of a column of numbers or dates, ascending; NULL, where there is one, after all others.
+
+    Parameters
+    ----------
+    lower, upper
+        The ends of the parts, as they are published.
+    has_null
+        Whether one more code stands for NULL. A class of NULL and others says nothing about the column.
+    weight
+        The loss of such a class.
+    span
+        The range of the column, of which a class loses a share; None: all that the parts cover.
+    """
+
+    def __init__(
+        self, lower: Floats, upper: Floats, has_null: bool, weight: float = 1.0, span: float | None = None
+    ) -> None:
+        if span is None:
+            span = float(upper[-1] - lower[0]) if len(lower) else 0.0
+        start = float(lower[0]) if len(lower) else 0.0
+        scale = weight / span if span > 0 else 0.0
+        ends = np.stack([lower - start, upper - start]) * scale
+        if has_null:
+            ends = np.concatenate([ends, np.full((2, 1), 3 * weight)], axis=1)
+        self.size, self.weight, self.has_null = ends.shape[1], weight, has_null
+        self.lower, self.upper = ends.astype(np.float32)
+
+    def span_losses(self, first: Array, last: Array) -> Losses:
+        """Return what classes lose: the share of the range that they cover."""
+        losses: Losses = np.minimum(self.upper[last] - self.lower[first], np.float32(self.weight))
+        return losses
+
+
+class Tree(Ordered):
+    """Values of a hierarchy, in an order in which those below any node follow each other.
+
+    Parameters
+    ----------
+    gaps
+        For each value but the last: how many values the common ancestor of it and the next has below it.
+    weight
+        The loss of the root.
+
+    Notes
+    -----
+    The common ancestor of several values is the one of the first and the last, and has as many values as the largest
+    of the gaps between them: the largest of a range is looked up in two ranges whose lengths are powers of two.
+    """
+
+    def __init__(self, gaps: Ints, weight: float = 1.0) -> None:
+        self.size, self.weight = len(gaps) + 1, weight
+        losses = ((gaps - 1) * (weight / max(self.size - 1, 1))).astype(np.float32)
+        levels = [losses]
+        while 2 ** len(levels) <= len(losses):
+            before, half = levels[-1], 2 ** (len(levels) - 1)
+            longer = before.copy()
+            np.maximum(before[:-half], before[half:], out=longer[:-half])
+            levels.append(longer)
+        self._largest = np.stack(levels) if len(losses) else np.zeros((1, 1), np.float32)
+        self._table: Losses | None = None
+        if self.size <= _TABLE_VALUES:
+            first, last = np.divmod(np.arange(self.size**2), self.size)
+            self._table = self._looked_up(np.minimum(first, last), np.maximum(first, last))
+
+    def span_losses(self, first: Array, last: Array) -> Losses:
+        """Return what classes lose: the share of the other values that lie below their common ancestor."""
+        if self._table is None:
+            return self._looked_up(first, last)
+        found: Losses = self._table.take(first * np.int64(self.size) + last)
+        return found
+
+    def nodes(self) -> Ints:
+        """Return the first and the last value below each node, one row a node; the values themselves come first."""
+        leaves = np.arange(self.size)
+        first, last = self.ancestors(leaves[:-1], leaves[1:])
+        inner = np.unique(np.stack([first, last], axis=1), axis=0)
+        return np.concatenate([np.stack([leaves, leaves], axis=1), inner]).astype(np.int64)
+
+    def ancestors(self, first: Ints, last: Ints) -> tuple[Ints, Ints]:
+        """Return the first and the last value below the common ancestors of values."""
+        if self.size == 1:
+            return first, last
+        # A node ends where the next gap is larger than all of its own: bisect for the farthest values whose common
+        # ancestor is no larger.
+        losses = self._looked_up(first, last)
+        low, high = np.zeros_like(first), first.copy()
+        while (low < high).any():
+            middle = (low + high) // 2
+            fits = self._looked_up(middle, last) <= losses
+            low, high = np.where(fits, low, middle + 1), np.where(fits, middle, high)
+        start, low, high = low, last.copy(), np.full_like(last, self.size - 1)
+        while (low < high).any():
+            middle = (low + high + 1) // 2
+            fits = self._looked_up(first, middle) <= losses
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
+        alone = first == last
+        return np.where(alone, first, start), np.where(alone, last, low)
+
+    def _looked_up(self, first: Array, last: Array) -> Losses:
+        steps = (last - first).astype(np.int64)
+        level = np.frexp(np.maximum(steps, 1))[1].astype(np.int64) - 1
+        one, other = self._largest[level, np.minimum(first, len(self._largest[0]) - 1)], np.maximum(last - 2**level, 0)
+        found: Losses = np.where(steps > 0, np.maximum(one, self._largest[level, other]), np.float32(0))
+        return found
+
+
+class Values(Column):
+    """Values without an order, of which a class publishes the set.
+
+    Parameters
+    ----------
+    size
+        The number of codes.
+    pooled
+        How many values the last code stands for: more than one where rare values are pooled.
+    weight
+        The loss of all values.
+    """
+
+    def __init__(self, size: int, pooled: int = 1, weight: float = 1.0) -> None:
+        self.size, self.weight = size, weight
+        self.share = np.float32(weight / max(size + pooled - 2, 1))
+        self.counts = np.full(size, self.share)
+        self.counts[-1:] *= pooled
+
+    def set_losses(self, sums: Array) -> Losses:
+        """Return what classes lose, given the sums of the counts of their values."""
+        losses: Losses = np.maximum(sums - self.share, 0).astype(np.float32)
+        return losses
+
+
+def class_losses(columns: Sequence[Column], codes: Sequence[Array], starts: Ints) -> Losses:
+    """Return what each class loses over all columns.
+
+    Parameters
+    ----------
+    columns
+        The columns.
+    codes
+        The code of each row, by column; the rows of a class follow each other.
+    starts
+        Where each class begins.
+    """
+    total = np.zeros(len(starts), np.float32)
+    for column, of_rows in zip(columns, codes, strict=True):
+        if isinstance(column, Ordered):
+            total += column.span_losses(np.minimum.reduceat(of_rows, starts), np.maximum.reduceat(of_rows, starts))
+        elif isinstance(column, Values):
+            total += column.set_losses(_set_sums(column, of_rows, starts))
+    return total
+
+
+def value_bits(codes: Array, begin: int) -> NDArray[np.uint64]:
+    """Return each code as a bit of a word that holds the 64 codes from ``begin`` on; 0 where it is another code."""
+    places = np.asarray(codes, np.int64) - begin
+    bits = np.left_shift(np.uint64(1), np.clip(places, 0, 63).astype(np.uint64))
+    return np.where((places >= 0) & (places < 64), bits, np.uint64(0))
+
+
+def bit_counts(words: NDArray[np.uint64]) -> Ints:
+    """Count the bits of words that are 1."""
+    return np.asarray(_BITS_OF_16[words.view(np.uint16)].reshape(-1, 4).sum(axis=1), np.int64)
+
+
+_BITS_OF_16 = np.unpackbits(np.arange(2**16, dtype=np.uint16).view(np.uint8)).reshape(-1, 16).sum(axis=1)
+
+
+def _set_sums(column: Values, codes: Array, starts: Ints) -> Losses:
+    """Sum up the counts of the different values of each class, 64 values at a time."""
+    sums = np.zeros(len(starts), np.float32)
+    for begin in range(0, column.size, 64):
+        words = np.bitwise_or.reduceat(value_bits(codes, begin), starts)
+        sums += bit_counts(words) * column.share
+    more = column.counts[-1] - column.share
+    if more > 0:
+        sums += np.bitwise_or.reduceat(codes == column.size - 1, starts) * more
+    return sums

@@ -1,0 +1,182 @@
+"""From a table's columns to codes: numbers and dates as parts, hierarchies in tree order, other values as they are."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common.arrays import Ints
+from duckanon._core.common.kinds import is_number, is_time
+from duckanon._core.common.labels import Scale
+from duckanon._core.common.values import exact_numbers
+from duckanon._methods.boxes.parts import Parts, column_parts, counted_parts
+from duckanon._methods.boxes.support import Support, column_support
+from duckanon._methods.generalize.hierarchies import HierarchyTable
+from duckanon._methods.generalize.leaves import Holders, TextLeaves, no_leaves, text_leaves
+from duckanon._methods.recode.coding import OTHER, Coding, NumberCoding, SetCoding, TreeCoding
+from duckanon._methods.recode.column_losses import Numbers, Tree, Values
+
+_MARGIN = 0.1
+"""How far beyond a shared end values count, as a share of the range: they are few, and best among themselves."""
+
+
+def encoded(
+    name: str, column: pa.ChunkedArray, k: int, people: Ints | None, tree: HierarchyTable | None, weight: float
+) -> Coding:
+    """Encode a column.
+
+    Parameters
+    ----------
+    name, column
+        The column.
+    k
+        How many people must share what is published of a value: a part of numbers, the name of a category.
+    people
+        Whose each row is; None: each is another person.
+    tree
+        The column's hierarchy; None: it has none.
+    weight
+        What a class loses that says nothing about the column.
+    """
+    if tree is None and (is_number(column.type) or is_time(column.type)):
+        return _numbers(name, column, k, people, weight)
+    holders = Holders(np.ones(len(column), np.int64), people)
+    leaves = no_leaves(holders) if column.null_count == len(column) else text_leaves(name, column, holders)
+    return _values(name, leaves, k, weight) if tree is None else _hierarchy(name, leaves, tree, k, weight)
+
+
+def encoded_values(
+    name: str, values: pa.ChunkedArray, rows: Ints, people: Ints, k: int, tree: HierarchyTable | None, weight: float
+) -> Coding:
+    """Encode a column that is not here, given its different values; `Coding.of` then encodes some of its rows.
+
+    Parameters
+    ----------
+    name, values
+        The column's name and its different values, one of which may be NULL.
+    rows, people
+        How many rows and how many people have each. Where people have several rows, parts of numbers would count some
+        of them twice: these are for `encoded`.
+    k, tree, weight
+        As in `encoded`.
+    """
+    if tree is None and (is_number(values.type) or is_time(values.type)):
+        known, is_known, scale = exact_numbers(name, values)
+        known = known + 0.0  # -0.0 + 0.0 is 0.0
+        if not len(known):
+            return _without_numbers(name, values, scale, weight)
+        of_known = people[is_known]
+        support = column_support(values.type, known, k, None, of_known)
+        is_enough = of_known.sum() >= k  # else there is one part, which is never released without NULLs
+        parts = counted_parts(known, of_known, k, support) if is_enough else column_parts(known, k, support)
+        return _of_parts(name, values, scale, support, parts, weight)
+    holders = Holders(rows)
+    leaves = no_leaves(holders) if values.null_count == len(values) else text_leaves(name, values, holders)
+    leaves = replace(leaves, people=np.bincount(leaves.codes, people, len(leaves.rows)).astype(np.int64))
+    return _values(name, leaves, k, weight) if tree is None else _hierarchy(name, leaves, tree, k, weight)
+
+
+def _numbers(name: str, column: pa.ChunkedArray, k: int, people: Ints | None, weight: float) -> NumberCoding:
+    known, is_known, scale = exact_numbers(name, column)
+    known = known + 0.0  # -0.0 + 0.0 is 0.0
+    if not len(known):
+        return _without_numbers(name, column, scale, weight)
+    whose = None if people is None else people[is_known]
+    support = column_support(column.type, known, k, whose)
+    return _of_parts(name, column, scale, support, column_parts(known, k, support, whose), weight)
+
+
+def _without_numbers(name: str, column: pa.ChunkedArray, scale: Scale, weight: float) -> NumberCoding:
+    """Return the coding of a column of NULLs."""
+    none = np.zeros(0)
+    codes = np.zeros(len(column), np.int32)
+    return NumberCoding(name, Numbers(none, none, True, weight), codes, none, none, scale, column.type, None)
+
+
+def _of_parts(
+    name: str, column: pa.ChunkedArray, scale: Scale, support: Support, parts: Parts, weight: float
+) -> NumberCoding:
+    """Return the coding of a column that was cut into parts.
+
+    People beyond an end that k others share have a code of their own: the labels of the k stay as they are, and only
+    classes that hold such a person are open.
+    """
+    span = support.high - support.low
+    beyond = _MARGIN * span or 1.0
+    ends = [support.low - beyond] * support.is_shared[0], [support.high + beyond] * support.is_shared[1]
+    lower, upper = (np.concatenate([ends[0], own, ends[1]]) for own in (parts.lower, parts.upper))
+    seen = Numbers(lower, upper, column.null_count > 0, weight, span or beyond)
+    return NumberCoding(name, seen, np.zeros(0, np.int32), lower, upper, scale, column.type, support).of(column)
+
+
+def _values(name: str, leaves: TextLeaves, k: int, weight: float) -> SetCoding:
+    """Encode values by how frequent they are; those that fewer than k people have are pooled as the last code.
+
+    NULL is such a value, too.
+    """
+    is_pooled = leaves.people < k
+    is_pooled[: leaves.size] |= np.array([text == OTHER for text in leaves.texts], np.bool_)
+    by_rows = np.lexsort((np.arange(len(leaves.rows)), -leaves.rows))
+    named = by_rows[~is_pooled[by_rows]]
+    code_of_leaf = np.full(len(leaves.rows), len(named), np.int32)
+    code_of_leaf[named] = np.arange(len(named))
+    written = [leaves.texts[leaf] if leaf < leaves.size else None for leaf in named.tolist()]
+    pooled = int(is_pooled.sum())
+    if pooled:
+        written.append(OTHER)
+    return SetCoding(name, Values(len(written), max(pooled, 1), weight), code_of_leaf[leaves.codes], written)
+
+
+def _hierarchy(name: str, leaves: TextLeaves, tree: HierarchyTable, k: int, weight: float) -> TreeCoding:
+    """Encode values in an order in which those below any node follow each other, more frequent nodes first."""
+    paths: list[tuple[str, ...] | None] = [tree.path(text) for text in leaves.texts]
+    paths += [None] * leaves.has_null
+    rows_below: dict[tuple[int, str], int] = {}
+    for path, rows in zip(paths, leaves.rows.tolist(), strict=True):
+        for node in enumerate(path or ()):
+            rows_below[node] = rows_below.get(node, 0) + rows
+
+    def place(leaf: int) -> list[tuple[int, str]]:
+        nodes = list(enumerate(paths[leaf] or ()))[::-1]
+        return [(-rows_below[node], node[1]) for node in nodes] or [(-int(leaves.rows[leaf]), "")]
+
+    order = sorted(range(len(paths)), key=place)
+    code_of_leaf = np.empty(len(paths), np.int32)
+    code_of_leaf[order] = np.arange(len(order))
+    in_order = [paths[leaf] for leaf in order]
+    column = Tree(_gaps(in_order), weight)
+    values = [*leaves.texts, *([None] * leaves.has_null)]
+    named = {value for value, people in zip(values, leaves.people.tolist(), strict=True) if people >= k}
+    everything = [
+        *sorted(value for value in named.union(tree.leaves) if value is not None),
+        *([None] * (None in named)),
+    ]
+    if not named.union(tree.leaves).issuperset(values):
+        everything.append(OTHER)
+    codes = code_of_leaf[leaves.codes]
+    return TreeCoding(name, column, codes, in_order, tree.root, _leaves_below(tree), everything)
+
+
+def _gaps(paths: list[tuple[str, ...] | None]) -> Ints:
+    """Count the values below the common ancestor of each value and the next."""
+    below: dict[tuple[str, ...], int] = {}
+    for path in paths:
+        for level in range(len(path or ())):
+            below[path[level:]] = below.get(path[level:], 0) + 1  # type: ignore[index]
+    gaps = []
+    for one, other in itertools.pairwise(paths):
+        shared = (one[level:] for level in range(len(one)) if other and one[level:] == other[level:]) if one else ()
+        gaps.append(next((below[path] for path in shared), len(paths)))
+    return np.array(gaps, np.int64)
+
+
+def _leaves_below(tree: HierarchyTable) -> dict[tuple[int, str], list[str]]:
+    """List the hierarchy's values below each of its labels, ascending."""
+    below: dict[tuple[int, str], list[str]] = {}
+    for leaf in sorted(tree.leaves):
+        for node in enumerate(tree.path(leaf)):
+            below.setdefault(node, []).append(leaf)
+    return below

@@ -1,0 +1,299 @@
+"""Growing classes: in many pools at once, one class after the other takes the row that adds least.
+
+Arrays are places by pools: what a class has is one number a pool, and is compared with all places of its pool along the
+longer axis, which numpy does several times quicker than along the shorter one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from duckanon._core.common.arrays import Array, Bools, Floats, Ints
+from duckanon._core.common.people import NOBODY
+from duckanon._methods.recode.column_losses import Losses
+from duckanon._methods.recode.joining import Joins
+from duckanon._methods.recode.joins import State
+from duckanon._methods.recode.value_sets import Held
+
+NEVER = np.float32(np.inf)
+_LAST_RESORT = np.float32(1e3)
+"""More than any class loses: a row with this added is taken where there is no other."""
+
+_PLACE_BITS = 10
+"""The last bits of a score, of 24 that matter, that may tell a place instead."""
+
+
+class Pools(NamedTuple):
+    """Rows of pools, padded to the longest.
+
+    Attributes
+    ----------
+    rows
+        Places by pools: the row at each.
+    is_row
+        Which places hold a row, and not padding.
+    is_free
+        Which rows have a class to go back to where nobody needs them; None: none.
+    home_losses
+        What a row loses there.
+    people
+        Whose the row at each place is, where people have several; None: each is another person.
+    sensitive
+        The sensitive value at each place; None where none matters.
+    first_sizes
+        How many rows the first class of each pool has; its rows come first.
+    """
+
+    rows: Ints
+    is_row: Bools
+    is_free: Bools | None = None
+    home_losses: Losses | None = None
+    people: Ints | None = None
+    sensitive: Ints | None = None
+    first_sizes: Ints | None = None
+
+
+class Guide(NamedTuple):
+    """What the sensitive values of classes that grow should become.
+
+    Attributes
+    ----------
+    distinct
+        How many different values each class has at least.
+    shares, t
+        The shares of the values in the table, and how far those of a class may be from them; None: as far as they like.
+    """
+
+    distinct: int
+    shares: Floats
+    t: float | None = None
+
+    def spoils(self, counts: Ints, sensitive: Ints, step: int, size: int) -> Bools:
+        """Tell which rows would keep a class of which ``step`` of ``size`` rows are taken from what it should become.
+
+        Parameters
+        ----------
+        counts
+            Pools by values: how often the class has each.
+        sensitive
+            Places by pools: the value of each row.
+        """
+        pool = np.arange(len(counts))
+        is_short = self.distinct - (counts > 0).sum(axis=1) >= size - step
+        spoils: Bools = (counts[pool, sensitive] > 0) & is_short
+        if self.t is not None:
+            over = np.maximum(counts / size - self.shares, 0)
+            with_one_more = np.maximum((counts + 1) / size - self.shares, 0) - over
+            excess = over.sum(axis=1) + with_one_more[pool, sensitive]
+            spoils |= excess > self.t + 1e-9
+        return spoils
+
+    def parts(self, counts: Ints, value: Ints) -> Bools:
+        """Tell which classes, classes by pools by values, are too far from the table once a row has joined them."""
+        if self.t is None:
+            return np.zeros(counts.shape[:2], np.bool_)
+        joined = counts.copy()
+        joined[:, np.arange(len(value)), value] += 1
+        shares = joined / np.maximum(joined.sum(axis=2), 1)[:, :, None]
+        return np.asarray(np.abs(shares - self.shares).sum(axis=2) / 2 > self.t + 1e-9)
+
+
+class Grown(NamedTuple):
+    """Classes of pools.
+
+    Attributes
+    ----------
+    labels
+        Places by pools: the class within the pool, -1 where the row is in none.
+    losses
+        What the rows of each pool lose together; infinite where no classes were found.
+    """
+
+    labels: Ints
+    losses: Floats
+
+
+class Growth:
+    """Classes that grow, one in each pool at a time; `kinds` is the number of sensitive values in the whole table."""
+
+    def __init__(self, joins: Joins, pools: Pools, generator: np.random.Generator, kinds: int = 0) -> None:
+        self._joins, self._every, self._pools = joins, joins.every, pools
+        self._values = [join.values(pools.rows) for join in joins.ordered]
+        self._codes = [join.codes(pools.rows) for join in joins.sets]
+        places, count = pools.rows.shape
+        self._pool = np.arange(count)
+        # a random number below any loss that matters breaks ties; what cannot be taken any more is infinite
+        chance = generator.random((places, count), dtype=np.float32) * np.float32(1e-4)
+        self._open = np.where(pools.is_row, chance, NEVER)
+        if pools.people is not None:
+            self._open[pools.people == NOBODY] = NEVER
+        self._counts = sum((join.counts(own) for join, own in zip(joins.sets, self._codes, strict=True)), np.float32(0))
+        self._left_count = pools.is_row.sum(axis=0)
+        self.labels = np.full((places, count), -1, np.int64)
+        self._states: list[list[State]] = []
+        self._members: list[list[Ints]] = []
+        self._grows: list[Bools] = []
+        self._kinds: list[Ints] = []
+        if pools.sensitive is not None:
+            kinds = max(kinds, int(pools.sensitive.max()) + 1)
+        self._kind_count = kinds
+        self._failed = np.zeros(count, np.bool_)
+
+    def begin(self, k: int, is_barred: Bools | None = None) -> bool:
+        """Begin the next class in every pool that has enough rows; False where none has."""
+        pools = self._pools
+        seeds = self._open if pools.is_free is None else self._open + pools.is_free
+        if is_barred is not None:
+            seeds = np.where(is_barred, NEVER, seeds)
+        taken = _least(seeds)
+        # where only free rows are left there is nobody to serve: they go back to their own classes
+        self._is_on: Bools = (self._left_count >= k) & (seeds[taken, self._pool] < 0.5)
+        if not self._is_on.any():
+            return False
+        self._open_now = self._open + self._counts
+        self.kinds_seen: Array | None = None
+        if pools.sensitive is not None:
+            self.kinds_seen = np.zeros((len(self._pool), self._kind_count), np.int64)
+        self._state: list[State] = []
+        self._held: list[Held | None] = [None] * len(self._codes)
+        self._taken: list[Ints] = []
+        self._take(taken)
+        return True
+
+    def scores(self, guide: Guide | None = None, step: int = 0, size: int = 0) -> Losses:
+        """Return for every row what its pool's class would lose with it; infinite where it cannot be taken.
+
+        Up to a number that is the class's own: what it loses already in columns of sets.
+        """
+        scores = self._open_now
+        for join, state, values in zip(self._joins.ordered, self._state, self._values, strict=True):
+            scores = _plus(scores, join.joined_losses(state, values))
+        for number, (sets, codes) in enumerate(zip(self._joins.sets, self._codes, strict=True)):
+            self._held[number] = held = sets.holding(self._held[number], codes, self._place)
+            scores = _plus(scores, sets.saved(held))
+        if guide is not None and self.kinds_seen is not None and self._pools.sensitive is not None:
+            scores[guide.spoils(self.kinds_seen, self._pools.sensitive, step, size)] += _LAST_RESORT
+        return scores
+
+    def take(self, scores: Losses, grows: Bools | None = None) -> None:
+        """Take the row with the least score into every class that grows, or into some of them."""
+        if grows is not None:
+            self._is_on = self._is_on & grows
+        self._take(_least(scores))
+
+    def _take(self, taken: Ints) -> None:
+        pools, pool = self._pools, self._pool
+        self._place = place = taken * len(pool) + pool  # in the flat arrays: several times quicker than two indices
+        self._failed |= self._is_on & np.isinf(self._open_now.take(place))
+        on = place[self._is_on]
+        chosen = [tuple(part.take(place) for part in values) for values in self._values]
+        if self._taken:
+            self._state = [
+                join.joined(state, values)
+                for join, state, values in zip(self._joins.ordered, self._state, chosen, strict=True)
+            ]
+        else:
+            self._state = [join.single(values) for join, values in zip(self._joins.ordered, chosen, strict=True)]
+        self._taken.append(pools.rows.take(place))
+        for flags in (self._open, self._open_now):
+            flags.ravel()[on] = NEVER
+        self._left_count = self._left_count - self._is_on
+        self.labels.ravel()[on] = len(self._states)
+        if pools.people is not None:
+            self._open_now[pools.people == pools.people.take(place)] = NEVER
+        if pools.sensitive is not None and self.kinds_seen is not None:
+            self.kinds_seen[pool, pools.sensitive.take(place)] += 1
+
+    def end(self, k: int) -> None:
+        """Finish the classes that grew."""
+        self._states.append(self._state)
+        self._members.append(self._taken)
+        self._grows.append(self._is_on)
+        if self.kinds_seen is not None:
+            self._kinds.append(self.kinds_seen * self._is_on[:, None])
+        self._size = k
+
+    def finished(self, guide: Guide | None = None) -> Grown:
+        """Let every row that is left join the class to which it adds least, and sum up the losses."""
+        pools = self._pools
+        if not self._states:
+            return Grown(self.labels, np.full(len(self._pool), np.inf))
+        states: list[State] = [
+            tuple(np.stack(parts) for parts in zip(*of_join, strict=True))
+            for of_join in zip(*self._states, strict=True)
+        ]
+        members = np.stack([np.stack(of_class) for of_class in self._members], axis=1)
+        states += [join.folded(join.values(members)) for join in self._joins.sets]
+        exists = np.stack(self._grows)
+        sizes = exists * self._size
+        losses = self._losses_of(states)
+        left = pools.is_row & (self.labels < 0)
+        if pools.is_free is not None:
+            left &= ~pools.is_free
+        failed = self._failed | (left.any(axis=0) & ~exists.any(axis=0))
+        kinds = np.stack(self._kinds) if guide is not None else None
+        for place, pool in _in_turn(left):
+            own = [tuple(part[:, pool] for part in state) for state in states]
+            values = [join.values(pools.rows[place, pool]) for join in self._every]
+            joined = [join.joined(*pair) for join, *pair in zip(self._every, own, values, strict=True)]
+            joined_losses = self._losses_of(joined)
+            own_sizes = sizes[:, pool]
+            added = (own_sizes + 1) * joined_losses - own_sizes * losses[:, pool]
+            if guide is not None and kinds is not None and pools.sensitive is not None:
+                added += guide.parts(kinds[:, pool], pools.sensitive[place, pool]) * _LAST_RESORT
+            added[~exists[:, pool]] = np.inf
+            best, each = added.argmin(axis=0), np.arange(len(pool))
+            for state, after in zip(states, joined, strict=True):
+                for part, part_after in zip(state, after, strict=True):
+                    part[best, pool] = part_after[best, each]
+            losses[best, pool] = joined_losses[best, each]
+            sizes[best, pool] += 1
+            if kinds is not None and pools.sensitive is not None:
+                kinds[best, pool, pools.sensitive[place, pool]] += 1
+            self.labels[place, pool] = best
+        total = (sizes * losses).sum(axis=0)
+        if pools.is_free is not None and pools.home_losses is not None:
+            total += np.where(pools.is_free & (self.labels < 0), pools.home_losses, 0).sum(axis=0)
+        total[failed] = np.inf
+        return Grown(self.labels, total)
+
+    def _losses_of(self, states: list[State]) -> Floats:
+        total: Floats = np.zeros(states[0][0].shape)
+        for join, state in zip(self._every, states, strict=True):
+            total += join.losses(state)
+        return total
+
+
+def _plus(scores: Losses, added: Losses) -> Losses:
+    """Return the sum; in place of what is added, which nobody else has."""
+    added += scores
+    return added
+
+
+def _least(scores: Losses) -> Ints:
+    """Return the place of the least score of each pool, of nearly equal ones any.
+
+    Notes
+    -----
+    Numbers of single precision that are not negative are in the order of their bits. With the place in the last of them
+    the least number tells its own place, in a fifth of the time that looking for it takes.
+    """
+    bits = (len(scores) - 1).bit_length()
+    if bits > _PLACE_BITS:
+        return np.asarray(scores.argmin(axis=0), np.int64)
+    keys = scores.view(np.int32) & np.int32(-(1 << bits))
+    keys |= np.arange(len(scores), dtype=np.int32)[:, None]
+    return np.asarray(keys.min(axis=0) & np.int32((1 << bits) - 1), np.int64)
+
+
+def _in_turn(left: Bools) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the first place that is left in each pool and its pool, then the second, and so on."""
+    pool, place = np.nonzero(left.T)
+    starts = np.searchsorted(pool, np.arange(left.shape[1]))
+    turn = np.arange(len(pool)) - starts[pool]
+    for number in range(int(turn.max(initial=-1)) + 1):
+        chosen = turn == number
+        yield place[chosen], pool[chosen]

@@ -1,0 +1,230 @@
+"""The numbers that a column can hold, counted from below: how drawn numbers become values, and which are neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.encoding.arrow import array_of, codes_of, floats_of, storage_of, valid_of, zero_of
+from duckanon._core.encoding.column_codecs import NumberColumn, above
+from duckanon._core.encoding.digits import USUAL
+from duckanon._core.encoding.parts import ColumnParts
+
+_SPARE_BITS = 2  # of a float: with fewer, neighbours of so many decimals could be the same float
+
+
+class Grid(Protocol):
+    """The places of a column's values: whole numbers in their order, `step` apart."""
+
+    @property
+    def step(self) -> int:
+        """The distance of neighbours."""
+
+    @property
+    def origin(self) -> float:
+        """What the grid's own numbers are counted from."""
+
+    def places(self, array: pa.Array) -> Ints:
+        """Return the place of every value; what stands at NULLs is arbitrary."""
+
+    def numbers(self, places: Ints) -> Floats:
+        """Return the numbers at places, from an origin of the grid's own."""
+
+    def nearest(self, numbers: Floats) -> Ints:
+        """Return the places nearest to such numbers."""
+
+    def array(self, places: Ints, valid: Bools | None) -> pa.Array:
+        """Return the values at places, in the column's type."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Whole numbers, decimals, dates and times: `low` plus a multiple of the column's step."""
+
+    column: NumberColumn
+
+    @property
+    def step(self) -> int:
+        """The distance of neighbours."""
+        return self.column.step
+
+    @property
+    def origin(self) -> float:
+        """The smallest value."""
+        return float(int(self.column.low) - zero_of(self.column.type))
+
+    def places(self, array: pa.Array) -> Ints:
+        """Return the place of every value, the nearest one of a value that is none of them."""
+        codes = codes_of(self.column.name, array)
+        if self.step == 1:
+            return codes
+        low = int(self.column.low)
+        nearest = (codes - low + self.step // 2) // self.step * self.step + low
+        return np.clip(nearest, low, int(self.column.high))
+
+    def numbers(self, places: Ints) -> Floats:
+        """Return the numbers at places, counted from the smallest value."""
+        return above(places, int(self.column.low))
+
+    def nearest(self, numbers: Floats) -> Ints:
+        """Return the places nearest to such numbers."""
+        return self.column.codes(numbers.copy())
+
+    def array(self, places: Ints, valid: Bools | None) -> pa.Array:
+        """Return the values at places."""
+        return array_of(places, self.column.type, valid)
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """Floats of so many decimals."""
+
+    column: NumberColumn
+    decimals: int
+    step: int = 1
+    origin: float = 0.0
+
+    def places(self, array: pa.Array) -> Ints:
+        """Return the place of every value."""
+        return self.nearest(floats_of(array).astype(np.float64))
+
+    def numbers(self, places: Ints) -> Floats:
+        """Return the numbers at places."""
+        tens = 10.0 ** abs(self.decimals)
+        whole = places.astype(np.float64)
+        return whole / tens if self.decimals >= 0 else whole * tens  # as numpy rounds
+
+    def nearest(self, numbers: Floats) -> Ints:
+        """Return the places nearest to numbers."""
+        tens = 10.0 ** abs(self.decimals)
+        return np.rint(numbers * tens if self.decimals >= 0 else numbers / tens).astype(np.int64)
+
+    def array(self, places: Ints, valid: Bools | None) -> pa.Array:
+        """Return the values at places."""
+        return array_of(self.numbers(places), self.column.type, valid)
+
+
+@dataclass(frozen=True)
+class Unrounded:
+    """Any floats: their bits, read as whole numbers, are in the order of the floats that are not negative."""
+
+    column: NumberColumn
+    step: int = 1
+    origin: float = 0.0
+
+    def places(self, array: pa.Array) -> Ints:
+        """Return the place of every value."""
+        return self.nearest(floats_of(array).astype(np.float64))
+
+    def numbers(self, places: Ints) -> Floats:
+        """Return the numbers at places."""
+        bits = np.where(places < 0, -places, places).astype(self._whole)
+        magnitudes = bits.view(storage_of(self.column.type)).astype(np.float64)
+        return np.where(places < 0, -magnitudes, magnitudes)
+
+    def nearest(self, numbers: Floats) -> Ints:
+        """Return the places nearest to numbers; -0.0 has the place of 0.0."""
+        magnitudes = np.abs(numbers).astype(storage_of(self.column.type))
+        bits = magnitudes.view(self._whole).astype(np.int64)
+        return np.where(numbers < 0, -bits, bits)
+
+    def array(self, places: Ints, valid: Bools | None) -> pa.Array:
+        """Return the values at places."""
+        return array_of(self.numbers(places), self.column.type, valid)
+
+    @property
+    def _whole(self) -> np.dtype[np.signedinteger]:
+        return np.dtype(f"i{self.column.type.bit_width // 8}")
+
+
+def grid_of(column: NumberColumn) -> Grid:
+    """Return the grid of a column: that of its steps or decimals, or all floats."""
+    if isinstance(column.low, int):
+        return Steps(column)
+    return Unrounded(column) if column.decimals is None else _rounded(column, column.decimals)
+
+
+def finer(grid: Grid) -> Grid | None:
+    """Return a grid with more places: of floats, one with one more decimal; None where the type has no other."""
+    return _rounded(grid.column, grid.decimals + 1) if isinstance(grid, Rounded) else None
+
+
+def _rounded(column: NumberColumn, decimals: int) -> Grid:
+    digits = np.finfo(storage_of(column.type)).nmant - _SPARE_BITS
+    is_exact = max(-column.low, column.high) * 10.0**decimals <= 2.0**digits
+    return Rounded(column, decimals) if is_exact else Unrounded(column)
+
+
+def places_of(grid: Grid, array: pa.Array) -> Ints:
+    """Return the places of a column's values; those of NULLs are 0."""
+    valid = valid_of(array)
+    if valid is None:
+        return grid.places(array)
+    places = np.zeros(len(valid), np.int64)
+    places[valid] = grid.places(array.drop_null())
+    return places
+
+
+def has_digits(grid: Grid, column: ColumnParts) -> bool:
+    """Tell whether a column has the digits of its grid: unrounded numbers only have some that tell them apart."""
+    if not pa.types.is_floating(column.type):
+        return True
+    regular = column.array.filter(pa.array(column.is_regular))
+    is_held = pc.equal(grid.array(grid.places(regular), None), regular)
+    return bool((pc.sum(is_held).as_py() or 0) >= USUAL * len(regular))
+
+
+def at_digits(column: ColumnParts, array: pa.Array) -> pa.Array:
+    """Round values of an unrounded column to the digits at which their holders are counted; all else stays."""
+    if column.regular is None or not pa.types.is_floating(array.type):
+        return array
+    grid = grid_of(column.regular)
+    return array if has_digits(grid, column) else grid.array(places_of(grid, array), valid_of(array))
+
+
+def off_taken(places: Ints, taken: Ints, step: int, lowest: int, highest: int) -> Ints | None:
+    """Move places that are taken to the nearest ones that are free.
+
+    Parameters
+    ----------
+    places
+        Where values were drawn, from `lowest` to `highest`.
+    taken
+        The places that must not come out, in ascending order, each once.
+    step
+        The distance of neighbours.
+    lowest, highest
+        The range that is not left.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        None where every place of the range is taken.
+
+    Examples
+    --------
+    >>> off_taken(np.array([3, 4, 5, 9]), np.array([3, 4, 5, 6]), 1, 0, 9).tolist()
+    [2, 2, 7, 9]
+    """
+    index = np.minimum(np.searchsorted(taken, places), len(taken) - 1) if len(taken) else np.zeros(0, dtype=np.int64)
+    moved = np.flatnonzero(taken[index] == places) if len(taken) else index
+    if not len(moved):
+        return places
+    # Neighbours that are taken make a run, out of which there are two ways.
+    begins = np.concatenate([[True], taken[1:] != taken[:-1] + step])
+    run = (np.cumsum(begins) - 1)[index[moved]]
+    first, last = taken[begins][run], taken[np.append(begins[1:], True)][run]
+    can_sink, can_rise = first > lowest, last < highest
+    if not (can_sink | can_rise).all():
+        return None
+    here = places[moved].astype(np.float64)
+    rises = can_rise & (~can_sink | (last - here < here - first))
+    free = places.copy()
+    free[moved[rises]] = last[rises] + step
+    free[moved[~rises]] = first[~rises] - step
+    return free

@@ -1,0 +1,268 @@
+"""One column's distribution, to be drawn from: no value that fewer than k people hold has a place in it.
+
+Values that at least k people hold keep their shares. All other numbers are drawn evenly between the ends of groups of
+at least k people, whose values follow each other.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+import numpy as np
+
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.people import NOBODY, people_in
+from duckanon._methods.releasable.grids import Grid, off_taken
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+class Pieces(NamedTuple):
+    """A distribution in pieces, which follow each other in the order of the values.
+
+    Attributes
+    ----------
+    rows
+        How many rows each piece stands for.
+    value
+        What each stands for: a category's code, or a number's place.
+    low, high
+        The ends of pieces between which numbers are drawn evenly; NaN for pieces of one value.
+    """
+
+    rows: Ints
+    value: Ints
+    low: Floats
+    high: Floats
+
+    def at(self, levels: Floats) -> tuple[Ints, Floats]:
+        """Return the piece at each level from 0 to 1, and which share of the piece lies below."""
+        ends = np.cumsum(self.rows)
+        position = levels * ends[-1]
+        piece = np.minimum(np.searchsorted(ends, position, side="right"), len(ends) - 1)
+        return piece, np.clip((position - ends[piece] + self.rows[piece]) / self.rows[piece], 0.0, 1.0)
+
+
+def of_values(codes: Ints, people: Ints | None, k: int) -> Pieces:
+    """Return the pieces of codes from 0 that at least k people hold; the others' rows are those of nobody.
+
+    The shares of the others go to these in proportion. There may be no piece at all.
+    """
+    count = int(codes.max(initial=-1)) + 1
+    kept = np.flatnonzero(people_in(codes, people, count) >= k)
+    nothing = np.full(len(kept), np.nan)
+    return Pieces(np.bincount(codes, minlength=count)[kept], kept, nothing, nothing)
+
+
+class Numbers(NamedTuple):
+    """The distribution of a column of numbers.
+
+    Attributes
+    ----------
+    grid
+        The values that it can hold.
+    pieces
+        In their order; none where fewer than k people hold any number.
+    rare
+        The places that fewer than k people hold, ascending.
+    lowest, highest
+        The range of the places.
+    shift
+        The largest share of the rows that would be moved past some number, if all that may not come out were moved to
+        the nearest number that may (the Kolmogorov-Smirnov distance); 1 where none may.
+    """
+
+    grid: Grid
+    pieces: Pieces
+    rare: Ints
+    lowest: int
+    highest: int
+    shift: float
+
+    def drawn(self, piece: Ints, share: Floats) -> Ints:
+        """Return the places of draws, by piece and by the share of the piece that lies below.
+
+        A draw that falls on a number of fewer than k people is moved to the nearest one that k people hold, or nobody.
+
+        Raises
+        ------
+        ValueError
+            Where the range has no such number: see `shift`.
+        """
+        places = self.pieces.value[piece]
+        low, high = self.pieces.low[piece], self.pieces.high[piece]
+        between = np.flatnonzero(~np.isnan(low))
+        # The weighted form cannot leave the ends, and cannot overflow, as low + share * (high - low) can.
+        numbers = (1 - share[between]) * low[between] + share[between] * high[between]
+        places[between] = np.clip(self.grid.nearest(numbers), self.lowest, self.highest)
+        free = off_taken(places, self.rare, self.grid.step, self.lowest, self.highest)
+        if free is None:
+            raise ValueError("no number may come out.")
+        return free
+
+
+def of_numbers(grid: Grid, places: Ints, people: Ints | None, k: int) -> Numbers:
+    """Return the distribution of numbers.
+
+    Parameters
+    ----------
+    grid
+        The values that the column can hold.
+    places
+        Where each row's value stands in it, at least one.
+    people
+        Whose each row is; None where every row is another person.
+    k
+        The least number of people behind a value, and behind a group.
+
+    Notes
+    -----
+    Numbers of fewer than k people between two that more people hold make a run. A run of at least k people is cut into
+    groups; one of fewer counts with the nearest number that k people hold, as the outermost ones do: they are coded.
+    """
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    whose = None if people is None else people[order]
+    is_new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    value_of_row = np.cumsum(is_new) - 1
+    starts = np.flatnonzero(is_new)
+    rows = np.diff(starts, append=len(ordered))
+    values = ordered[starts]
+    numbers = grid.numbers(values)
+    is_held = people_in(value_of_row, whose, len(values)) >= k
+    is_grouped = _is_grouped(is_held, value_of_row, whose, k)
+    heads = _heads(is_grouped, starts, len(ordered), whose, k)
+    low, high = np.full((2, len(values)), np.nan)
+    low[heads], high[heads] = _ends(numbers, rows, is_grouped, heads)
+    counted = _counted_with(numbers, is_held, is_grouped, heads)
+    has_piece = counted >= 0
+    piece_rows = np.bincount(counted[has_piece], rows[has_piece], len(values)).astype(np.int64)
+    used = np.flatnonzero(piece_rows)
+    pieces = Pieces(piece_rows[used], values[used], low[used], high[used])
+    lowest, highest, rare = int(ordered[0]), int(ordered[-1]), values[~is_held]
+    moved = off_taken(values, rare, grid.step, lowest, highest)
+    shift = 1.0 if moved is None else distance(values, moved, rows)
+    return Numbers(grid, pieces, rare, lowest, highest, shift)
+
+
+def distance(before: Ints, after: Ints, rows: Ints) -> float:
+    """Return the Kolmogorov-Smirnov distance of two lists of places in ascending order, each of so many rows."""
+    shares = np.concatenate([[0.0], np.cumsum(rows) / rows.sum()])
+    places = np.concatenate([before, after])
+    up_to = [shares[np.searchsorted(listed, places, side="right")] for listed in (before, after)]
+    return float(np.abs(up_to[0] - up_to[1]).max())
+
+
+def _is_grouped(is_held: Bools, value_of_row: Ints, whose: Ints | None, k: int) -> Bools:
+    """Tell of each value whether it belongs to a run, between values that many hold, of at least k people."""
+    run = np.cumsum(is_held, dtype=np.int64)
+    rare_rows = np.flatnonzero(~is_held[value_of_row])
+    rare_people = None if whose is None else whose[rare_rows]
+    people = people_in(run[value_of_row[rare_rows]], rare_people, int(run[-1]) + 1)
+    is_grouped: Bools = ~is_held & (people >= k)[run]
+    return is_grouped
+
+
+def _heads(is_grouped: Bools, starts: Ints, rows: int, whose: Ints | None, k: int) -> Ints:
+    """Cut runs into groups of at least k people; return the first value of each group.
+
+    Parameters
+    ----------
+    is_grouped
+        Which values belong to runs.
+    starts
+        The first row of each value, in the order of the values.
+    rows
+        The number of rows.
+    whose
+        Whose each row is, in that order.
+    k
+        The least number of people of a group.
+    """
+    edges = np.flatnonzero(np.diff(is_grouped, prepend=False, append=False)).tolist()
+    first_rows = [*starts.tolist(), rows]
+    before = None if whose is None else _rows_before(whose)
+    heads: list[int] = []
+    for begin, end in zip(edges[::2], edges[1::2], strict=True):
+        value = begin
+        while value < end:
+            heads.append(value)
+            enough = _reached(first_rows[value], first_rows[end], before, k)
+            if enough is None:
+                break
+            # Each value has a row at least, so that the next group begins at most so many values further.
+            value = bisect_left(first_rows, enough, value + 1, min(end, value + enough - first_rows[value]))
+        if enough is None and heads[-1] > begin:
+            heads.pop()  # what is left at the end is too little for a group of its own
+    return np.array(heads, dtype=np.int64)
+
+
+def _reached(start: int, end: int, before: Ints | None, k: int) -> int | None:
+    """Return the row before which the rows from `start` on are those of k people; None if they are not before `end`."""
+    if before is None:
+        return start + k if start + k <= end else None
+    window = 4 * k
+    while True:
+        seen = np.cumsum(before[start : min(start + window, end)] < start)
+        if len(seen) and seen[-1] >= k:
+            return start + int(np.searchsorted(seen, k)) + 1
+        if start + window >= end:
+            return None
+        window *= 2
+
+
+def _rows_before(whose: Ints) -> Ints:
+    """Return the row of the same person that comes before each row, -1 for none; for nobody's, the last of all."""
+    by_person = np.argsort(whose, kind="stable")
+    is_same = whose[by_person[1:]] == whose[by_person[:-1]]
+    before = np.full(len(whose), -1)
+    before[by_person[1:]] = np.where(is_same, by_person[:-1], -1)
+    before[whose == NOBODY] = len(whose)
+    return before
+
+
+def _ends(numbers: Floats, rows: Ints, is_grouped: Bools, heads: Ints) -> tuple[Floats, Floats]:
+    """Return between which numbers each group is drawn.
+
+    Groups that follow each other meet midway. Where a run ends, its outermost number is one person's: the end is as far
+    from the group's mean as the other end is, or where there is no other, as far as keeps the group's variance; and at
+    most halfway from the mean to the outermost number.
+    """
+    members = np.flatnonzero(is_grouped)
+    group = np.searchsorted(heads, members, side="right") - 1
+    counts, x = rows[members].astype(np.float64), numbers[members]
+    total = np.bincount(group, counts, len(heads))
+    mean = np.bincount(group, counts * x, len(heads)) / total
+    with np.errstate(over="ignore"):  # infinite widths are cut off below
+        spread = np.sqrt(3 * np.bincount(group, counts * (x - mean[group]) ** 2, len(heads)) / total)
+    tails = members[np.searchsorted(group, np.arange(len(heads)), side="right") - 1]
+    least, most = numbers[heads], numbers[tails]
+    bounded = np.concatenate([[False], is_grouped, [False]])
+    meets_below, meets_above = bounded[heads], bounded[tails + 2]
+    middle_below = numbers[heads - 1] / 2 + least / 2
+    middle_above = numbers[np.minimum(tails + 1, len(numbers) - 1)] / 2 + most / 2
+    width_below = np.where(meets_above, middle_above - mean, spread)
+    width_above = np.where(meets_below, mean - middle_below, spread)
+    low = np.where(meets_below, middle_below, np.maximum(mean - width_below, mean / 2 + least / 2))
+    high = np.where(meets_above, middle_above, np.minimum(mean + width_above, mean / 2 + most / 2))
+    return low, high
+
+
+def _counted_with(numbers: Floats, is_held: Bools, is_grouped: Bools, heads: Ints) -> Ints:
+    """Return the value with which each value is counted; -1 for those that have none.
+
+    Values that many hold count for themselves, those of groups with the first of the group, the others with the nearest
+    value that many hold.
+    """
+    counted = np.full(len(numbers), -1)
+    held, grouped = np.flatnonzero(is_held), np.flatnonzero(is_grouped)
+    counted[held] = held
+    counted[grouped] = heads[np.searchsorted(heads, grouped, side="right") - 1] if len(heads) else _NONE
+    others = np.flatnonzero(~is_held & ~is_grouped)
+    if len(held) and len(others):
+        after = np.searchsorted(held, others)
+        above, below = held[np.minimum(after, len(held) - 1)], held[np.maximum(after - 1, 0)]
+        is_nearer = abs(numbers[above] - numbers[others]) < abs(numbers[others] - numbers[below])
+        counted[others] = np.where(is_nearer, above, below)
+    return counted

@@ -1,0 +1,287 @@
+"""Numbers of a column by their rank, none of which fewer than k people hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.special import ndtri
+
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.people import NOBODY, people_in
+from duckanon._core.encoding.arrow import valid_of
+from duckanon._core.encoding.parts import ColumnParts
+from duckanon._methods.releasable import marginals
+from duckanon._methods.releasable.grids import Grid, finer, grid_of, has_digits, off_taken, places_of
+
+FEWEST = 3
+"""People who hold a number that comes out, where k would change the column too much; never one or two."""
+_SLIGHT, _NOTICEABLE, _TOO_MUCH = 0.01, 0.05, 0.25  # the share of the rows that are moved past a number
+_ROUND = 0.2  # deviations: bounds are rounded to the power of ten below
+
+
+@dataclass(frozen=True)
+class SafeNumbers:
+    """The regular numbers of a column.
+
+    Attributes
+    ----------
+    grid
+        The values that may come out.
+    places
+        Where the value of each row stands; arbitrary where it is not regular.
+    is_regular
+        Where it is.
+    rare
+        The places that fewer than `least` people hold, ascending: they never come out.
+    ordered
+        The places of the regular rows, ascending.
+    k
+        The number of people in a group.
+    least
+        k, or `FEWEST` where the whole numbers of a column would lose their shape otherwise.
+    usual
+        Where these are rows of a larger table: places at even levels of its distribution, none of them rare.
+    """
+
+    grid: Grid
+    places: Ints
+    is_regular: Bools
+    rare: Ints
+    ordered: Ints
+    k: int
+    least: int
+    usual: Ints | None = None
+
+    @classmethod
+    def of(cls, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
+        """Learn which numbers of a column may come out.
+
+        Raises
+        ------
+        ValueError
+            Where they would not have the column's shape: the whole numbers of a small table, each of a few people.
+        """
+        assert column.regular is not None
+        grid = grid_of(column.regular)
+        numbers = _learnt(grid, column, people, k)
+        if numbers.least < k and numbers.shift() > _NOTICEABLE and (more_places := finer(grid)) is not None:
+            numbers = _learnt(more_places, column, people, k)
+        if numbers.shift() > _TOO_MUCH:
+            raise ValueError(
+                f'column "{column.name}" has too few numbers inside its range that {k} people hold, or nobody; make it '
+                "coarser, lower k or leave it out of cols."
+            )
+        return numbers
+
+    def for_rows(self, column: ColumnParts) -> SafeNumbers:
+        """Return what was learnt of a whole table for some of its rows."""
+        return replace(self, places=places_of(self.grid, column.array), is_regular=column.is_regular)
+
+    def shift(self) -> float:
+        """Return the largest share of the rows that is moved past some number, where none that is rare comes out."""
+        return _shift(self.ordered, self.rare, self.grid.step)
+
+    def normal_scores(self, places: Ints) -> Floats:
+        """Return the normal scores of places: what a normal variable has at the same rank among the rows."""
+        count = len(self.ordered)
+        values, ends = self._ranks
+        index = np.searchsorted(values, places)
+        is_held = values[np.minimum(index, len(values) - 1)] == places
+        ranks = (ends[index] + ends[np.minimum(index + is_held, len(values))]) / 2
+        return np.asarray(ndtri(np.clip(ranks / count, 0.5 / count, 1 - 0.5 / count)))
+
+    @cached_property
+    def _ranks(self) -> tuple[Ints, Ints]:
+        """Return the places that there are, and how many rows are below each of them, and in all."""
+        values, starts = np.unique(self.ordered, return_index=True)
+        return values, np.append(starts, len(self.ordered))
+
+    def at_ranks(self, scores: Floats, rows: Ints, people: Ints | None) -> Ints:
+        """Return the places of numbers that have the ranks of scores, distributed like those of some rows.
+
+        Parameters
+        ----------
+        scores
+            One for each number.
+        rows
+            The rows that are released.
+        people
+            Whose each row of the table is; None where every row is another person.
+        """
+        if len(scores) == 0:
+            return np.zeros(0, np.int64)
+        rows = rows[self.is_regular[rows]]
+        whose = None if people is None else people[rows]
+        levels = np.empty(len(scores))
+        levels[np.argsort(scores, kind="stable")] = (np.arange(len(scores)) + 0.5) / len(scores)
+        if people_in(np.zeros(len(rows), np.int64), whose, 1)[0] < self.k:  # of a group: the whole table's instead
+            if self.usual is not None:
+                return self.usual[(levels * len(self.usual)).astype(np.int64)]
+            rows = np.flatnonzero(self.is_regular)
+            whose = None if people is None else people[rows]
+        places, lowest, highest = _at_levels(self.grid, self.places[rows], whose, self.k, levels)
+        return self._off_rare(places, lowest, highest)
+
+    def _off_rare(self, places: Ints, lowest: int, highest: int) -> Ints:
+        """Move places to the nearest that may come out, inside of a range if that has any."""
+        moved = off_taken(places, self.rare, self.grid.step, lowest, highest)
+        if moved is None:
+            moved = off_taken(places, self.rare, self.grid.step, int(self.ordered[0]), int(self.ordered[-1]))
+        assert moved is not None  # `of` has looked
+        return moved
+
+
+def _at_levels(grid: Grid, places: Ints, whose: Ints | None, k: int, levels: Floats) -> tuple[Ints, int, int]:
+    """Return the places at levels of the distribution of some, rare ones too, and the range of what may come out."""
+    found = marginals.of_numbers(grid, places, whose, k)
+    held = found.pieces.value[np.isnan(found.pieces.low)]
+    lowest, highest = _bounds(grid, places, whose, k, held)
+    found = found._replace(rare=found.rare[:0], lowest=lowest, highest=highest)
+    return found.drawn(*found.pieces.at(levels)), lowest, highest
+
+
+def _bounds(grid: Grid, places: Ints, whose: Ints | None, k: int, held: Ints) -> tuple[int, int]:
+    """Return the rounded means of the k lowest and the k highest places, but never cut off those that k people hold."""
+    if whose is None:
+        ordered, owners = np.sort(places), None
+    else:
+        order = np.argsort(places, kind="stable")
+        ordered, owners = places[order], whose[order]
+    numbers = grid.numbers(ordered)
+    low = _extreme_mean(numbers, owners, k)
+    high = _extreme_mean(numbers[::-1], None if owners is None else owners[::-1], k)
+    ends = _rounded(np.array([low, high]), float(numbers.std()), grid.origin)
+    ends = np.clip(grid.nearest(ends), ordered[0], ordered[-1])
+    return int(min([ends[0], *held[:1]])), int(max([ends[1], *held[-1:]]))
+
+
+class Bounds(NamedTuple):
+    """The numbers that a column may come out with: those between two that k people stand behind.
+
+    Attributes
+    ----------
+    grid
+        The values that a number may have.
+    lowest, highest
+        The places that none is beyond.
+    """
+
+    grid: Grid
+    lowest: int
+    highest: int
+
+    @classmethod
+    def of(cls, column: ColumnParts, rows: int, k: int) -> Bounds:
+        """Learn them from the first rows of a column, the table's: others are only compared with them."""
+        assert column.regular is not None
+        grid = grid_of(column.regular)
+        own = places_of(grid, column.array.slice(0, rows))[column.is_regular[:rows]]
+        values, counts = np.unique(own, return_counts=True)
+        return cls(grid, *_bounds(grid, own, None, k, values[counts >= k]))
+
+    def array(self, column: ColumnParts, rows: int, random: np.random.Generator) -> pa.Array:
+        """Return the regular numbers of a column, none of them out of bounds.
+
+        Parameters
+        ----------
+        column
+            Taken apart.
+        rows
+            How many of its rows, the first ones, are the table's.
+        random
+            Draws, where a row has no regular number, one among the table's.
+        """
+        places = places_of(self.grid, column.array).copy()  # they may be the column's own memory
+        own = places[:rows][column.is_regular[:rows]]
+        others = np.flatnonzero(~column.is_regular)
+        places[others] = random.choice(own, len(others)) if len(own) else self.lowest
+        return self.grid.array(np.clip(places, self.lowest, self.highest), None)
+
+
+def _rounded(ends: Floats, deviation: float, origin: float) -> Floats:
+    """Round ends to a power of ten below the deviation; they are counted from an origin that is one person's."""
+    if deviation == 0:
+        return ends
+    unit = 10.0 ** math.floor(math.log10(_ROUND * deviation))
+    return np.asarray(np.rint((ends + origin) / unit) * unit - origin)
+
+
+def _extreme_mean(numbers: Floats, owners: Ints | None, k: int) -> float:
+    """Return the mean of the first k numbers, one of each person."""
+    if owners is None:
+        return float(numbers[:k].mean())
+    firsts = np.sort(np.unique(owners, return_index=True)[1])
+    firsts = firsts[owners[firsts] != NOBODY]
+    return float(numbers[firsts[:k]].mean()) if len(firsts) else float(numbers.mean())
+
+
+def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
+    is_regular = column.is_regular
+    places = places_of(grid, column.array)
+    ordered = np.sort(places[is_regular])
+    rare, least = rare_places(grid, column, people, k)
+    return SafeNumbers(grid, places, is_regular, rare, ordered, k, least)
+
+
+def rare_places(
+    grid: Grid, column: ColumnParts, people: Ints | None, k: int, slight: float = _SLIGHT
+) -> tuple[Ints, int]:
+    """Return the places of a column's values, special ones too, that must not come out, and who may: see `SafeNumbers`.
+
+    Parameters
+    ----------
+    grid, column, people, k
+        The column, and whose its rows are.
+    slight
+        The share of the rows that may be moved past a number where those of fewer than k people do not come out.
+
+    Notes
+    -----
+    All that comes out is drawn between the ends of groups of at least k people. Amounts may be any number in between;
+    of whole numbers such as ages nearly all are somebody's, and those of fewer than k people are left out only if that
+    moves no more than a hundredth of the rows. Otherwise those of one or two people are. What is moved is counted
+    twice: to the nearest value that is left, and to what is drawn, whose ends are nearer.
+    """
+    places = places_of(grid, column.array)
+    valid = valid_of(column.array)
+    known = np.arange(len(places)) if valid is None else np.flatnonzero(valid)
+    # A value of more digits than most is none that comes out, and its holders do not hold the place beside it; unless
+    # most have more, whose digits only say how they were computed.
+    if has_digits(grid, column):
+        is_held = pc.equal(grid.array(places[known], None), column.array.drop_null())
+        known = known[is_held.to_numpy(zero_copy_only=False)]
+    values, codes = np.unique(places[known], return_inverse=True)
+    holders = people_in(codes.astype(np.int64), None if people is None else people[known], len(values))
+    rare = values[holders < k]
+    ordered = np.sort(places[column.is_regular])
+    few = values[holders < FEWEST]
+    if k <= FEWEST or not len(rare):
+        return rare, k
+    if _shift(ordered, rare, grid.step) > slight:
+        return few, FEWEST
+    whose = None if people is None else people[column.is_regular]
+    moved, still = _moved(grid, places[column.is_regular], whose, k, (rare, few))
+    return (few, FEWEST) if moved > slight and still < moved else (rare, k)
+
+
+def _moved(grid: Grid, places: Ints, whose: Ints | None, k: int, left_out: Sequence[Ints]) -> list[float]:
+    """Return the share of the rows that is moved past a number in what is drawn, by what is left out."""
+    if people_in(np.zeros(len(places), np.int64), whose, 1)[0] < k:
+        return [0.0 for _ in left_out]
+    drawn, lowest, highest = _at_levels(grid, places, whose, k, (np.arange(len(places)) + 0.5) / len(places))
+    values, rows = np.sort(places), np.ones(len(places), np.int64)
+    free = [off_taken(drawn, rare, grid.step, lowest, highest) for rare in left_out]
+    return [1.0 if one is None else marginals.distance(values, np.sort(one), rows) for one in free]
+
+
+def _shift(ordered: Ints, rare: Ints, step: int) -> float:
+    values, rows = np.unique(ordered, return_counts=True)
+    moved = off_taken(values, rare, step, int(values[0]), int(values[-1]))
+    return 1.0 if moved is None else marginals.distance(values, moved, rows)

@@ -1,0 +1,110 @@
+"""Where NULL is a value: records with NULLs have to be k that are equal, NULLs included."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from duckanon._core.common import progress
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.people import people_in
+from duckanon._methods.suppress.patterns import Classes, group_numbers, tried_patterns
+
+
+def strict_cells(classes: Classes, people: Ints | None, k: int, costs: Floats) -> Bools:
+    """Choose cells that become NULL, so that each record is equal to those of k - 1 other people, NULLs included.
+
+    Parameters
+    ----------
+    classes
+        Records by what they are equal in.
+    people
+        Whose each record is; None where every record is another person.
+    k
+        The number of people.
+    costs
+        What a NULL costs in each column.
+
+    Returns
+    -------
+    numpy.ndarray
+        The cells that become NULL, records by columns.
+
+    Notes
+    -----
+    Pattern by pattern, the cheapest first: records that are too few lose the columns of the pattern where k people
+    among them agree without these.  Where they are half of k, records of classes that have more than k join them.
+    Whoever is left loses everything, and as many of the smallest classes with them as it takes.
+    """
+    number, count = classes.of_record, classes.sizes
+    cells = np.zeros((len(number), len(costs)), np.bool_)
+    short = np.flatnonzero(count[number] < k)
+    spare = np.maximum(count - k, 0) if people is None else np.zeros(len(count), np.int64)
+    is_whole = np.ones(len(number), np.bool_)
+    is_whole[short] = False
+    for pattern in tried_patterns(costs, np.ones(len(costs), np.bool_)):
+        if not len(short):
+            return cells
+        progress.check()
+        group = group_numbers(classes.codes, ~pattern)[number]
+        groups = int(group.max()) + 1
+        lost = people_in(group[short], None if people is None else people[short], groups)
+        wanted = np.where(2 * lost >= k, k - lost, 0)
+        joined = short[:0] if people is not None else _donors(group, number, is_whole, spare, wanted)
+        lost += np.bincount(group[joined], minlength=groups)
+        chosen = short[lost[group[short]] >= k]
+        joined = joined[lost[group[joined]] >= k]
+        np.subtract.at(spare, number[joined], 1)
+        is_whole[joined] = False
+        cells[chosen] = cells[joined] = pattern
+        short = short[lost[group[short]] < k]
+    if len(short):
+        cells[_rest(short, np.where(cells, 0, classes.codes[number] + 1), people, k)] = True
+    return cells
+
+
+def refuse_unequal(codes: Ints, cells: Bools, people: Ints | None, k: int) -> None:
+    """Count again, from the result alone, how many people have the same record."""
+    released = Classes(np.where(cells, 0, codes + 1), people)
+    if released.sizes.min() < k:
+        raise AssertionError(f"a record is that of fewer than {k} people.")
+
+
+def _donors(group: Ints, number: Ints, is_whole: Bools, spare: Ints, wanted: Ints) -> Ints:
+    """Choose records of large classes for groups that want some; no class gives more than it can spare."""
+    rows = np.flatnonzero(is_whole & (spare[number] > 0) & (wanted[group] > 0))
+    rows = rows[_turn(number[rows]) < spare[number[rows]]]
+    rows = rows[_turn(group[rows]) < wanted[group[rows]]]
+    return rows
+
+
+def _turn(keys: Ints) -> Ints:
+    """Count for each record how many before it have the same key."""
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    turn = np.empty(len(keys), np.int64)
+    turn[order] = np.arange(len(keys)) - np.repeat(starts, np.diff(starts, append=len(keys)))
+    return turn
+
+
+def _rest(short: Ints, released: Ints, people: Ints | None, k: int) -> Ints:
+    """Return the records that lose everything: those that are left, and the smallest classes until they are k.
+
+    Parameters
+    ----------
+    short
+        The records that are left.
+    released
+        The codes of all records as they would be released, 0 for NULL.
+    people, k
+        As in `strict_cells`.
+    """
+    number = group_numbers(released, np.ones(released.shape[1], np.bool_))
+    is_other = np.ones(len(released), np.bool_)
+    is_other[short] = False
+    rows = short
+    for smallest in np.argsort(np.bincount(number), kind="stable"):
+        known = None if people is None else people[rows]
+        if people_in(np.zeros(len(rows), np.int64), known, 1)[0] >= k:
+            break
+        rows = np.concatenate([rows, np.flatnonzero(is_other & (number == smallest))])
+    return rows

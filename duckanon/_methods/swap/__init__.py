@@ -1,0 +1,1 @@
+"""The thesis's methods: components swapped between people, and groups of similar records halved."""

@@ -1,0 +1,231 @@
+"""Microaggregation by halving: groups of similar rows, each row replaced by one representative of its group."""
+
+import numpy as np
+
+from duckanon._core.common import progress
+from duckanon._core.common.arguments import OneOf, Whole, checked
+from duckanon._core.common.arrays import Ints, Matrix
+from duckanon._core.common.people import people_in, refuse_too_few
+from duckanon._methods.swap.components import principal_coordinates
+from duckanon._methods.swap.people_halving import halved_by_people
+
+# Rows gathered at once: a block of tens of columns then stays within the processor's cache.
+BLOCK_ROWS = 16_384
+
+
+@checked(k=Whole(2))
+def spectral_rhs(matrix: Matrix, k: int, people: Ints | None = None) -> Ints:
+    """Group rows by halving them along their principal axes, until no group has more than 2k rows.
+
+    Parameters
+    ----------
+    matrix
+        One row per record, one column per encoded attribute.
+    k
+        The smallest group allowed, in rows, or in people where they are told apart.
+    people
+        Whose each row is (`common.people.person_numbers`); None where every row is another person.
+
+    Returns
+    -------
+    numpy.ndarray
+        The group of each row, numbered from 0. Groups have k to 2k rows; more where fewer would not be k people.
+
+    Raises
+    ------
+    ValueError
+        When k is no whole number of at least 2, or there are fewer than k rows or people.
+
+    Notes
+    -----
+    Thesis, Section 4.1.2, Figure 4-2, on T = U D of the centred matrix; the figure does not centre, and without
+    centring the first axis is little more than the mean (REFERENCES.md, Thesis, point 1).
+    """
+    coordinates = principal_coordinates(matrix)
+    return halved(coordinates, k) if people is None else halved_by_people(coordinates, people, k)
+
+
+def halved(coordinates: Matrix, k: int) -> Ints:
+    """Halve groups of more than 2k rows at the median of their widest column, until there are none.
+
+    Parameters
+    ----------
+    coordinates
+        One row per record.
+    k
+        The smallest group allowed.
+
+    Returns
+    -------
+    numpy.ndarray
+        The group of each row, numbered from 0.
+
+    Notes
+    -----
+    Halves are cut by rank, rows equal to the median going to the lower half in the order in which they come, so that
+    ties never leave a half too small: a group of 2k + 1 rows becomes k and k + 1. All groups of one level have one of
+    two sizes, so that each level is a few operations on arrays of shape (groups, size).
+    """
+    rows = len(coordinates)
+    refuse_too_few(k, rows, None)
+    labels = np.empty(rows, dtype=np.int64)
+    groups = 0
+    level = {rows: [np.arange(rows).reshape(1, rows)]}
+    while level:
+        below: dict[int, list[Ints]] = {}
+        for size, members in level.items():
+            group_rows = np.concatenate(members)
+            if size <= 2 * k:
+                labels[group_rows] = np.arange(groups, groups + len(group_rows))[:, np.newaxis]
+                groups += len(group_rows)
+                continue
+            step = max(1, BLOCK_ROWS // size)
+            for start in range(0, len(group_rows), step):
+                progress.check()
+                for half in _halves(coordinates, group_rows[start : start + step]):
+                    below.setdefault(half.shape[1], []).append(half)
+        level = below
+    return labels
+
+
+def _halves(coordinates: Matrix, group_rows: Ints) -> tuple[Ints, Ints]:
+    """Split every group, a line of row numbers, at the median of the column in which it is widest."""
+    groups, size = group_rows.shape
+    points = coordinates[group_rows] if size < len(coordinates) else coordinates[np.newaxis]
+    widest = (points.max(axis=1) - points.min(axis=1)).argmax(axis=1)
+    values = np.take_along_axis(points, widest[:, np.newaxis, np.newaxis], axis=2)[:, :, 0]
+    half = size // 2
+    cut = np.partition(values, half - 1, axis=1)[:, half - 1 : half]
+    lower = values < cut
+    equal = values == cut
+    room = half - lower.sum(axis=1, keepdims=True)
+    lower |= equal & (equal.cumsum(axis=1) <= room)
+    return group_rows[lower].reshape(groups, half), group_rows[~lower].reshape(groups, size - half)
+
+
+@checked(k=Whole(2))
+def rhs(matrix: Matrix, k: int, people: Ints | None = None) -> Ints:
+    """Group rows by cutting all columns at their medians at once; cut groups of more than 2k rows again.
+
+    Parameters
+    ----------
+    matrix
+        One row per record.
+    k
+        The group size aimed at: groups of up to 2k rows, or people where they are told apart, are not cut.
+    people
+        Whose each row is; None where every row is another person.
+
+    Returns
+    -------
+    numpy.ndarray
+        The group of each row, numbered from 0. Groups may have fewer than k rows, down to a single one.
+
+    Raises
+    ------
+    ValueError
+        When k is no whole number of at least 2, or there are fewer than k rows or people.
+
+    Notes
+    -----
+    Recursive histogram sanitization (Chawla et al. 2005; Thesis, Section 4.1.2), for comparison only: n columns make
+    up to 2^n groups in one step, so that with 4 columns most rows already end in groups of fewer than k, and with some
+    tens of columns nearly every row ends alone, which protects nothing. Nothing is done about it here: count those
+    rows with `rows_in_small_groups`. Cells are regions of space, so that equal rows stay together: a row lies
+    above the cut where its value is above the median, or equal to it where the group has nothing above. Groups of
+    equal rows are not cut.
+    """
+    rows = len(matrix)
+    refuse_too_few(k, rows, people)
+    labels = np.zeros(rows, dtype=np.int64)
+    groups = 1
+    active = np.arange(rows) if people_in(labels, people, 1)[0] > 2 * k else np.arange(0)
+    while active.size:
+        cells = _cells(matrix[active], labels[active])
+        _, cells, counts = np.unique(cells, return_inverse=True, return_counts=True)
+        # A group that stays whole has equal rows: it would come back unchanged for ever.
+        whole = np.bincount(labels[active])[labels[active]] == counts[cells]
+        labels[active] = groups + cells
+        groups += len(counts)
+        if people is not None:
+            counts = people_in(cells, people[active], len(counts))
+        active = active[(counts[cells] > 2 * k) & ~whole]
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64).reshape(rows)
+
+
+def _cells(matrix: Matrix, labels: Ints) -> Ints:
+    """Give a number to each of the cells that the medians of every column cut out of every group."""
+    _, cells, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    group = cells.reshape(-1).astype(np.int64)
+    cells = group
+    first = np.cumsum(counts) - counts
+    for column in matrix.T:
+        progress.check()
+        ordered = column[np.lexsort((column, group))]
+        low = ordered[first + (counts - 1) // 2]
+        median = low + (ordered[first + counts // 2] - low) / 2
+        top = ordered[first + counts - 1]
+        cells = 2 * cells + ((column > median[group]) | ((median == top)[group] & (column == top[group])))
+        if cells.max(initial=0) >= 2**61:
+            cells = np.unique(cells, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return cells
+
+
+def rows_in_small_groups(labels: Ints, k: int, people: Ints | None = None) -> int:
+    """Count the rows whose group has fewer than k rows, or people: those that a release of `rhs` does not protect."""
+    counts = np.bincount(labels)
+    return int(counts[people_in(labels, people, len(counts)) < k].sum())
+
+
+@checked(label=OneOf("mean", "member"))
+def masked(matrix: Matrix, labels: Ints, random: np.random.Generator, label: str = "mean") -> Matrix:
+    """Replace every row by the representative of its group.
+
+    Parameters
+    ----------
+    matrix
+        One row per record.
+    labels
+        The group of each row, numbered from 0.
+    random
+        Chooses among members that are equally near to the mean.
+    label
+        'mean': the group's mean. 'member': the member of the group nearest to its mean.
+
+    Returns
+    -------
+    numpy.ndarray
+        As many rows, in the same order: the caller shuffles them before they are released.
+
+    Raises
+    ------
+    ValueError
+        For any other label.
+
+    Notes
+    -----
+    Means keep the column means exactly and lose variance, and a mean of categories need not be a combination that
+    occurs. A member is a possible record in every respect, decimals and combinations of categories included, but it is
+    a real person's record, released as many times as the group has rows: k-anonymous, and yet everything about that
+    person is told.
+    """
+    if label == "mean":
+        return _means(matrix, labels)[labels]
+    chosen: Matrix = matrix[members(matrix, labels, random)]
+    return chosen
+
+
+def members(matrix: Matrix, labels: Ints, random: np.random.Generator) -> Ints:
+    """Choose for every row the member of its group that is nearest to the group's mean, by its index."""
+    means = _means(matrix, labels)
+    distance = np.zeros(len(matrix))
+    for column, mean in zip(matrix.T, means.T, strict=True):
+        distance += (column - mean[labels]) ** 2
+    order = np.lexsort((random.random(len(matrix)), distance, labels))
+    nearest: Ints = order[np.searchsorted(labels[order], np.arange(len(means)))]
+    return nearest[labels]
+
+
+def _means(matrix: Matrix, labels: Ints) -> Matrix:
+    counts = np.bincount(labels)
+    return np.stack([np.bincount(labels, column) / counts for column in matrix.T], axis=1)

@@ -1,0 +1,282 @@
+"""Partitioned ICA swapping of a table: clusters, components permuted in each, the search for the clusters' size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from duckanon._core.common.arguments import Number, OneOf, checked, generator, refuse_unless
+from duckanon._core.common.arrays import Reals
+from duckanon._core.common.progress import Tell, silent
+from duckanon._core.common.samples import sampled_rows
+from duckanon._core.encoding.coordinates import Places
+from duckanon._core.encoding.fit import batch_rows, fit
+from duckanon._core.encoding.sources import Source, open_source
+from duckanon._core.encoding.table_encoding import Encoding, refuse_too_few
+from duckanon._core.encoding.whole_sources import column_names, reader_of, whole_table
+from duckanon._core.privacy import repair
+from duckanon._core.privacy.reference_test import privacy_tests
+from duckanon._core.privacy.self_check import CHECKS
+from duckanon._methods.swap.cluster_size import MARGIN, STEP, Search, Verdict, search
+from duckanon._methods.swap.cluster_swap import BASES, swap_in_clusters
+from duckanon._methods.swap.clusters import METHODS, clusters
+from duckanon._methods.swap.components import principal_components
+
+SEARCHED_ROWS = 20_000
+"""Rows that the search for a size works with: the right size hardly depends on their number."""
+LEAST_CLUSTER_SIZE = 10  # in smaller clusters independent components become single records
+_CHECKED_ROWS = 1_000_000  # of a larger table are looked through: enough to tell a share of copies from chance
+_MEASURED_ROWS = 4_000  # originals whose neighbours are looked for in a trial
+_FRESH_DRAWS = 3  # of a size that the search chose, before the next larger one is taken
+_MOST_GROWTH = 2.0  # dense parts of large tables need clusters ten times as large as others: every size takes a check
+
+
+@dataclass(frozen=True)
+class Partitioned:
+    """A table that is about to be swapped in clusters.
+
+    Attributes
+    ----------
+    encoding, matrix
+        How its columns are coded, and its rows.
+    rank
+        The number of independent components.
+    basis, clustering
+        ``'ica'`` or ``'pca'``; ``'auto'``, ``'spectral'`` or ``'bisect'``.
+    checks
+        ``'error'``, ``'repair'`` or ``'off'``.
+    random
+        Where chance comes from.
+    """
+
+    encoding: Encoding
+    matrix: Reals
+    rank: int
+    basis: str
+    clustering: str
+    checks: str
+    random: np.random.Generator
+
+    @classmethod
+    def of(
+        cls,
+        source: object,
+        cols: list[str] | None,
+        log: Sequence[str] | None,
+        nulls: str,
+        basis: str,
+        clustering: str,
+        checks: str,
+        random: np.random.Generator,
+        places: Mapping[str, Places] | None = None,
+    ) -> Partitioned:
+        """Read a table: once for its encoding, once for its matrix."""
+        refuse_unless(OneOf(*BASES), "basis", basis)
+        refuse_unless(OneOf(*METHODS), "clustering", clustering)
+        refuse_unless(OneOf(*CHECKS), "checks", checks)
+        opened = open_source(source, cols)
+        try:
+            encoding, moments = fit(opened, log=log, nulls=nulls, places=places)
+            rank = principal_components(moments.covariance)[1].shape[1]
+            refuse_too_few(moments.rows, rank)
+            matrix = read_matrix(opened, encoding, moments.rows)
+        finally:
+            if opened is not source:
+                opened.close()
+        return cls(encoding, matrix, rank, basis, clustering, checks, random)
+
+    def swapped(self, matrix: Reals, size: float, tell: Tell = silent) -> Reals:
+        """Swap the rows of a matrix of this table in clusters of a size."""
+        labels = clusters(matrix, size, self.clustering, self.random)
+        return swap_in_clusters(matrix, labels, self.basis, self.random, tell)
+
+    def decoded(self, matrix: Reals) -> pa.Table:
+        """Turn released rows into a table: what is given away, and what has to be measured, is rounded."""
+        return self.encoding.table(matrix)
+
+    def search(self, reference: pa.Table | None, tell: Tell = silent) -> Search:
+        """Look for the smallest clusters whose release is as safe as not taking part.
+
+        Parameters
+        ----------
+        reference
+            Other people; None: every record is compared with all other records.
+        tell
+            Is told the share of the work done, as far as that can be known.
+        """
+        trial = self._sampled(self.matrix)
+        others = None if reference is None else self._sampled(self.encoding.matrix(reference))
+        done = [0]
+
+        def passes(size: float) -> Verdict:
+            done[0] += 1
+            tell(0.9 * (1 - math.exp(-done[0] / 8)))  # about eight trials, or as many more as fail
+            released = self.encoding.matrix(self.decoded(self.swapped(trial, size)))
+            if self.checks == "repair":
+                released = released[repair.repair(trial, released, self.random)]
+                if len(released) < len(trial) / 2:
+                    return Verdict(False, {"kept": len(released) / len(trial)})
+            tests = privacy_tests(trial, released, self.random, reference=others, isolated=False, sample=_MEASURED_ROWS)
+            share = MARGIN if size < len(trial) else 1.0
+            is_safe = all(test.passed and (test.shift is None or test.judged <= share * test.limit) for test in tests)
+            return Verdict(is_safe, {test.name: test.judged for test in tests})
+
+        return search(passes, len(trial), self.rank)
+
+    def released(self, size: float | None, reference: pa.Table | None, tell: Tell = silent) -> pa.Table:
+        """Release the table with clusters of a size, or of the size that the search finds, after the checks.
+
+        Raises
+        ------
+        ValueError
+            Where no size passes, or the release fails its checks.
+        """
+        if size is not None:
+            return self._checked(self.swapped(self.matrix, size, tell))
+        result = self.search(reference, tell)
+        if result.cluster_size is None:
+            raise ValueError(result.refusal(len(self.matrix)))
+        size = result.cluster_size if result.cluster_size < min(len(self.matrix), SEARCHED_ROWS) else len(self.matrix)
+        return self.enlarged(size, tell)
+
+    def enlarged(self, size: float, tell: Tell = silent) -> pa.Table:
+        """Release the table with clusters of a size, or of the next larger one whose release passes the checks.
+
+        A few sizes are tried: each is larger than the one before by more, at most twice as large.
+
+        Raises
+        ------
+        ValueError
+            Where not even the release of all rows as one cluster does.
+        """
+        growth, draws = 1.0, _FRESH_DRAWS
+        while True:
+            for _ in range(draws):
+                try:
+                    return self._checked(self.swapped(self.matrix, size, tell))
+                except ValueError:
+                    if size >= len(self.matrix):
+                        raise
+            growth, draws = min(growth * STEP, _MOST_GROWTH), 1
+            size = size * growth if 1.5 * size * growth < len(self.matrix) else len(self.matrix)
+
+    def _checked(self, swapped: Reals) -> pa.Table:
+        table = self.decoded(swapped)
+        return screened(self.encoding, self.matrix, table, self.checks, self.random)
+
+    def _sampled(self, matrix: Reals) -> Reals:
+        return matrix[sampled_rows(SEARCHED_ROWS, len(matrix), self.random)]
+
+
+def screened(
+    encoding: Encoding, original: Reals, released: pa.Table, checks: str, random: np.random.Generator
+) -> pa.Table:
+    """Look through a release for records that it gives away; refuse it, or leave them out.
+
+    Parameters
+    ----------
+    encoding, original
+        The original's coding and rows.
+    released
+        In an order that is not the original's.
+    checks
+        What to do about what is found: ``'error'``, ``'repair'``, or ``'off'`` for not looking.
+    random
+        Draws what is looked at in large tables: a million rows of each.
+    """
+    if checks == "off":
+        return released
+    rows = released
+    if len(original) > _CHECKED_ROWS and checks == "error":
+        chosen = sampled_rows(_CHECKED_ROWS, len(original), random)
+        original, rows = original[chosen], released.take(pa.array(chosen))
+    coded = encoding.matrix(rows, np.float32)
+    advice = "choose a larger cluster_size" + (
+        "" if checks == "repair" else ", or checks := 'repair' to leave rows out"
+    )
+    kept = repair.screened(original, coded, checks, random, advice)
+    return released if kept.all() else released.filter(pa.array(kept))
+
+
+def read_matrix(source: Source, encoding: Encoding, rows: int) -> NDArray[np.float32]:
+    """Read a source as the rows of a float32 matrix."""
+    matrix = np.empty((rows, encoding.width), np.float32)
+    for start, batch in source.batches_of(rows, batch_rows(encoding.width)):
+        matrix[start : start + batch.num_rows] = encoding.matrix(batch, np.float32)
+    return matrix
+
+
+@checked(cluster_size=Number(LEAST_CLUSTER_SIZE, null=True))
+def pica(
+    source: object,
+    cols: Sequence[str] | None = None,
+    *,
+    cluster_size: float | None = None,
+    basis: str = "ica",
+    clustering: str = "auto",
+    reference: object = None,
+    log: Sequence[str] | None = None,
+    nulls: str = "error",
+    checks: str = "error",
+    seed: int | None = None,
+    places: Mapping[str, Places] | None = None,
+    tell: Tell | None = None,
+) -> pa.RecordBatchReader:
+    """Swap independent components inside clusters of similar records.
+
+    Parameters
+    ----------
+    source
+        A pyarrow Table, RecordBatch, Dataset or RecordBatchReader, the path of a Parquet file or of a folder of them,
+        or a function that opens a reader. The matrix is held in memory, in float32.
+    cols
+        The columns to release; None for all.
+    cluster_size
+        The records per cluster, from half of it to one and a half; None for the smallest that passes the tests of
+        privacy, see `cluster_size.search`.
+    basis
+        ``'ica'`` or ``'pca'``.
+    clustering
+        ``'spectral'``, ``'bisect'``, or ``'auto'`` by the number of rows.
+    reference
+        Other people with the same columns, anything that the source may be, to compare with while searching; None for
+        leaving each record out. Not looked at where a size is given.
+    log
+        The numbers whose logarithm is taken; None for those that are positive and skewed.
+    nulls
+        ``'error'`` refuses NULLs, ``'category'`` makes them one more value.
+    checks
+        The release is looked through for copies, near copies of isolated records and the order of its rows: ``'error'``
+        refuses what is found, ``'repair'`` leaves those rows out, ``'off'`` does not look.
+    seed
+        Makes the release of the same rows in the same order repeatable, and whoever learns it can undo it.
+    places
+        Coordinates of the values of columns that have many: see `fit.fit`.
+    tell
+        Is told the share of the work done, from 0 to 1.
+
+    Returns
+    -------
+    pyarrow.RecordBatchReader
+        As many rows (fewer after a repair), of the same columns and types.
+
+    Raises
+    ------
+    ValueError
+        As `svd_swap` does, and where no cluster size passes.
+
+    Notes
+    -----
+    Thesis, Section 5.1, Figure 5-1.
+    """
+    random = generator(seed)
+    partitioned = Partitioned.of(source, column_names(cols), log, nulls, basis, clustering, checks, random, places)
+    size, others = (None if cluster_size is None else float(cluster_size)), None
+    if reference is not None and size is None:
+        others = whole_table(reference, partitioned.encoding.schema.names)
+    return reader_of(partitioned.released(size, others, tell or silent))

@@ -1,0 +1,239 @@
+"""SVD swapping: a release with the original's means and, up to chance, covariances, whose records are new.
+
+The matrix of the encoded table is turned into its principal components, every component is permuted on its own, and the
+result is turned back (Thesis, Section 4.1, Figure 4-1).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from duckanon._core.common.arguments import Number, OneOf, Whole, checked, generator
+from duckanon._core.common.progress import Tell, silent, within
+from duckanon._core.encoding.coordinates import Places
+from duckanon._core.encoding.fit import Moments, batch_rows, fit
+from duckanon._core.encoding.sources import Source, open_source
+from duckanon._core.encoding.table_encoding import Encoding, refuse_too_few
+from duckanon._core.privacy import repair
+from duckanon._core.privacy.self_check import CHECKS
+from duckanon._methods.swap.components import permute_components, principal_components
+from duckanon._methods.swap.spill import ScoreBlocks, blocks_needed
+
+WATCHED_ROWS = 20_000
+"""Rows that the checks look at, in larger tables drawn at random."""
+_FRESH_DRAWS = 3  # one that fails by chance does not fail again
+_WATCHED_PAIRS = 2 * 10**7  # of rows whose distance is looked at: components permuted over many rows give nobody away
+_FITTED, _SCORED, _PERMUTED = 0.3, 0.6, 0.75  # the share of the work done after each step, about as measured
+
+
+@checked(tolerance=Number(above=0), checks=OneOf(*CHECKS), memory_limit=Whole(1, null=True))
+def svd_swap(
+    source: object,
+    cols: Sequence[str] | None = None,
+    *,
+    tolerance: float = 1.5,
+    log: Sequence[str] | None = None,
+    nulls: str = "error",
+    checks: str = "error",
+    seed: int | None = None,
+    memory_limit: int | None = None,
+    places: Mapping[str, Places] | None = None,
+    tell: Tell | None = None,
+) -> pa.RecordBatchReader:
+    """Swap the principal components of a table.
+
+    Parameters
+    ----------
+    source
+        A pyarrow Table, RecordBatch, Dataset or RecordBatchReader, the path of a Parquet file or of a folder of them,
+        or a function that opens a reader. It is read twice, a RecordBatchReader from a temporary file.
+    cols
+        The columns to release; None for all.
+    tolerance
+        Below 100,000 rows components are drawn again while two of them correlate by more than `tolerance` /
+        sqrt(rows - 1); see `permute_components` for when that is given up.
+    log
+        The numbers whose logarithm is swapped; None for those that are positive and skewed.
+    nulls
+        ``'error'`` refuses NULLs, ``'category'`` makes them one more value.
+    checks
+        The release is looked through for copies, near copies of isolated records and the order of its rows, in up to
+        20,000 rows drawn at random: ``'error'`` refuses what is found, ``'repair'`` leaves those rows out (in tables
+        of up to 20,000 rows), ``'off'`` does not look.
+    seed
+        Makes the release of the same rows in the same order repeatable, and whoever learns it can undo it.
+    memory_limit
+        Bytes for the scores, 4 x rows x rank. Past it the records are swapped inside blocks to which they are assigned
+        at random, kept in temporary files meanwhile.
+    places
+        Coordinates of the values of columns that have many: see `fit.fit`.
+    tell
+        Is told the share of the work done, from 0 to 1.
+
+    Returns
+    -------
+    pyarrow.RecordBatchReader
+        As many rows, of the same columns and types. Source and temporary files are read before this returns, except
+        the files of a memory limit; the batches are made as they are read.
+
+    Raises
+    ------
+    ValueError
+        As `fit.fit` does; for fewer than 200 rows, or 8 per component; and for what the checks find.
+
+    Notes
+    -----
+    No left singular vectors are needed: one pass gives the covariance, whose eigenvectors are the right ones, a second
+    one the scores, the only thing that is held, in float32. Corrected: the matrix is centred first, null components are
+    left out, and every component is permuted, so that the order of the rows links nothing (REFERENCES.md, Thesis,
+    points 1 to 4).
+    """
+    random = generator(seed)
+    tell = tell or silent
+    opened = open_source(source, cols)
+    try:
+        told = _rows_within(tell, opened.rows, 0.0, _FITTED)
+        encoding, moments = fit(opened, log=log, nulls=nulls, tell=told, places=places)
+        swap = _Swap.of(encoding, moments, tolerance, checks, random)
+        blocks = blocks_needed(moments.rows, swap.rank, memory_limit)
+        if blocks > 1:
+            files = ScoreBlocks(blocks, swap.rank, random)
+            for piece in swap.scores(opened, _rows_within(tell, moments.rows, _FITTED, _SCORED)):
+                files.add(piece)
+            made = swap.released_blocks(files, tell)
+        else:
+            made = swap.swapped(opened, tell)
+    finally:
+        if opened is not source:
+            opened.close()
+    return pa.RecordBatchReader.from_batches(encoding.schema, made)
+
+
+def swapped_block(
+    block: pa.Table, encoding: Encoding, moments: Moments, tolerance: float, checks: str, random: np.random.Generator
+) -> pa.Table:
+    """Swap the components of a whole table among some of its rows, which are in the block at random.
+
+    Parameters
+    ----------
+    block
+        The rows.
+    encoding, moments
+        Those of the whole table.
+    tolerance, checks, random
+        As in `svd_swap`.
+    """
+    own = replace(moments, rows=block.num_rows)
+    opened = open_source(block, None)
+    made = list(_Swap.of(encoding, own, tolerance, checks, random).swapped(opened, silent))
+    return pa.Table.from_batches(made, encoding.schema)
+
+
+@dataclass(frozen=True)
+class _Swap:
+    """What is known after the first pass."""
+
+    encoding: Encoding
+    rows: int
+    mean: NDArray[np.float32]
+    directions: NDArray[np.float32]
+    tolerance: float
+    checks: str
+    random: np.random.Generator
+    watched: NDArray[np.intp]
+    originals: NDArray[np.float32]
+
+    @classmethod
+    def of(
+        cls, encoding: Encoding, moments: Moments, tolerance: float, checks: str, random: np.random.Generator
+    ) -> _Swap:
+        _, directions = principal_components(moments.covariance)
+        refuse_too_few(moments.rows, directions.shape[1])
+        mean = moments.mean.astype(np.float32)[:, None]
+        count = 0 if checks == "off" else min(moments.rows, WATCHED_ROWS)
+        watched = np.sort(random.choice(moments.rows, count, replace=False, shuffle=False))
+        originals = np.empty((encoding.width, count), np.float32)
+        return cls(
+            encoding, moments.rows, mean, directions.astype(np.float32), tolerance, checks, random, watched, originals
+        )
+
+    @property
+    def rank(self) -> int:
+        return int(self.directions.shape[1])
+
+    def scores(
+        self, source: Source, tell: Callable[[int], None], out: NDArray[np.float32] | None = None
+    ) -> Iterator[NDArray[np.float32]]:
+        """Read the source again and return the scores batch by batch, written into `out` if it is given."""
+        projection = np.ascontiguousarray(self.directions.T)
+        for start, batch in source.batches_of(self.rows, batch_rows(self.encoding.width)):
+            end = start + batch.num_rows
+            features = self.encoding.features(batch, np.float32)
+            first, last = np.searchsorted(self.watched, (start, end))
+            self.originals[:, first:last] = features[:, self.watched[first:last] - start]
+            features -= self.mean
+            yield np.matmul(projection, features, out=None if out is None else out[:, start:end])
+            tell(end)
+
+    def swapped(self, source: Source, tell: Tell) -> Iterator[pa.RecordBatch]:
+        """Read the source again, permute its components, and return the batches to be turned back."""
+        scores = np.empty((self.rank, self.rows), np.float32)
+        for _ in self.scores(source, _rows_within(tell, self.rows, _FITTED, _SCORED), scores):
+            pass
+        permute_components(scores, self.tolerance, self.random, within(tell, _SCORED, _PERMUTED))
+        return self.released([self.checked(scores)], within(tell, _PERMUTED, 1.0))
+
+    def checked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the permuted scores, permuted anew where they fail by chance, or what is left after a repair."""
+        if self.checks == "off":
+            return scores
+        for _ in range(_FRESH_DRAWS - 1):
+            with contextlib.suppress(ValueError):
+                return self._screened(scores)
+            permute_components(scores, self.tolerance, self.random)
+        return self._screened(scores)
+
+    def _screened(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        is_whole = scores.shape[1] == self.rows
+        looked_at = self.watched if is_whole else np.arange(min(len(self.watched), scores.shape[1]))
+        checks = self.checks if len(looked_at) == self.rows else "error"  # what was not looked at cannot be repaired
+        made = self.encoding.batch(self.directions @ scores[:, looked_at] + self.mean)  # rounded, as it is given away
+        released = self.encoding.features(made, np.float32).T
+        advice = "release fewer columns or coarser values"
+        kept = repair.screened(self.originals.T, released, checks, self.random, advice, _WATCHED_PAIRS)
+        return scores if kept.all() else np.ascontiguousarray(scores[:, kept])
+
+    def released(self, blocks: Iterable[NDArray[np.float32]], tell: Tell) -> Iterator[pa.RecordBatch]:
+        """Turn permuted scores back into records."""
+        step = batch_rows(2 * self.encoding.width)  # half of it: the reader holds a batch while the next one is made
+        done = 0
+        for scores in blocks:
+            for start in range(0, scores.shape[1], step):
+                features = self.directions @ scores[:, start : start + step]
+                features += self.mean
+                done += features.shape[1]
+                yield self.encoding.batch(features)
+                tell(done / self.rows)
+
+    def released_blocks(self, files: ScoreBlocks, tell: Tell) -> Iterator[pa.RecordBatch]:
+        """Permute block after block and turn each back."""
+        try:
+            yield from self.released(self._permuted(files), within(tell, _SCORED, 1.0))
+        finally:
+            files.close()
+
+    def _permuted(self, files: ScoreBlocks) -> Iterator[NDArray[np.float32]]:
+        for number, scores in enumerate(files):
+            permute_components(scores, self.tolerance, self.random)
+            yield self.checked(scores) if number == 0 else scores
+
+
+def _rows_within(tell: Tell, rows: int | None, start: float, stop: float) -> Callable[[int], None]:
+    """Tell rows done as a share of the whole work; tell nothing where the number of rows is not known."""
+    return lambda done: None if not rows else within(tell, start, stop)(done / rows)

@@ -1,0 +1,238 @@
+"""Which way a release is made: in memory, or by parts where it would take more memory than is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from duckanon._core.common.memory import bytes_of
+from duckanon.job import methods, sql
+from duckanon.job.errors import FileProblem, PolicyError
+from duckanon.job.policy import Table
+from duckanon.job.promises import Tables
+from duckanon.job.storage import Storage, resting
+
+if TYPE_CHECKING:
+    from duckanon.large import Released
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Bytes that a method takes in memory, the original and the release among them.
+
+    Attributes
+    ----------
+    fixed
+        Whatever the table is: libraries, for the most part.
+    row, cell
+        For each row, and for each of its values.
+    """
+
+    fixed: int
+    row: int
+    cell: int
+
+
+COSTS = {
+    "boxes": Cost(150_000_000, 0, 110),
+    "generalize": Cost(120_000_000, 0, 120),
+    "microaggregate": Cost(150_000_000, 160, 65),
+    "pica": Cost(200_000_000, 170, 75),
+    "recode": Cost(90_000_000, 0, 100),
+    "spectral_release": Cost(200_000_000, 170, 75),
+    "suppress_cells": Cost(80_000_000, 0, 80),
+    "svd_swap": Cost(200_000_000, 30, 50),
+}
+"""Measured by `python -m tests.bench.limits`, rounded up by a tenth: ACS, two and six columns of whole numbers, 200,000
+and a million rows, two threads. That of pica is spectral_release's, and not measured."""
+
+_ABSENT = {
+    "boxes": ("by",),
+    "generalize": ("beta", "population", "sensitive"),
+    "microaggregate": ("by",),
+    "recode": ("by", "sensitive"),
+}
+"""The methods that `duckanon.large` has, and the parameters that it does not have of them."""
+
+_IN_MEMORY = ("prediction", "max_correlation_difference", "max_marginal_difference", "max_detectability_auc")
+"""Promises that are measured on whole tables in memory."""
+
+
+@dataclass(frozen=True)
+class Backend:
+    """How a release is made.
+
+    Attributes
+    ----------
+    memory
+        What the process may take, as it was given; None: nothing was said.
+    estimate
+        Bytes that the process would take if the release was made in memory.
+    is_by_parts
+        Whether it is made by parts, on the disk.
+    """
+
+    memory: str | None = None
+    estimate: int = 0
+    is_by_parts: bool = False
+
+    @property
+    def words(self) -> str:
+        """What is said while the release is made."""
+        if not self.is_by_parts:
+            return ""
+        return f", by parts: in memory it would take about {amount(self.estimate)}, more than {self.memory}"
+
+    def entry(self, made: Released | None) -> dict[str, Any]:
+        """Return what the record tells."""
+        told: dict[str, Any] = {"given": self.memory, "estimated_bytes": self.estimate, "by_parts": self.is_by_parts}
+        return told | {"parts": made.parts if made else None, "notes": list(made.notes) if made else []}
+
+
+def amount(size: int) -> str:
+    """Write bytes as people do.
+
+    Examples
+    --------
+    >>> amount(2_840_000_000)
+    '2.8GB'
+    """
+    return f"{size / 10**9:.1f}GB" if size >= 10**9 else f"{size / 10**6:.0f}MB"
+
+
+def estimated_bytes(table: Table, rows: int) -> int:
+    """Return the bytes that a method takes for so many rows of the columns that the policy lets through."""
+    cost = COSTS[table.method.name]
+    columns = len(methods.protected(table)) + len(methods.kept(table))
+    return cost.fixed + rows * (cost.row + cost.cell * columns)
+
+
+def choose_backend(table: Table, rows: int, place: Storage, plan: Path | None) -> Backend:
+    """Choose how a table is released, or refuse where no way keeps the memory that was given.
+
+    A plan that was saved before is applied by DuckDB, which spills what does not fit.
+
+    Raises
+    ------
+    PolicyError
+        The release would take more than is given, and is not made by parts.
+    """
+    memory = place.memory
+    if memory is None:
+        return Backend()
+    estimate = place.begun_with + estimated_bytes(table, rows)
+    if estimate <= bytes_of(memory) or (plan is not None and plan.exists()):
+        return Backend(memory, estimate)
+    missing = _missing(table, plan)
+    if missing:
+        raise PolicyError(
+            f"memory must be at least {amount(estimate)} for {table.method.name} of {rows} rows; got {memory}, and by "
+            f"parts it is not made {missing}."
+        )
+    return Backend(memory, estimate, True)
+
+
+def _missing(table: Table, plan: Path | None) -> str | None:
+    """Say what of a policy no release by parts has."""
+    method = table.method.name
+    if method not in _ABSENT:
+        return "at all"
+    if plan is not None:
+        return "with a plan that is to be saved"
+    given = methods.parameters(table)
+    for parameter in _ABSENT[method]:
+        if parameter in given:
+            return "with l or t" if parameter == "sensitive" else f"with {parameter}"
+    if method == "microaggregate" and given.get("method") != "fast":
+        return 'but with method = "fast"'
+    for promise in _IN_MEMORY:
+        if getattr(table.promises, promise):
+            return f"where {promise} is promised, which is measured in memory"
+    return None
+
+
+def parameters(table: Table, backend: Backend) -> dict[str, Any]:
+    """Return the parameters that the function is called with, without columns."""
+    given = methods.parameters(table)
+    if backend.is_by_parts and table.method.name == "recode":
+        del given["max_suppressed_fraction"]  # by parts nobody is left out
+    return given
+
+
+def release(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, backend: Backend, folder: Path) -> Released:
+    """Release a table by parts; the job reads the result as `tables.released`.
+
+    Parameters
+    ----------
+    con
+        The job's database.
+    table, tables
+        What the policy says of the table, and the names of its forms.
+    backend
+        What was chosen.
+    folder
+        The job's temporary folder.
+    """
+    from duckanon import large  # it takes two seconds to load
+    from duckanon.large.workspace import arrow_reader
+
+    source, target = (folder / f"{name}.parquet" for name in (tables.original, tables.released))
+    con.execute(f"COPY {tables.original} TO {sql.literal(str(source))} (FORMAT parquet, COMPRESSION lz4)").fetchall()
+    _refuse_other_types(con, tables.original, source, sql.columns(con, tables.original))
+    given = parameters(table, backend) | methods.keeping(table)
+    k = given.pop("k")
+    if tables.hierarchies:
+        names = tables.hierarchies.items()
+        given["hierarchies"] = {
+            column: arrow_reader(con.sql(f"FROM {name}"), 10_000).read_all() for column, name in names
+        }
+    with resting(con), _translate_errors():
+        made: Released = getattr(large, table.method.name)(
+            source,
+            target,
+            methods.protected(table),
+            k,
+            **given,
+            person=table.person,
+            memory=backend.memory,
+            temporary=folder,
+        )
+    source.unlink()
+    _refuse_other_types(con, tables.original, target, methods.kept(table))
+    con.execute(f"CREATE VIEW {tables.released} AS FROM read_parquet({sql.literal(str(target))})").fetchall()
+    return made
+
+
+def _refuse_other_types(
+    con: duckdb.DuckDBPyConnection, original: str, path: Path, columns: Mapping[str, str] | list[str]
+) -> None:
+    """Refuse columns that a Parquet file has as another type: what is released is what the policy's source has."""
+    before = sql.columns(con, original)
+    rows = con.execute(f"DESCRIBE FROM read_parquet({sql.literal(str(path))})").fetchall()
+    after = {row[0]: str(row[1]) for row in rows}
+    for column in columns:
+        if before[column] != after.get(column):
+            raise PolicyError(
+                f"columns.{column} has the type {before[column]}, which no release by parts keeps; cast it in "
+                "source.query, or give more memory."
+            )
+
+
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    """Turn what a release by parts refuses into what the same function refuses in SQL."""
+    try:
+        yield
+    except ValueError as error:
+        raise duckdb.InvalidInputException(str(error)) from None
+    except ImportError as error:
+        raise PolicyError(f"{error}") from None
+    except OSError as error:
+        raise FileProblem(
+            f"the release by parts failed ({error.strerror or 'a file cannot be read or written'})."
+        ) from None

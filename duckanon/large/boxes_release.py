@@ -1,0 +1,213 @@
+"""Boxes of tables that are larger than memory: `duckanon.large.boxes`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon._bridge import sql
+from duckanon._core.common.arguments import generator
+from duckanon._core.common.names import refuses_unknown_options
+from duckanon._methods.boxes import boxed_table
+from duckanon._methods.boxes.parts import Parts, counted_parts
+from duckanon._methods.boxes.shaping import Moments, sensitivities_of
+from duckanon._methods.boxes.support import Support, column_support
+from duckanon._methods.boxes.typed import column_numbers
+from duckanon._methods.boxes.whole import Whole
+from duckanon.large import partition_releases, pipeline
+from duckanon.large.checks import Checked, rows_and_nulls, translate_errors, validate_columns
+from duckanon.large.split_tree import fitted
+from duckanon.large.survey import Survey, surveyed
+from duckanon.large.value_counts import counted_values
+from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
+
+CALLER = "anon.boxes"
+SAMPLE = 1_000_000
+"""Rows that the routing tree is fitted on, at the most: with a million, boxes of ten million rows lose .08 % more than
+in memory, with 200,000 .22 %."""
+
+_LEAST_SAMPLE = 10_000
+
+_BYTES_OF_DRAWN = 80
+"""Memory of fitting the tree, for each value of the sample: 22 to 48 were measured, beside the sample itself."""
+
+BYTES_OF_ROW, BYTES_OF_CELL = 90, 65
+"""Memory of a part, for each row and for each of its values that become intervals: measured by
+`python -m tests.bench.part_memory`, and a quarter more."""
+
+_BATCH = 100_000
+
+
+@refuses_unknown_options("duckanon.large")
+def boxes(
+    source: Any,
+    target: Any,
+    cols: Sequence[str],
+    k: int,
+    *,
+    statistics: Sequence[Mapping[str, Any]] | None = None,
+    l: int = 1,  # noqa: E741 - the papers' name
+    epsilon: Mapping[str, float] | None = None,
+    box: str = "parts",
+    effort: str = "default",
+    seconds: float | None = None,
+    person: str | None = None,
+    keep: Sequence[str] | None = None,
+    narrowing: Sequence[str] | None = None,
+    top_code: bool = False,
+    bounds_are_public: bool = False,
+    memory: str = "2GB",
+    seed: int | None = None,
+    temporary: Any = None,
+) -> partition_releases.Released:
+    """Write a table whose numbers and dates are intervals that at least k people share, as `anon.boxes` makes them.
+
+    Parameters
+    ----------
+    source, target, memory, temporary
+        As for `workspace`.
+    cols, k, statistics, l, epsilon, box, effort, seconds, person, keep, narrowing, top_code, bounds_are_public
+        As for `anon.boxes`.
+    seed
+        Makes the boxes of the same rows in the same order repeatable; the order of the released rows never is.
+    """
+    options: dict[str, Any] = {"k": k, "l": l, "epsilon": epsilon, "box": box, "bounds_are_public": bounds_are_public}
+    options |= {"top_code": top_code, "effort": effort, "seconds": seconds}
+    with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
+        what = validate_columns(work.con, CALLER, "_checked_boxes", options, cols, keep, person, narrowing)
+        survey = numbers_of(work, what, k, seed)
+        statistics_asked = boxed_table.read_statistics(statistics, what.names)
+        shape = arrow_reader(work.con.sql(f"SELECT {sql.names(what.columns)} FROM {SOURCE} LIMIT 0"), 1).read_all()
+        distances = boxed_table.read_distances(shape, what.names, epsilon)
+        moments = Moments.known(survey.means, survey.covariances)
+        sensitivity = sensitivities_of(moments, what.names, statistics_asked)
+        is_counted = box == "parts" and what.person is None
+        whole = Whole(sensitivity, *(_parts(work, what, k, is_exact=l > 1) if is_counted else ()))
+        part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
+        weights = sensitivity.at(list(survey.sample.values()))
+        apart = [distances.get(name, 0.0) for name in what.names]
+        tree = fitted(survey.sample, weights, survey.rows, k, part_rows, l, apart)
+        files = pipeline.route(work, what.columns, tree, what.expressions, k, what.person)
+
+        def released(part: pa.Table) -> pa.Table:
+            return boxed_table.boxes(
+                part,
+                cols=what.names,
+                k=k,
+                statistics=statistics,
+                l=l,
+                epsilon=epsilon,
+                box=box,
+                effort=effort,
+                seconds=None if seconds is None else seconds / len(files),
+                person=what.person,
+                keeps_person=True,
+                narrowing=narrowing,
+                by=None,
+                top_code=top_code,
+                refused=None,
+                whole=whole,
+            )
+
+        shaping = {name for name, weight in zip(what.names, weights, strict=True) if np.max(weight) > 0}
+        of_boxes = BoxColumns(what, set() if box in ("bounds", "rounded") else set(what.names) - shaping)
+        return partition_releases.released(work, what, files, released, of_boxes, k, survey.rows, part_rows)
+
+
+def _parts(work: Workspace, what: Checked, k: int, *, is_exact: bool) -> tuple[dict[str, Support], dict[str, Parts]]:
+    """Cut columns into parts that k people of the whole table share, where their values can be counted in memory.
+
+    Where they cannot, or where people have several rows, each part of the table cuts its columns itself, for k people
+    of its own.
+    """
+    supports, found = {}, {}
+    for name in what.names:
+        counts = counted_values(work, name, k)
+        if counts is None:
+            continue
+        numbers = column_numbers(pa.table({name: counts.values}), [name])[name]
+        supports[name] = column_support(counts.values.type, numbers, k, None, counts.people, is_exact=is_exact)
+        found[name] = counted_parts(numbers, counts.people, k, supports[name])
+    return supports, found
+
+
+class BoxColumns:
+    """The columns of boxes: numbers that do not tell the part, and the same ends in all parts where no column shapes.
+
+    Parameters
+    ----------
+    what
+        The columns.
+    covered
+        Those that every box covers from end to end, in the whole table.
+    """
+
+    def __init__(self, what: Checked, covered: set[str]) -> None:
+        self._what = what
+        self._ends: dict[str, tuple[Any, ...]] = dict.fromkeys(covered, ())
+        self._count = 0
+        self._order = np.zeros(0, np.int64)
+
+    def collect(self, result: pa.Table) -> pa.Table:
+        """Tell the boxes of a part from those of the parts before."""
+        place = result.column_names.index("_duckanon_box")
+        numbers = result.column(place).to_numpy() + self._count
+        self._count = int(numbers.max())
+        for name, ends in self._ends.items():
+            low, high = result.column(name), result.column(boxed_table.HIGH + name)
+            of_part = (
+                (None if low.null_count else pc.min(low).as_py()),
+                (None if high.null_count else pc.max(high).as_py()),
+            )
+            self._ends[name] = (
+                of_part if not ends else (_outer(min, ends[0], of_part[0]), _outer(max, ends[1], of_part[1]))
+            )
+        return result.set_column(place, "_duckanon_box", pa.array(numbers))
+
+    def settle(self) -> None:
+        """Draw the numbers."""
+        self._order = generator(None).permutation(self._count) + 1
+
+    def finish(self, block: pa.Table) -> pa.Table:
+        """Return the columns that are released: the box, the intervals, and what is kept."""
+        columns = {"box": pa.array(self._order[block.column("_duckanon_box").to_numpy() - 1])}
+        for name in self._what.names:
+            ends = [block.column(which).combine_chunks() for which in (name, boxed_table.HIGH + name)]
+            if name in self._ends:
+                ends = [
+                    pa.repeat(pa.scalar(end, old.type), len(old))
+                    for old, end in zip(ends, self._ends[name], strict=True)
+                ]
+            columns[name] = pa.StructArray.from_arrays(ends, ["lo", "hi"])
+        return pa.table(columns | {name: block.column(name) for name in self._what.kept})
+
+
+def _outer(choose: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+    """Return the outer of two ends; None is open, farther than all."""
+    return None if one is None or other is None else choose(one, other)
+
+
+def sample_rows(work: Workspace, columns: int) -> int:
+    """Return how many rows the tree of so many columns is fitted on."""
+    return min(max(work.memory.part // (_BYTES_OF_DRAWN * max(columns, 1)), _LEAST_SAMPLE), SAMPLE)
+
+
+def numbers_of(work: Workspace, what: Checked, k: int, seed: int | None) -> Survey:
+    """Read the columns as numbers, once, or say which of them no interval holds."""
+    rows, nulls = rows_and_nulls(work.con, what.names)
+    if k > rows:
+        raise ValueError(f"k must be at most the number of records, {rows}; got {k}.")
+    for name, count in nulls.items():
+        if count:
+            raise ValueError(f'column "{name}" has {count} NULLs, which no interval holds; leave them out.')
+    return surveyed(_batches(work.con, what.names), what.names, rows, sample_rows(work, len(what.names)), seed)
+
+
+def _batches(con: duckdb.DuckDBPyConnection, names: Sequence[str]) -> Iterator[pa.Table]:
+    for batch in arrow_reader(con.sql(f"SELECT {sql.names(names)} FROM {SOURCE}"), _BATCH):
+        yield pa.Table.from_batches([batch])

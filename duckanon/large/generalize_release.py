@@ -1,0 +1,263 @@
+"""Plans for tables that are larger than memory, and their release: `duckanon.large.generalize`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from duckanon._bridge import sql
+from duckanon._core.common.names import refuses_unknown_options
+from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
+from duckanon.large import partition_releases, pipeline
+from duckanon.large.checks import Checked, translate_errors, validate_columns
+from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
+
+CALLER = "anon.generalize"
+
+BYTES_OF_COMBINATION, BYTES_OF_CELL = 50, 115
+"""Memory of planning, for each combination of values and for each value in it: measured by
+`python -m tests.bench.part_memory`, and a tenth more."""
+
+BYTES_OF_ROW, BYTES_OF_LABEL = 50, 40
+"""Memory of a block whose rows are mixed, for each row and for each of its values: measured by the same, and half more,
+since what is kept may be longer than labels are."""
+
+_BLOCK = "_duckanon_block"
+_MERGED = "merged_source"
+
+
+@refuses_unknown_options("duckanon.large")
+def generalize(
+    source: Any,
+    target: Any,
+    cols: Sequence[str],
+    k: int,
+    *,
+    weights: Any = None,
+    hierarchies: Mapping[str, pa.Table] | None = None,
+    max_suppressed_fraction: float = 0.01,
+    methods: Mapping[str, str] | None = None,
+    keep: Sequence[str] | None = None,
+    person: str | None = None,
+    narrowing: Sequence[str] | None = None,
+    memory: str = "2GB",
+    temporary: Any = None,
+) -> partition_releases.Released:
+    """Write columns that are made coarser until every class has at least k people, and the columns to keep.
+
+    Parameters
+    ----------
+    source, target, memory, temporary
+        As for `workspace`.
+    cols, k, weights, max_suppressed_fraction, methods, keep, person, narrowing
+        As for `anon.generalize`.
+    hierarchies
+        By column: a table of values, labels of level 1, of level 2, ...
+
+    Returns
+    -------
+    Released
+        Its `notes` say which columns were planned in steps, where their values' combinations do not fit into memory,
+        and what that loses: no interval is then finer than such a step. They tell how far a column reaches, and are
+        for who has the table.
+    """
+    from duckanon._render.queries import render  # needs the extra [render]
+
+    options = {"k": k, "max_suppressed_fraction": max_suppressed_fraction, "effort": "quick", "output": "text"}
+    with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
+        what = validate_columns(work.con, CALLER, "_checked_recode", options, cols, keep, person, narrowing)
+        trees = {column: f"hierarchy_{place}" for place, column in enumerate(hierarchies or {})}
+        for column, table in (hierarchies or {}).items():
+            work.con.register(trees[column], table)
+        fixed = {name.lower() for name in trees}
+        fixed |= {name.lower() for name, method in (methods or {}).items() if method not in ("interval", "round")}
+        planned, steps = _fitting(work, what, fixed, k)
+        given = {"weights": weights, "hierarchies": trees or None, "methods": methods, "person": what.person}
+        _planned(work, planned, cols, k, given | {"max_suppressed_fraction": max_suppressed_fraction})
+        for name, step in steps.items():
+            _put_on_steps(work.con, name, step)
+        _refuse_narrowing(work.con, what, narrowing)
+        plan = arrow_reader(work.con.sql("FROM plan"), 10_000).read_all()
+        passed = [*what.kept, *([what.person] if what.person and what.person not in what.kept else [])]
+        coarse = render(plan, "duckdb", SOURCE, keep=passed, types=what.types)
+        rows = _left(work, what, coarse, k, max_suppressed_fraction)
+        if not rows:
+            raise ValueError("no class has enough people; nothing is left to release.")
+        block_rows = max(work.memory.part // (BYTES_OF_ROW + BYTES_OF_LABEL * len(what.columns)), 1)
+        results = _in_blocks(work, what, coarse, pipeline.blocks_of(rows, block_rows), rows)
+        wanted = [*what.names, *what.kept]
+        written = pipeline.mixed(
+            work, results, lambda block: block.select(wanted), what.person, what.person in what.kept
+        )
+        smallest = pipeline.counted(work, written, what.names, k, what.person, rows)
+        notes = tuple(_note(work.con, what, name, step) for name, step in steps.items())
+        return partition_releases.Released(rows, len(results.pieces), smallest, notes, work.reader())
+
+
+def _planned(work: Workspace, table: str, cols: Sequence[str], k: int, options: Mapping[str, Any]) -> None:
+    """Make the plan, in the table `plan`."""
+    named = ", ".join(f"{name} := {sql.literal(value)}" for name, value in options.items() if value is not None)
+    try:
+        call = f"anon.plan({sql.literal(table)}, {sql.literal(list(cols))}, {k}, {named})"
+        work.con.execute(f"CREATE TABLE plan AS FROM {call}").fetchall()
+    except duckdb.Error as error:
+        raise ValueError(f"{sql.why(error).replace('anon.plan: ', '')}.") from None
+
+
+def _put_on_steps(con: duckdb.DuckDBPyConnection, name: str, step: float) -> None:
+    """Move the cuts of a column to the next multiples of its step, so that they part the values as they were merged."""
+    unit = Decimal(repr(step))
+
+    def moved(cut: str | None) -> str | None:
+        if cut is None:
+            return None
+        multiple = (Decimal(cut) / unit).to_integral_value(ROUND_CEILING) * unit
+        return format((multiple + 0).normalize(), "f")  # and no -0
+
+    of_column = f"column_name = {sql.literal(name)} AND method = 'interval' AND covers = 'number'"
+    for lower, upper, label in con.execute(f"SELECT lower, upper, label FROM plan WHERE {of_column}").fetchall():
+        low, high = moved(lower), moved(upper)
+        here = f"{of_column} AND lower IS NOT DISTINCT FROM $lower AND upper IS NOT DISTINCT FROM $upper"
+        given = {"lower": lower, "upper": upper}
+        if low == high and low is not None:
+            con.execute(f"DELETE FROM plan WHERE {here}", given).fetchall()
+            continue
+        if label != "*":
+            label = f"<{high}" if low is None else f">={low}" if high is None else f"[{low}, {high})"
+        given |= {"low": low, "high": high, "label": label}
+        con.execute(f"UPDATE plan SET lower = $low, upper = $high, label = $label WHERE {here}", given).fetchall()
+
+
+def _fitting(work: Workspace, what: Checked, fixed: set[str], k: int) -> tuple[str, dict[str, float]]:
+    """Return the table to plan with, the source or one whose numbers are merged until they fit, and their steps."""
+    most = work.memory.part // (BYTES_OF_COMBINATION + BYTES_OF_CELL * len(what.names))
+    numbers = [
+        name
+        for name in what.names
+        if name.lower() not in fixed
+        and sql.one(work.con, f"SELECT anon._kind({sql.literal(what.types[name])}) = 'numeric'")[0]
+    ]
+    steps: dict[str, float] = {}
+    others = [sql.name(what.person)] if what.person else []
+
+    def merged(name: str) -> str:
+        quoted = sql.name(name)
+        return f"(floor({quoted} / {steps[name]!r}) * {steps[name]!r})::{what.types[name]}" if name in steps else quoted
+
+    while True:
+        expressions = {name: merged(name) for name in what.names}
+        listed = ", ".join([*expressions.values(), *others])
+        each = ", ".join(f"approx_count_distinct({expressions[name]})" for name in numbers)
+        count, *values = sql.one(
+            work.con, f"SELECT approx_count_distinct(hash({listed})){', ' + each if each else ''} FROM {SOURCE}"
+        )
+        if count <= most:
+            break
+        if not values or max(values) <= 2:
+            raise ValueError(f"cols must have at most {most} combinations of values to be planned here; got {count}.")
+        widest = numbers[values.index(max(values))]
+        steps[widest] = _next_step(work.con, widest, what.types[widest], steps.get(widest), k)
+    if not steps:
+        return SOURCE, steps
+    selected = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
+    with_person = "".join(f", {name}" for name in others)
+    work.con.execute(f"CREATE VIEW {_MERGED} AS SELECT {selected}{with_person} FROM {SOURCE}").fetchall()
+    return _MERGED, steps
+
+
+def _note(con: duckdb.DuckDBPyConnection, what: Checked, name: str, step: float) -> str:
+    """Say what the steps of a column lose by themselves, and what is released of it, as anon.generalization_loss does.
+
+    An interval loses its width as a share of the column's range; of whole numbers, [40, 50) is 40 to 49.
+    """
+    quoted = sql.name(name)
+    least, largest, is_whole = sql.one(
+        con,
+        f"SELECT min({quoted})::DOUBLE, max({quoted})::DOUBLE, bool_and({quoted}::DOUBLE = floor({quoted}::DOUBLE)) "
+        f"FROM {SOURCE}",
+    )
+    unit = 1.0 if is_whole else 0.0
+    (width,) = sql.one(
+        con,
+        f"SELECT sum(rows * greatest(least(coalesce(upper::DOUBLE - {unit}, {largest!r}), {largest!r}) "
+        f"- greatest(coalesce(lower::DOUBLE, {least!r}), {least!r}), 0)) / sum(rows) "
+        f"FROM plan WHERE column_name = {sql.literal(name)} AND covers IN ('number', 'value')",
+    )
+    by_itself = min(step - unit, largest - least) / (largest - least)
+    released = "" if width is None else f"; its released intervals lose {width / (largest - least):.4f}"
+    return (
+        f'the column "{name}" was planned in steps of {step:g}, which lose {by_itself:.4f} of its range by '
+        f"themselves{released} (ncp)."
+    )
+
+
+def _next_step(con: duckdb.DuckDBPyConnection, name: str, kind: str, step: float | None, k: int) -> float:
+    """Return the next of 1, 2, 5 times a power of ten; the first is about a ten-thousandth of the range.
+
+    Of the range without the k - 1 least and the k - 1 largest values: one person's fortune makes no coarser steps.
+    """
+    if step is not None:
+        leading = int(f"{step:e}"[0])
+        return step * {1: 2, 2: 2.5, 5: 2}[leading]
+    quoted = sql.name(name)
+    (span,) = sql.one(con, f"SELECT (max({quoted}, {k})[-1] - min({quoted}, {k})[-1])::DOUBLE FROM {SOURCE}")
+    first = float(f"1e{int(f'{max(span, 1e-300) / 10_000:e}'.split('e')[1])}")
+    return max(first, 2.0) if "INT" in kind else first
+
+
+def _refuse_narrowing(con: duckdb.DuckDBPyConnection, what: Checked, narrowing: Sequence[str] | None) -> None:
+    """Refuse kept columns that tell more of a coarse one than its label does."""
+    allowed = {name.lower() for name in [*(narrowing or []), *([what.person] if what.person else [])]}
+    asked = [name for name in what.kept if name.lower() not in allowed]
+    if not asked:
+        return
+    judged = con.execute(
+        f"SELECT kept_column, column_name, narrows FROM anon.kept_column_risk('{SOURCE}', "
+        f"{sql.literal(what.names)}, {sql.literal(asked)}, plan := 'plan', person := {sql.literal(what.person)})"
+    ).fetchall()
+    if refused := refusal(judged, COARSER_TOO):
+        raise ValueError(refused)
+
+
+def _left(work: Workspace, what: Checked, coarse: str, k: int, most: float) -> int:
+    """List the classes that are too small, and count the rows of all others."""
+    classes = sql.names(what.names)
+    size = f"count(DISTINCT {sql.name(what.person)})" if what.person else "count(*)"
+    work.con.execute(
+        f"CREATE TABLE classes AS SELECT {classes}, {size} AS _duckanon_people, count(*) AS _duckanon_rows "
+        f"FROM ({coarse}) GROUP BY {classes}"
+    ).fetchall()
+    rows, small = sql.one(
+        work.con,
+        "SELECT sum(_duckanon_rows)::BIGINT, "
+        f"coalesce(sum(_duckanon_rows) FILTER (_duckanon_people < {k}), 0)::BIGINT FROM classes",
+    )
+    if small > most * rows + 1e-6:
+        raise ValueError(f"{small} rows are in classes of fewer than {k} people, more than may be left out.")
+    work.con.execute(f"DELETE FROM classes WHERE _duckanon_people >= {k}").fetchall()
+    return int(rows - small)
+
+
+def _in_blocks(work: Workspace, what: Checked, coarse: str, blocks: int, rows: int) -> pipeline.Mixed:
+    """Write the rows of all classes that are left, each into a random block."""
+    folder = work.folder / "blocks"
+    same = " AND ".join(f"coarse.{sql.name(n)} IS NOT DISTINCT FROM classes.{sql.name(n)}" for n in what.names)
+    work.con.execute("SET preserve_insertion_order = false").fetchall()
+    work.con.execute(
+        f"COPY (SELECT coarse.*, least(floor(anon._random() * {blocks}), {blocks - 1})::INTEGER AS {_BLOCK} "
+        f"FROM ({coarse}) AS coarse ANTI JOIN classes ON {same}) TO {sql.literal(str(folder))} "
+        f"(FORMAT parquet, PARTITION_BY ({_BLOCK}), COMPRESSION lz4)"
+    ).fetchall()
+    work.con.execute("SET preserve_insertion_order = true").fetchall()
+    pieces = []
+    schema = pa.schema([])
+    for block in range(blocks):
+        paths = sorted((folder / f"{_BLOCK}={block}").glob("*.parquet"))
+        pieces.append([(path, group) for path in paths for group in range(pq.read_metadata(path).num_row_groups)])
+        schema = pq.read_schema(paths[0]) if paths else schema
+    return pipeline.Mixed(pieces, schema, rows)

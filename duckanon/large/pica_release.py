@@ -1,0 +1,243 @@
+"""Partitioned swapping of tables that are larger than memory: `duckanon.large.pica`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from duckanon._bridge import sql
+from duckanon._core.common.arguments import Number, Whole, generator, refuse_unless
+from duckanon._core.common.arrays import Floats
+from duckanon._core.common.names import refuses_unknown_options
+from duckanon._core.encoding.column_codecs import NumberColumn
+from duckanon._core.encoding.fit import fit, refuse_nulls
+from duckanon._core.encoding.table_encoding import Encoding
+from duckanon._methods.swap.pica import SEARCHED_ROWS, Partitioned
+from duckanon._methods.swap.plain_columns import PlainColumns, Settings
+from duckanon._methods.swap.survey_reader import SurveyColumns
+from duckanon.large import partition_releases, pica_counts, pipeline
+from duckanon.large.checks import Checked, has_numbers, rows_and_nulls, translate_errors, validate_columns
+from duckanon.large.sampled import Sample, sampled
+from duckanon.large.split_tree import Tree, divided, fitted, nulls_beyond
+from duckanon.large.split_tree import routed as routed_rows
+from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
+
+CALLER = "anon.pica"
+
+BYTES_OF_ROW, BYTES_OF_CELL, BYTES_OF_CODE = 200, 80, 24
+"""Memory of a part, for each row, for each of its values, and for each column of the matrix that they become."""
+
+_SAMPLE = 200_000
+"""Rows that columns are read by, at most, beside those of rare values."""
+
+_BATCH = 100_000
+_CHANCE = "_duckanon_chance"
+_DRAWN = "drawn_rows"
+_LEAST_CLUSTER_SIZE = 10  # as in memory
+
+
+@refuses_unknown_options("duckanon.large")
+def pica(
+    source: Any,
+    target: Any,
+    cols: Sequence[str],
+    *,
+    cluster_size: float | None = None,
+    basis: str = "ica",
+    log: Sequence[str] | None = None,
+    nulls: str = "error",
+    checks: str = "error",
+    k: int = 10,
+    special: Any = "auto",
+    categories: Sequence[str] | None = None,
+    derived: str = "auto",
+    memory: str = "2GB",
+    seed: int | None = None,
+    temporary: Any = None,
+) -> partition_releases.Released:
+    """Write new records that keep nonlinear structure: the components of clusters of similar records are permuted.
+
+    Parameters
+    ----------
+    source, target, memory, temporary
+        As for `workspace`.
+    cols, basis, log, nulls, checks, k, special, categories, derived
+        As for `anon.pica`; k is at least 2.
+    cluster_size
+        As for `anon.pica`; where a part fails its checks with clusters of this size, it has larger ones.
+    seed
+        Makes the records of the same rows in the same order repeatable, and whoever learns it can undo it; the order of
+        the released rows never is.
+
+    Returns
+    -------
+    Released
+        Its `smallest_class` are the people of the source who hold the rarest category or special value that was
+        written. Its notes say how large the clusters are, and how many rows a repair has left out.
+
+    Notes
+    -----
+    Columns are read as in a sample of the table, to which rows are added until it tells what the table does: which
+    categories k people hold, and who the k people at the ends of a number are.
+    """
+    with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
+        what = validate_columns(work.con, CALLER, None, {}, cols, None, None)
+        refuse_unless(Number(_LEAST_CLUSTER_SIZE, null=True), "cluster_size", cluster_size)
+        refuse_unless(Whole(2), "k", k)
+        random = generator(seed)
+        rows = _rows(work.con, what, nulls)
+        sample = _sample(work, what, k, rows, seed)
+        plain = PlainColumns.of(sample.table, None, nulls, Settings(k, special, categories, derived), random)
+        whole = _partitioned(plain, sample.drawn, plain.log(log), basis, checks, random)
+        part_rows = work.memory.part // _bytes_of_row(what, whole.encoding)
+        size = _size(whole, rows, cluster_size, part_rows)
+        tree, expressions = _tree(work.con, what, whole.encoding, sample, random, rows, size, part_rows)
+        least = max(k, int(size)) if size < rows else k
+        files = pipeline.route(work, what.columns, tree, expressions, least, None)
+        alike = SurveyColumns(plain, k)
+        del plain, sample
+
+        def released(part: pa.Table) -> pa.Table:
+            chance = random.spawn(1)[0]
+            part = part.cast(alike.schema)
+            if seed is not None:  # the order in which DuckDB's threads wrote them is another each time
+                part = part.sort_by([(name, "ascending") for name in part.column_names])
+            matrix = whole.encoding.matrix(alike.table(part, chance), np.float32)
+            records = replace(whole, matrix=matrix, random=chance)
+            return alike.released(records.enlarged(min(size, len(matrix))))
+
+        results = pipeline.made(work, files, released, pipeline.blocks_of(rows, part_rows))
+        written = pipeline.mixed(work, results, lambda block: block, None, False)
+        fewest = pica_counts.counted(work.con, written, alike.drawn(), alike.bounds, k, results.rows)
+        return partition_releases.Released(
+            results.rows, len(files), fewest, _notes(size, rows, results.rows), work.reader()
+        )
+
+
+def _rows(con: duckdb.DuckDBPyConnection, what: Checked, nulls: str) -> int:
+    """Count the rows, and refuse what no release is made of."""
+    rows, missing = rows_and_nulls(con, what.names)
+    if rows == 0:
+        raise ValueError("the table has no rows; give one that has.")
+    if len(what.names) < 2:
+        raise ValueError(f"cols must name at least two columns; got {len(what.names)}.")
+    if nulls == "error":
+        refuse_nulls(missing)
+    return rows
+
+
+def _sample(work: Workspace, what: Checked, k: int, rows: int, seed: int | None) -> Sample:
+    """Draw the rows that columns are read by; an ENUM is text, as in what is released."""
+    selected = ", ".join(
+        f"{sql.name(name)}::VARCHAR AS {sql.name(name)}" if what.types[name].startswith("ENUM") else sql.name(name)
+        for name in what.columns
+    )
+    reader = arrow_reader(work.con.sql(f"SELECT {selected} FROM {SOURCE}"), _BATCH)
+    wanted = min(_SAMPLE, work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names)))
+    return sampled(reader, reader.schema, k, rows, wanted, seed)
+
+
+def _bytes_of_row(what: Checked, encoding: Encoding) -> int:
+    return BYTES_OF_ROW + BYTES_OF_CELL * len(what.names) + BYTES_OF_CODE * encoding.width
+
+
+def _partitioned(
+    plain: PlainColumns, drawn: int, log: list[str] | None, basis: str, checks: str, random: np.random.Generator
+) -> Partitioned:
+    """Code the rows that were drawn, with the categories of all of the sample and the scales of those rows alone."""
+    partitioned = Partitioned.of(plain.table, None, log, "error", basis, "bisect", checks, random, plain.places)
+    coded = partitioned.encoding
+    logged = [column.name for column in coded.columns if isinstance(column, NumberColumn) and column.logged]
+    rows = plain.table.slice(0, drawn)
+    scales, _ = fit(rows, log=logged, lenient=True, places=plain.places)
+    columns = [
+        _scaled(column, scale) if isinstance(column, NumberColumn) and isinstance(scale, NumberColumn) else column
+        for column, scale in zip(coded.columns, scales.columns, strict=True)
+    ]
+    encoding = Encoding(tuple(columns), coded.schema)
+    return replace(partitioned, encoding=encoding, matrix=encoding.matrix(rows, np.float32))
+
+
+def _scaled(column: NumberColumn, scale: NumberColumn) -> NumberColumn:
+    """Give a column the mean and the deviation of another one, which counts whole steps from another end."""
+    apart = scale.low - column.low if isinstance(column.low, int) and not column.logged else 0
+    return replace(column, mean=scale.mean + apart, deviation=scale.deviation)
+
+
+def _size(whole: Partitioned, rows: int, asked: float | None, part_rows: int) -> float:
+    """Return how many records a cluster should have: as asked, or as the search finds; infinity: all of a part."""
+    if asked is not None:
+        if rows > part_rows < 1.5 * asked:
+            raise ValueError(
+                f"cluster_size must be at most {int(part_rows / 1.5)}, so that a cluster fits into memory; got {asked}."
+            )
+        return float(asked)
+    found = whole.search(None)
+    if found.cluster_size is None:
+        raise ValueError(found.refusal(rows))
+    return found.cluster_size if found.cluster_size < min(len(whole.matrix), SEARCHED_ROWS) else float("inf")
+
+
+def _tree(
+    con: duckdb.DuckDBPyConnection,
+    what: Checked,
+    encoding: Encoding,
+    sample: Sample,
+    random: np.random.Generator,
+    rows: int,
+    size: float,
+    part_rows: int,
+) -> tuple[Tree, Mapping[str, str]]:
+    """Fit the tree that sends rows into parts: by their numbers, and at random where these tell no more apart.
+
+    Where all rows should be one cluster, parts are drawn at random alone: each is like the whole table.
+    """
+    key = int(random.integers(2**62))
+    expressions = {_CHANCE: f"(hash({sql.names(what.columns)}, {key}) / 18446744073709551616.0)"}
+    tree: Tree = 0
+    counts: dict[int, float] = {0: rows}
+    if size < rows:
+        con.register(_DRAWN, sample.table.slice(0, sample.drawn))
+        axes = dict(_axes(con, what, encoding))
+        con.unregister(_DRAWN)
+        columns = {name: numbers for name, (_, numbers) in axes.items()}
+        expressions |= {name: expression for name, (expression, _) in axes.items()}
+        if columns:
+            weights = [1.0 / float(numbers.std()) for numbers in columns.values()]
+            tree = fitted(columns, weights, rows, max(int(size), 2), part_rows)
+            share = rows / sample.drawn
+            counts = dict(enumerate((np.bincount(routed_rows(tree, columns)) * share).tolist()))
+    return divided(tree, counts, part_rows, _CHANCE), expressions
+
+
+def _axes(
+    con: duckdb.DuckDBPyConnection, what: Checked, encoding: Encoding
+) -> Iterator[tuple[str, tuple[str, Floats]]]:
+    """Say how the tree sees the columns that are numbers: an SQL expression, and the numbers of the sample by it."""
+    logged = {column.name for column in encoding.columns if isinstance(column, NumberColumn) and column.logged}
+    for name in what.names:
+        if not has_numbers(con, what.types[name]):
+            continue
+        expression = what.expressions[name]
+        if name in logged:
+            least = f"(SELECT min({expression}) FROM {_DRAWN} WHERE {expression} > 0)"
+            (lowest,) = sql.one(con, f"SELECT {least}::DOUBLE")
+            expression = f"ln(greatest({expression}, {lowest!r}))"
+        table = arrow_reader(con.sql(f"SELECT {expression} AS number FROM {_DRAWN}"), _BATCH).read_all()
+        numbers = nulls_beyond(np.array(table.column(0).to_numpy(), np.float64))
+        if numbers.min() < numbers.max():
+            yield name, (expression, numbers)
+
+
+def _notes(size: float, rows: int, released: int) -> tuple[str, ...]:
+    notes = ["all rows of a part are one cluster."]
+    if size < rows:
+        notes = [f"the clusters have about {round(size)} rows, or more where a part had to pass its checks."]
+    if released < rows:
+        notes.append(f"{rows - released} rows were left out, which gave records away.")
+    return tuple(notes)

@@ -1,0 +1,253 @@
+"""From the source to the target: rows sent into parts, each part released, the results mixed, written and counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from duckanon._bridge import sql
+from duckanon._core.common import progress
+from duckanon._core.common.arguments import generator
+from duckanon.large.split_tree import Tree, case, merged, part_count
+from duckanon.large.workspace import SOURCE, Workspace
+
+_PART = "_duckanon_part"
+_RESTING = "64MB"
+"""What DuckDB keeps while parts are made, which need the memory themselves."""
+
+_GROUP_ROWS = 122_880
+"""Rows of a row group of the released file: DuckDB's own number."""
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """The results of all parts, each in random order and cut into as many pieces as there are blocks.
+
+    Attributes
+    ----------
+    pieces
+        For each block, the files and the row groups of its pieces.
+    schema
+        The columns that the results have.
+    rows
+        How many rows there are.
+    """
+
+    pieces: list[list[tuple[Path, int]]]
+    schema: pa.Schema
+    rows: int
+
+
+def route(
+    work: Workspace,
+    columns: Sequence[str],
+    tree: Tree,
+    expressions: Mapping[str, str],
+    k: int,
+    person: str | None,
+    source: str = SOURCE,
+) -> list[list[Path]]:
+    """Send the rows of the source into parts.
+
+    Parameters
+    ----------
+    work
+        Where it is done.
+    columns
+        The columns that are needed.
+    tree, expressions
+        The tree, and for each column that it asks for an SQL expression of its number.
+    k
+        The smallest number of people that a part must have; smaller ones are joined with others.
+    person
+        The column that tells whose a row is; None: every row is another person.
+    source
+        The name of the rows.
+
+    Returns
+    -------
+    list of list of Path
+        The files of each part.
+    """
+    folder = work.folder / "parts"
+    query = f"SELECT {sql.names(columns)}, {case(tree, expressions)} AS {_PART} FROM {source}"
+    work.con.execute("SET preserve_insertion_order = false").fetchall()
+    work.con.execute(
+        f"COPY ({query}) TO {sql.literal(str(folder))} (FORMAT parquet, PARTITION_BY ({_PART}), COMPRESSION lz4)"
+    ).fetchall()
+    work.con.execute("SET preserve_insertion_order = true").fetchall()
+    files = {part: sorted((folder / f"{_PART}={part}").glob("*.parquet")) for part in range(part_count(tree))}
+    _refuse_other_types(work.con, columns, next(paths for paths in files.values() if paths))
+    counts = {part: _people(work.con, paths, k, person) for part, paths in files.items() if paths}
+    homes = merged(tree, counts, k)
+    joined: dict[int, list[Path]] = {}
+    for part, paths in files.items():
+        joined.setdefault(homes[part], []).extend(paths)
+    return [paths for paths in joined.values() if paths]
+
+
+def _refuse_other_types(con: duckdb.DuckDBPyConnection, columns: Sequence[str], paths: Sequence[Path]) -> None:
+    """Refuse columns whose values Parquet files hold as another type, such as HUGEINT as DOUBLE."""
+    of_file = {row[0]: row[1] for row in con.execute(f"DESCRIBE FROM {_files(paths)}").fetchall()}
+    for name, kind in sql.columns(con, SOURCE).items():
+        if name in columns and kind != of_file[name] and not kind.startswith("ENUM"):
+            raise ValueError(f'column "{name}" has the type {kind}, which no Parquet file holds; cast it first.')
+
+
+def _files(paths: Sequence[Path]) -> str:
+    return f"read_parquet({sql.literal([str(path) for path in paths])}, hive_partitioning = false)"
+
+
+def _people(con: duckdb.DuckDBPyConnection, paths: Sequence[Path], k: int, person: str | None) -> int:
+    """Count the people of a part, up to k."""
+    if person is None:
+        return sum(pq.read_metadata(path).num_rows for path in paths)
+    column = sql.name(person)
+    query = f"SELECT DISTINCT {column} FROM {_files(paths)} WHERE {column} IS NOT NULL LIMIT {k}"
+    return int(sql.one(con, f"SELECT count(*) FROM ({query})")[0])
+
+
+def made(
+    work: Workspace, parts: Sequence[Sequence[Path]], release: Callable[[pa.Table], pa.Table], blocks: int
+) -> Mixed:
+    """Release one part after the other.
+
+    Parameters
+    ----------
+    work
+        Where it is done.
+    parts
+        The files of each part; they are removed when they are read.
+    release
+        Makes the release of a part, in random order.
+    blocks
+        How many blocks the results are mixed in.
+    """
+    limit = sql.one(work.con, "SELECT current_setting('memory_limit')")[0]
+    work.con.execute(f"SET memory_limit = '{_RESTING}'").fetchall()
+    random = generator(None)
+    pieces: list[list[tuple[Path, int]]] = [[] for _ in range(blocks)]
+    schema, rows = None, 0
+    for number, paths in enumerate(parts):
+        result = _plain(release(_read(paths)))
+        for path in paths:
+            path.unlink()
+        schema = schema or result.schema
+        path = work.folder / f"made_{number}.parquet"
+        sizes = random.multinomial(result.num_rows, np.full(blocks, 1 / blocks))
+        with pq.ParquetWriter(path, schema, compression="lz4") as writer:
+            begin = groups = 0
+            for block, size in enumerate(sizes.tolist()):
+                if size:
+                    writer.write_table(result.slice(begin, size), row_group_size=size)
+                    pieces[block].append((path, groups))
+                    begin, groups = begin + size, groups + 1
+        rows += result.num_rows
+        del result
+        pa.default_memory_pool().release_unused()
+        progress.at((number + 1) / len(parts))
+    work.con.execute(f"SET memory_limit = '{limit}'").fetchall()
+    assert schema is not None
+    return Mixed(pieces, schema, rows)
+
+
+def _read(paths: Sequence[Path]) -> pa.Table:
+    return pa.concat_tables([pq.ParquetFile(path).read() for path in paths])
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Return a table without dictionaries, which would be others in every part."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+    return table.replace_schema_metadata(None)
+
+
+def mixed(
+    work: Workspace, results: Mixed, finish: Callable[[pa.Table], pa.Table], person: str | None, keeps_person: bool
+) -> str:
+    """Write the results to the target, in an order that tells neither the source's nor the part.
+
+    Every row goes to a random block, and the rows of a block are in random order.
+
+    Parameters
+    ----------
+    work
+        Where it is done.
+    results
+        The results of the parts.
+    finish
+        Gives the rows of a block the columns that are released.
+    person
+        The column that tells whose a row is, to be counted.
+    keeps_person
+        Whether it is released.
+
+    Returns
+    -------
+    str
+        The written rows in SQL, with those of `person` where they are not released.
+    """
+    beside_people = work.folder / "people.parquet"
+    path = work.hidden if work.table is None else work.folder / "released.parquet"
+    apart = person is not None and not keeps_person
+    writer = people = None
+    for block in _blocks(results):
+        if apart:
+            whose = block.select([person])
+            people = people or pq.ParquetWriter(beside_people, whose.schema, compression="lz4")
+            people.write_table(whose, row_group_size=_GROUP_ROWS)
+            block = block.drop_columns([person])
+        released = finish(block)
+        writer = writer or pq.ParquetWriter(path, released.schema)
+        writer.write_table(released, row_group_size=_GROUP_ROWS)
+        del block, released
+        pa.default_memory_pool().release_unused()
+    assert writer is not None
+    writer.close()
+    written = work.released(path)
+    if people is None:
+        return f"(FROM {written})"
+    people.close()
+    return f"(SELECT * FROM {written} AS released POSITIONAL JOIN {_files([beside_people])} AS whose)"
+
+
+def _blocks(results: Mixed) -> Iterator[pa.Table]:
+    random = generator(None)
+    for pieces in results.pieces:
+        if pieces:
+            block = pa.concat_tables([pq.ParquetFile(path).read_row_group(group) for path, group in pieces])
+            yield block.take(pa.array(random.permutation(block.num_rows)))
+
+
+def counted(work: Workspace, written: str, classes: Sequence[str], k: int, person: str | None, rows: int) -> int:
+    """Count what was promised of the written rows, and return the smallest class.
+
+    Raises
+    ------
+    AssertionError
+        A class has fewer than k people, or rows are missing.
+    """
+    size = "count(*)" if person is None else f"count(DISTINCT {sql.name(person)})"
+    smallest, found = sql.one(
+        work.con,
+        f"SELECT min(size), sum(class_rows)::BIGINT FROM (SELECT {size} AS size, count(*) AS class_rows "
+        f"FROM {written} GROUP BY {sql.names(classes)})",
+    )
+    if smallest < k:
+        raise AssertionError(f"a class of the written release has fewer than {k} people.")
+    if found != rows:
+        raise AssertionError("the written release has not all of its rows.")
+    return int(smallest)
+
+
+def blocks_of(rows: int, part_rows: int) -> int:
+    """Return how many blocks results are mixed in: as large as parts."""
+    return max(1, math.ceil(rows / part_rows))

@@ -1,0 +1,229 @@
+"""Local recoding of tables that are larger than memory: `duckanon.large.recode`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon._bridge import sql
+from duckanon._core.common.arrays import Floats
+from duckanon._core.common.faces import face_of
+from duckanon._core.common.parameters import Kept
+from duckanon._methods.boxes.boxed_table import HIGH
+from duckanon._methods.generalize.hierarchies import hierarchy_tables
+from duckanon._methods.generalize.options import column_weights
+from duckanon._methods.recode import local_recoding
+from duckanon._methods.recode.coding import Coding
+from duckanon._methods.recode.declared import RECODE
+from duckanon._methods.recode.encode import encoded_values
+from duckanon.large import partition_releases, pipeline
+from duckanon.large.boxes_release import sample_rows
+from duckanon.large.checks import Checked, has_numbers, resolve_columns, translate_errors
+from duckanon.large.frequent import Divided, divided
+from duckanon.large.split_tree import Tree, fitted, nulls_beyond
+from duckanon.large.survey import Drawing
+from duckanon.large.value_counts import counted_values
+from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
+
+CALLER = "anon.recode"
+
+BYTES_OF_ROW, BYTES_OF_CELL = 200, 80
+"""Memory of a part, for each row and for each of its values that are recoded: measured with effort 'quick' by
+`python -m tests.bench.part_memory`, and a quarter more."""
+
+_BATCH = 100_000
+_MOST_VALUES = 100_000
+"""Values of a column without an order that the tree may tell apart; it does not cut a column of more."""
+
+_BINARY = ("UUID", "INTERVAL")
+"""Types that Parquet files hold as bytes: what parts would release is not what DuckDB writes."""
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A column as the tree sees it: an SQL expression of a number, NULL for NULL, and how far the numbers reach."""
+
+    expression: str
+    span: float
+    is_number: bool
+
+
+@face_of(RECODE, "large")
+def recode(
+    source: Any,
+    target: Any,
+    given: dict[str, Any],
+    *,
+    memory: str = "2GB",
+    seed: int | None = None,
+    temporary: Any = None,
+) -> partition_releases.Released:
+    """Write a table that is generalized class by class, such that every class has at least k people.
+
+    Parameters
+    ----------
+    source, target, memory, temporary
+        As for `workspace`. A hierarchy is an Arrow table: values, labels of level 1, of level 2, ...
+    seed
+        Makes the classes of the same rows in the same order repeatable; the order of the released rows never is.
+
+    Notes
+    -----
+    Where numbers are cut, and which values are named in sets, is decided for the whole table, as `anon.recode` does,
+    where its values can be counted in memory. Where they cannot, and for numbers where people have several rows, each
+    part decides itself, for k people of its own.
+    """
+    cols, k, effort, output = (given[name] for name in ("cols", "k", "effort", "output"))
+    with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
+        what = resolve_columns(work.con, given)
+        trees = _hierarchies(work.con, given["hierarchies"])
+        rows = sql.one(work.con, f"SELECT count(*) FROM {SOURCE}")[0]
+        if k > rows:
+            raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")
+        weight_of = dict(zip(what.names, column_weights(given["weights"], what.names, cols), strict=True))
+        axes = {name: _axis(work.con, what, name, name.lower() in trees) for name in what.names}
+        if output == "value" and not all(axis.is_number for axis in axes.values()):
+            raise ValueError("output must be 'text' where columns are no numbers or have a hierarchy; got 'value'.")
+        used = [name for name in what.names if axes[name].span > 0]
+        part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
+        whole = _codings(work, what, k, axes, trees, weight_of)
+        some = Divided(SOURCE, rows, [])
+        if what.person is None and len(whole) == len(what.names):
+            some = divided(work, what, k, k if effort == "quick" else 2 * k, rows, part_rows)
+        expressions = {name: axes[name].expression for name in used}
+        tree: Tree = 0
+        if used:
+            drawing = Drawing(some.rows, sample_rows(work, len(used)), seed)
+            sample = _sample(work.con, some.inside, expressions, drawing)
+            tree = fitted(sample, [weight_of[n] / axes[n].span for n in used], some.rows, k, part_rows)
+        files = pipeline.route(work, what.columns, tree, expressions, k, what.person, some.inside) + some.apart
+
+        def released(part: pa.Table) -> pa.Table:
+            scaled = [
+                weight_of[name] if name in whole else weight_of[name] * _share(part.column(name), axes[name])
+                for name in what.names
+            ]
+            options = {
+                "cols": what.names,
+                "hierarchies": [row for rows_of_tree in trees.values() for row in rows_of_tree],
+                "weights": scaled,
+                "person": what.person,
+                "kept": Kept([*what.kept, *([what.person] if what.person else [])], given["kept"].narrowing),
+            }
+            return local_recoding.recode([part], **(given | options), whole=whole)
+
+        return partition_releases.released(work, what, files, released, _Labels(what), k, rows, part_rows)
+
+
+def _codings(
+    work: Workspace,
+    what: Checked,
+    k: int,
+    axes: Mapping[str, _Axis],
+    trees: Mapping[str, Sequence[dict[str, Any]]],
+    weight_of: Mapping[str, float],
+) -> dict[str, Coding]:
+    """Encode the columns whose values can be counted in memory."""
+    tables = hierarchy_tables([row for rows_of_tree in trees.values() for row in rows_of_tree])
+    found = {}
+    for name in what.names:
+        counts = None
+        if what.person is None or not axes[name].is_number:
+            counts = counted_values(work, name, k, what.person)
+        if counts is not None and (axes[name].is_number or len(counts.values) <= _MOST_VALUES):
+            found[name] = encoded_values(name, *counts, k, tables.get(name.lower()), weight_of[name])
+    return found
+
+
+def _share(column: pa.ChunkedArray, axis: _Axis) -> float:
+    """Return how much of the whole column a part has, so that all parts lose in the same unit."""
+    if axis.span <= 0:
+        return 1.0
+    if axis.is_number:
+        ends = pc.min_max(column)
+        least, largest = ends["min"], ends["max"]
+        if not least.is_valid:
+            return 1.0
+        both = pa.array([least.as_py(), largest.as_py()], column.type)
+        if pa.types.is_temporal(column.type):
+            both = both.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        numbers = both.cast(pa.float64(), safe=False).to_numpy()
+        width = float(numbers[1] - numbers[0])
+    else:
+        width = float(pc.count_distinct(column, mode="all").as_py() - 1)
+    return max(width / axis.span, 1e-6)  # a weight must be above 0; a column of one value loses nothing
+
+
+def _axis(con: duckdb.DuckDBPyConnection, what: Checked, name: str, has_tree: bool) -> _Axis:
+    """Say how the tree sees a column."""
+    if what.types[name] in _BINARY:
+        raise ValueError(f'column "{name}" has the type {what.types[name]}, which is no text here; cast it to VARCHAR.')
+    quoted = sql.name(name)
+    if has_numbers(con, what.types[name]) and not has_tree:
+        expression = what.expressions[name]
+        span = sql.one(con, f"SELECT max({expression}) - min({expression}) FROM {SOURCE}")[0]
+        return _Axis(expression, float(span or 0.0), True)
+    text = f"{quoted}::VARCHAR"
+    values = con.execute(
+        f"SELECT DISTINCT {text} AS value FROM {SOURCE} WHERE {quoted} IS NOT NULL ORDER BY value "
+        f"LIMIT {_MOST_VALUES + 1}"
+    ).fetchall()
+    if not 1 < len(values) <= _MOST_VALUES:
+        return _Axis("NULL::DOUBLE", 0.0, False)
+    enum = sql.name(f"values of {name}")
+    con.execute(f"CREATE TYPE {enum} AS ENUM ({', '.join(sql.literal(value) for (value,) in values)})").fetchall()
+    return _Axis(f"enum_code({text}::{enum})::DOUBLE", float(len(values) - 1), False)
+
+
+def _hierarchies(
+    con: duckdb.DuckDBPyConnection, given: Mapping[str, pa.Table] | None
+) -> dict[str, list[dict[str, Any]]]:
+    """Read hierarchies as the function in SQL does, by column in lower case."""
+    names = {}
+    for place, (column, table) in enumerate((given or {}).items()):
+        names[column] = f"hierarchy_{place}"
+        con.register(names[column], table)
+    rows = con.execute(f"FROM anon._hierarchies('{CALLER}', {sql.literal(names) if names else 'NULL'})").fetchall()
+    found: dict[str, list[dict[str, Any]]] = {}
+    for column, leaf, level, label in rows:
+        found.setdefault(column, []).append({"column_name": column, "leaf": leaf, "level": level, "label": label})
+    return found
+
+
+def _sample(
+    con: duckdb.DuckDBPyConnection, source: str, expressions: Mapping[str, str], drawing: Drawing
+) -> dict[str, Floats]:
+    """Draw rows; NULL lies beyond all numbers, where the tree sends it."""
+    done = 0
+    drawn: list[pa.RecordBatch] = []
+    for batch in _batches(con, source, expressions):
+        drawn.append(batch.take(pa.array(drawing.rows(done, batch.num_rows))))
+        done += batch.num_rows
+    table = pa.Table.from_batches(drawn)
+    return {name: nulls_beyond(np.array(table.column(name).to_numpy(), np.float64)) for name in expressions}
+
+
+def _batches(con: duckdb.DuckDBPyConnection, source: str, expressions: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    selected = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
+    yield from arrow_reader(con.sql(f"SELECT {selected} FROM {source}"), _BATCH)
+
+
+class _Labels(partition_releases.PartColumns):
+    """The columns of classes: labels, or intervals and sets."""
+
+    def finish(self, block: pa.Table) -> pa.Table:
+        """Return the columns that are released: labels, then what is kept."""
+        columns = {}
+        for name in self._what.names:
+            column = block.column(name)
+            if HIGH + name in block.column_names:
+                ends = [column.combine_chunks(), block.column(HIGH + name).combine_chunks()]
+                column = pa.StructArray.from_arrays(ends, ["lo", "hi"])
+            columns[name] = column
+        return pa.table(columns | {name: block.column(name) for name in self._what.kept})

@@ -1,1 +1,0 @@
-"""Releases of new records with the same statistics, and the methods to compare them with."""
