@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import duckanon
-from duckanon._core.common.diversity import Spread
+from duckanon._core.common.diversity import DiversityRule
 from duckanon._methods.recode.classes import find_classes
 from duckanon._methods.recode.column_losses import Numbers, Tree, Values, class_losses
 from duckanon._methods.recode.declared import RECODE
@@ -157,7 +157,7 @@ def test_diverse_and_close(seed: int, k: int, l: int, kind: str) -> None:  # noq
     values = generator.choice(4, size, p=[0.4, 0.3, 0.2, 0.1])
     shares = np.bincount(values, minlength=4) / size
     t = float(generator.choice([0.2, 0.5])) if seed % 2 else None
-    asked = Diversity(values, shares, Spread(l, kind, t=t))
+    asked = Diversity(values, shares, DiversityRule(l, kind, t=t))
     if not asked.holds(asked.histograms(np.zeros(size, np.int64), None, 1)).all():
         return
     people = generator.integers(0, size, size) if seed % 3 == 0 else None
