@@ -9,7 +9,6 @@ before the sentence.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import math
@@ -187,19 +186,6 @@ def generator(seed: object) -> np.random.Generator:
     """
     refuse_unless(_SEED, "seed", seed)
     return np.random.default_rng(seed)  # type: ignore[arg-type]
-
-
-def did_you_mean(name: str, names: Iterable[str], quote: str = '"') -> str:
-    """Return what a refusal of a name ends with: the nearest one that there is, or a full stop.
-
-    Examples
-    --------
-    >>> print("there is no zpi" + did_you_mean("zpi", ["age", "zip"]))
-    there is no zpi; did you mean "zip"?
-    """
-    spelling = {other.lower(): other for other in names}
-    near = difflib.get_close_matches(name.lower(), spelling, n=1)
-    return f"; did you mean {quote}{spelling[near[0]]}{quote}?" if near else "."
 
 
 def spelled(parameter: str, names: Any, columns: Iterable[str]) -> list[str] | None:

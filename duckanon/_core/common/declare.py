@@ -1,4 +1,4 @@
-"""How a package declares the functions that SQL can call: each once, in its ``declared.py``.
+"""How a package declares the functions that SQL can call, and returns a report with the declared columns.
 
 A declaration says the name (``anon.pica`` calls ``_anon_pica``), which function computes it, which tables it takes and
 what it returns. `duckanon._bridge.registry` makes DuckDB functions of them all. The function itself is named, not
@@ -7,10 +7,14 @@ imported: registering a database should not load the libraries of algorithms tha
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    import numpy.typing as npt  # registering a database does not load numpy for it
 
 
 @dataclass(frozen=True)
@@ -86,3 +90,13 @@ class Scalar:
 
 
 Declaration: TypeAlias = Release | Report | ColumnReport | Scalar
+
+
+def report(columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]], schema: pa.Schema) -> pa.Table:
+    """Make the table of a report from its columns; NaN becomes NULL."""
+    return pa.table([pa.array(columns[field.name], field.type, from_pandas=True) for field in schema], schema=schema)
+
+
+def report_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Make the table of a report from its rows; what a row does not have is NULL."""
+    return pa.Table.from_pylist(list(rows), schema)

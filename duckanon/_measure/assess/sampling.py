@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckanon._core.common.arguments import Whole, checked
-from duckanon._core.common.arrays import Array, Bools
-from duckanon._core.common.runs import run_starts
+from duckanon._core.common.arrays import Array, Bools, run_starts
 
 Hashes: TypeAlias = "NDArray[np.uint64]"
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arguments import Whole, checked
 from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.common.reports import report_rows
+from duckanon._core.common.declare import report_rows
 from duckanon._core.privacy import neighbours, ties
 from duckanon._core.privacy.equal_rows import distinct_rows
 from duckanon._core.privacy.prediction import measures_of
