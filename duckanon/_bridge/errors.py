@@ -11,7 +11,7 @@ import duckdb
 
 from duckanon._bridge.calls_in_text import calls_of
 from duckanon._bridge.macros import macro_files
-from duckanon._core.common.arguments import did_you_mean
+from duckanon._core.common.names import did_you_mean
 
 _FROM_PYTHON = r"Python exception occurred while executing the UDF: "
 """What DuckDB writes before the message of any exception in a Python function."""

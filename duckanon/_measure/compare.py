@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arguments import Whole, checked, generator
+from duckanon._core.common.arguments import checked, generator
+from duckanon._core.common.arrays import sampled_rows
 from duckanon._core.common.codes import encode
-from duckanon._core.common.reports import report
-from duckanon._core.common.samples import sampled_rows
+from duckanon._core.common.declare import report
+from duckanon._core.common.rules import Whole
 from duckanon._core.encoding.aligned import Coding, encoded
 from duckanon._core.privacy.reference_test import smallest_class
 from duckanon._measure.coarse.tables import Judged, judged

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from duckanon._core.common.arguments import ColumnNames, Number, OneOf, Whole, checked, generator, refuse_unless
+from duckanon._core.common.arguments import checked, generator, refuse_unless
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import encode
-from duckanon._core.common.reports import report
+from duckanon._core.common.declare import report
+from duckanon._core.common.rules import ColumnNames, Number, OneOf, Whole
 from duckanon._core.encoding.aligned import Coding, aligned, encoded
 from duckanon._core.encoding.derived_columns import derived_columns
 from duckanon._core.encoding.measurement_encoding import measured_reading

@@ -12,8 +12,9 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
-from duckanon._core.common.arguments import ColumnNames, OneOf, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.names import refuses_unknown_options
+from duckanon._core.common.rules import ColumnNames, OneOf
 from duckanon._render.dialects import Dialect, column, dialect_called, source_table
 
 CHECKS = ("k", "l", "t", "individual_risk")

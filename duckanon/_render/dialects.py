@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckanon._core.common.arguments import OneOf, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
+from duckanon._core.common.rules import OneOf
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from duckanon._core.common import kinds
+from duckanon._core.common import arrow_types
 
 UNKNOWN = "unknown"
 SHORT = "short"
@@ -75,7 +75,7 @@ def _arrow_kind(arrow_type: pa.DataType) -> str:
         (is_.is_floating, FLOAT),
         (is_.is_boolean, BOOLEAN),
         (is_.is_date, DATE),
-        (kinds.is_text, TEXT),
+        (arrow_types.is_text, TEXT),
     )
     return next((kind for holds, kind in tests if holds(arrow_type)), OTHER)
 

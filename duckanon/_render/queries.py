@@ -13,8 +13,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from duckanon._core.common.arguments import ColumnNames, Whole, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.names import refuses_unknown_options
+from duckanon._core.common.rules import ColumnNames, Whole
 from duckanon._render import kinds
 from duckanon._render.dialects import Dialect, column, dialect_called, source_table
 from duckanon._render.expressions import Lookup, Recoder

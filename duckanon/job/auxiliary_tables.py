@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import duckdb
 
-from duckanon.job import sources, sql
+from duckanon._bridge import sql
+from duckanon.job import sources
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile

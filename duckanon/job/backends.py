@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from duckanon._bridge import sql
 from duckanon._core.common.memory import bytes_of
-from duckanon.job import methods, sql
+from duckanon.job import methods
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.policy import Table
 from duckanon.job.promises import Tables

@@ -11,7 +11,8 @@ from typing import Any
 
 import duckdb
 
-from duckanon.job import linkage, sql
+from duckanon._bridge import sql
+from duckanon.job import linkage
 from duckanon.job.formats import source_format
 from duckanon.job.policy import Table
 from duckanon.job.promises import Promise, Tables

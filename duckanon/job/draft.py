@@ -9,7 +9,8 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon.job import narrowing, sources, sql
+from duckanon._bridge import sql
+from duckanon.job import narrowing, sources
 from duckanon.job.errors import FileProblem
 from duckanon.job.formats import is_database, is_server
 from duckanon.job.policy import UNDECIDED, Source

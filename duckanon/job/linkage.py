@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import duckdb
 
-from duckanon.job import sql
+from duckanon._bridge import sql
 from duckanon.job.policy import Table
 from duckanon.job.promises import Promise, Tables
 from duckanon.job.readback import Shape

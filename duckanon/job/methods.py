@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckanon.job import sql
+from duckanon._bridge import sql
 from duckanon.job.policy import LEFT_OUT, Table
 
 _TREATMENTS = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import duckdb
 
-from duckanon.job import sql
+from duckanon._bridge import sql
 from duckanon.job.errors import PolicyError
 from duckanon.job.policy_file import PolicyFile
 

@@ -7,7 +7,9 @@ import glob
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
+from duckanon._core.common import outbox
 from duckanon.job.errors import FileProblem
 from duckanon.job.formats import is_server
 from duckanon.job.originals import Originals
@@ -123,3 +125,9 @@ def _is_found_by(path: Path, pattern: str) -> bool:
 
 def _is_same(path: Path, other: Path) -> bool:
     return path.exists() and other.exists() and os.path.samefile(path, other)
+
+
+class Outbox(outbox.Outbox):
+    """The files of one run; a file that cannot be written ends the job."""
+
+    problem: ClassVar[type[Exception]] = FileProblem

@@ -8,8 +8,9 @@ from typing import Any
 
 import duckdb
 
+from duckanon._bridge import sql
 from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
-from duckanon.job import methods, sql
+from duckanon.job import methods
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.policy import Table
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
-from duckanon._core.common.arguments import Rule
 from duckanon._core.common.declare import Function
 from duckanon._core.common.memory import bytes_of
+from duckanon._core.common.rules import Rule
 from duckanon._methods.recode.declared import RECODE
 
 UNDECIDED = "?"

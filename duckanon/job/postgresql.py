@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from duckanon.job import sql
+from duckanon._bridge import sql
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import Source
 from duckanon.postgresql.server import Relation, ServerProblem

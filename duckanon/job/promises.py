@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from duckanon.job import sql
+from duckanon._bridge import sql
 from duckanon.job.policy import Table
 from duckanon.job.readback import Shape
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon.job import methods, sql
+from duckanon._bridge import sql
+from duckanon.job import methods
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.formats import Format, format_of
 from duckanon.job.policy import Table

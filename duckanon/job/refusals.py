@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import duckdb
 
-from duckanon.job import narrowing, sql
+from duckanon._bridge import sql
+from duckanon.job import narrowing
 from duckanon.job.errors import FileProblem, PolicyError, PromiseBroken
 from duckanon.job.policy_file import PolicyFile
 

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 
 import duckanon
+from duckanon._bridge import sql
 from duckanon._core.common.names import refuses_unknown_options
 from duckanon.job import (
     auxiliary_tables,
@@ -23,16 +24,14 @@ from duckanon.job import (
     record,
     refusals,
     sources,
-    sql,
     storage,
 )
 from duckanon.job.cancel import cancelled_by
 from duckanon.job.errors import PromiseBroken
 from duckanon.job.originals import Originals
-from duckanon.job.outbox import Outbox
 from duckanon.job.overrides import changes_of
 from duckanon.job.ownership import check_owner
-from duckanon.job.places import Places, originals, places
+from duckanon.job.places import Outbox, Places, originals, places
 from duckanon.job.promises import Tables
 from duckanon.job.table_result import TableResult, compare_with_last, last_release, release_table
 from duckanon.job.warehouse import Warehouse

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon.job import postgresql, sql
+from duckanon._bridge import sql
+from duckanon.job import postgresql
 from duckanon.job.errors import FileProblem, JobError, PolicyError
 from duckanon.job.formats import is_server, source_format
 from duckanon.job.keys import Secret

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import duckdb
 
+from duckanon._bridge import sql
 from duckanon._core.common.memory import bytes_of, resident
-from duckanon.job import sql
 from duckanon.job.errors import PolicyError
 
 _CATALOG = "job_tables"

@@ -10,10 +10,10 @@ from typing import Any
 
 import duckdb
 
-from duckanon.job import backends, changes, methods, plans, promises, readback, record, refusals, sources, sql, storage
+from duckanon._bridge import sql
+from duckanon.job import backends, changes, methods, plans, promises, readback, record, refusals, sources, storage
 from duckanon.job.errors import FileProblem
-from duckanon.job.outbox import Outbox
-from duckanon.job.places import Places
+from duckanon.job.places import Outbox, Places
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Promise, Tables

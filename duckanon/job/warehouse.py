@@ -9,7 +9,7 @@ from types import TracebackType
 
 import duckdb
 
-from duckanon.job import sql
+from duckanon._bridge import sql
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import Target
 from duckanon.job.postgresql import problems

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._bridge import sql
-from duckanon._core.common.arguments import Number, Whole, generator, refuse_unless
+from duckanon._core.common.arguments import generator, refuse_unless
 from duckanon._core.common.arrays import Floats
 from duckanon._core.common.names import refuses_unknown_options
+from duckanon._core.common.rules import Number, Whole
 from duckanon._core.encoding.column_codecs import NumberColumn
 from duckanon._core.encoding.fit import fit, refuse_nulls
 from duckanon._core.encoding.table_encoding import Encoding

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import Whole, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.rules import Whole
 from duckanon._methods.boxes.typed import column_numbers
 
 

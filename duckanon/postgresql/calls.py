@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import duckdb
 
-from duckanon._core.common.arguments import ColumnNames, Whole, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.names import refuses_unknown_options, unknown_column
+from duckanon._core.common.rules import ColumnNames, Whole
 from duckanon.postgresql.server import Relation, Server, ServerProblem, name
 from duckanon.postgresql.source import fetch
 from duckanon.postgresql.target import Delivery

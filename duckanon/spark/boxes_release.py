@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
-from duckanon._core.common.arguments import Flag, OneOf, Whole, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
+from duckanon._core.common.rules import Flag, OneOf, Whole
 from duckanon._methods.boxes import boxed_table as boxing
 from duckanon._methods.boxes.shaping import Moments, sensitivities_of
 from duckanon._methods.boxes.whole import Whole as WholeTable

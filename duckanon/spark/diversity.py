@@ -6,7 +6,8 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon._core.common.arguments import OneOf, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
+from duckanon._core.common.rules import OneOf
 from duckanon.spark.frames import equal, is_ordered, named_columns, other_column, public, without_nulls
 from duckanon.spark.sensitive import FARNESS, SIZE, TOTAL, VALUE, Members, diversity, farness, members_of, rest_from
 

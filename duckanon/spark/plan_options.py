@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from duckanon._core.common.arguments import Number, OneOf, Whole, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
+from duckanon._core.common.rules import Number, OneOf, Whole
 from duckanon.spark.frames import named_columns, other_column
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon._core.common.arguments import Number, OneOf, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
+from duckanon._core.common.rules import Number, OneOf
 from duckanon.spark.frames import (
     column,
     equal,

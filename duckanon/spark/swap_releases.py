@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import Number, OneOf, Whole, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
+from duckanon._core.common.rules import Number, OneOf, Whole
 from duckanon._core.encoding.table_encoding import FEWEST_ROWS, ROWS_PER_COMPONENT, refuse_too_few
 from duckanon._core.privacy.self_check import CHECKS
 from duckanon._methods.swap.cluster_swap import BASES

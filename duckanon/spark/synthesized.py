@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon._core.common.arguments import Number, OneOf, Whole, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.people import person_numbers
 from duckanon._core.common.progress import silent
+from duckanon._core.common.rules import Number, OneOf, Whole
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.table_encoding import FEWEST_ROWS, ROWS_PER_COMPONENT
 from duckanon._methods.releasable.safe_numbers import SafeNumbers

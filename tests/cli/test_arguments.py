@@ -164,7 +164,7 @@ def test_an_interrupt_at_work_is_one_sentence(
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(shell, "opened", stopped)
+    monkeypatch.setattr(shell, "run_shell", stopped)
     assert output(capsys, "shell") == (1, "", "duckanon: interrupted.\n")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from duckanon._core.common.reports import report, report_rows
+from duckanon._core.common.declare import report, report_rows
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.float64())])
 

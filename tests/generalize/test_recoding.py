@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon._core.common.runs import distinct, run_lengths, run_starts
+from duckanon._core.common.arrays import distinct, run_lengths, run_starts
 from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Levels, Ordered, Tree
 from duckanon._methods.generalize.recoding.outcome import Recoding
 from duckanon._methods.generalize.recoding.people import NOBODY, People

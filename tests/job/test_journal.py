@@ -12,7 +12,7 @@ import pytest
 
 from duckanon._core.common import journal
 from duckanon.job import FileProblem
-from duckanon.job.outbox import Outbox
+from duckanon.job.places import Outbox
 
 NAMES = ("a.csv", "b.csv", "c.json")
 

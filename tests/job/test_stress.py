@@ -17,7 +17,7 @@ from duckanon._core.common.memory import bytes_of
 from duckanon.cli import main as cli
 from duckanon.cli.output import _defused
 from duckanon.job import FileProblem, JobError, PolicyError, keys, policy_file, release
-from duckanon.job.outbox import Outbox
+from duckanon.job.places import Outbox
 from tests.job.conftest import changed
 
 

@@ -12,7 +12,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from duckanon.job import release, run, sql
+from duckanon._bridge import sql
+from duckanon.job import release, run
 from duckanon.job.draft import draft
 from duckanon.job.errors import PolicyError
 from duckanon.report import words

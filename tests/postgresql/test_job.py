@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 from duckanon.cli import main as cli
-from duckanon.job import FileProblem, PolicyError, PromiseBroken, outbox, release
+from duckanon.job import FileProblem, PolicyError, PromiseBroken, places, release
 from tests.job import test_kill
 from tests.job.conftest import changed
 from tests.rendered.servers import Postgres
@@ -171,9 +171,9 @@ def test_files_of_a_run_that_was_killed_after_its_commit_are_completed(
 def _killed_at_publication(path: Path, is_committed: bool) -> int:
     child = os.fork()
     if child == 0:
-        publish = outbox.Outbox.publish
+        publish = places.Outbox.publish
 
-        def dying(self: outbox.Outbox, commit: object) -> None:
+        def dying(self: places.Outbox, commit: object) -> None:
             def committed_or_not(mark: str) -> None:
                 if is_committed:
                     commit(mark)  # type: ignore[operator]
@@ -181,7 +181,7 @@ def _killed_at_publication(path: Path, is_committed: bool) -> int:
 
             publish(self, committed_or_not)
 
-        outbox.Outbox.publish = dying  # type: ignore[method-assign, assignment]
+        places.Outbox.publish = dying  # type: ignore[method-assign, assignment]
         release(path)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -1,7 +1,10 @@
-"""Options as callers pass them: what each may be is declared beside the function, and refused in one shape.
+"""Options as callers pass them to algorithms: looked at by their declaration, or by rules beside the function.
 
-    @checked(k=Whole(2), tolerance=Number(0, 1), kernel=OneOf("polynomial", "gaussian"), sample=Whole(1, null=True))
-    def measure(rows, *, k, tolerance, kernel, sample=None): ...
+    @checked_by(PICA)
+    def pica(source, *, cluster_size, basis, seed): ...
+
+    @checked(k=Whole(2), kernel=OneOf("polynomial", "gaussian"))
+    def measure(rows, *, k, kernel): ...
 
 A value that does not hold raises ``k must be a whole number of at least 2; got 1.``; the SQL functions put their name
 before the sentence.
@@ -9,252 +12,18 @@ before the sentence.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
-import math
-import numbers
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from duckanon._core.common.declare import Function
+from duckanon._core.common.rules import Rule, Whole, fault_of
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-
-
-class Rule(Protocol):
-    """What an option may be."""
-
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-
-    def __str__(self) -> str:
-        """Say what is allowed, so that it can follow "must be"."""
-
-
-@dataclass(frozen=True)
-class Whole:
-    """A whole number from ``least`` to ``most``; None too where ``null`` says so."""
-
-    least: int
-    most: int | None = None
-    null: bool = False
-
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        if value is None:
-            return self.null
-        is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        return is_whole and self.least <= value and (self.most is None or value <= self.most)
-
-    def __str__(self) -> str:
-        span = f"of at least {self.least}" if self.most is None else f"from {self.least} to {self.most}"
-        return f"{'NULL or ' * self.null}a whole number {span}"
-
-
-@dataclass(frozen=True)
-class Number:
-    """A finite number from ``least`` to ``most``, or above ``above``; None too where ``null`` says so."""
-
-    least: float | None = None
-    most: float | None = None
-    above: float | None = None
-    null: bool = False
-
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        if value is None:
-            return self.null
-        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(float(value)):
-            return False
-        return not (
-            (self.least is not None and float(value) < self.least)
-            or (self.most is not None and float(value) > self.most)
-            or (self.above is not None and float(value) <= self.above)
-        )
-
-    def __str__(self) -> str:
-        if self.above is not None:
-            span = f" above {self.above:g}" + ("" if self.most is None else f", at most {self.most:g}")
-        elif self.most is not None:
-            span = f" from {self.least:g} to {self.most:g}"
-        else:
-            span = "" if self.least is None else f" of at least {self.least:g}"
-        return f"{'NULL or ' * self.null}a finite number{span}"
-
-
-class OneOf:
-    """One of several texts."""
-
-    def __init__(self, *choices: str) -> None:
-        self.choices = choices
-
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        return isinstance(value, str) and value in self.choices
-
-    def __str__(self) -> str:
-        return f"one of {', '.join(map(repr, self.choices))}"
-
-
-class Flag:
-    """True or false."""
-
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        return isinstance(value, bool | np.bool_)
-
-    def __str__(self) -> str:
-        return "true or false"
-
-
-@dataclass(frozen=True)
-class ColumnNames:
-    """A list of columns' names, each once; None too where ``null`` says so, and no name where ``empty`` does."""
-
-    null: bool = False
-    empty: bool = False
-    kind: ClassVar[str] = "columns"
-
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        if value is None:
-            return self.null
-        if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
-            return False
-        return (bool(value) or self.empty) and len({name.lower() for name in value}) == len(value)
-
-    def __str__(self) -> str:
-        return f"{'NULL or ' * self.null}a list of column names such as ['age', 'zip'], each once"
-
-
-@dataclass(frozen=True)
-class ColumnName:
-    """The name of one column; None too where ``null`` says so."""
-
-    null: bool = False
-    kind: ClassVar[str] = "column"
-
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        return self.null if value is None else isinstance(value, str) and bool(value.strip())
-
-    def __str__(self) -> str:
-        return f"{'NULL or ' * self.null}the name of one column, in quotes"
-
-
-@dataclass(frozen=True)
-class TableName:
-    """The name of a table, which is not called as our own steps are; None too where ``null`` says so."""
-
-    null: bool = False
-    kind: ClassVar[str] = "table"
-
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        if value is None:
-            return self.null
-        last = value.rpartition(".")[2].strip() if isinstance(value, str) else ""
-        return bool(last) and not last.lower().startswith("_duckanon_")
-
-    def __str__(self) -> str:
-        return f"{'NULL or ' * self.null}the name of a table, a view or a CTE, in quotes"
-
-
-@dataclass(frozen=True)
-class MapOf:
-    """A map from columns' names to something; None too. A rule for the values is asked where ``values`` is one."""
-
-    example: str
-    values: Rule | None = None
-
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        if value is None:
-            return True
-        is_map = isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
-        return is_map and (self.values is None or all(map(self.values.holds, value.values())))
-
-    def __str__(self) -> str:
-        return f"NULL or a map such as {self.example}"
-
-
-@dataclass(frozen=True)
-class ListOf:
-    """A list whose members a rule allows; None too where ``null`` says so."""
-
-    members: Rule
-    example: str
-    null: bool = False
-
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        if value is None:
-            return self.null
-        return isinstance(value, list | tuple) and all(map(self.members.holds, value))
-
-    def __str__(self) -> str:
-        return f"{'NULL or ' * self.null}a list such as {self.example}"
-
-
-@dataclass(frozen=True)
-class Either:
-    """What one of several rules allows."""
-
-    rules: tuple[Rule, ...]
-
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        return any(rule.holds(value) for rule in self.rules)
-
-    def __str__(self) -> str:
-        return " or ".join(map(str, self.rules))
-
-
-@dataclass(frozen=True)
-class Described:
-    """What the algorithm looks at itself, with the data at hand; the description is for the reference."""
-
-    description: str
-
-    def holds(self, value: Any) -> bool:
-        """Allow everything."""
-        return True
-
-    def __str__(self) -> str:
-        return self.description
-
-
-@dataclass(frozen=True)
-class Words:
-    """How an interface writes values: SQL says NULL where Python says None."""
-
-    null: str
-    true: str
-    false: str
-
-    def show(self, value: Any) -> str:
-        """Write a value of an option."""
-        if value is None or isinstance(value, bool):
-            return {None: self.null, True: self.true, False: self.false}[value]
-        if isinstance(value, Mapping):
-            return "{" + ", ".join(f"{self.show(key)}: {self.show(one)}" for key, one in value.items()) + "}"
-        if isinstance(value, list | tuple):
-            return f"[{', '.join(map(self.show, value))}]"
-        return f"'{value}'" if isinstance(value, str) else str(value)
-
-
-IN_SQL = Words("NULL", "true", "false")
-IN_PYTHON = Words("None", "True", "False")
-
-
-def fault_of(rule: Rule, parameter: str, value: Any, words: Words = IN_SQL) -> str | None:
-    """Return the sentence that refuses a value which is not what its rule allows; None where it is."""
-    if rule.holds(value):
-        return None
-    return f"{parameter} must be {str(rule).replace('NULL or ', words.null + ' or ')}; got {words.show(value)}."
 
 
 def refuse_unless(rule: Rule, parameter: str, value: Any) -> None:
@@ -273,6 +42,7 @@ def checked(**rules: Rule) -> Callable[[Callable[Parameters, Result]], Callable[
 
     Examples
     --------
+    >>> from duckanon._core.common.rules import Whole
     >>> @checked(k=Whole(2))
     ... def classes(rows, k):
     ...     return rows // k
@@ -299,6 +69,18 @@ def checked(**rules: Rule) -> Callable[[Callable[Parameters, Result]], Callable[
     return declare
 
 
+def checked_by(
+    declared: Function,
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Look at the arguments of an algorithm by its declaration, where Python calls it without SQL before it."""
+
+    def declare(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        own = inspect.signature(function).parameters
+        return checked(**{one.name: one.rule for one in declared.flat if one.name in own})(function)
+
+    return declare
+
+
 _SEED = Whole(0, null=True)
 
 
@@ -317,19 +99,6 @@ def generator(seed: object) -> np.random.Generator:
     """
     refuse_unless(_SEED, "seed", seed)
     return np.random.default_rng(seed)  # type: ignore[arg-type]
-
-
-def did_you_mean(name: str, names: Iterable[str], quote: str = '"') -> str:
-    """Return what a refusal of a name ends with: the nearest one that there is, or a full stop.
-
-    Examples
-    --------
-    >>> print("there is no zpi" + did_you_mean("zpi", ["age", "zip"]))
-    there is no zpi; did you mean "zip"?
-    """
-    spelling = {other.lower(): other for other in names}
-    near = difflib.get_close_matches(name.lower(), spelling, n=1)
-    return f"; did you mean {quote}{spelling[near[0]]}{quote}?" if near else "."
 
 
 def spelled(parameter: str, names: Any, columns: Iterable[str]) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""The arrays that algorithms pass to each other, by what they hold."""
+"""The arrays that algorithms pass to each other: their types, runs of equal values, and random samples of rows."""
 
 from __future__ import annotations
 
@@ -17,3 +17,56 @@ Ints: TypeAlias = NDArray[np.int64]
 Ints32: TypeAlias = NDArray[np.int32]
 Bools: TypeAlias = NDArray[np.bool_]
 Array: TypeAlias = NDArray[Any]
+
+
+def run_starts(sorted_values: Array) -> Ints:
+    """Return the index at which each run of equal values begins; of rows where the array has several columns."""
+    if len(sorted_values) == 0:
+        return np.empty(0, np.int64)
+    differs = sorted_values[1:] != sorted_values[:-1]
+    if differs.ndim > 1:
+        differs = differs.any(axis=tuple(range(1, differs.ndim)))
+    is_start = np.empty(len(sorted_values), dtype=bool)  # filled in place: searches ask thousands of times a second
+    is_start[0] = True
+    is_start[1:] = differs
+    return is_start.nonzero()[0].astype(np.int64, copy=False)
+
+
+def run_lengths(starts: Ints, entries: int) -> Ints:
+    """Return the length of each run, given where the runs begin and how many entries there are in all."""
+    lengths = np.empty_like(starts)
+    if len(starts):
+        np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+        lengths[-1] = entries - starts[-1]
+    return lengths
+
+
+def distinct(values: Ints) -> Ints:
+    """Return the different values, ascending.
+
+    By sorting: `numpy.unique` of version 2.4 puts them into a hash table first, which takes five times as long.
+    """
+    ordered = np.sort(values)
+    return ordered[run_starts(ordered)]
+
+
+def sampled_rows(count: int, available: int, random: np.random.Generator) -> Ints:
+    """Draw rows without replacement; return their positions in ascending order.
+
+    Parameters
+    ----------
+    count
+        How many rows to draw. Where the table has no more than these, all are returned and nothing is drawn.
+    available
+        How many rows the table has.
+    random
+        Draws the rows.
+
+    Examples
+    --------
+    >>> sampled_rows(5, 3, np.random.default_rng(0)).tolist()
+    [0, 1, 2]
+    """
+    if count >= available:
+        return np.arange(available)
+    return np.sort(random.choice(available, count, replace=False))

@@ -10,13 +10,16 @@ calls. So this module and every ``declared.py`` import nothing but rules and Arr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from duckanon._core.common.arguments import Rule, Words, fault_of
+from duckanon._core.common.rules import Rule, Words, fault_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt  # registering a database does not load numpy for it
 
 
 class _Required:
@@ -259,3 +262,13 @@ class Scalar(Function):
 
 
 Declaration: TypeAlias = Release | Report | ColumnReport | Scalar
+
+
+def report(columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]], schema: pa.Schema) -> pa.Table:
+    """Make the table of a report from its columns; NaN becomes NULL."""
+    return pa.table([pa.array(columns[field.name], field.type, from_pandas=True) for field in schema], schema=schema)
+
+
+def report_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Make the table of a report from its rows; what a row does not have is NULL."""
+    return pa.Table.from_pylist(list(rows), schema)

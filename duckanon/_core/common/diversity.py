@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.runs import run_lengths, run_starts
+from duckanon._core.common.arrays import Bools, Floats, Ints, run_lengths, run_starts
 
 _ROUNDING = 1e-9
 """How far a sum of logarithms or of shares may be off. ``anon._spread`` allows the same."""

@@ -18,9 +18,9 @@ import textwrap
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from duckanon._core.common.arguments import IN_PYTHON
 from duckanon._core.common.declare import Function, Options, Parameter
 from duckanon._core.common.names import nearest
+from duckanon._core.common.rules import IN_PYTHON
 
 Result = TypeVar("Result")
 _GIVEN = "given"

@@ -28,6 +28,18 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return spelled[found[0]] if found else None
 
 
+def did_you_mean(name: str, names: Iterable[str], quote: str = '"') -> str:
+    """Return what a refusal of a name ends with: the nearest one that there is, or a full stop.
+
+    Examples
+    --------
+    >>> print("there is no zpi" + did_you_mean("zpi", ["age", "zip"]))
+    there is no zpi; did you mean "zip"?
+    """
+    near = nearest(name, names)
+    return f"; did you mean {quote}{near}{quote}?" if near else "."
+
+
 def known_columns(parameter: str, names: Iterable[str], columns: Iterable[str]) -> list[str]:
     """Return names of columns as the table spells them, or refuse those that it does not have.
 

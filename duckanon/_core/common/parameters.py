@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from duckanon._core.common.arguments import (
-    ColumnName,
-    ColumnNames,
-    Either,
-    ListOf,
-    MapOf,
-    Number,
-    OneOf,
-    TableName,
-    Whole,
-)
 from duckanon._core.common.declare import Group, Options, Parameter
+from duckanon._core.common.rules import ColumnName, ColumnNames, Either, ListOf, MapOf, Number, OneOf, TableName, Whole
 
 
 @dataclass(frozen=True)

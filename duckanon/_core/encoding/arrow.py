@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints, Reals
-from duckanon._core.common.kinds import is_number, is_text
+from duckanon._core.common.arrow_types import is_number, is_text
 
 Kind: TypeAlias = Literal["exact", "float", "category"]
 

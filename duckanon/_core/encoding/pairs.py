@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from duckanon._core.common import values as leaves
 from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.arrow_types import is_number, is_text, is_time
 from duckanon._core.common.codes import encode
-from duckanon._core.common.kinds import is_number, is_text, is_time
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 
 _MICROSECONDS_PER_HOUR = MICROSECONDS_PER_DAY / 24

@@ -9,8 +9,9 @@ from typing import TypeAlias
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import Number, Whole, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Bools, Ints, Matrix
+from duckanon._core.common.rules import Number, Whole
 from duckanon._core.privacy.isolation import FEWEST, SHARE, NormalScores, distances_apart, isolated_places, win_rates
 from duckanon._core.privacy.neighbours import nearest
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Array, Floats, Ints
+from duckanon._core.common.arrow_types import is_number, is_time
 from duckanon._core.common.codes import ranks_of
-from duckanon._core.common.kinds import is_number, is_time
 
 LIMIT = 0.85
 """The rank correlation within classes from which on a kept column narrows a coarse one.

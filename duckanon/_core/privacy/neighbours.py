@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import Whole, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Ints, Matrix
 from duckanon._core.common.progress import Tell, silent
+from duckanon._core.common.rules import Whole
 from duckanon._core.privacy.equal_rows import DistinctRows, distinct_rows, row_hashes
 from duckanon._core.privacy.trees import search_tree, squared_distances
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from duckanon._core.common.arguments import Whole, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Ints, Matrix
 from duckanon._core.common.progress import Tell, silent
+from duckanon._core.common.rules import Whole
 from duckanon._core.privacy.neighbours import nearest
 
 _CELLS = 1 << 20  # numbers of neighbours held at once: eight megabytes

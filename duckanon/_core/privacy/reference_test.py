@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from duckanon._core.common.arguments import Whole, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Ints, Matrix
 from duckanon._core.common.progress import Tell, silent, within
+from duckanon._core.common.rules import Whole
 from duckanon._core.privacy.cells import ReleasedCells, singled_out
 from duckanon._core.privacy.copy_rates import (
     Rate,

@@ -6,9 +6,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from duckanon._core.common.arrays import Array, Floats, Ints
+from duckanon._core.common.arrays import Array, Floats, Ints, run_starts
 from duckanon._core.common.codes import Codes
-from duckanon._core.common.runs import run_starts
 
 Weights: TypeAlias = Floats
 ClassCounts: TypeAlias = tuple[int, int, int]

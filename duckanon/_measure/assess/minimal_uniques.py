@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Bools, Ints, Ints32
+from duckanon._core.common.arrays import Bools, Ints, Ints32, run_starts
 from duckanon._core.common.codes import Codes
-from duckanon._core.common.runs import run_starts
 from duckanon._measure.assess.class_keys import DENSE, MAX_KEY, distinct_share, order_of_keys, ranked
 
 SEVERAL = -1

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from duckanon._core.common.arrays import Array, Bools, Ints
+from duckanon._core.common.arrays import Array, Bools, Ints, run_starts
 from duckanon._core.common.codes import Codes
-from duckanon._core.common.runs import run_starts
 from duckanon._measure.assess.class_keys import MAX_KEY, ClassCounts, ranked
 
 

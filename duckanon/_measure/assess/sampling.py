@@ -18,9 +18,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from duckanon._core.common.arguments import Whole, checked
-from duckanon._core.common.arrays import Array, Bools
-from duckanon._core.common.runs import run_starts
+from duckanon._core.common.arguments import checked
+from duckanon._core.common.arrays import Array, Bools, run_starts
+from duckanon._core.common.rules import Whole
 
 Hashes: TypeAlias = "NDArray[np.uint64]"
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from duckanon._core.common.arrays import Array, Floats, Ints, Matrix
 from duckanon._core.common.codes import encode
-from duckanon._core.common.reports import report
+from duckanon._core.common.declare import report
 from duckanon._measure.assess.column_sets import MOST_SETS, refuse_too_many_sets
 from duckanon._measure.assess.declared import SPECIAL_UNIQUE_COLUMNS, SPECIAL_UNIQUES
 from duckanon._measure.assess.minimal_uniques import NOBODY, KeyColumn, walk

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import OneOf, Whole, checked, generator, refuse_unless
-from duckanon._core.common.arrays import Ints, Matrix
+from duckanon._core.common.arguments import checked, generator, refuse_unless
+from duckanon._core.common.arrays import Ints, Matrix, sampled_rows
+from duckanon._core.common.declare import report_rows
 from duckanon._core.common.imports import imported
-from duckanon._core.common.reports import report_rows
-from duckanon._core.common.samples import sampled_rows
+from duckanon._core.common.rules import OneOf, Whole
 from duckanon._core.encoding.measurement_encoding import measured_encoding
 from duckanon._core.encoding.table_encoding import FEWEST_ROWS
 from duckanon._core.privacy.audit import LIMIT, audits

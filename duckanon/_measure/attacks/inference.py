@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import Number, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.common.reports import report_rows
+from duckanon._core.common.declare import report_rows
+from duckanon._core.common.rules import Number
 from duckanon._core.privacy.cells import CellColumn
 from duckanon._core.privacy.equal_rows import distinct_rows
 from duckanon._core.privacy.ties import SAME, tied_nearest

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arguments import Whole, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.common.reports import report_rows
+from duckanon._core.common.declare import report_rows
+from duckanon._core.common.rules import Whole
 from duckanon._core.privacy import neighbours, ties
 from duckanon._core.privacy.equal_rows import distinct_rows
 from duckanon._core.privacy.prediction import measures_of

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import Whole, checked
-from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.common.reports import report_rows
-from duckanon._core.common.samples import sampled_rows
+from duckanon._core.common.arguments import checked
+from duckanon._core.common.arrays import Floats, Ints, sampled_rows
+from duckanon._core.common.declare import report_rows
+from duckanon._core.common.rules import Whole
 from duckanon._core.privacy.cells import CellColumn, count_held
 from duckanon._core.privacy.equal_rows import distinct_rows
 from duckanon._measure.attacks.singling_out import success_row

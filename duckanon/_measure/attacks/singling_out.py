@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import Whole, checked
-from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.reports import report_rows
-from duckanon._core.common.samples import sampled_rows
+from duckanon._core.common.arguments import checked
+from duckanon._core.common.arrays import Bools, Floats, Ints, sampled_rows
+from duckanon._core.common.declare import report_rows
+from duckanon._core.common.rules import Whole
 from duckanon._measure.attacks import rates
 from duckanon._measure.declared import SINGLING_OUT_RISK
 

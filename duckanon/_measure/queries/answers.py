@@ -10,9 +10,10 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import Number, Whole, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.common.reports import report
+from duckanon._core.common.declare import report
+from duckanon._core.common.rules import Number, Whole
 from duckanon._core.encoding.pairs import check_rows
 from duckanon._measure.declared import QUERY_UTILITY
 from duckanon._measure.queries.labels import Meanings

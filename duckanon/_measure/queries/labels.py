@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common import kinds
+from duckanon._core.common import arrow_types
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.encoding.pairs import kind_of, numbers_of, plain
@@ -90,7 +90,7 @@ def meanings_of(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, dict[str 
 
 def is_text(kind: pa.DataType) -> bool:
     """Tell columns of texts, also where DuckDB's ENUM made them a dictionary."""
-    return kinds.is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
+    return arrow_types.is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 def different_labels(column: pa.ChunkedArray) -> tuple[Ints, list[str | None]]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from duckanon._core.common import progress
-from duckanon._core.common.reports import report
+from duckanon._core.common.declare import report
 from duckanon._measure.risk.declared import EXPECTED_COUNTS
 
 LARGEST_GRID = 2**24

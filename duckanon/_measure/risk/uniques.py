@@ -22,8 +22,9 @@ from scipy.optimize import least_squares
 from scipy.special import digamma, expit, gammaln, zeta
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import Number, OneOf, checked
-from duckanon._core.common.reports import report_rows
+from duckanon._core.common.arguments import checked
+from duckanon._core.common.declare import report_rows
+from duckanon._core.common.rules import Number, OneOf
 from duckanon._measure.risk.declared import POPULATION_UNIQUES
 
 _SMALL_SAMPLE = 0.1

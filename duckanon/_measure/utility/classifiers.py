@@ -10,9 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 from sklearn.model_selection import StratifiedKFold
 
-from duckanon._core.common.arguments import Number, Whole, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.common.reports import report
+from duckanon._core.common.declare import report
+from duckanon._core.common.rules import Number, Whole
 from duckanon._core.encoding.coded_pairs import coded
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, paired
 from duckanon._measure.declared import CLASSIFIER_UTILITY, DETECTABILITY

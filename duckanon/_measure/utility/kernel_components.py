@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import Number, OneOf, Whole, checked
-from duckanon._core.common.arrays import Floats
-from duckanon._core.common.reports import report
-from duckanon._core.common.samples import sampled_rows
+from duckanon._core.common.arguments import checked
+from duckanon._core.common.arrays import Floats, sampled_rows
+from duckanon._core.common.declare import report
+from duckanon._core.common.rules import Number, OneOf, Whole
 from duckanon._measure.declared import KERNEL_UTILITY
 from duckanon._measure.two_samples import ks_test
 from duckanon._measure.utility.kernels import KERNELS, Components, exact_components, kernel_for, landmark_components

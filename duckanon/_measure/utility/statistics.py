@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Array, Floats
-from duckanon._core.common.reports import report
-from duckanon._core.common.runs import run_starts
+from duckanon._core.common.arrays import Array, Floats, run_starts
+from duckanon._core.common.declare import report
 from duckanon._core.encoding.coded_pairs import coded
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, indicators, paired
 from duckanon._measure.declared import UTILITY

@@ -7,9 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arguments import Flag, Whole, checked, generator, spelled
+from duckanon._core.common.arguments import checked, generator, spelled
+from duckanon._core.common.declare import report
 from duckanon._core.common.names import unknown_column
-from duckanon._core.common.reports import report
+from duckanon._core.common.rules import Flag, Whole
 from duckanon._core.encoding.aligned import Coding, both_there, encoded, unscaled
 from duckanon._core.encoding.pairs import kind_of
 from duckanon._core.encoding.special import special_choices

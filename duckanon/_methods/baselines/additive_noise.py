@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import Flag, Number, checked, generator
+from duckanon._core.common.arguments import checked, generator
 from duckanon._core.common.arrays import Matrix
+from duckanon._core.common.rules import Flag, Number
 from duckanon._core.encoding.whole_sources import read_whole, reader_of, refuse_identifiers, shuffled
 from duckanon._methods.swap.components import spectrum
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from duckanon._core.common.arguments import Whole, checked, generator
+from duckanon._core.common.arguments import checked, generator
 from duckanon._core.common.people import refuse_too_few
+from duckanon._core.common.rules import Whole
 from duckanon._core.encoding.whole_sources import read_whole, reader_of, refuse_identifiers
 from duckanon._methods.baselines import copulas
 from duckanon._methods.baselines.copula_columns import copula_columns

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from duckanon._core.common.arguments import Whole, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, Ints, Matrix
+from duckanon._core.common.rules import Whole
 
 _TERMS = 60
 """Terms of the series in `latent_correlation`. Of two halved columns, the worst case, it misses the rank correlation by

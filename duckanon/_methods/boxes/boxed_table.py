@@ -11,10 +11,10 @@ import pyarrow as pa
 from duckanon._core.common import progress, values
 from duckanon._core.common.arguments import generator
 from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.kinds import is_time
+from duckanon._core.common.arrow_types import is_time
+from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.common.people import people_in, person_index, person_numbers, refuse_too_few
-from duckanon._core.common.reports import report_rows
 from duckanon._core.privacy.narrowing import refuse_narrowing
 from duckanon._methods.boxes import theory
 from duckanon._methods.boxes.declared import OPTIMAL_UNCERTAINTY

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from duckanon._core.common.arguments import Number, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.people import people_in
+from duckanon._core.common.rules import Number
 from duckanon._methods.boxes.diversity import diverse
 from duckanon._methods.boxes.parts import Parts
 from duckanon._methods.boxes.result import Boxes

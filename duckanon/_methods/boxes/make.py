@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from duckanon._core.common import arguments
-from duckanon._core.common.arguments import Flag, Number, OneOf, checked, refuse_unless
+from duckanon._core.common.arguments import checked, refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.people import refuse_too_few
+from duckanon._core.common.rules import Flag, Number, OneOf
 from duckanon._methods.boxes.checks import (
     checked_columns,
     checked_distances,

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from duckanon._core.common.arguments import Number, OneOf, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Floats
+from duckanon._core.common.rules import Number, OneOf
 from duckanon._methods.intervals.influence import STATISTICS, Gradient, check_statistic, gradient
 
 _FLOOR = 0.1  # a statistic counts as at least this share of its natural scale: no boxes keep a share of nearly 0

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.kinds import is_time
+from duckanon._core.common.arrow_types import is_time
 from duckanon._core.common.labels import FIRST_DAY, LAST_DAY, MICROSECONDS_PER_DAY
 from duckanon._core.common.people import numbered_pairs, occurrences, people_in
 from duckanon._methods.boxes.grids import Calendar, Decimals, Grid

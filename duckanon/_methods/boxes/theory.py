@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from duckanon._core.common.arguments import Number, Whole, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats
+from duckanon._core.common.rules import Number, Whole
 from duckanon._methods.boxes.blocks import blocks
 from duckanon._methods.boxes.nodes import Points, root_nodes
 from duckanon._methods.boxes.search import Rules, grow

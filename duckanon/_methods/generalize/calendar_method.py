@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from duckanon._core.common import labels
-from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.common.runs import run_starts
+from duckanon._core.common.arrays import Floats, Ints, run_starts
 from duckanon._methods.generalize.hierarchies import ROOT, tree_of
 from duckanon._methods.generalize.leaves import DayLeaves, Leaves
 from duckanon._methods.generalize.methods import Bucket, Coarsening

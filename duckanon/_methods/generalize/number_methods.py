@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import labels
-from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.arrays import Bools, Floats, Ints, run_starts
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
-from duckanon._core.common.runs import run_starts
 from duckanon._core.common.values import exact_numbers, is_time_scale
 from duckanon._methods.generalize.hierarchies import ROOT
 from duckanon._methods.generalize.leaves import Leaves, NumberLeaves

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from duckanon._core.common.arguments import Number
+from duckanon._core.common.rules import Number
 
 _WEIGHT = Number(0)
 

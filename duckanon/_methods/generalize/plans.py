@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Ints
+from duckanon._core.common.arrow_types import is_number, is_time
 from duckanon._core.common.diversity import DiversityRule
-from duckanon._core.common.kinds import is_number, is_time
 from duckanon._methods.generalize.budgets import distinct_budget, sample_class_size, states_within
 from duckanon._methods.generalize.calendar_method import Calendar
 from duckanon._methods.generalize.declared import PLAN

@@ -11,11 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from duckanon._core.common import values
-from duckanon._core.common.arguments import Number, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats
-from duckanon._core.common.kinds import is_number, is_time
+from duckanon._core.common.arrow_types import is_number, is_time
+from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
-from duckanon._core.common.reports import report_rows
+from duckanon._core.common.rules import Number
 from duckanon._methods.intervals import choices, regression, statistics
 from duckanon._methods.intervals import dismissal as dismissals
 from duckanon._methods.intervals import weights as weightings

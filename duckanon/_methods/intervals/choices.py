@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from duckanon._core.common.arguments import Number, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.rules import Number
 from duckanon._methods.intervals.influence import check_statistic, influence
 from duckanon._methods.intervals.scaled import checked_counts, checked_ends, matrix
 

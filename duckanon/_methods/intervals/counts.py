@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from duckanon._core.common import values
 from duckanon._core.common.arrays import Bools, Floats
-from duckanon._core.common.kinds import is_number, is_text, is_time
+from duckanon._core.common.arrow_types import is_number, is_text, is_time
+from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
-from duckanon._core.common.reports import report_rows
 from duckanon._methods.intervals import regions
 from duckanon._methods.intervals.conditions import Test, Value, parse
 from duckanon._methods.intervals.declared import INTERVAL_COUNTS

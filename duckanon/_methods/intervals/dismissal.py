@@ -12,8 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.runs import run_starts
+from duckanon._core.common.arrays import Bools, Floats, Ints, run_starts
 from duckanon._methods.intervals.choices import Choice, Comparison, Pricing, checked_contributions
 from duckanon._methods.intervals.influence import statistic_value
 

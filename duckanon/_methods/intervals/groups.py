@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import progress
-from duckanon._core.common.runs import run_starts
+from duckanon._core.common.arrays import run_starts
 
 GROUP = "_duckanon_group"
 """The column with the number of the group, which the macros replace by what the group's records have in common."""

@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from duckanon._core.common.arguments import OneOf, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.rules import OneOf
 
 STATISTICS: dict[str, int | None] = {
     "mean": 1,

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import Number, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats
+from duckanon._core.common.rules import Number
 from duckanon._methods.intervals.attained import Attained
 from duckanon._methods.intervals.correlation import slope_upper
 from duckanon._methods.intervals.enclosure import enclosed_slopes

@@ -14,7 +14,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from duckanon._core.common.arguments import Flag, Number, OneOf, checked, refuse_unless
+from duckanon._core.common.arguments import checked, refuse_unless
+from duckanon._core.common.rules import Flag, Number, OneOf
 from duckanon._methods.intervals.correlation import correlation_upper, faces
 from duckanon._methods.intervals.covariance import covariance_forms, largest_covariance
 from duckanon._methods.intervals.influence import STATISTICS, influence

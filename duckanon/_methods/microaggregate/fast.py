@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import Whole, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Ints, Matrix
 from duckanon._core.common.people import NOBODY, refuse_too_few
+from duckanon._core.common.rules import Whole
 from duckanon._methods.microaggregate.mdav import mdav, mdav_of_parts
 from duckanon._methods.microaggregate.pools import regrouped
 from duckanon._methods.microaggregate.refine import refined

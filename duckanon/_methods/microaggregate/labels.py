@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.common.kinds import is_time
+from duckanon._core.common.arrow_types import is_time
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._methods.boxes.parts import column_parts
 from duckanon._methods.boxes.result import Boxes

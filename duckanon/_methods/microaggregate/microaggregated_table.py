@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import progress, threads
-from duckanon._core.common.arguments import OneOf, Whole, checked, generator
+from duckanon._core.common.arguments import checked, generator
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.people import people_in, person_index, person_numbers, refuse_too_few
+from duckanon._core.common.rules import OneOf, Whole
 from duckanon._core.privacy.narrowing import refuse_narrowing
 from duckanon._methods.boxes.boxed_table import HIGH
 from duckanon._methods.boxes.nodes import value_order

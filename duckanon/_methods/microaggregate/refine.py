@@ -8,9 +8,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix
+from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix, distinct
 from duckanon._core.common.people import NOBODY, people_in
-from duckanon._core.common.runs import distinct
 from duckanon._methods.microaggregate.groups import LARGEST, disjoint, group_means, is_sole, member_table
 
 NEIGHBOURS = 6

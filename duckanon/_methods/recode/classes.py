@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Array, Bools, Ints
+from duckanon._core.common.arrays import Array, Bools, Ints, run_lengths, run_starts
 from duckanon._core.common.people import NOBODY, people_in
-from duckanon._core.common.runs import run_lengths, run_starts
 from duckanon._methods.recode.column_losses import Column, Values
 from duckanon._methods.recode.cuts import Rules, Table
 from duckanon._methods.recode.growth import Grown, Pools

@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arrays import Array, Floats, Ints
+from duckanon._core.common.arrays import Array, Floats, Ints, run_lengths, run_starts
 from duckanon._core.common.labels import Scale
-from duckanon._core.common.runs import run_lengths, run_starts
 from duckanon._core.common.sets import set_label
 from duckanon._core.common.values import exact_numbers
 from duckanon._methods.boxes.parts import part_numbers

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from duckanon._core.common.arrays import Array, Bools, Floats, Ints
+from duckanon._core.common.arrays import Array, Bools, Floats, Ints, run_lengths, run_starts
 from duckanon._core.common.people import numbered_pairs, occurrences
-from duckanon._core.common.runs import run_lengths, run_starts
 from duckanon._methods.recode.column_losses import Column, Ordered, Values
 
 Holds = Callable[[Ints], Bools]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from duckanon._core.common.arguments import OneOf
 from duckanon._core.common.declare import Parameter, Release
 from duckanon._core.common.parameters import (
     BY,
@@ -19,6 +18,7 @@ from duckanon._core.common.parameters import (
     person_is_no_col,
     sensitive_is_apart,
 )
+from duckanon._core.common.rules import OneOf
 
 RECODE = Release(
     name="recode",

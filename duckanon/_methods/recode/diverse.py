@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Array, Bools, Ints
+from duckanon._core.common.arrays import Array, Bools, Ints, run_starts
 from duckanon._core.common.people import people_in
-from duckanon._core.common.runs import run_starts
 from duckanon._methods.recode.classes import POOL_CLASSES, balance_of
 from duckanon._methods.recode.column_losses import Column, class_losses
 from duckanon._methods.recode.cuts import Rules, Table

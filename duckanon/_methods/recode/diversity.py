@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.arrays import Bools, Floats, Ints, distinct
 from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.people import NOBODY
-from duckanon._core.common.runs import distinct
 
 
 class Diversity(NamedTuple):

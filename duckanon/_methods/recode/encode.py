@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Ints
-from duckanon._core.common.kinds import is_number, is_time
+from duckanon._core.common.arrow_types import is_number, is_time
 from duckanon._core.common.labels import Scale
 from duckanon._core.common.values import exact_numbers
 from duckanon._methods.boxes.parts import Parts, column_parts, counted_parts

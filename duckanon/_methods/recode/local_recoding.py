@@ -10,13 +10,12 @@ import pyarrow as pa
 
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import generator
-from duckanon._core.common.arrays import Ints
+from duckanon._core.common.arrays import Ints, run_starts
+from duckanon._core.common.arrow_types import is_number, is_time
 from duckanon._core.common.codes import encode, ranks_of
 from duckanon._core.common.diversity import DiversityRule
-from duckanon._core.common.kinds import is_number, is_time
 from duckanon._core.common.parameters import Kept, Sensitive
 from duckanon._core.common.people import person_index, person_numbers, refuse_too_few
-from duckanon._core.common.runs import run_starts
 from duckanon._core.privacy.narrowing import refuse_narrowing
 from duckanon._methods.boxes.boxed_table import HIGH
 from duckanon._methods.boxes.strata import label_names

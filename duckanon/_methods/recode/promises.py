@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckanon._core.common.arrays import Bools, Ints
+from duckanon._core.common.arrays import Bools, Ints, run_starts
 from duckanon._core.common.people import people_in
-from duckanon._core.common.runs import run_starts
 from duckanon._methods.recode.diversity import Diversity
 
 

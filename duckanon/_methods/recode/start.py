@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Bools, Ints
-from duckanon._core.common.runs import run_starts
+from duckanon._core.common.arrays import Bools, Ints, run_starts
 from duckanon._methods.recode.cuts import Cuts, Nodes, Rules, Table, best_cuts
 
 _SAMPLED_ROWS = 2048

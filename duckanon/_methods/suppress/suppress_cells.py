@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arguments import OneOf, Whole, checked, generator, spelled
+from duckanon._core.common.arguments import checked, generator, spelled
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.codes import encode, ranks_of
 from duckanon._core.common.people import person_index, person_numbers, refuse_too_few
+from duckanon._core.common.rules import OneOf, Whole
 from duckanon._core.privacy.narrowing import MOST_ASKED, MOST_ROWS, Pairs, narrowed_pairs, sentence
 from duckanon._methods.suppress.matching import matching_cells, refuse_unmatched
 from duckanon._methods.suppress.patterns import Classes

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from duckanon._core.common.arguments import Whole, checked
+from duckanon._core.common.arguments import checked
+from duckanon._core.common.rules import Whole
 
 STEP = 1.25
 """Sizes nearer to each other than by this factor are not told apart."""

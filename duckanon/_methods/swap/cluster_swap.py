@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import OneOf, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, Reals
 from duckanon._core.common.progress import Tell, silent
+from duckanon._core.common.rules import OneOf
 from duckanon._core.common.threads import one_thread
 
 BASES = ("ica", "pca")

@@ -15,8 +15,9 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.cluster import KMeans
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import Number, OneOf, refuse_unless
+from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, Reals
+from duckanon._core.common.rules import Number, OneOf
 from duckanon._core.common.threads import one_thread
 
 Node: TypeAlias = tuple[Ints, npt.NDArray[np.float32]]

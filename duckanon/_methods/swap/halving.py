@@ -3,9 +3,10 @@
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import OneOf, Whole, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Ints, Matrix
 from duckanon._core.common.people import people_in, refuse_too_few
+from duckanon._core.common.rules import OneOf, Whole
 from duckanon._methods.swap.components import principal_coordinates
 from duckanon._methods.swap.people_halving import halved_by_people
 

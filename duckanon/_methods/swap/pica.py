@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckanon._core.common.arguments import Number, OneOf, checked, generator, refuse_unless
-from duckanon._core.common.arrays import Reals
+from duckanon._core.common.arguments import checked, generator, refuse_unless
+from duckanon._core.common.arrays import Reals, sampled_rows
 from duckanon._core.common.progress import Tell, silent
-from duckanon._core.common.samples import sampled_rows
+from duckanon._core.common.rules import Number, OneOf
 from duckanon._core.encoding.coordinates import Places
 from duckanon._core.encoding.fit import batch_rows, fit
 from duckanon._core.encoding.sources import Source, open_source

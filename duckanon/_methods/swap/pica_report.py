@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from duckanon._core.common.arguments import generator
-from duckanon._core.common.reports import report_rows
+from duckanon._core.common.declare import report_rows
 from duckanon._methods.swap.declared import PICA_REPORT
 from duckanon._methods.swap.pica import Partitioned
 from duckanon._methods.swap.plain_columns import PlainColumns, Settings

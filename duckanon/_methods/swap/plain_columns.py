@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import OneOf, Whole, refuse_unless, spelled
+from duckanon._core.common.arguments import refuse_unless, spelled
 from duckanon._core.common.arrays import Ints
+from duckanon._core.common.arrow_types import is_number
 from duckanon._core.common.codes import encode
-from duckanon._core.common.kinds import is_number
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import NOBODY
+from duckanon._core.common.rules import OneOf, Whole
 from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.coordinates import WIDE, Places, placed_choices, sums_of
 from duckanon._core.encoding.fit import fit

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import OneOf, checked, generator
+from duckanon._core.common.arguments import checked, generator
 from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.rules import OneOf
 from duckanon._core.encoding.table_encoding import Encoding
 from duckanon._core.encoding.whole_sources import read_whole, reader_of, refuse_identifiers, shuffled, smallest_class
 from duckanon._methods.swap import halving

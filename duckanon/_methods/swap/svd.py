@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckanon._core.common.arguments import Number, OneOf, Whole, checked, generator
+from duckanon._core.common.arguments import checked, generator
 from duckanon._core.common.progress import Tell, silent, within
+from duckanon._core.common.rules import Number, OneOf, Whole
 from duckanon._core.encoding.coordinates import Places
 from duckanon._core.encoding.fit import Moments, batch_rows, fit
 from duckanon._core.encoding.sources import Source, open_source

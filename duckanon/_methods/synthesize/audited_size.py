@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.arrays import Floats, Ints, sampled_rows
 from duckanon._core.common.people import NOBODY
 from duckanon._core.common.progress import Tell
-from duckanon._core.common.samples import sampled_rows
 from duckanon._core.privacy.audit import LIMIT, paired_audit
 from duckanon._core.privacy.isolation import FEWEST
 from duckanon._methods.synthesize.redrawing import Redrawing

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import Number, OneOf, Whole, checked, generator, spelled
+from duckanon._core.common.arguments import checked, generator, spelled
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import encode
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import person_index, person_numbers, refuse_too_few
 from duckanon._core.common.progress import Tell, silent, within
+from duckanon._core.common.rules import Number, OneOf, Whole
 from duckanon._core.encoding import table_encoding
 from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.digits import with_telling_digits

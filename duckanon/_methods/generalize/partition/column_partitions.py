@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import labels, progress
-from duckanon._core.common.arguments import OneOf, Whole, checked, refuse_unless
+from duckanon._core.common.arguments import checked, refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY, Scale
+from duckanon._core.common.rules import OneOf, Whole
 from duckanon._core.common.values import exact_numbers, is_time_scale
 from duckanon._methods.generalize.declared import PARTITION
 from duckanon._methods.generalize.partition.fit import (

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from duckanon._core.common.arguments import OneOf, Whole, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.rules import OneOf, Whole
 from duckanon._methods.generalize.partition.costs import COSTS, Column
 from duckanon._methods.generalize.partition.search import best_starts
 

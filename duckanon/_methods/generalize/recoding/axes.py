@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from duckanon._core.common.arrays import Array, Bools, Floats, Ints
-from duckanon._core.common.runs import run_lengths, run_starts
+from duckanon._core.common.arrays import Array, Bools, Floats, Ints, run_lengths, run_starts
 from duckanon._methods.generalize.recoding.column_moves import EDIT, ROOT, Closed, Moves, Ordered, State
 from duckanon._methods.generalize.recoding.slices import Slice, View
 

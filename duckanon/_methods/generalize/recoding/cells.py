@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.common.runs import run_starts
+from duckanon._core.common.arrays import Floats, Ints, run_starts
 from duckanon._methods.generalize.recoding.slices import View
 
 _FEW_CELLS = 5_000

@@ -7,8 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.common.runs import run_lengths, run_starts
+from duckanon._core.common.arrays import Floats, Ints, run_lengths, run_starts
 
 MOST_KEY = 2**61
 """Keys of combinations stay below this, so that int64 never overflows."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.runs import distinct
+from duckanon._core.common.arrays import Bools, Floats, Ints, distinct
 
 NOBODY = -1
 """The person of a row whose person is not known: it counts as nobody."""

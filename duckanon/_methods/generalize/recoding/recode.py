@@ -17,8 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import Whole, checked
+from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.rules import Whole
 from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Ordered, State, Tree
 from duckanon._methods.generalize.recoding.outcome import Recoding, described
 from duckanon._methods.generalize.recoding.people import NOBODY, People

@@ -12,8 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Floats
-from duckanon._core.common.runs import run_starts
+from duckanon._core.common.arrays import Floats, run_starts
 from duckanon._methods.generalize.recoding.axes import Axis, OrderedAxis
 from duckanon._methods.generalize.recoding.cells import Cells
 from duckanon._methods.generalize.recoding.slices import Slice, running

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.arrays import Bools, Floats, Ints, distinct
 from duckanon._core.common.diversity import DiversityRule
-from duckanon._core.common.runs import distinct
 from duckanon._methods.generalize.recoding.classes import Groups
 from duckanon._methods.generalize.recoding.people import NOBODY
 

@@ -10,8 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Array, Floats, Ints
-from duckanon._core.common.runs import run_lengths, run_starts
+from duckanon._core.common.arrays import Array, Floats, Ints, run_lengths, run_starts
 from duckanon._methods.generalize.recoding.people import Moving
 
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from duckanon._core.common.arrays import Ints
-from duckanon._core.common.runs import run_starts
+from duckanon._core.common.arrays import Ints, run_starts
 
 
 class Walk(NamedTuple):
