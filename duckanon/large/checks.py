@@ -150,8 +150,8 @@ def resolve_columns(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) ->
             f"SELECT name FROM (SELECT unnest({sql.literal(list(types))}) AS name) WHERE anon._is_kept(name, {asked})"
         ).fetchall()
         released |= {name for (name,) in rows}
-    in_order = ([name for name in types if name in some] for some in (names, released))
-    return Checked(*in_order, people[0] if people else None, types)
+    changed, unchanged = ([name for name in types if name in some] for some in (names, released))
+    return Checked(changed, unchanged, people[0] if people else None, types)
 
 
 @contextmanager

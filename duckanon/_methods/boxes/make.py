@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from duckanon._core.common import arguments
+from duckanon._core.common import rules as option_rules
 from duckanon._core.common.arguments import checked, refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.people import refuse_too_few
@@ -40,8 +40,8 @@ EFFORTS = ("default", "thorough")
 
 
 @checked(
-    k=arguments.Whole(2),
-    l=arguments.Whole(1),
+    k=option_rules.Whole(2),
+    l=option_rules.Whole(1),
     effort=OneOf(*EFFORTS),
     seconds=Number(0, null=True),
     kind=OneOf(*KINDS),
@@ -126,7 +126,7 @@ def make_boxes(
     data = checked_columns(columns)
     records = len(next(iter(data.values())))
     refuse_too_few(k, records, people, "records")
-    refuse_unless(arguments.Whole(1, k), "l", l)
+    refuse_unless(option_rules.Whole(1, k), "l", l)
     distances = checked_distances(data, epsilon)
     known = {} if whole is None else whole.parts
     found = dict(supports or {})
