@@ -141,7 +141,7 @@ class Table(Part):
     columns: Annotated[dict[str, ColumnRole], Field(min_length=1)]
     method: AnyMethod
     promises: Promises = Promises()
-    hierarchies: dict[str, str] = {}
+    hierarchies: dict[str, str] = Field(default_factory=dict)
     reference: Annotated[str, Field(min_length=1)] | None = None
 
     def named(self, *roles: str) -> list[str]:
