@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 ADDED = """Parameter("patience", OneOf("little", "much"), "How long to wait", "little"), Parameter(
             "effort","""
 
-LOOK = '''
+LOOK = """
 import inspect, json, sys
 import duckanon
 from duckanon._core.common.imports import imported
@@ -51,7 +51,7 @@ found["completion"] = Completer(con, lambda: text)("pat", 0)
 if "spark" in sys.argv:
     found["spark"] = str(inspect.signature(duckanon.spark.recode)) + duckanon.spark.recode.__doc__
 print(json.dumps(found))
-'''
+"""
 
 
 def test_a_parameter_that_is_declared_once_appears_everywhere(tmp_path: Path) -> None:

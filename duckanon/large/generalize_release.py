@@ -66,7 +66,7 @@ def generalize(
         and what that loses: no interval is then finer than such a step. They tell how far a column reaches, and are
         for who has the table.
     """
-    from duckanon._render.queries import render  # needs the extra [render]
+    from duckanon._render.queries import render
 
     options = {"k": k, "max_suppressed_fraction": max_suppressed_fraction, "effort": "quick", "output": "text"}
     with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:

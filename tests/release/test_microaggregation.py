@@ -10,13 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from duckanon._methods.baselines.additive_noise import with_noise
 from duckanon._methods.swap.components import principal_coordinates, spectrum
-from duckanon._methods.swap.halving import (
-    halved,
-    masked,
-    rhs,
-    rows_in_small_groups,
-    spectral_rhs,
-)
+from duckanon._methods.swap.halving import halved, masked, rhs, rows_in_small_groups, spectral_rhs
 
 # Few distinct values: ties at every median, equal rows, constant columns.
 tied = st.integers(1, 4).flatmap(

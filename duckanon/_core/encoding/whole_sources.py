@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arrays import Ints
-from duckanon._core.common.arrow_types import is_number
+from duckanon._core.common.arrays import Ints, is_number
 from duckanon._core.common.people import NOBODY, person_index, person_numbers
 from duckanon._core.encoding.column_split import whole
 from duckanon._core.encoding.fit import fit

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arguments import refuse_unless, spelled
-from duckanon._core.common.arrays import Ints
-from duckanon._core.common.arrow_types import is_number
+from duckanon._core.common.arrays import Ints, is_number
 from duckanon._core.common.codes import encode
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import NOBODY
