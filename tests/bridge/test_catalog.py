@@ -52,10 +52,10 @@ def test_several_threads_register_at_once() -> None:
 
 def test_registering_that_failed_can_be_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     con = duckdb.connect()
-    statements = (*catalog._statements(), *con.extract_statements("SELECT error('stopped')"))
+    parsed = catalog._parsed
     with monkeypatch.context() as patch:
-        patch.setattr(catalog, "_statements", lambda: statements)
-        patch.setattr(prepared, "copy_macros", lambda *_: False)
+        patch.setattr(catalog, "_parsed", lambda script: [*parsed(script), "SELECT error('stopped')"])
+        patch.setattr(prepared, "copy_catalog", lambda *_: False)
         with pytest.raises(duckdb.Error, match="stopped"):
             duckanon.register(con)
     duckanon.register(con)
@@ -260,8 +260,8 @@ def test_the_wheel_carries_the_macros(tmp_path: Path) -> None:
 import sys
 sys.path.insert(0, {str(tmp_path / "site")!r})
 import duckanon
-from duckanon._bridge import macros, registry
-print(macros.sql_folder())
+from duckanon._bridge import registry, sql_folder
+print(sql_folder.sql_folder())
 print(duckanon.connect().execute("FROM anon.functions()").fetchall()[0][0])
 from duckanon import report
 print(report.html({{**dict.fromkeys(("duckanon", "duckdb", "python", "started", "finished", "policy")),
@@ -316,7 +316,7 @@ def test_a_database_that_the_script_was_run_in_can_be_registered() -> None:
 FORKED = """
 import os, threading
 import duckdb, duckanon
-from duckanon._bridge import catalog, registry
+from duckanon._bridge import registration, registry
 from duckanon._core.common import threads
 
 con = duckanon.connect()
@@ -326,7 +326,7 @@ held = threading.Event()
 done = threading.Event()
 
 def hold():  # as threads do that register, park rows and compute at the moment of the fork
-    with catalog._REGISTERING, registry.WAITING._lock, threads._ONE._lock:
+    with registration._REGISTERING, registry.WAITING._lock, threads._ONE._lock:
         held.set()
         done.wait()
 
