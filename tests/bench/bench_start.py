@@ -1,0 +1,65 @@
+"""What it takes until the first query is answered: in Python, on the command line, in the stock shell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+
+import duckanon
+from tests.bench.harness import Task
+from tests.extension.shells import extension_file, stock_shell
+
+FIRST_QUERY = "con.execute('SELECT 1').fetchall()"
+
+
+def run(*command: str) -> int:
+    """Run a program and return its peak memory in KB."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, command
+    return used.ru_maxrss
+
+
+def prepare(_: int) -> Path:
+    """Write what the first start of all writes: compiled modules, the prepared catalogs, the extension."""
+    duckanon.connect().close()
+    run(str(stock_shell()), "-unsigned", "-c", f"LOAD '{extension_file()}'")
+    return extension_file()
+
+
+def client(_: object) -> int:
+    return run(sys.executable, "-c", f"import duckdb; con = duckdb.connect(); {FIRST_QUERY}; con.close()")
+
+
+def package(_: object) -> int:
+    return run(sys.executable, "-c", f"import duckanon; con = duckanon.connect(); {FIRST_QUERY}; con.close()")
+
+
+def command(_: object) -> int:
+    return run(sys.executable, "-m", "duckanon.cli", "-c", "SELECT 1")
+
+
+def shell_with_extension(extension: Path) -> int:
+    return run(str(stock_shell()), "-unsigned", "-c", f"LOAD '{extension}'; SELECT 1")
+
+
+def connect_again(_: object) -> None:
+    duckanon.connect().execute("SELECT 1").fetchall()
+
+
+def connect_client_again(_: object) -> None:
+    duckdb.connect().execute("SELECT 1").fetchall()
+
+
+CLIENT = "DuckDB's Python client"
+TASKS = [
+    Task("start: duckanon.connect()", [1], prepare, package, client, CLIENT, 5, of_child=True),
+    Task("start: duckanon -c", [1], prepare, command, client, CLIENT, 5, of_child=True),
+    Task("start: LOAD in the stock shell", [1], prepare, shell_with_extension, client, CLIENT, 5, of_child=True),
+    Task("start: a further connect()", [1], prepare, connect_again, connect_client_again, "duckdb.connect()", 5),
+]
