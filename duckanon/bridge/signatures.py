@@ -33,7 +33,7 @@ COMMON = {
 
 _LINE = re.compile(r"--     (?P<names>\w+(?:(?:, | \| )\w+)*)(?:  +|: )(?P<text>\S.*)")
 _MORE = re.compile(r"--      +(?P<text>\S.*)")
-_ALLOWED = re.compile(r"(?P<meaning>.*?) \[(?P<allowed>.*)\]")
+_ALLOWED = re.compile(r"(?P<meaning>.*) \[(?P<allowed>(?!')[^\[\]]+)\]")
 _REFERENCE = re.compile(r"as in `?anon\.(?P<name>\w+)`?\b")
 
 
