@@ -79,8 +79,8 @@ OPTIONS = re.compile(
 )
 """Where an entry of the reference shows how the function is called, with a table of its options."""
 
-LONGEST_CALL = 100
-"""Characters of a call on one line; a longer one is broken between two parameters."""
+LONGEST_CALL = 80
+"""Characters of a call on one line, as wide as the site shows; a longer one is broken between two parameters."""
 
 QUESTIONS = {
     "catalog": "what is there?",

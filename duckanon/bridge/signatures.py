@@ -24,7 +24,7 @@ from duckanon.bridge.macros import MacroFile, macro_files
 
 COMMON = {
     "tbl": "name of the table or view [a text]",
-    "cols": "columns to look at [a list of names]",
+    "cols": "columns that the function uses [a list of names]",
     "original": "name of the table that the release was made from [a text]",
     "released": "name of the released table [a text]",
     "boxed": "name of a table of intervals, such as `anon.boxes` returns [a text]",
