@@ -251,7 +251,8 @@ def option_table(function: signatures.FunctionDeclaration) -> str:
         rows = [["option", "default", "meaning", "allowed values"], ["---"] * 4]
         for each in function.parameters:
             default = "required" if each.default is None else f"`{each.default}`"
-            texts = [_LITERAL.sub(_as_code, text) for text in (each.meaning, each.allowed)]
+            meaning = each.meaning[:1].upper() + each.meaning[1:]
+            texts = [_LITERAL.sub(_as_code, text) for text in (meaning, each.allowed)]
             rows.append([f"`{each.name}`", default, *texts])
         for row in rows:
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row[: 4 if is_stated else 3])} |")

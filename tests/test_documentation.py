@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon._bridge import macros, signatures
+from duckanon._bridge import declarations, macros, signatures
 from duckanon._render import checks, support_table
 from tests import documentation
 from tests.documentation import EXAMPLE, ROOT, Clinic
@@ -90,7 +90,9 @@ def test_every_function_has_an_entry_in_the_reference(file: macros.MacroFile) ->
     shown = documentation.OPTIONS.findall(entry)
     drawn = documentation.option_table(signatures.declared_function(file))
     assert shown == [drawn], f"{page}: python -m tests.update_documentation draws the options of anon.{file.name}"
-    assert f"[source]({file.name}.sql)" in entry, f"{page}: the entry of anon.{file.name} does not link its source"
+    module = declarations.DECLARED_IN.get(file.name) if file.name in declarations.PUBLIC else None
+    source = f"../../{module.replace('.', '/')}.py" if module else f"{file.name}.sql"
+    assert f"[source]({source})" in entry, f"{page}: the entry of anon.{file.name} does not link its source"
     examples = "".join(example["code"] for example in EXAMPLE.finditer(entry) if example["language"] == "sql")
     assert f"anon.{file.name}(" in examples, f"{page}: the entry of anon.{file.name} has no example"
 
