@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import textwrap
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -111,7 +112,10 @@ def _documented(doc: str, declared: Function, face: str) -> str:
     declared_lines = "\n".join(lines) + "\n"
     if section in written:
         return written.replace(section, section + declared_lines, 1) + notes
-    return f"{written}\n\n{section}{declared_lines}{notes}"
+    head, heading, rest = re.split(
+        r"^((?:Returns|Raises|Notes|Examples)\n-+\n|\Z)", written, maxsplit=1, flags=re.MULTILINE
+    )
+    return f"{head.rstrip()}\n\n{section}{declared_lines}\n{heading}{rest}{notes}"
 
 
 def _plain(meaning: str) -> str:

@@ -120,7 +120,7 @@ LOG = Parameter(
 ENCODED_NULLS = Parameter(
     "nulls",
     OneOf("error", "category"),
-    "`'error'`: NULLs are refused; `'category'`: NULL is one more value",
+    "`'error'`: missing values are refused; `'category'`: missing is one more value",
     "error",
 )
 SPECIAL = Parameter(

@@ -77,7 +77,7 @@ COPULA_SYNTHESIZE = Release(
         ROWS,
         K.having(
             meaning="The smallest number of people who share a released value; numbers and dates that nobody has are "
-            "released too. Rarer categories, and rare NULLs, are left out",
+            "released too. Rarer categories, and rare missing values, are left out",
             default=10,
         ),
         ENCODED_NULLS,
