@@ -47,15 +47,15 @@ class Parameter:
     default
         A value that Python and SQL both can write; `REQUIRED`: there is none.
     only_in
-        The faces that take it: ``sql``, ``large``, ``spark``, ``policy``. A face that has the function and not the
-        parameter refuses it with a sentence that says so.
+        The faces that take it: ``sql``, ``large``, ``spark``, ``spectral``, ``policy``. A face that has the function
+        and not the parameter refuses it with a sentence that says so.
     """
 
     name: str
     rule: Rule
     meaning: str
     default: Any = REQUIRED
-    only_in: frozenset[str] = frozenset(("sql", "large", "spark", "policy"))
+    only_in: frozenset[str] = frozenset(("sql", "large", "spark", "spectral", "policy"))
 
     @property
     def is_required(self) -> bool:
@@ -117,9 +117,9 @@ class Function:
     name
         Its name in SQL, without ``anon.``.
     algorithm
-        Module and function: ``duckanon._methods.swap.pica:pica``. It takes its tables under the names in ``tables`` and
-        the options under the names of the parameters; where it has a parameter ``tell``, that is called with the share
-        of the work done.
+        Module and function: ``duckanon._methods.swap.people_swaps:pica``. It takes its tables under the names in
+        ``tables`` and the options under the names of the parameters, but need not take those that name the columns of
+        its tables; where it has a parameter ``tell``, that is called with the share of the work done.
     stage
         The folder of ``sql/`` with its reference; empty: only macros call it.
     summary

@@ -153,20 +153,21 @@ class TableName:
 
 @dataclass(frozen=True)
 class MapOf:
-    """A map from columns' names to something; None too. A rule for the values is asked where ``values`` is one."""
+    """A map from columns' names to what ``values`` allows; None too where ``null`` says so."""
 
     example: str
     values: Rule | None = None
+    null: bool = True
 
     def holds(self, value: Any) -> bool:
         """Tell whether a value is allowed."""
         if value is None:
-            return True
+            return self.null
         is_map = isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
         return is_map and (self.values is None or all(map(self.values.holds, value.values())))
 
     def __str__(self) -> str:
-        return f"NULL or a map such as {self.example}"
+        return f"{'NULL or ' * self.null}a map such as {self.example}"
 
 
 @dataclass(frozen=True)
