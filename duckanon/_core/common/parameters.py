@@ -147,5 +147,5 @@ def names_are_not_ours(given: Options) -> str | None:
     return None
 
 
-def _among(name: str | None, names: Sequence[str]) -> bool:
-    return name is not None and name.lower() in (one.lower() for one in names)
+def _among(name: str | None, names: Sequence[str] | None) -> bool:
+    return name is not None and name.lower() in (one.lower() for one in names or ())
