@@ -44,7 +44,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number from ``least`` to ``most``, or between ``above`` and ``below``; None too where ``null`` says so."""
+    """A finite number from ``least`` to ``most``, between ``above`` and ``below``; None too where ``null`` says so."""
 
     least: float | None = None
     most: float | None = None

@@ -65,7 +65,7 @@ class Population:
         return TableName(null=True).holds(value) or Number(2).holds(value) or hasattr(value, "columns")
 
     def __str__(self) -> str:
-        return "NULL or a finite number of at least k or the name of a table, in quotes"
+        return "NULL or a finite number of at least k, or the name of a table, in quotes"
 
 
 def _population_is_enough(given: Options) -> str | None:

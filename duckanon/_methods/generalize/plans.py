@@ -49,7 +49,6 @@ def plan(
     person: str | None,
     sensitive: parameters.Sensitive,
     is_ordered: bool | None = None,
-    unfit: Sequence[str] | None = None,
 ) -> pa.Table:
     """Fit a plan to a table.
 
@@ -64,8 +63,6 @@ def plan(
         Rows of column_name (lower case), leaf, level, label.
     is_ordered
         Whether neighbouring values of the sensitive column are near each other.
-    unfit
-        Columns whose type cannot become text of labels, with the type.
 
     Returns
     -------
@@ -79,8 +76,6 @@ def plan(
     refuse_other_columns("hierarchies", trees, names)
     method_of_column = by_column("methods", methods, names)
     weight_list = column_weights(weights, names, cols)
-    if unfit:
-        raise ValueError(f"column {unfit[0]} has a type that cannot be made coarser; cast it to VARCHAR first.")
     holders = _holders(table, person is not None)
     end_people = k if population_table is None else 1  # an extreme of the table may be shared in the population
     coarsenings = [
@@ -250,4 +245,6 @@ def _report(
                 yield (name, fitted.method, *bucket, most, suppressed)
 
     columns = zip(*rows(), strict=True)
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, PLAN_ROWS, strict=True)], schema=PLAN_ROWS)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, PLAN_ROWS, strict=True)], schema=PLAN_ROWS
+    )

@@ -132,7 +132,8 @@ def _report(values: _Values, partition: Partition, label: str) -> pa.Table:
     edges = [None, *map(values.scale.text, cuts), None]
     columns = [np.arange(1, len(starts) + 1), edges[:-1], edges[1:], rows, names, partition.costs]
     return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, PARTITION_ROWS, strict=True)], schema=PARTITION_ROWS
+        [pa.array(column, field.type) for column, field in zip(columns, PARTITION_ROWS, strict=True)],
+        schema=PARTITION_ROWS,
     )
 
 
