@@ -98,7 +98,7 @@ def column_report_function(declared: ColumnReport, tasks: Tasks) -> ArrowFunctio
     def begin(*arguments: pa.Array) -> pa.Array:
         _for_one_row(caller, arguments)
         owner, column, options = arguments
-        values, named = column[0].values, _plain(options[0].as_py())
+        values, named = column[0].values, known_options(_plain(options[0].as_py()))
 
         def report() -> pa.Array:
             # no values: the table is empty, and the algorithm says so

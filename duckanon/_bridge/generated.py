@@ -105,6 +105,8 @@ def written_query(declared: Declaration, given: Options, collation: str | None =
         return _immune(f"FROM {declared.body}({', '.join(sql.literal(given[one.name]) for one in declared.flat)})")
     if isinstance(declared, Report):
         return _immune(_report_query(declared, given))
+    if isinstance(declared, ColumnReport):
+        return _immune(_column_query(declared, given))
     assert isinstance(declared, Release)
     return _immune(_class_query(declared, given) if declared.parameter("keep") else _release_query(declared, given))
 
@@ -132,6 +134,15 @@ def _report_query(declared: Report, given: Options) -> str:
         more["meanings"] = f"anon._label_meanings('anon.{declared.name}', {read}, {columns}, {hierarchies})"
     run = _run(declared, *_tickets(tables, given), options=_options(declared, given, more))
     return f"{_steps(declared, tables, given)} SELECT unnest({run}, max_depth := 2)"
+
+
+def _column_query(declared: ColumnReport, given: Options) -> str:
+    """Write a report on one column, which travels as a list."""
+    caller, table, col = (sql.literal(text) for text in (f"anon.{declared.name}", given["tbl"], given["col"]))
+    chosen = f"COLUMNS(_anon_choose(*, {caller}, {table}, {{'col': {col}}}))"
+    values = f"(SELECT list(anon._told_apart({caller}, {col}, {chosen})) FROM query_table({table}))"
+    run = _run(declared, values, options=_options(declared, given))
+    return f"FROM anon.{declared.unpacked_by}({run}, {table}, {col})"
 
 
 def _class_query(declared: Release, given: Options) -> str:

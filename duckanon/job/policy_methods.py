@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from duckanon._core.common.declare import Function
-from duckanon._core.common.rules import OneOf, Rule
+from duckanon._core.common.rules import OneOf, Rule, Whole
+from duckanon._methods.generalize.declared import GENERALIZE
 from duckanon._methods.recode.declared import RECODE
 from duckanon._methods.swap.declared import PICA, SVD_SWAP
 from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE
@@ -38,7 +39,7 @@ class Method(Part):
 
 
 def method_model(declared: Function, makes_classes: bool = True, **rules: Rule) -> type[Method]:
-    """Return the ``[method]`` of a declared function: its parameters that a policy may give, some by other rules."""
+    """Return the ``[method]`` of a declared function: its parameters that a policy may give, some by narrower rules."""
     fields: dict[str, Any] = {"name": (Literal[declared.name], ...)}
     for one in declared.flat:
         if "policy" in one.only_in:
@@ -59,17 +60,7 @@ def _following(rule: Rule) -> Callable[[Any], Any]:
     return check
 
 
-class Generalize(Method):
-    """Columns made coarser, the same way for all rows: anon.generalize."""
-
-    name: Literal["generalize"]
-    beta: Fraction | None = None
-    population: Several | None = None
-    weights: dict[str, float] | None = None
-    methods: dict[str, str] | None = None
-    narrowing: Names | None = None
-
-
+Generalize = method_model(GENERALIZE, population=Whole(2))  # a policy knows no table of a population
 Recode = method_model(RECODE)
 
 

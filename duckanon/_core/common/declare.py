@@ -249,9 +249,18 @@ class Report(Function):
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnReport(Function):
-    """A report on one column, which the algorithm takes first, as an Arrow array, None where there are no rows."""
+    """A report on the column ``col`` of ``tbl``, which the algorithm takes first, None where there are no rows.
+
+    Attributes
+    ----------
+    schema
+        The columns of its rows.
+    unpacked_by
+        The macro that gives the rows the types that go with the column's; it takes the rows, the table and the column.
+    """
 
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    unpacked_by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -196,6 +196,23 @@ def sensitive_is_apart(given: Options) -> str | None:
     return None
 
 
+def l_is_whole(given: Options) -> str | None:
+    """Refuse a diversity that no number of values has."""
+    if given["l_kind"] != "entropy" and given["l"] != round(given["l"]):
+        return f"l must be a whole number of at least 1, unless l_kind is 'entropy'; got {given['l']}."
+    return None
+
+
+def names_are_not_ours(given: Options) -> str | None:
+    """Refuse columns that are called as the steps of a macro are."""
+    for parameter in ("cols", "keep", "person", "sensitive"):
+        some = given.get(parameter) or ()
+        for name in (some,) if isinstance(some, str) else some:
+            if name.lower().startswith("_duckanon_"):
+                return f"{parameter} must not name a column that begins with _duckanon_; got {name}: rename it first."
+    return None
+
+
 def _among(name: str | None, names: Sequence[str] | None) -> bool:
     return name is not None and name.lower() in (one.lower() for one in names or ())
 
