@@ -221,7 +221,7 @@ def _options(declared: Declaration, given: Options, more: dict[str, str] | None 
     """Write the options of a call: those that are known as one text, and what the query finds out."""
     tables = [one.name for one in declared.flat if one.kind == "table"]
     known = {name: value for name, value in given.items() if name not in tables and name not in (more or {})}
-    fields = {"known": sql.literal(json.dumps(known, default=_as_text)), **(more or {})}
+    fields = {"_written": sql.literal(json.dumps(known, default=_as_text)), **(more or {})}
     return "{" + ", ".join(f"{sql.literal(name)}: {text}" for name, text in fields.items()) + "}"
 
 
@@ -238,7 +238,7 @@ def _hierarchies(tables: Options) -> str:
 
 def known_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a call as the algorithm takes them."""
-    known = json.loads(options.pop("known", "{}"), object_hook=_from_text)
+    known = json.loads(options.pop("_written", "{}"), object_hook=_from_text)
     return {**known, **options}
 
 
