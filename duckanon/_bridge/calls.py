@@ -28,7 +28,7 @@ from duckanon._bridge.slots import list_array, pack, refuse_types_that_cannot_tr
 from duckanon._bridge.tasks import Tasks
 from duckanon._bridge.waiting import FOR_EVERY_ROW, Owner
 from duckanon._core.common import progress
-from duckanon._core.common.declare import ColumnReport, Release, Report, Scalar
+from duckanon._core.common.declare import ColumnReport, Function, Release, Report, Scalar
 from duckanon._core.common.imports import imported
 from duckanon._core.common.threads import for_cells
 
@@ -63,8 +63,7 @@ def release_function(declared: Release, parcels: Parcels, tasks: Tasks) -> Arrow
         on_the_way = [collected.table()]
         refuse_types_that_cannot_travel(on_the_way[0].schema)
         algorithm = imported(declared.algorithm)
-        options = declared.arguments(options)
-        options |= dict(zip(declared.tables[1:], others, strict=True)) | _progress(algorithm)
+        options = _taken(algorithm, declared, options) | dict(zip(declared.tables[1:], others, strict=True))
         with for_cells(_cells(on_the_way + others)):
             released = [_table(algorithm(on_the_way if declared.hands_over else on_the_way.pop(), **options))]
         return pack(released, declared.coded)
@@ -82,8 +81,7 @@ def report_function(declared: Report, parcels: Parcels, tasks: Tasks) -> ArrowFu
     def report(tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:
         collected = [_redeemed(parcels, ticket) for ticket in tickets]
         algorithm = imported(declared.algorithm)
-        options = declared.arguments(options)
-        options |= dict(zip(declared.tables, collected, strict=True)) | _progress(algorithm)
+        options = _taken(algorithm, declared, options) | dict(zip(declared.tables, collected, strict=True))
         with for_cells(_cells(collected)):
             return _rows_as_list(algorithm(**options))
 
@@ -192,9 +190,11 @@ def _redeemed(parcels: Parcels, tickets: list[int] | None) -> Any:
     return collected.table() if isinstance(collected, TableBuilder) else collected
 
 
-def _progress(algorithm: Callable[..., Any]) -> dict[str, Any]:
-    """Return the argument that shows how far the work is, where the algorithm has one for it."""
-    return {"tell": progress.at} if "tell" in inspect.signature(algorithm).parameters else {}
+def _taken(algorithm: Callable[..., Any], declared: Function, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an algorithm: parameters that only the query uses are left out, ``tell`` is added."""
+    own = inspect.signature(algorithm).parameters
+    given = declared.arguments(options) | ({"tell": progress.at} if "tell" in own else {})
+    return {name: value for name, value in given.items() if name in own or declared.parameter(name) is None}
 
 
 def _cells(tables: list[Any]) -> int:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import duckanon._measure.assess.declared
+import duckanon._measure.attacks.declared
 import duckanon._measure.declared
+import duckanon._measure.queries.declared
 import duckanon._measure.risk.declared
+import duckanon._measure.utility.declared
 import duckanon._methods.baselines.declared
 import duckanon._methods.boxes.declared
 import duckanon._methods.generalize.declared
@@ -29,6 +32,9 @@ DECLARATIONS: tuple[Declaration, ...] = (
     *duckanon._methods.baselines.declared.FUNCTIONS,
     *duckanon._methods.microaggregate.declared.FUNCTIONS,
     *duckanon._methods.suppress.declared.FUNCTIONS,
+    *duckanon._measure.attacks.declared.FUNCTIONS,
+    *duckanon._measure.queries.declared.FUNCTIONS,
+    *duckanon._measure.utility.declared.FUNCTIONS,
     *duckanon._measure.declared.FUNCTIONS,
 )
 

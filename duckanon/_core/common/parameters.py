@@ -102,6 +102,31 @@ WEIGHTS = Parameter(
 MAX_SUPPRESSED_FRACTION = Parameter(
     "max_suppressed_fraction", Number(0, 1), "The share of the rows that may be suppressed", 0
 )
+LOG = Parameter(
+    "log",
+    ColumnNames(null=True, empty=True),
+    "Columns to take logarithms of; NULL: those that are positive and heavily skewed",
+    None,
+)
+SPECIAL = Parameter(
+    "special",
+    Either((OneOf("auto", "off"), MapOf("MAP {'cigarettes': [-8, 0]}", ListOf(Number(), "[-8, 0]"), null=False))),
+    "Numbers that stand for something else, such as frequent zeros and negative codes: found in the data (`'auto'`), "
+    "none (`'off'`), or listed by column",
+    "auto",
+)
+CATEGORIES = Parameter(
+    "categories",
+    ColumnNames(null=True, empty=True),
+    "Numeric columns that are categories; NULL: whole numbers with at most twelve values, each in ten rows on average",
+    None,
+)
+DERIVED = Parameter(
+    "derived",
+    OneOf("auto", "off"),
+    "`'auto'` leaves out columns that can be computed from others; `'off'` keeps them",
+    "off",
+)
 
 
 def person_is_no_col(given: Options) -> str | None:
