@@ -54,7 +54,7 @@ PREDICTION_RISK = Release(
         HIERARCHIES,
         Parameter(
             "weights",
-            MapOf("MAP {'income': 3}", Number(0)),
+            MapOf("MAP {'income': 3}, of numbers that are at least 0", Number(0)),
             "How much each column counts in the uncertainty; 1 where none is given",
             None,
         ),
