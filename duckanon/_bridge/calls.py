@@ -21,14 +21,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from duckanon._bridge.generated import known_options
+from duckanon._bridge.option_text import known_options
 from duckanon._bridge.parcels import Parcels, TableBuilder
 from duckanon._bridge.plain import plain
 from duckanon._bridge.slots import list_array, pack, refuse_types_that_cannot_travel
 from duckanon._bridge.tasks import Tasks
 from duckanon._bridge.waiting import FOR_EVERY_ROW, Owner
 from duckanon._core.common import progress
-from duckanon._core.common.declare import ColumnReport, Function, Release, Report, Scalar
+from duckanon._core.common.declare import ColumnReport, Release, Report, Scalar
 from duckanon._core.common.imports import imported
 from duckanon._core.common.threads import for_cells
 
@@ -98,7 +98,7 @@ def column_report_function(declared: ColumnReport, tasks: Tasks) -> ArrowFunctio
     def begin(*arguments: pa.Array) -> pa.Array:
         _for_one_row(caller, arguments)
         owner, column, options = arguments
-        values, named = column[0].values, _plain(options[0].as_py())
+        values, named = column[0].values, known_options(_plain(options[0].as_py()))
 
         def report() -> pa.Array:
             # no values: the table is empty, and the algorithm says so
@@ -190,7 +190,7 @@ def _redeemed(parcels: Parcels, tickets: list[int] | None) -> Any:
     return collected.table() if isinstance(collected, TableBuilder) else collected
 
 
-def _taken(algorithm: Callable[..., Any], declared: Function, options: dict[str, Any]) -> dict[str, Any]:
+def _taken(algorithm: Callable[..., Any], declared: Release | Report, options: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of an algorithm: parameters that only the query uses are left out, ``tell`` is added."""
     own = inspect.signature(algorithm).parameters
     given = declared.arguments(options) | ({"tell": progress.at} if "tell" in own else {})

@@ -13,9 +13,7 @@ prepared statement or variables: DuckDB refuses a subquery there.
 
 from __future__ import annotations
 
-import datetime
 import functools
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,6 +23,7 @@ from duckanon._bridge import sql_text as sql
 from duckanon._bridge.declarations import DECLARATIONS, PUBLIC
 from duckanon._bridge.macro_file import MacroFile
 from duckanon._bridge.measured_tables import label_meanings, stacked_rows
+from duckanon._bridge.option_text import text_of
 from duckanon._bridge.qualified import qualified
 from duckanon._core.common.declare import ColumnReport, Declaration, Options, Parameter, Release, Report, Scalar
 from duckanon._core.common.names import did_you_mean
@@ -106,6 +105,8 @@ def written_query(declared: Declaration, given: Options, collation: str | None =
         return _immune(f"FROM {declared.body}({', '.join(sql.literal(given[one.name]) for one in declared.flat)})")
     if isinstance(declared, Report):
         return _immune(_report_query(declared, given))
+    if isinstance(declared, ColumnReport):
+        return _immune(_column_query(declared, given))
     assert isinstance(declared, Release)
     return _immune(_class_query(declared, given) if declared.parameter("keep") else _release_query(declared, given))
 
@@ -134,6 +135,15 @@ def _report_query(declared: Report, given: Options) -> str:
 def _labels(declared: Release | Report, given: Options) -> dict[str, str]:
     caller, columns = f"anon.{declared.name}", _columns(given, declared.columns)
     return {"meanings": label_meanings(caller, given, columns)} if declared.reads_labels else {}
+
+
+def _column_query(declared: ColumnReport, given: Options) -> str:
+    """Write a report on one column, which travels as a list."""
+    caller, table, col = (sql.literal(text) for text in (f"anon.{declared.name}", given["tbl"], given["col"]))
+    chosen = f"COLUMNS(_anon_choose(*, {caller}, {table}, {{'col': {col}}}))"
+    values = f"(SELECT list(anon._told_apart({caller}, {col}, {chosen})) FROM query_table({table}))"
+    run = _run(declared, values, options=_options(declared, given))
+    return f"FROM anon.{declared.unpacked_by}({run}, {table}, {col})"
 
 
 def _class_query(declared: Release, given: Options) -> str:
@@ -224,7 +234,7 @@ def _options(declared: Declaration, given: Options, more: dict[str, str] | None 
     """Write the options of a call: those that are known as one text, and what the query finds out."""
     tables = [one.name for one in _tables(declared)]
     known = {name: value for name, value in given.items() if name not in tables and name not in (more or {})}
-    fields = {"known": sql.literal(json.dumps(known, default=_as_text)), **(more or {})}
+    fields = {"known": sql.literal(text_of(known)), **(more or {})}
     return "{" + ", ".join(f"{sql.literal(name)}: {text}" for name, text in fields.items()) + "}"
 
 
@@ -237,28 +247,6 @@ def _hierarchies(tables: Options) -> str:
         "(SELECT list({'column_name': column_name, 'leaf': labels[1], 'level': place - 1, 'label': labels[place]}) "
         f"FROM (SELECT *, unnest(range(1, 1 + len(labels))) AS place FROM ({each})))"
     )
-
-
-def known_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a call as the algorithm takes them."""
-    known = json.loads(options.pop("known", "{}"), object_hook=_from_text)
-    return {**known, **options}
-
-
-def _as_text(value: object) -> dict[str, str]:
-    """Write what JSON has no form for."""
-    if isinstance(value, datetime.date | datetime.time):
-        return {f"duckanon {type(value).__name__}": value.isoformat()}
-    raise ValueError(f"options must be numbers, texts, dates, lists and maps; got a {type(value).__name__}.")
-
-
-def _from_text(fields: dict[str, Any]) -> Any:
-    if len(fields) == 1:
-        ((name, text),) = fields.items()
-        for kind in (datetime.datetime, datetime.date, datetime.time):
-            if name == f"duckanon {kind.__name__}":
-                return kind.fromisoformat(text)
-    return fields
 
 
 def _value(scalar: pa.Scalar) -> Any:

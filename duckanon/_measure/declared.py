@@ -5,17 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from duckanon._core.common.declare import Options, Parameter, Release, Report
-from duckanon._core.common.parameters import (
-    CATEGORIES,
-    DERIVED,
-    LOG,
-    PERSON,
-    SEED,
-    SPECIAL,
-    person_is_no_col,
-)
+from duckanon._core.common.parameters import CATEGORIES, LOG, PERSON, SEED, SPECIAL, person_is_no_col
 from duckanon._core.common.rules import MapOf, Number, Tables, Whole
-from duckanon._measure.parameters import COLS, HIERARCHIES, HOLDOUT, NEAREST, ORIGINAL, REFERENCE, RELEASED
+from duckanon._measure.parameters import COLS, DERIVED, HIERARCHIES, HOLDOUT, NEAREST, ORIGINAL, REFERENCE, RELEASED
 
 _CODING = (LOG, SPECIAL, CATEGORIES, DERIVED)
 _DRAWS = Parameter(

@@ -19,4 +19,7 @@ CONTROL = Parameter(
 HIERARCHIES = parameters.HIERARCHIES.having(
     meaning="Hierarchy tables of a generalized release by column, as in `anon.generalization_loss`"
 )
+DERIVED = parameters.DERIVED.having(
+    default="off", meaning="`'auto'` leaves out columns that can be computed from others; `'off'` keeps them"
+)
 NEAREST = Parameter("k", Whole(2), "How many of the nearest released rows to look at", 5)

@@ -11,6 +11,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.rules import Flag, OneOf, Whole
+from duckanon._core.numbers.ends import HIGH
 from duckanon._methods.boxes import boxed_table as boxing
 from duckanon._methods.boxes.shaping import Moments, sensitivities_of
 from duckanon._methods.boxes.whole import Whole as WholeTable
@@ -103,7 +104,7 @@ def boxes(
                 refused=None,
                 whole=WholeTable(sensitivity),
             )
-            return partwise.plain(partwise.paired(result, names, boxing.HIGH))
+            return partwise.plain(partwise.paired(result, names, HIGH))
 
         fields = [(name, partwise.interval_type(frame.schema[name].dataType)) for name in names]
         released = partwise.made(asked, partwise.routed(asked, tree), release, fields, has_box=True)
@@ -169,7 +170,7 @@ def microaggregate(
                 refused=None,
                 deviations=deviations,
             )
-            return partwise.plain(partwise.paired(result, names, boxing.HIGH) if label == "interval" else result)
+            return partwise.plain(partwise.paired(result, names, HIGH) if label == "interval" else result)
 
         fields = []
         for name in names:

@@ -47,15 +47,15 @@ class Parameter:
     default
         A value that Python and SQL both can write; `REQUIRED`: there is none.
     only_in
-        The faces that take it: ``sql``, ``large``, ``spark``, ``policy``. A face that has the function and not the
-        parameter refuses it with a sentence that says so.
+        The faces that take it: ``sql``, ``large``, ``spark``, ``spectral``, ``policy``. A face that has the function
+        and not the parameter refuses it with a sentence that says so.
     """
 
     name: str
     rule: Rule
     meaning: str
     default: Any = REQUIRED
-    only_in: frozenset[str] = frozenset(("sql", "large", "spark", "policy"))
+    only_in: frozenset[str] = frozenset(("sql", "large", "spark", "spectral", "policy"))
 
     @property
     def is_required(self) -> bool:
@@ -117,9 +117,9 @@ class Function:
     name
         Its name in SQL, without ``anon.``.
     algorithm
-        Module and function: ``duckanon._methods.swap.pica:pica``. It takes its tables under the names in ``tables`` and
-        the options under the names of the parameters, of which it need not have those that only the query uses; where
-        it has a parameter ``tell``, that is called with the share of the work done.
+        Module and function: ``duckanon._methods.swap.people_swaps:pica``. It takes its tables under the names in
+        ``tables`` and the options under the names of the parameters, but need not take those that only the query uses;
+        where it has a parameter ``tell``, that is called with the share of the work done.
     stage
         The folder of ``sql/`` with its reference; empty: only macros call it.
     summary
@@ -256,9 +256,18 @@ class Report(Function):
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnReport(Function):
-    """A report on one column, which the algorithm takes first, as an Arrow array, None where there are no rows."""
+    """A report on the column ``col`` of ``tbl``, which the algorithm takes first, None where there are no rows.
+
+    Attributes
+    ----------
+    schema
+        The columns of its rows.
+    unpacked_by
+        The macro that gives the rows the types that go with the column's; it takes the rows, the table and the column.
+    """
 
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    unpacked_by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,12 +44,13 @@ class Whole:
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number from ``least`` to ``most``, or above ``above``; None too where ``null`` says so."""
+    """A finite number from ``least`` to ``most``, between ``above`` and ``below``; None too where ``null`` says so."""
 
     least: float | None = None
     most: float | None = None
     above: float | None = None
     null: bool = False
+    below: float | None = None
 
     def holds(self, value: Any) -> bool:
         """Tell whether a value is allowed."""
@@ -61,11 +62,13 @@ class Number:
             (self.least is not None and float(value) < self.least)
             or (self.most is not None and float(value) > self.most)
             or (self.above is not None and float(value) <= self.above)
+            or (self.below is not None and float(value) >= self.below)
         )
 
     def __str__(self) -> str:
         if self.above is not None:
             span = f" above {self.above:g}" + ("" if self.most is None else f", at most {self.most:g}")
+            span += "" if self.below is None else f" and below {self.below:g}"
         elif self.most is not None:
             span = f" from {self.least:g} to {self.most:g}"
         else:
@@ -176,7 +179,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class MapOf:
-    """A map from columns' names to what the rule ``values`` allows, or to anything; None too where ``null`` says so."""
+    """A map from columns' names to what ``values`` allows; None too where ``null`` says so."""
 
     example: str
     values: Rule | None = None

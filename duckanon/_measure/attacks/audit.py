@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from duckanon._core.common.arguments import checked_by, generator, refuse_unless
 from duckanon._core.common.arrays import Ints, Matrix, sampled_rows
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.imports import imported
-from duckanon._core.common.rules import OneOf
+from duckanon._core.common.rules import IN_SQL, OneOf
 from duckanon._core.encoding.measurement_encoding import measured_encoding
 from duckanon._core.encoding.table_encoding import FEWEST_ROWS
 from duckanon._core.privacy.audit import LIMIT, audits
@@ -23,11 +22,13 @@ from duckanon._methods.swap import declared as swap
 from duckanon._methods.synthesize import declared as synthesize
 
 METHODS = {
-    function.name: function.algorithm
+    function.name: function
     for function in (*swap.FUNCTIONS, *synthesize.FUNCTIONS, *baselines.FUNCTIONS)
     if function.name in AUDITED
 }
-"""The releases that can be audited, with the functions that make them."""
+"""The releases that can be audited."""
+_KEPT_BACK = ("tbl", "cols", "seed", "key", "person", "reference", "by", "rows")
+"""Parameters of theirs that are no options here."""
 
 
 @checked_by(MEMBERSHIP_AUDIT)
@@ -68,7 +69,7 @@ def membership_audit(
         table = table.take(pa.array(sampled_rows(max_rows, rows, random)))
     encoding = measured_encoding(table, log, special, categories, derived)
     points = encoding.matrix(table)
-    make = _maker(method, options or {}, {"log": log, "special": special, "categories": categories})
+    make = _maker(method, table.column_names, options or {}, {"log": log, "special": special, "categories": categories})
 
     def release(places: Ints, draw: np.random.Generator) -> Matrix:
         made = make(table.take(pa.array(places)), seed=int(draw.integers(2**31)))
@@ -91,13 +92,16 @@ def membership_audit(
     )
 
 
-def _maker(method: str, options: Mapping[str, Any], coding: Mapping[str, Any]) -> Callable[..., pa.RecordBatchReader]:
-    """Return what releases a table by a method, with its options; refuse options that it does not have."""
-    function = imported(METHODS[method])
-    kept_back = {"source", "cols", "seed", "tell", "key", "person", "reference", "by", "rows"}
-    known = [name for name in inspect.signature(function).parameters if name not in kept_back]
+def _maker(
+    method: str, cols: list[str], options: Mapping[str, Any], coding: Mapping[str, Any]
+) -> Callable[..., pa.RecordBatchReader]:
+    """Return what releases a table by a method, with its options; refuse those that it does not have or allow."""
+    declared = METHODS[method]
+    known = [one.name for one in declared.flat if one.name not in _KEPT_BACK]
     for name in options:
         refuse_unless(OneOf(*known), f"an option of {method}", name)
-    given = {"checks": "off", **coding, **options}
-    given = {name: value for name, value in given.items() if name in known}
-    return lambda table, seed: function(table, seed=seed, **given)
+    if faults := declared.faults(declared.defaults | {"cols": cols} | dict(options), IN_SQL):
+        raise ValueError(" ".join(faults))
+    asked = {"checks": "off", **coding, **options}
+    given = declared.defaults | {name: asked[name] for name in known if name in asked}
+    return lambda table, seed: imported(declared.algorithm)(table, **given | {"seed": seed})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from duckanon._core.common.declare import Options, Parameter, Report
-from duckanon._core.common.parameters import CATEGORIES, DERIVED, LOG, SEED, SPECIAL, TBL
+from duckanon._core.common.parameters import CATEGORIES, LOG, SEED, SPECIAL, TBL
 from duckanon._core.common.rules import ColumnName, ColumnNames, MapOf, Number, OneOf, Whole
-from duckanon._measure.parameters import COLS, CONTROL, HIERARCHIES, NEAREST, ORIGINAL, RELEASED
+from duckanon._measure.parameters import COLS, CONTROL, DERIVED, HIERARCHIES, NEAREST, ORIGINAL, RELEASED
 
 AUDITED = ("svd_swap", "pica", "spectral_release", "copula_synthesize", "data_shuffle", "additive_noise")
 """The releases that `anon.membership_audit` can make."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from duckanon._core.common.declare import Options, Parameter, Report
-from duckanon._core.common.parameters import CATEGORIES, DERIVED, LOG, SEED, SPECIAL
+from duckanon._core.common.parameters import CATEGORIES, LOG, SEED, SPECIAL
 from duckanon._core.common.rules import ColumnName, Flag, OneOf, Whole
-from duckanon._measure.parameters import COLS, HIERARCHIES, HOLDOUT, ORIGINAL, REFERENCE, RELEASED
+from duckanon._measure.parameters import COLS, DERIVED, HIERARCHIES, HOLDOUT, ORIGINAL, REFERENCE, RELEASED
 
 _PAIR = ("original", "released")
-_SPECIAL = SPECIAL.having(
-    default="off", meaning=f"{SPECIAL.meaning}. Each is counted by an indicator beside its column"
-)
+_SPECIAL = SPECIAL.having(default="off")
 _CATEGORIES = CATEGORIES.having(default=[])
 _DEGREE = Parameter("degree", Whole(1), "The degree of the polynomial kernel `(x'y + 1)^degree`", 4)
 _COMPONENTS = Parameter("components", Whole(1), "How many kernel principal components to look at", 20)

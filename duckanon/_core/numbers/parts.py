@@ -8,8 +8,8 @@ import numpy as np
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.people import cut_places, numbered_pairs, occurrences
-from duckanon._methods.boxes.grids import Grid
-from duckanon._methods.boxes.support import Support
+from duckanon._core.numbers.grids import Grid
+from duckanon._core.numbers.support import Support
 
 
 class Parts(NamedTuple):
@@ -76,7 +76,7 @@ def column_parts(
 
     Examples
     --------
-    >>> from duckanon._methods.boxes.support import column_support
+    >>> from duckanon._core.numbers.support import column_support
     >>> ages = np.array([21.0, 25.0, 33.0, 38.0, 61.0, 70.0])
     >>> parts = column_parts(ages, 3, column_support(None, ages, 3))
     >>> parts.lower.tolist(), parts.upper.tolist()

@@ -1,37 +1,21 @@
--- anon.assess: what is known of a table at a glance: one row per column, with the part it plays for the anonymity of
--- the people in the table. The first call on a new table; every role is a suggestion, by structure and values first and
--- by names (in eight languages) second. No column is ever called free: that only a person knows.
---     kind                 numeric, date, text, boolean or other
---     distinct_values      different values, NULL not counted
---     unique_fraction      share of the people who have a value that nobody else has; NULL is a value here
---     identifier_category  what anon.direct_identifiers says
---     determines, determined_by   columns that follow from this one on all rows, and from which it follows. Columns in
---                          which most people are unique, and constants, are left out
---     unique_growth        by how much the share of unique people grows with the column beside the quasi-identifiers;
---                          NULL where the role does not depend on it
---     role                 identifier (remove it), person key (goes into `person`), household key (remove it),
---                          quasi-identifier (goes into `cols`), possible quasi-identifier (decide whether somebody
---                          may know it), sensitive, weight (of a survey), constant, or undecided (decide before you
---                          release)
---     why                  the reasons, in words
---     person               name of the column that says whose row it is; NULL: it is looked for
--- Up to 40,000 rows are all looked at. Of more, roles and dependencies come from some 20,000 rows that are picked by
--- the hash of the columns that may be keys: all rows of a person and of a household are in the sample, or none. Of more
--- than 250,000 rows, distinct_values and unique_fraction are estimates from values picked by their hash (Gibbons 2001).
--- test: tests/assess/assess.test
+-- anon._assessed: the body of anon.assess. Up to 40,000 rows are all looked at. Of more, roles and dependencies come from
+-- some 20,000 rows that are picked by the hash of the columns that may be keys: all rows of a person and of a household
+-- are in the sample, or none. Of more than 250,000 rows, distinct_values and unique_fraction are estimates from values
+-- picked by their hash (Gibbons 2001).
 -- needs: python
-CREATE OR REPLACE MACRO anon.assess(tbl, person := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon._assessed(tbl, person) AS TABLE
 WITH _duckanon_names AS MATERIALIZED (
     SELECT place, column_name, anon._kind(column_type) AS kind,
-           coalesce(lower(column_name) = lower(CAST(person AS VARCHAR)), false) AS is_person
-    FROM anon._columns(anon._checked('anon.assess', tbl, ['*']))
+           coalesce(lower(column_name) = lower(person), false) AS is_person
+    FROM anon._columns(tbl)
 ), _duckanon_of_rows AS NOT MATERIALIZED (
     SELECT *, row_number() OVER () AS _duckanon_row, NULL::UBIGINT AS _duckanon_person
-    FROM query_table(anon._checked('anon.assess', tbl, ['*']))
+    FROM query_table(tbl)
 ), _duckanon_of_people AS NOT MATERIALIZED (
     SELECT *, row_number() OVER () AS _duckanon_row,
-           CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS _duckanon_person
-    FROM query_table(anon._checked_person('anon.assess', person, ['*'], anon._checked('anon.assess', tbl, ['*'])))
+           nullif(hash(COLUMNS(_anon_choose(*, 'anon.assess', tbl, {'person': person}))), hash(NULL))
+               AS _duckanon_person
+    FROM query_table(tbl)
 ), _duckanon_coded AS NOT MATERIALIZED (     -- with the hashes of the values, NULL for NULL
     SELECT *, [UNPACK(nullif(hash(COLUMNS(* EXCLUDE (_duckanon_row, _duckanon_person))), hash(NULL)))]
                   AS _duckanon_codes
@@ -40,7 +24,7 @@ WITH _duckanon_names AS MATERIALIZED (
     SELECT count(*) AS row_count, count(*) > 40000 AS is_large, count(*) > 250000 AS is_estimated,
            [UNPACK(CAST(approx_count_distinct(COLUMNS(*)) AS BIGINT))] AS estimates,
            [UNPACK(CAST(count(COLUMNS(*)) AS BIGINT))] AS known
-    FROM query_table(anon._checked('anon.assess', tbl, ['*']))
+    FROM query_table(tbl)
 ), _duckanon_keys AS MATERIALIZED (          -- columns that may be keys of people or households: those that repeat
     SELECT coalesce(list(place), []) AS keys,
            greatest(1, (SELECT row_count // 20000 FROM _duckanon_counts) * count(*)) AS share
@@ -74,7 +58,7 @@ WITH _duckanon_names AS MATERIALIZED (
 ), _duckanon_categories AS (
     SELECT column_name, list(category) AS categories,
            list(category) FILTER (category <> 'unique_code' OR evidence <> 'values') AS told
-    FROM anon.direct_identifiers(anon._checked('anon.assess', tbl, ['*'])) GROUP BY column_name
+    FROM anon.direct_identifiers(tbl) GROUP BY column_name
 ), _duckanon_facts AS MATERIALIZED (
     SELECT place, column_name, kind, known[place] AS known_rows,
            CASE WHEN NOT is_estimated THEN coalesce(counted, 0)
@@ -100,11 +84,11 @@ WITH _duckanon_names AS MATERIALIZED (
                         AS VARCHAR))] AS texts
     FROM _duckanon_sample
 ), _duckanon_options AS (
-    SELECT {'row_count': any_value(row_count), 'keys': any_value(keys), 'person': person::VARCHAR,
+    SELECT {'row_count': any_value(row_count), 'keys': any_value(keys), 'person': person,
             'names': list(column_name ORDER BY place ASC NULLS LAST),
             'kinds': list(kind ORDER BY place ASC NULLS LAST),
             'distinct': list(distinct_values ORDER BY place ASC NULLS LAST),
-            'known': list(known_rows ORDER BY place ASC NULLS LAST),
+            'known_rows': list(known_rows ORDER BY place ASC NULLS LAST),
             'unique_fractions': list(unique_fraction ORDER BY place ASC NULLS LAST),
             'categories': list(told ORDER BY place ASC NULLS LAST)} AS options
     FROM _duckanon_facts, _duckanon_counts, _duckanon_keys
@@ -117,5 +101,3 @@ SELECT column_name, kind, distinct_values, unique_fraction,
        determines, determined_by, unique_growth, role, why
 FROM _duckanon_found JOIN _duckanon_facts USING (place)
 ORDER BY place ASC NULLS LAST;
-COMMENT ON MACRO TABLE anon.assess IS
-    'What is known of a table at a glance: one row per column, with the role it should play and why.';

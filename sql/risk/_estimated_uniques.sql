@@ -1,37 +1,12 @@
--- anon.population_uniques: how many people of the population nobody else equals in the columns, estimated from a table
--- that is a simple random sample of it: one row per method.
---     uniques   people of the population who are alone with their values; NULL where a method has no answer
---     fraction  their share of the population
---     in_table  how many of them are in the table, of those who are alone there: the ones who would be found for sure
---     meaning   what the number is, in words
--- The methods:
---     zayatz      from the sizes of the table's classes (Zayatz 1991)
---     pitman      if class sizes follow Pitman's distribution, for small samples of large populations (Hoshino 2001)
---     snb         if they follow a shifted negative binomial distribution (Chen and Keller-McNulty 1998)
---     dankar      the one of these to take: pitman up to a tenth of the population, else the smaller of the others
---                 (Dankar et al. 2012)
---     log_linear  if columns are independent, but for `interactions`: the only one that looks at the values (Elamir
---                 and Skinner 2006)
---     log_linear_matches  by the same model: in_table is how many of those who are alone in the table would be found by
---                 somebody who guesses among all people of the population with their values, the sum of 1/F
---     population    number of people that the table is a sample of
---     interactions  sets of columns that depend on each other: [['age', 'education'], ['sex', 'occupation']]
---     variant       'corrected'; 'arx': snb with two slips of ARX's; 'sdcmicro': log_linear without the division by the
---                   sampling fraction, as sdcMicro has it
---     nulls         'value': NULL is a value; 'drop': rows with a NULL in cols are left out
---     person        name of the column that says whose row it is: people are then counted, who are alike if their rows
---                   have the same set of combinations. A row whose person is NULL counts as nobody. The log-linear
---                   model is of one combination a person, and NULL where somebody has several
--- Only the histogram of class sizes leaves SQL, and with `interactions` the counts of the columns in them, as codes.
--- test: tests/risk/population_uniques.test
+-- anon._estimated_uniques: the body of anon.population_uniques. Only the histogram of class sizes leaves SQL, and with
+-- `interactions` the counts of the columns in them, as codes.
 -- needs: python
-CREATE OR REPLACE MACRO anon.population_uniques(
-    tbl, cols, population, interactions := NULL, variant := 'corrected', nulls := 'value', person := NULL
-) AS TABLE
-WITH _duckanon_records AS NOT MATERIALIZED (
-    FROM anon._risk_records('anon.population_uniques',
-                            anon._checked_uniques(tbl, cols, population, interactions, variant, nulls, person),
-                            cols, NULL, NULL, NULL, person, 'exact', nulls, 1)
+CREATE OR REPLACE MACRO anon._estimated_uniques(tbl, cols, population, interactions, variant, nulls, person) AS TABLE
+WITH _duckanon_chosen AS NOT MATERIALIZED (
+    SELECT COLUMNS(_anon_choose(*, 'anon.population_uniques', tbl, {'cols': cols, 'person': person})) FROM query_table(tbl)
+), _duckanon_records AS NOT MATERIALIZED (
+    FROM anon._risk_records('anon.population_uniques', '"_duckanon_chosen"', cols, NULL, NULL, NULL, person, 'exact',
+                            nulls, 1)
 ), _duckanon_row_classes AS NOT MATERIALIZED (
     SELECT class, any_value(codes) AS codes, count(*) AS size FROM _duckanon_records GROUP BY class
 ), _duckanon_memberships AS (
@@ -62,7 +37,7 @@ WITH _duckanon_records AS NOT MATERIALIZED (
                                                {'population': (SELECT everybody FROM _duckanon_universe),
                                                 'variant': variant}), max_depth := 2)
 ), _duckanon_model AS MATERIALIZED (
-    FROM anon._interaction_places('anon.population_uniques', tbl, cols, interactions)
+    FROM anon._interaction_places('"_duckanon_chosen"', cols, interactions)
 ), _duckanon_joint AS NOT MATERIALIZED (
     SELECT class, size, hash(joint_codes) AS joint_class, joint_codes
     FROM (SELECT class, size, list_transform(joint, lambda place: coalesce(codes[place], 0)) AS joint_codes
@@ -119,5 +94,3 @@ SELECT method, uniques, uniques / everybody AS fraction, in_table, anon._uniques
 FROM _duckanon_rows, _duckanon_universe
 ORDER BY list_position(['zayatz', 'pitman', 'snb', 'dankar', 'log_linear', 'log_linear_matches'], method)
          ASC NULLS LAST;
-COMMENT ON MACRO TABLE anon.population_uniques IS
-    'How many people of the population stand alone in the columns, estimated from a sample by six methods.';

@@ -1,43 +1,31 @@
--- anon.generalize: the columns `cols` of a table, made coarser until no one stands out in them, and the columns to
--- keep. Every class over `cols` has at least `k` people; classes that cannot reach k are left out, at most
--- `max_suppressed_fraction` of the rows. What was promised is counted on the rows that are returned.
---     person      name of the column that says whose row it is: k then means k different people, rows where it is NULL
---                 count as nobody; NULL: every row is a person
---     keep        other columns to release as they are: ['diagnosis']; ['*']: all that do not look like identifiers;
---                 NULL: none
---     narrowing   columns of `keep` that may narrow down a column of `cols` (anon.kept_column_risk); others that do are
---                 refused, and those of which too few rows tell
---     population  how many people the table is a random sample of: of the released people at most the share `beta` then
---                 have fewer than k equals in the population, since every class has at least
---                 anon.sample_class_size(k, beta * (1 - max_suppressed_fraction), population, people) people of the
---                 table. Or the name of a table, one row a person, with the columns `cols`: every class then has at
---                 least k people in it
---     sensitive   name of a column whose values every class must have several of, so that who is known to be in a class
---                 is not known to have a value: `l` and `t`. It is released where `keep` names it
---     l, l_kind   'distinct': at least l values; 'entropy': exp of their entropy is at least l; 'recursive': the most
---                 frequent one has fewer than c times the people of all from the l-th on (anon.l_diversity)
---     t           how far the values of a class may be from those of all that is released (anon.t_closeness); NULL: as
---                 far as they are
---     weights, hierarchies, methods   as in anon.plan
--- The rows come in random order, since the old order may tell what was taken away. To use the same categories next
--- month, store the plan: anon.plan, anon.apply_plan.
--- test: tests/generalize/generalize.test
+-- anon._generalized: the body of anon.generalize. What was promised is counted on the rows that are returned; they come
+-- in random order, since the old order may tell what was taken away.
+-- Which of several steps is read is known when the query is bound; the others are not even bound.
 -- needs: python
-CREATE OR REPLACE MACRO anon.generalize(
-    tbl, cols, k, beta := 0.1, population := NULL, weights := NULL, hierarchies := NULL,
-    max_suppressed_fraction := 0.01, methods := NULL, keep := NULL, person := NULL, narrowing := NULL,
-    sensitive := NULL, l := 1, l_kind := 'distinct', c := 3, t := NULL
+CREATE OR REPLACE MACRO anon._generalized(
+    tbl, cols, k, beta, population, weights, hierarchies, max_suppressed_fraction, methods, keep, narrowing, person,
+    sensitive, l, l_kind, c, t
 ) AS TABLE
-WITH _duckanon_plan AS MATERIALIZED (
-    FROM anon._planned('anon.generalize', anon._checked_keep('anon.generalize', 'keep', keep,
-                           anon._checked_names('anon.generalize', 'keep', keep, tbl)), cols, k, beta,
-                       population, weights, hierarchies, max_suppressed_fraction, methods, person,
-                       sensitive, l, l_kind, c, t,
-                       (SELECT sentence FROM anon._refused_keep(NULL, tbl, cols, keep, person)))
-), _duckanon_wanted AS (                                        -- each column costs time, even one that is not released
+WITH _duckanon_nothing AS (
+    SELECT NULL::VARCHAR AS sentence
+), _duckanon_unlike_star AS (
+    FROM anon._refused_keep(NULL, tbl, cols, keep, person)
+), _duckanon_plan AS MATERIALIZED (
+    FROM anon._planned(tbl, cols, k, beta, population, weights, hierarchies, max_suppressed_fraction, methods, person,
+                       sensitive, l, l_kind, c, t, caller := 'anon.generalize',
+                       refused := (FROM query_table(CASE WHEN list_contains(TRY_CAST(keep AS VARCHAR[]), '*')
+                                                         THEN '_duckanon_unlike_star' ELSE '_duckanon_nothing' END)))
+), _duckanon_named AS NOT MATERIALIZED (                        -- each column costs time, even one that is not released
+    SELECT COLUMNS(_anon_choose(*, 'anon.generalize', tbl,
+                                {'cols': cols, 'keep': keep, 'person': person, 'sensitive': sensitive}))
+    FROM query_table(tbl)
+), _duckanon_all AS NOT MATERIALIZED (
     SELECT COLUMNS(lambda name: anon._is_among(name, anon._with_column(anon._with_column(cols, person), sensitive))
                                 OR anon._is_kept(name, cols, keep, person))
-    FROM query_table(anon._checked_names('anon.generalize', 'cols', cols, anon._checked('anon.generalize', tbl, cols)))
+    FROM query_table(tbl)
+), _duckanon_wanted AS NOT MATERIALIZED (
+    FROM query_table(CASE WHEN list_contains(TRY_CAST(keep AS VARCHAR[]), '*') THEN '_duckanon_all'
+                          ELSE '_duckanon_named' END)
 ), _duckanon_coarse AS MATERIALIZED (
     FROM anon._coarse_codes('anon.generalize', '"_duckanon_wanted"', cols, '_duckanon_plan', keep, person,
                             sensitive)
@@ -48,7 +36,7 @@ WITH _duckanon_plan AS MATERIALIZED (
     FROM _duckanon_coarse GROUP BY _duckanon_class
 ), _duckanon_in_population AS (
     SELECT cast_to_type(_duckanon_class, _duckanon_alike) AS _duckanon_class, count(*) AS people
-    FROM anon._coarse_codes('anon.generalize', coalesce(anon._population_table(population), tbl), cols,
+    FROM anon._coarse_codes('anon.generalize', population, cols,
                             '_duckanon_plan', NULL, NULL, NULL)
          LEFT JOIN (SELECT _duckanon_class AS _duckanon_alike FROM _duckanon_coarse LIMIT 0) ON true
     GROUP BY ALL
@@ -56,7 +44,7 @@ WITH _duckanon_plan AS MATERIALIZED (
     SELECT _duckanon_class, class_rows, coalesce(_duckanon_in_population.people, 0) AS people
     FROM _duckanon_by_rows LEFT JOIN _duckanon_in_population USING (_duckanon_class)
 ), _duckanon_counted AS (
-    FROM query_table(CASE WHEN anon._population_table(population) IS NOT NULL THEN '_duckanon_by_population'
+    FROM query_table(CASE WHEN typeof(population) = 'VARCHAR' THEN '_duckanon_by_population'
                           WHEN person IS NULL THEN '_duckanon_by_rows' ELSE '_duckanon_by_people' END)
 ), _duckanon_members AS MATERIALIZED (
     SELECT hash(_duckanon_class) AS class, _duckanon_sensitive AS value,
@@ -79,14 +67,14 @@ WITH _duckanon_plan AS MATERIALIZED (
                                             people) END AS least
     FROM _duckanon_people
 ), _duckanon_least AS (
-    FROM query_table(CASE WHEN population IS NULL OR anon._population_table(population) IS NOT NULL
+    FROM query_table(CASE WHEN population IS NULL OR typeof(population) = 'VARCHAR'
                           THEN '_duckanon_least_of_all' ELSE '_duckanon_least_of_sample' END)
 ), _duckanon_narrowed AS (
     SELECT anon._narrowing_refusal('anon.generalize',
                list({'kept_column': kept_column, 'column_name': column_name, 'narrows': narrows}
                     ORDER BY kept_place ASC NULLS LAST, column_place ASC NULLS LAST),
                'leave {it} out, make {it} coarser too, or name {it} in narrowing') AS sentence
-    FROM anon._kept_pairs('anon.generalize', tbl, cols, '_duckanon_plan', keep, person)
+    FROM anon._kept_pairs('anon.generalize', '"_duckanon_wanted"', cols, '_duckanon_plan', keep, person)
     WHERE narrows IS DISTINCT FROM false
           AND NOT anon._is_among(kept_column, anon._with_column(coalesce(narrowing, []), person))
 ), _duckanon_left AS (
@@ -96,8 +84,6 @@ WITH _duckanon_plan AS MATERIALIZED (
     SELECT CASE WHEN max(farness) > t + 1e-9
                 THEN 'anon.generalize: classes that are left are farther from each other than t.' END AS sentence
     FROM anon._closeness('_duckanon_left', 'auto', person)
-), _duckanon_nothing AS (
-    SELECT NULL::VARCHAR AS sentence
 ), _duckanon_promise AS MATERIALIZED (
     SELECT anon._kept_promise(any_value(least), max_suppressed_fraction, sum(class_rows),
                               coalesce(sum(class_rows) FILTER (people < least), 0)) AS least_people
@@ -118,5 +104,3 @@ WITH _duckanon_plan AS MATERIALIZED (
 )
 SELECT * EXCLUDE (_duckanon_none)
 FROM (SELECT * EXCLUDE (_duckanon_kept), unnest(_duckanon_kept) FROM _duckanon_released);
-COMMENT ON MACRO TABLE anon.generalize IS
-    'Columns made coarser until every class has k people, in the table or in a population, and the columns to keep.';

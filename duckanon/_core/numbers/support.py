@@ -13,11 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.arrow_types import is_time
+from duckanon._core.common.arrays import Bools, Floats, Ints, is_time
 from duckanon._core.common.labels import FIRST_DAY, LAST_DAY, MICROSECONDS_PER_DAY
 from duckanon._core.common.people import numbered_pairs, occurrences, people_in
-from duckanon._methods.boxes.grids import Calendar, Decimals, Grid
+from duckanon._core.numbers.grids import Calendar, Decimals, Grid
 
 _FAR = 3  # interquartile ranges beyond the quartiles: Tukey's "far out"
 _BEYOND = 0.1  # of a table of normal numbers, this many people are expected beyond an end
