@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from duckanon._bridge.generated import known_options
+from duckanon._bridge.option_text import known_options
 from duckanon._bridge.parcels import Parcels, TableBuilder
 from duckanon._bridge.plain import plain
 from duckanon._bridge.slots import list_array, pack, refuse_types_that_cannot_travel
@@ -191,13 +191,10 @@ def _redeemed(parcels: Parcels, tickets: list[int] | None) -> Any:
 
 
 def _taken(algorithm: Callable[..., Any], declared: Release | Report, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an algorithm.
-
-    It is told the columns of its table, and shows how far the work is, where it has a parameter for that.
-    """
-    parameters = inspect.signature(algorithm).parameters
-    given = declared.arguments(options) | {"tell": progress.at}
-    return {name: given[name] for name in given if name in parameters or name not in (*declared.columns, "tell")}
+    """Return the arguments of an algorithm: parameters that only the query uses are left out, ``tell`` is added."""
+    own = inspect.signature(algorithm).parameters
+    given = declared.arguments(options) | ({"tell": progress.at} if "tell" in own else {})
+    return {name: value for name, value in given.items() if name in own or declared.parameter(name) is None}
 
 
 def _cells(tables: list[Any]) -> int:

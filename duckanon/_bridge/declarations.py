@@ -5,7 +5,10 @@ from __future__ import annotations
 from duckanon._core.common.declare import Declaration, Release
 from duckanon._measure import declared as measure
 from duckanon._measure.assess import declared as assess
+from duckanon._measure.attacks import declared as attacks
+from duckanon._measure.queries import declared as queries
 from duckanon._measure.risk import declared as risk
+from duckanon._measure.utility import declared as utility
 from duckanon._methods.baselines import declared as baselines
 from duckanon._methods.boxes import declared as boxes
 from duckanon._methods.generalize import declared as generalize
@@ -28,6 +31,9 @@ _MODULES = (
     baselines,
     microaggregate,
     suppress,
+    attacks,
+    queries,
+    utility,
     measure,
 )
 

@@ -13,7 +13,7 @@ from duckanon._bridge import macros, registry
 from duckanon._core.common.declare import ColumnReport, Declaration, Release, Report, Scalar
 from duckanon._core.common.imports import imported
 
-NAMES = [declared.name for declared in registry.DECLARATIONS]
+NAMES = [declared.name for declared in registry.DECLARATIONS if declared.algorithm]
 
 
 def by_name(name: str) -> Declaration:

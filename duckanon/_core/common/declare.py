@@ -64,7 +64,7 @@ class Parameter:
 
     @property
     def kind(self) -> str:
-        """What it is: ``table``, ``column``, ``columns`` or ``option``."""
+        """What it is: ``table``, ``tables``, ``column``, ``columns`` or ``option``."""
         return getattr(self.rule, "kind", "option")
 
     @property
@@ -118,8 +118,8 @@ class Function:
         Its name in SQL, without ``anon.``.
     algorithm
         Module and function: ``duckanon._methods.swap.people_swaps:pica``. It takes its tables under the names in
-        ``tables`` and the options under the names of the parameters, but need not take those that name the columns of
-        its tables; where it has a parameter ``tell``, that is called with the share of the work done.
+        ``tables`` and the options under the names of the parameters, but need not take those that only the query uses;
+        where it has a parameter ``tell``, that is called with the share of the work done.
     stage
         The folder of ``sql/`` with its reference; empty: only macros call it.
     summary
@@ -208,6 +208,8 @@ class Release(Function):
     orders_rows
         Whether the rows come in an order that depends on their values alone, where other columns than `columns` travel
         with them: a parallel scan delivers them in any order.
+    reads_labels
+        As for a `Report`.
     """
 
     tables: tuple[str, ...] = ("table",)
@@ -217,6 +219,7 @@ class Release(Function):
     hands_over: bool = False
     coded: bool = False
     orders_rows: bool = False
+    reads_labels: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +239,10 @@ class Report(Function):
         The function that an error names, where that is not ``anon.`` and the name.
     reads_labels
         Whether a released table may hold labels, whose meanings are read from the original and from ``hierarchies``
-        and given to the algorithm as ``meanings``.
+        and given to the algorithm as ``meanings``; those of several ``releases`` by their names.
+    row_key
+        The parameter that names the column which identifies rows, where rows without one travel with their number in
+        the table, as ``_duckanon_number``.
     """
 
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
@@ -245,6 +251,7 @@ class Report(Function):
     collector: str | None = None
     caller: str | None = None
     reads_labels: bool = False
+    row_key: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -155,6 +155,29 @@ class TableName:
 
 
 @dataclass(frozen=True)
+class Tables:
+    """Several tables: a list of names, or a map to them where ``named`` says so; None too where ``null`` does."""
+
+    example: str
+    named: bool = False
+    null: bool = False
+    kind: ClassVar[str] = "tables"
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether a value is allowed."""
+        if value is None:
+            return self.null
+        if self.named:
+            is_map = isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+            value = list(value.values()) if is_map else None
+        return isinstance(value, list | tuple) and bool(value) and all(map(TableName().holds, value))
+
+    def __str__(self) -> str:
+        what = "a map from names to tables" if self.named else "a list of tables"
+        return f"{'NULL or ' * self.null}{what} such as {self.example}"
+
+
+@dataclass(frozen=True)
 class MapOf:
     """A map from columns' names to what ``values`` allows; None too where ``null`` says so."""
 

@@ -1,24 +1,13 @@
--- anon.verdict: whether a release keeps its promises, one row each; anon.require stops a job when one is broken.
---     promise    the measures of anon.privacy_test; with `k` k (the smallest class of the release over `cols`); with
---                `max_correlation_difference` correlation (the median difference of anon.utility); with
---                `max_detectability_auc` detectability
---     measured, "limit", pass   what came out, what is allowed, and whether it keeps to that: k and class_size are the
---                least that is allowed, all other limits are the most. Too few records to tell is a promise not kept
---     reference, holdout, draws, hierarchies, log, derived, seed  as in anon.privacy_test
---     special, categories  as in anon.privacy_test; correlation and detectability read numbers in the same way
---     person     name of the release's column that says whose row it is: k then counts different people
--- test: tests/measure/verdict.test
+-- anon._verdict: the rows of anon.verdict.
 -- needs: python
-CREATE OR REPLACE MACRO anon.verdict(
-    original, released, cols, reference := NULL, holdout := NULL, k := NULL, max_correlation_difference := NULL,
-    max_detectability_auc := NULL, hierarchies := NULL, draws := NULL, log := NULL, special := 'auto',
-    categories := NULL, derived := 'off', seed := NULL, person := NULL
+CREATE OR REPLACE MACRO anon._verdict(
+    original, released, cols, reference, holdout, k, max_correlation_difference, max_detectability_auc, hierarchies,
+    draws, log, special, categories, derived, seed, person
 ) AS TABLE
-WITH _duckanon_verdict_classes AS (                    -- one column, so that no name of the release is in the way
-    SELECT class, whose[1] AS whose
-    FROM (SELECT struct_pack(*COLUMNS(cols)) AS class,
-                 [UNPACK(COLUMNS(CASE WHEN person IS NULL THEN cols[1:1] ELSE [person] END))] AS whose
-          FROM query_table(released))
+WITH _duckanon_verdict_classes AS (                    -- two columns, so that no name of the release is in the way
+    SELECT struct_pack(*COLUMNS(_anon_choose(*, 'anon.verdict', released, {'cols': cols}))) AS class,
+           COLUMNS(_anon_choose(*, 'anon.verdict', released, {'person': [coalesce(person, cols[1])]})) AS whose
+    FROM query_table(released)
 ), _duckanon_correlation AS (
     SELECT 'correlation' AS promise, any_value(median_difference) AS measured, max_correlation_difference AS "limit",
            coalesce(any_value(median_difference) <= max_correlation_difference, false) AS pass
@@ -47,5 +36,3 @@ FROM query_table(CASE WHEN max_correlation_difference IS NULL THEN '_duckanon_no
                       ELSE '_duckanon_correlation' END)
 UNION ALL
 FROM query_table(CASE WHEN max_detectability_auc IS NULL THEN '_duckanon_not_asked' ELSE '_duckanon_detectability' END);
-COMMENT ON MACRO TABLE anon.verdict IS
-    'Whether a release keeps its promises of privacy, class size and utility: one row each, pass or fail.';
