@@ -191,10 +191,14 @@ def _redeemed(parcels: Parcels, tickets: list[int] | None) -> Any:
 
 
 def _taken(algorithm: Callable[..., Any], declared: Release | Report, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an algorithm: parameters that only the query uses are left out, ``tell`` is added."""
+    """Return the arguments of an algorithm; columns, hierarchies and ``tell`` only where it has a parameter for them.
+
+    The query has chosen the columns and read the labels by then. Any other option that an algorithm forgets is an error.
+    """
     own = inspect.signature(algorithm).parameters
-    given = declared.arguments(options) | ({"tell": progress.at} if "tell" in own else {})
-    return {name: value for name, value in given.items() if name in own or declared.parameter(name) is None}
+    optional = {*declared.columns, "tell", *(["hierarchies"] if getattr(declared, "reads_labels", False) else [])}
+    given = declared.arguments(options) | {"tell": progress.at}
+    return {name: value for name, value in given.items() if name in own or name not in optional}
 
 
 def _cells(tables: list[Any]) -> int:
