@@ -39,14 +39,17 @@ WITH _duckanon_source AS (
     SELECT anon._told_apart(caller, alias(COLUMNS(cols)), COLUMNS(cols)), count(*) AS _duckanon_size
     FROM query_table(coalesce(anon._population_table(population), tbl))
     GROUP BY ALL
+), _duckanon_nobody AS (
+    SELECT NULL::BIGINT AS _duckanon_size LIMIT 0
 )
 SELECT _plan.*, released
 FROM (SELECT unnest(anon._run_plan(
-          anon._pack(caller, anon._checked_names(caller, 'cols', cols, '"_duckanon_grouped"'),  -- the first to be bound
-                     list_concat(cols, ['_duckanon_sensitive', '_duckanon_person', '_duckanon_size']), NULL),
+          anon._tickets('"_duckanon_grouped"',         -- the first to be bound: _duckanon_source has been checked
+                        list_concat(cols, ['_duckanon_sensitive', '_duckanon_person', '_duckanon_size']), NULL, true),
           anon._pack_other(caller, CASE WHEN anon._population_table(population) IS NOT NULL
-                                        THEN '"_duckanon_population"' END,
-                           '"_duckanon_population"', list_concat(cols, ['_duckanon_size']), NULL),
+                                        THEN '"_duckanon_population"' END, '"_duckanon_nobody"',
+                           CASE WHEN anon._population_table(population) IS NULL THEN ['_duckanon_size']
+                                ELSE list_concat(cols, ['_duckanon_size']) END, NULL),
           {'caller': caller, 'cols': cols, 'k': k, 'beta': beta,
            'population': CASE WHEN anon._population_table(population) IS NULL THEN TRY_CAST(population AS DOUBLE) END,
            'weights': weights,
