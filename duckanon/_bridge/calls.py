@@ -193,7 +193,7 @@ def _redeemed(parcels: Parcels, tickets: list[int] | None) -> Any:
 def _taken(algorithm: Callable[..., Any], declared: Release | Report, options: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of an algorithm; columns, hierarchies and ``tell`` only where it has a parameter for them.
 
-    The query has chosen the columns and read the labels by then. Any other option that an algorithm forgets is an error.
+    The query has chosen the columns and read the labels by then. Any other option that it forgets is an error.
     """
     own = inspect.signature(algorithm).parameters
     optional = {*declared.columns, "tell", *(["hierarchies"] if getattr(declared, "reads_labels", False) else [])}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from duckanon._bridge import macros, registry
-from duckanon._core.common.declare import ColumnReport, Declaration, Release, Report, Scalar
+from duckanon._core.common.declare import ColumnReport, Declaration, Group, Release, Report, Scalar
 from duckanon._core.common.imports import imported
 
 NAMES = [declared.name for declared in registry.DECLARATIONS if declared.algorithm]
@@ -35,9 +35,8 @@ def call_of(name: str) -> tuple[str, set[str]]:
     found = next((match for match in calls if match), None)
     assert found, f"no macro runs {name}"
     call = found.string[found.end() : closing(found.string, found.end() - 1)]
-    struct = re.search(r"(?:AS )?\{'", call)
-    for struct in re.finditer(r"\{'(?=[^;]*\} AS options\b)", "" if struct else found.string):
-        pass  # the last one
+    within, in_step = r"(?:AS )?\{'", r"\{'(?=[^;]*\} AS options\b)"
+    struct = re.search(within, call) or next(iter([*re.finditer(in_step, found.string)][::-1]), None)
     if struct is None:
         return call, set()
     text, start = struct.string, struct.end() - 2
@@ -74,7 +73,10 @@ def test_the_algorithm_takes_what_its_macro_passes(name: str) -> None:
         if isinstance(declared, Release | Report):
             assert len([one for one in declared.flat if one.kind == "table"]) == len({*tables} - {"stacked"})
     else:
-        passed, options = call_of(name)
+        passed, given = call_of(name)
+        groups = [one for one in declared.parameters if isinstance(one, Group) and one.name in given]
+        options = given - {"refused"} - {part.name for one in groups for part in one.parameters}
+        options |= {one.name for one in groups}
         if isinstance(declared, Release | Report):
             steps = re.findall(r"THEN '_duckanon_others'", passed)  # a table that is taken in a step of its own
             assert len(re.findall(r"anon\._(?:pack|tickets)|_anon_park", passed) + steps[:1]) == len(tables)
