@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from duckanon._core.common.declare import Function
-from duckanon._core.common.rules import Rule
+from duckanon._core.common.rules import OneOf, Rule
+from duckanon._methods.boxes.declared import BOXES
+from duckanon._methods.microaggregate.declared import MICROAGGREGATE
 from duckanon._methods.recode.declared import RECODE
+from duckanon._methods.suppress.declared import SUPPRESS_CELLS
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Several = Annotated[int, Field(ge=2, strict=True)]
@@ -35,12 +38,15 @@ class Method(Part):
     name: str
 
 
-def method_model(declared: Function, makes_classes: bool = True) -> type[Method]:
-    """Return the ``[method]`` of a declared function: its parameters that a policy may give."""
+def method_model(declared: Function, makes_classes: bool = True, **rules: Rule) -> type[Method]:
+    """Return the ``[method]`` of a declared function: its parameters that a policy may give.
+
+    A policy may allow less of some than their declared rules do: ``rules`` has other ones.
+    """
     fields: dict[str, Any] = {"name": (Literal[declared.name], ...)}
     for one in declared.flat:
         if "policy" in one.only_in:
-            fields[one.name] = (Annotated[Any, AfterValidator(_following(one.rule))], None)
+            fields[one.name] = (Annotated[Any, AfterValidator(_following(rules.get(one.name, one.rule)))], None)
     model = create_model(declared.name, __base__=Method, __doc__=f"{declared.summary} (anon.{declared.name})", **fields)
     model.makes_classes = makes_classes
     return model
@@ -69,40 +75,9 @@ class Generalize(Method):
 
 
 Recode = method_model(RECODE)
-
-
-class SuppressCells(Method):
-    """Single cells left out: anon.suppress_cells."""
-
-    name: Literal["suppress_cells"]
-    importance: Names | None = None
-    narrowing: Names | None = None
-    nulls: Literal["any", "value"] | None = None
-
-
-class Boxes(Method):
-    """Intervals shaped for statistics: anon.boxes."""
-
-    name: Literal["boxes"]
-    statistics: list[dict[str, Any]] | None = None
-    l: Annotated[int, Field(ge=1, strict=True)] | None = None  # noqa: E741 - as the function calls it
-    epsilon: dict[str, float] | None = None
-    box: Literal["parts", "cell", "rounded"] | None = None
-    effort: Literal["default", "thorough"] | None = None
-    seconds: float | None = None
-    narrowing: Names | None = None
-    by: Names | None = None
-    top_code: bool | None = None
-
-
-class Microaggregate(Method):
-    """Means of groups of similar records: anon.microaggregate."""
-
-    name: Literal["microaggregate"]
-    method: Literal["mdav", "fast"] | None = None
-    label: Literal["mean", "median", "interval"] | None = None
-    by: Names | None = None
-    narrowing: Names | None = None
+SuppressCells = method_model(SUPPRESS_CELLS)
+Boxes = method_model(BOXES, box=OneOf("parts", "cell", "rounded"))
+Microaggregate = method_model(MICROAGGREGATE)
 
 
 class _Spectral(Method):

@@ -154,6 +154,11 @@ def resolve_columns(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) ->
     return Checked(changed, unchanged, people[0] if people else None, types)
 
 
+def kept_in_parts(what: Checked, given: Mapping[str, Any]) -> Kept:
+    """Return what a part releases as it is: the column of people too, by which the whole release is counted."""
+    return Kept([*what.kept, *([what.person] if what.person else [])], given["kept"].narrowing)
+
+
 @contextmanager
 def translate_errors(caller: str) -> Iterator[None]:
     """Put the name of the function before what it refuses."""

@@ -91,7 +91,7 @@ def test_microaggregate(numbers: Any, people: duckdb.DuckDBPyConnection, tmp_pat
     from duckanon import spark
 
     to = tmp_path / "groups"
-    released = spark.microaggregate(numbers, ["age", "income"], 5, "fast", label, to=str(to))
+    released = spark.microaggregate(numbers, ["age", "income"], 5, method="fast", label=label, to=str(to))
     smallest = released.groupBy("age", "income").count().selectExpr("min(count)").collect()[0][0]
     assert smallest >= 5
     people.execute(f"CREATE OR REPLACE TABLE of_spark AS FROM '{to}/*.parquet'")

@@ -194,9 +194,9 @@ class Release(Function):
     columns
         The parameters that name the columns to change.
     unpacked_by
-        The macro that turns what Python returns into rows, where the columns have other types than the table's; it
-        takes the lists, the table, `columns`, the columns that are released as they are, and what ``unpack_options``
-        names.
+        The macro that turns what Python returns into rows, where the columns have other types than the table's, or a
+        function that names it by the options; it takes the lists, the table, `columns`, the columns that are released
+        as they are, and what ``unpack_options`` names.
     unpack_options
         The parameters that it takes in addition.
     hands_over
@@ -212,7 +212,7 @@ class Release(Function):
 
     tables: tuple[str, ...] = ("table",)
     columns: tuple[str, ...] = ("cols",)
-    unpacked_by: str | None = None
+    unpacked_by: str | Callable[[Options], str] | None = None
     unpack_options: tuple[str, ...] = ()
     hands_over: bool = False
     coded: bool = False
@@ -237,6 +237,9 @@ class Report(Function):
     reads_labels
         Whether a released table may hold labels, whose meanings are read from the original and from ``hierarchies``
         and given to the algorithm as ``meanings``.
+    rows_by
+        The macro that makes the rows that travel of a table, where they are not its own; it takes the caller, the table
+        and `columns`.
     """
 
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
@@ -245,6 +248,7 @@ class Report(Function):
     collector: str | None = None
     caller: str | None = None
     reads_labels: bool = False
+    rows_by: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -130,5 +130,13 @@ def sensitive_is_apart(given: Options) -> str | None:
     return None
 
 
+def by_is_apart(given: Options) -> str | None:
+    """Refuse to group by a column that is changed, or by people."""
+    for name in given["by"] or ():
+        if _among(name, [*given["cols"], given["person"] or ""]):
+            return f'by must name other columns than cols and person; got "{name}".'
+    return None
+
+
 def _among(name: str | None, names: Sequence[str]) -> bool:
     return name is not None and name.lower() in (one.lower() for one in names)
