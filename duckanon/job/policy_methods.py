@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from duckanon._core.common.declare import Function
 from duckanon._core.common.rules import OneOf, Rule
-from duckanon._methods.boxes.declared import BOXES
+from duckanon._methods.boxes.declared import BOX, BOXES
 from duckanon._methods.microaggregate.declared import MICROAGGREGATE
 from duckanon._methods.recode.declared import RECODE
 from duckanon._methods.suppress.declared import SUPPRESS_CELLS
@@ -38,15 +38,12 @@ class Method(Part):
     name: str
 
 
-def method_model(declared: Function, makes_classes: bool = True, **rules: Rule) -> type[Method]:
-    """Return the ``[method]`` of a declared function: its parameters that a policy may give.
-
-    A policy may allow less of some than their declared rules do: ``rules`` has other ones.
-    """
+def method_model(declared: Function, makes_classes: bool = True) -> type[Method]:
+    """Return the ``[method]`` of a declared function: its parameters that a policy may give."""
     fields: dict[str, Any] = {"name": (Literal[declared.name], ...)}
     for one in declared.flat:
         if "policy" in one.only_in:
-            fields[one.name] = (Annotated[Any, AfterValidator(_following(rules.get(one.name, one.rule)))], None)
+            fields[one.name] = (Annotated[Any, AfterValidator(_following(one.rule))], None)
     model = create_model(declared.name, __base__=Method, __doc__=f"{declared.summary} (anon.{declared.name})", **fields)
     model.makes_classes = makes_classes
     return model
@@ -76,7 +73,7 @@ class Generalize(Method):
 
 Recode = method_model(RECODE)
 SuppressCells = method_model(SUPPRESS_CELLS)
-Boxes = method_model(BOXES, box=OneOf("parts", "cell", "rounded"))
+Boxes = method_model(BOXES.having(BOX.having(rule=OneOf("parts", "cell", "rounded"))))
 Microaggregate = method_model(MICROAGGREGATE)
 
 

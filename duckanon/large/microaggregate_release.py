@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from duckanon._core.common.faces import face_of
+from duckanon._core.common.rules import OneOf
 from duckanon._methods.boxes.shaping import Moments, sensitivities_of
 from duckanon._methods.microaggregate import microaggregated_table
-from duckanon._methods.microaggregate.declared import MICROAGGREGATE
+from duckanon._methods.microaggregate.declared import METHOD, MICROAGGREGATE
 from duckanon.large import partition_releases, pipeline
 from duckanon.large.boxes_release import BoxColumns, numbers_of
 from duckanon.large.checks import kept_in_parts, resolve_columns, translate_errors
@@ -24,13 +25,15 @@ BYTES_OF_ROW, BYTES_OF_CELL = 160, 80
 `python -m tests.bench.part_memory`, and a quarter more."""
 
 
-@face_of(MICROAGGREGATE, "large")
+_FAST = METHOD.having(rule=OneOf("fast"), default="fast", meaning="`'mdav'` would take the square of the rows")
+
+
+@face_of(MICROAGGREGATE.having(_FAST), "large")
 def microaggregate(
     source: Any,
     target: Any,
     given: dict[str, Any],
     *,
-    method: str = "fast",
     memory: str = "2GB",
     seed: int | None = None,
     temporary: Any = None,
@@ -41,15 +44,11 @@ def microaggregate(
     ----------
     source, target, memory, temporary
         As for `workspace`.
-    method
-        'fast'; the time of 'mdav' grows with the square of the rows, which large tables do not allow.
     seed
         Makes the groups of the same rows in the same order repeatable; the order of the released rows never is.
     """
     k = given["k"]
     with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
-        if method != "fast":
-            raise ValueError(f"method must be 'fast' for tables that are larger than memory; got '{method}'.")
         what = resolve_columns(work.con, given)
         survey = numbers_of(work, what, k, seed)
         deviations = [math.sqrt(survey.covariances[place, place]) for place in range(len(what.names))]

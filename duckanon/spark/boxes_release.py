@@ -8,12 +8,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
-from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.parameters import Kept
 from duckanon._core.common.rules import OneOf
 from duckanon._methods.boxes import boxed_table as boxing
-from duckanon._methods.boxes.declared import BOXES
+from duckanon._methods.boxes.declared import BOX, BOXES
 from duckanon._methods.boxes.shaping import Moments, sensitivities_of
 from duckanon._methods.boxes.whole import Whole as WholeTable
 from duckanon._methods.microaggregate import microaggregated_table as grouping
@@ -29,7 +28,7 @@ PART_ROWS = {"boxes": 200_000, "fast": 100_000, "mdav": 10_000}
 """Rows of a part: what an executor works on at a time. MDAV takes the square of them."""
 
 
-@face_of(BOXES, "spark")
+@face_of(BOXES.having(BOX.having(rule=OneOf("parts", "rounded"))), "spark")
 @public
 def boxes(frame: Any, given: dict[str, Any], *, to: str) -> Any:
     """Write a table whose numbers and dates are intervals shared by at least k people.
@@ -37,14 +36,13 @@ def boxes(frame: Any, given: dict[str, Any], *, to: str) -> Any:
     Parameters
     ----------
     frame, to
-        As in `generalize`; ``box`` is ``parts`` or ``rounded``, and ``keep`` names columns one by one.
+        As in `generalize`; ``keep`` names columns one by one.
 
     Returns
     -------
     pyspark.sql.DataFrame
         What was written, after its classes were counted.
     """
-    refuse_unless(OneOf("parts", "rounded"), "box", given["box"])
     asked, kept = _asked(frame, given)
     with target_called(frame.sparkSession, to) as target:
         survey = partwise.surveyed(frame, asked.cols, has_nulls=False)

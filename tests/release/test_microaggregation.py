@@ -129,7 +129,7 @@ def test_equally_near_members_are_chosen_at_random() -> None:
     assert 60 < ones < 140
 
 
-@pytest.mark.parametrize(("k", "said"), [(1, "1"), (0, "0"), (True, "True"), (2.0, "2.0"), (None, "NULL")])
+@pytest.mark.parametrize(("k", "said"), [(1, "1"), (0, "0"), (True, "true"), (2.0, "2.0"), (None, "NULL")])
 def test_wrong_k(k: object, said: str) -> None:
     for method in (spectral_rhs, rhs):
         with pytest.raises(ValueError, match=f"k must be a whole number of at least 2; got {said}."):

@@ -11,8 +11,8 @@ calls. So this module and every ``declared.py`` import nothing but rules and Arr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -168,6 +168,11 @@ class Function:
             if isinstance(one, Group):
                 given[one.name] = one.made_by(**{part.name: given.pop(part.name) for part in one.parameters})
         return given
+
+    def having(self, *others: Parameter) -> Self:
+        """Return the same function with other parameters of the same names, for a face that differs in them."""
+        by_name = {one.name: one for one in others}
+        return replace(self, parameters=tuple(by_name.get(one.name, one) for one in self.parameters))
 
     def parameter(self, name: str) -> Parameter | None:
         """Return a parameter by its name; None where there is none."""

@@ -56,7 +56,7 @@ def face_of(declared: Function, face: str) -> Callable[[Callable[..., Result]], 
             return function(**own_values, **{_GIVEN: declared.arguments(given)})
 
         call.__signature__ = signature.replace(return_annotation=own.return_annotation)  # type: ignore[attr-defined]
-        call.__doc__ = _documented(function.__doc__ or "", declared, face, own)
+        call.__doc__ = _documented(function.__doc__ or "", declared, face)
         return call
 
     return declare
@@ -100,14 +100,13 @@ def _refuse_unknown(options: Options, signature: inspect.Signature, declared: Fu
             )
 
 
-def _documented(doc: str, declared: Function, face: str, own: inspect.Signature) -> str:
+def _documented(doc: str, declared: Function, face: str) -> str:
     """Add the declared parameters to a docstring, and those that the face does not take."""
     lines = [
         f"{one.name}\n{textwrap.indent(textwrap.fill(f'{_plain(one.meaning)}. {_default(one)}', 108), '    ')}"
         for one in _taken(declared, face)
     ]
-    others = [one for one in declared.flat if one.kind != "table" and face not in one.only_in]
-    not_taken = [one.name for one in others if one.name not in own.parameters]
+    not_taken = [one.name for one in declared.flat if one.kind != "table" and face not in one.only_in]
     notes = f"\n\nOnly anon.{declared.name} takes {', '.join(not_taken)}." if not_taken else ""
     section = "Parameters\n----------\n"
     written = inspect.cleandoc(doc)

@@ -84,7 +84,7 @@ class OneOf:
         return isinstance(value, str) and value in self.choices
 
     def __str__(self) -> str:
-        return f"one of {', '.join(map(repr, self.choices))}"
+        return f"{'one of ' * (len(self.choices) > 1)}{', '.join(map(repr, self.choices))}"
 
 
 @dataclass(frozen=True)

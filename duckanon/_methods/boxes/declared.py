@@ -28,6 +28,15 @@ _STATISTICS = Parameter(
     None,
 )
 
+BOX = Parameter(
+    "box",
+    OneOf("parts", "cell", "bounds", "rounded"),
+    "Which ends are released. `'parts'`: those of parts of columns shared by at least `k` people, cut at round "
+    "numbers. `'cell'`: boxes tile the space, cut midway between two records; the outermost ends are round. "
+    "`'rounded'`: the smallest and largest value of a box, rounded outward, dates to whole months. "
+    "`'bounds'`: these values themselves, which are real people's",
+    "parts",
+)
 BY_LABELS = BY.having(
     meaning="Columns of labels, the most important first, that are released as they are: no box has two groups. Groups "
     "of fewer than `k` people lose their last label, which becomes NULL, and join others that did"
@@ -78,15 +87,7 @@ BOXES = Release(
             "How far apart values of a column are to count as different, dates in days; 0 where none is given",
             None,
         ),
-        Parameter(
-            "box",
-            OneOf("parts", "cell", "bounds", "rounded"),
-            "Which ends are released. `'parts'`: those of parts of columns shared by at least `k` people, cut at round "
-            "numbers. `'cell'`: boxes tile the space, cut midway between two records; the outermost ends are round. "
-            "`'rounded'`: the smallest and largest value of a box, rounded outward, dates to whole months. "
-            "`'bounds'`: these values themselves, which are real people's",
-            "parts",
-        ),
+        BOX,
         Parameter(
             "effort",
             OneOf("default", "thorough"),

@@ -7,6 +7,15 @@ from duckanon._core.common.parameters import COLS, KEPT, PERSON, TBL, K, by_is_a
 from duckanon._core.common.rules import OneOf
 from duckanon._methods.boxes.declared import BY_LABELS
 
+METHOD = Parameter(
+    "method",
+    OneOf("mdav", "fast"),
+    "`'mdav'`: the maximum distance to average vector, whose time grows with the square of the rows. `'fast'`: "
+    "MDAV within parts of the table, then improved group by group: it loses less, and its time grows with the "
+    "rows",
+    "mdav",
+)
+
 
 def _unpacking(given: Options) -> str:
     return "_unpack_boxes" if given["label"] == "interval" else "_unpack_means"
@@ -21,14 +30,7 @@ MICROAGGREGATE = Release(
         TBL,
         COLS.having(meaning="The columns of numbers and dates that are grouped"),
         K.having(meaning="The smallest number of people in a group"),
-        Parameter(
-            "method",
-            OneOf("mdav", "fast"),
-            "`'mdav'`: the maximum distance to average vector, whose time grows with the square of the rows. `'fast'`: "
-            "MDAV within parts of the table, then improved group by group: it loses less, and its time grows with the "
-            "rows",
-            "mdav",
-        ).without("large"),
+        METHOD,
         Parameter(
             "label",
             OneOf("mean", "median", "interval"),
