@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 from duckanon._bridge import sql
 from duckanon._core.common.arguments import generator
 from duckanon._core.common.faces import face_of
+from duckanon._core.numbers.ends import HIGH
+from duckanon._core.numbers.parts import Parts, counted_parts
+from duckanon._core.numbers.support import Support, column_support
 from duckanon._methods.boxes import boxed_table
 from duckanon._methods.boxes.declared import BOXES
-from duckanon._methods.boxes.parts import Parts, counted_parts
 from duckanon._methods.boxes.shaping import Moments, sensitivities_of
-from duckanon._methods.boxes.support import Support, column_support
 from duckanon._methods.boxes.typed import column_numbers
 from duckanon._methods.boxes.whole import Whole
 from duckanon.large import partition_releases, pipeline
@@ -130,7 +131,7 @@ class BoxColumns:
         numbers = result.column(place).to_numpy() + self._count
         self._count = int(numbers.max())
         for name, ends in self._ends.items():
-            low, high = result.column(name), result.column(boxed_table.HIGH + name)
+            low, high = result.column(name), result.column(HIGH + name)
             of_part = (
                 (None if low.null_count else pc.min(low).as_py()),
                 (None if high.null_count else pc.max(high).as_py()),
@@ -148,7 +149,7 @@ class BoxColumns:
         """Return the columns that are released: the box, the intervals, and what is kept."""
         columns = {"box": pa.array(self._order[block.column("_duckanon_box").to_numpy() - 1])}
         for name in self._what.names:
-            ends = [block.column(which).combine_chunks() for which in (name, boxed_table.HIGH + name)]
+            ends = [block.column(which).combine_chunks() for which in (name, HIGH + name)]
             if name in self._ends:
                 ends = [
                     pa.repeat(pa.scalar(end, old.type), len(old))

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from duckanon._bridge import sql
 from duckanon._core.common.arrays import Floats
 from duckanon._core.common.faces import face_of
-from duckanon._methods.boxes.boxed_table import HIGH
+from duckanon._core.common.parameters import column_weights
+from duckanon._core.numbers.ends import HIGH
 from duckanon._methods.generalize.hierarchies import hierarchy_tables
-from duckanon._methods.generalize.options import column_weights
 from duckanon._methods.recode import local_recoding
 from duckanon._methods.recode.coding import Coding
 from duckanon._methods.recode.declared import RECODE

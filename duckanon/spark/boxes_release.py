@@ -11,6 +11,7 @@ from pyspark.sql import types as T  # noqa: N812
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.parameters import Kept
 from duckanon._core.common.rules import OneOf
+from duckanon._core.numbers.ends import HIGH
 from duckanon._methods.boxes import boxed_table as boxing
 from duckanon._methods.boxes.declared import BOX, BOXES
 from duckanon._methods.boxes.shaping import Moments, sensitivities_of
@@ -58,7 +59,7 @@ def boxes(frame: Any, given: dict[str, Any], *, to: str) -> Any:
 
         def release(part: pa.Table) -> pa.Table:
             result = boxing.boxes(part, **options, whole=WholeTable(sensitivity))
-            return partwise.plain(partwise.paired(result, names, boxing.HIGH))
+            return partwise.plain(partwise.paired(result, names, HIGH))
 
         fields = [(name, partwise.interval_type(frame.schema[name].dataType)) for name in names]
         released = partwise.made(asked, partwise.routed(asked, tree), release, fields, has_box=True)
@@ -93,7 +94,7 @@ def microaggregate(frame: Any, given: dict[str, Any], *, to: str) -> Any:
 
         def release(part: pa.Table) -> pa.Table:
             result = grouping.microaggregate(part, **options, deviations=deviations)
-            return partwise.plain(partwise.paired(result, names, boxing.HIGH) if is_interval else result)
+            return partwise.plain(partwise.paired(result, names, HIGH) if is_interval else result)
 
         fields = []
         for name in names:

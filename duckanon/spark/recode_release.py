@@ -9,8 +9,7 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
 from duckanon._core.common.faces import face_of
-from duckanon._core.common.parameters import Kept
-from duckanon._methods.generalize.options import column_weights
+from duckanon._core.common.parameters import Kept, column_weights
 from duckanon._methods.recode import local_recoding as recoding
 from duckanon._methods.recode.declared import RECODE
 from duckanon.large.split_tree import Tree, fitted

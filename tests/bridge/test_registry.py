@@ -9,12 +9,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from duckanon import spectral
 from duckanon._bridge import macros, registry
 from duckanon._core.common.declare import ColumnReport, Declaration, Release, Report, Scalar
 from duckanon._core.common.imports import imported
 
-NAMES = [declared.name for declared in registry.DECLARATIONS]
+NAMES = [declared.name for declared in registry.DECLARATIONS if declared.algorithm]
 
 
 def by_name(name: str) -> Declaration:
@@ -25,16 +24,13 @@ def test_names_are_declared_once() -> None:
     assert len(set(NAMES)) == len(NAMES)
 
 
-OF_THE_WHOLE = {"whole", "deviations"}
-"""What is known of the whole table where an algorithm is given a part, by `duckanon.large` and `duckanon.spark`."""
-
-
 def call_of(name: str) -> tuple[str, set[str]]:
     """Return the call of an algorithm in the macro that runs it, and the names of its options.
 
     These stand in the call, or in a step of the macro that it takes them from: ``{...} AS options``.
     """
-    codes = [re.sub(r"--[^\n]*", "", file.sql) for file in macros.macro_files()]
+    paths = sorted(macros.sql_folder().glob("*/*.sql"))
+    codes = [re.sub(r"--[^\n]*", "", path.read_text(encoding="utf-8")) for path in paths]
     calls = (re.search(rf"(?:_anon_|_run_){name}\(", code) for code in codes)
     found = next((match for match in calls if match), None)
     assert found, f"no macro runs {name}"
@@ -63,19 +59,28 @@ def closing(code: str, start: int) -> int:
 def test_the_algorithm_takes_what_its_macro_passes(name: str) -> None:
     """Tables and options travel by name, so that a wrong one would show only when somebody calls it."""
     declared = by_name(name)
+    if not declared.algorithm:
+        return  # a query of other functions
     parameters = inspect.signature(imported(declared.algorithm)).parameters
-    passed, options = call_of(name)
     tables = getattr(declared, "tables", ("column",) if isinstance(declared, ColumnReport) else ())
     if getattr(declared, "hands_over", False):  # the one table in a list, from which it is taken
         tables = ("tables",)
     assert set(tables) <= parameters.keys()
-    if isinstance(declared, Release | Report):
-        assert len(re.findall(r"anon\._(?:pack|tickets)|_anon_park", passed)) == len(tables)
+    if declared.is_public and declared.body is None:  # the query is written from the declaration
+        options = {one.name for one in declared.parameters if getattr(one, "kind", "group") != "table"}
+        options |= {"meanings"} if getattr(declared, "reads_labels", False) else set()
+        if isinstance(declared, Release | Report):
+            assert len([one for one in declared.flat if one.kind == "table"]) == len(tables)
+    else:
+        passed, options = call_of(name)
+        if isinstance(declared, Release | Report):
+            assert len(re.findall(r"anon\._(?:pack|tickets)|_anon_park", passed)) == len(tables)
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return  # the fields of a search, which names them itself
-    assert options <= parameters.keys(), f"{name} does not take {options - parameters.keys()}"
-    if name not in spectral.__all__:  # a public face has options of its own
-        assert options == parameters.keys() - {*tables, "tell"} - OF_THE_WHOLE
+    told = set(getattr(declared, "columns", ()))  # the columns of a table, which not every algorithm asks for
+    assert options - told <= parameters.keys(), f"{name} does not take {options - parameters.keys()}"
+    needed = {one.name for one in parameters.values() if one.default is inspect.Parameter.empty}
+    assert needed - {*tables, "tell"} <= options
 
 
 @pytest.mark.parametrize("name", NAMES)

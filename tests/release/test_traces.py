@@ -26,10 +26,11 @@ import pyarrow as pa
 import pytest
 
 from duckanon._core.common.sets import set_members
-from duckanon._methods.boxes.boxed_table import HIGH, boxes
+from duckanon._core.numbers.ends import HIGH
+from duckanon._core.numbers.parts import column_parts
+from duckanon._core.numbers.support import column_support
+from duckanon._methods.boxes.boxed_table import boxes
 from duckanon._methods.boxes.declared import BOXES
-from duckanon._methods.boxes.parts import column_parts
-from duckanon._methods.boxes.support import column_support
 from duckanon._methods.boxes.typed import column_numbers
 from duckanon._methods.microaggregate.declared import MICROAGGREGATE
 from duckanon._methods.microaggregate.microaggregated_table import microaggregate

@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from duckanon._core.common import progress, values
 from duckanon._core.common.arguments import generator
-from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.arrow_types import is_time
+from duckanon._core.common.arrays import Bools, Floats, Ints, is_time
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.common.parameters import Kept
-from duckanon._core.common.people import people_in, person_index, person_numbers, refuse_too_few
+from duckanon._core.common.people import label_names, people_in, person_index, person_numbers, refuse_too_few
+from duckanon._core.numbers.ends import HIGH
+from duckanon._core.numbers.support import Support, column_support
 from duckanon._core.privacy.narrowing import refuse_narrowing
 from duckanon._methods.boxes import theory
 from duckanon._methods.boxes.declared import OPTIMAL_UNCERTAINTY
@@ -23,13 +24,9 @@ from duckanon._methods.boxes.diversity import diverse
 from duckanon._methods.boxes.make import make_boxes
 from duckanon._methods.boxes.result import Boxes
 from duckanon._methods.boxes.shaping import Statistic
-from duckanon._methods.boxes.strata import Strata, label_names, pooled, without_labels
-from duckanon._methods.boxes.support import Support, column_support
+from duckanon._methods.boxes.strata import Strata, pooled, without_labels
 from duckanon._methods.boxes.typed import column_numbers, published_ends
 from duckanon._methods.boxes.whole import Whole
-
-HIGH = "_duckanon_hi "
-"""What the column of upper ends is called on its way, before the column's own name; the lower ends have that name."""
 
 _KINDS = {"sd": "standard_deviation", "standard deviation": "standard_deviation"}
 

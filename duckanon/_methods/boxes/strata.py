@@ -33,16 +33,6 @@ class Strata(NamedTuple):
     lost: Bools
 
 
-def label_names(table: pa.Table, by: Sequence[str]) -> list[str]:
-    """Return the columns of labels, in the order in which they matter, under the names that the table has for them."""
-    spelling = {name.lower(): name for name in table.column_names}
-    labels = [spelling[name.lower()] for name in by]
-    for name in labels:
-        if pa.types.is_nested(table.schema.field(name).type):
-            raise ValueError(f'by must name columns of labels, which are not nested; got "{name}".')
-    return labels
-
-
 def pooled(labels: Sequence[pa.ChunkedArray], holds: Holds, columns: Sequence[Floats], people: Ints | None) -> Strata:
     """Group records by their labels, and take labels from groups that are too small, the last label first.
 

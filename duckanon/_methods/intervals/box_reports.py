@@ -11,8 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from duckanon._core.common import values
-from duckanon._core.common.arrays import Floats
-from duckanon._core.common.arrow_types import is_number, is_time
+from duckanon._core.common.arrays import Floats, is_number, is_time
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._methods.intervals import choices, regression, statistics

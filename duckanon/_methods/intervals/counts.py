@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import values
-from duckanon._core.common.arrays import Bools, Floats
-from duckanon._core.common.arrow_types import is_number, is_text, is_time
+from duckanon._core.common.arrays import Bools, Floats, is_number, is_text, is_time
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._methods.intervals import regions

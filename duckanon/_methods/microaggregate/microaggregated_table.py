@@ -11,12 +11,12 @@ from duckanon._core.common import progress, threads
 from duckanon._core.common.arguments import generator
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.parameters import Kept
-from duckanon._core.common.people import people_in, person_index, person_numbers, refuse_too_few
+from duckanon._core.common.people import label_names, people_in, person_index, person_numbers, refuse_too_few
+from duckanon._core.numbers.ends import HIGH
+from duckanon._core.numbers.support import Support, column_support
 from duckanon._core.privacy.narrowing import refuse_narrowing
-from duckanon._methods.boxes.boxed_table import HIGH
 from duckanon._methods.boxes.nodes import value_order
-from duckanon._methods.boxes.strata import Strata, label_names, pooled, without_labels
-from duckanon._methods.boxes.support import Support, column_support
+from duckanon._methods.boxes.strata import Strata, pooled, without_labels
 from duckanon._methods.boxes.typed import column_numbers
 from duckanon._methods.microaggregate.fast import fast
 from duckanon._methods.microaggregate.labels import group_intervals, group_values, typed_values
