@@ -30,6 +30,7 @@ from duckanon._bridge.waiting import FOR_EVERY_ROW, Owner
 from duckanon._core.common import progress
 from duckanon._core.common.declare import ColumnReport, Release, Report, Scalar
 from duckanon._core.common.imports import imported
+from duckanon._core.common.rules import IN_SQL
 from duckanon._core.common.threads import for_cells
 
 UNFIT_TYPE = (
@@ -112,9 +113,13 @@ def column_report_function(declared: ColumnReport, tasks: Tasks) -> ArrowFunctio
 def scalar_function(declared: Scalar) -> ArrowFunction:
     """Make the function of single values, which come as one struct a row."""
 
+    def value(given: dict[str, Any]) -> Any:
+        if faults := declared.faults(given, IN_SQL):
+            raise ValueError(" ".join(faults))
+        return imported(declared.algorithm)(**declared.arguments(given))
+
     def column(*arguments: pa.Array) -> pa.Array:
-        algorithm = imported(declared.algorithm)
-        return pa.array([algorithm(**_plain(row)) for row in arguments[0].to_pylist()], declared.result)
+        return pa.array([value(_plain(row)) for row in arguments[0].to_pylist()], declared.result)
 
     return naming_errors(f"anon.{declared.name}", column)
 
