@@ -1,5 +1,5 @@
--- anon._exact_rules: anon._label_rules, with `is_exact` of the column: apart from the labels for everything, no value is
--- held by two labels.
+-- anon._exact_rules: anon._label_rules, with `is_exact` of the column: apart from the labels for everything, no value
+-- is held by two labels.
 --     rules  name of a step
 CREATE OR REPLACE MACRO anon._exact_rules(rules) AS TABLE
 WITH _duckanon_clashes AS (                            -- columns in which a value may have two labels

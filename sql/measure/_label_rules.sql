@@ -5,7 +5,8 @@
 --                'listed'      one row for each value that it holds; 'nothing' where there is none
 --     people, shown   names of steps: a table with all values that are asked for, and the different labels (place,
 --                     label)
--- anon._exact_rules says where labels overlap. Labels are read as anon.generalization_loss reads them, which refuses those that it does not understand.
+-- anon._exact_rules says where labels overlap. Labels are read as anon.generalization_loss reads them, which refuses
+-- those that it does not understand.
 CREATE OR REPLACE MACRO anon._label_rules(caller, people, shown, cols, hierarchies) AS TABLE
 WITH _duckanon_labels AS MATERIALIZED (
     SELECT place, label, 1 AS size FROM query_table(shown)
