@@ -8,6 +8,10 @@ from pathlib import Path
 
 from hatchling.builders.wheel import WheelBuilder
 
+from duckanon._bridge.declarations import PUBLIC
+from duckanon._bridge.generated import written_query
+from duckanon._bridge.macros import macro_files
+
 ROOT = Path(__file__).parent.parent
 
 LONGEST_LINE = 120
@@ -150,3 +154,38 @@ def call_text(code: str) -> str:
         if depth < 0:
             return code[:index].rstrip()
     return code
+
+
+def test_the_way_of_a_recode_can_be_read() -> None:
+    """What CONTRIBUTING shows on one page: the macros that a call runs, and the modules that its algorithm imports."""
+    recode = PUBLIC["recode"]
+    options = {"tbl": "t", "cols": ["a", "b"], "k": 5, "hierarchies": {"a": "tree"}, "keep": ["c"], "by": ["d"]}
+    options |= {"person": "p", "sensitive": "s", "l": 2, "output": "value"}
+    files = {file.name: file for file in macro_files()}
+    macros = {"recode"}
+    asked = set(re.findall(r"\banon\.(\w+)\(", written_query(recode, recode.defaults | options)))
+    while asked:
+        macros |= asked
+        asked = {name for macro in asked for name in files[macro].calls & files.keys()} - macros
+    assert len(macros) <= 25, sorted(macros)
+    modules = set()
+    wanted = {recode.algorithm.partition(":")[0]}
+    while wanted:
+        modules |= wanted
+        wanted = {name for module in wanted for name in imports_of(module)} - modules
+    assert len(modules) <= 35, sorted(modules)
+
+
+def imports_of(module: str) -> set[str]:
+    """The modules of the package that a module imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path_of(module).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("duckanon"):
+            for name in node.names:
+                full = f"{node.module}.{name.name}"
+                found.add(full if path_of(full).exists() else str(node.module))
+    return found
+
+
+def path_of(module: str) -> Path:
+    return ROOT / f"{module.replace('.', '/')}.py"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrow_types import is_text
+from duckanon._core.common.arrays import is_text
 
 SLOTS: dict[str, tuple[str, pa.DataType]] = {
     "i": ("BIGINT", pa.int64()),

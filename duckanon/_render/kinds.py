@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from duckanon._core.common import arrow_types
+from duckanon._core.common import arrays as arrow_types
 
 UNKNOWN = "unknown"
 SHORT = "short"

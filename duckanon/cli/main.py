@@ -80,7 +80,7 @@ def _answered(given: Sequence[str]) -> int:
             from duckanon.cli.arguments import parsed
 
             options = parsed(given)
-            from duckanon.cli.statements import sentence  # loads DuckDB, which --version and --help can do without
+            from duckanon.cli.statements import sentence
         if hasattr(options, "runner"):  # a command with a module and exit codes of its own
             return int(options.runner(options))
         return _run(options)
@@ -107,7 +107,7 @@ def _open_closed_streams() -> None:
 def _run(options: argparse.Namespace) -> int:
     with LeavingAtOnce():
         import duckanon
-        from duckanon._bridge import catalog, macros  # noqa: F401 - what duckanon.connect loads
+        from duckanon._bridge import macros
         from duckanon.cli import arguments, interrupts, output, render_command, shell, statements
 
     write = output.writer(sys.stdout)

@@ -37,6 +37,9 @@ Statements end with a semicolon and may take several lines; TAB completes names.
 _IN_LIST = re.compile(r"\[\s*(?:'(?:[^']|'')*'\s*,\s*)*'[^']*$")
 """What is typed before the cursor within a list of texts: ['age', 'z"""
 
+_IN_CALL = re.compile(r"(?P<name>anon\.\w+)\((?:[^()]|\([^()]*\))*$", re.IGNORECASE)
+"""What is typed before the cursor within the brackets of a call: anon.recode('people', ['age'], 5, eff"""
+
 
 class LeaveError(Exception):
     """The user wants to leave."""
@@ -53,7 +56,9 @@ class Completer:
     def __call__(self, text: str, state: int) -> str | None:
         """Return the match number `state` for the word that is being typed."""
         if state == 0:
-            self._matches = self.columns(text) if _IN_LIST.search(self._line()) else self.matches(text)
+            line = self._line()
+            is_in_list = _IN_LIST.search(line)
+            self._matches = self.columns(text) if is_in_list else self.options(text, line) + self.matches(text)
         return self._matches[state] if state < len(self._matches) else None
 
     def columns(self, text: str) -> list[str]:
@@ -64,6 +69,17 @@ class Completer:
             [text],
         ).fetchall()
         return [name.replace("'", "''") for (name,) in names]
+
+    def options(self, text: str, line: str) -> list[str]:
+        """List the options that begin with a text, of the function in whose call it stands."""
+        call = _IN_CALL.search(line)
+        if call is None:
+            return []
+        found = self._con.cursor().execute(
+            "SELECT parameters FROM anon.functions() WHERE name = lower($1)", [call["name"]]
+        )
+        names = [name for (parameters,) in found.fetchall() for name in re.findall(r"(\w+) := ", parameters)]
+        return [f"{name} := " for name in names if text and name.startswith(text.lower())]
 
     def matches(self, text: str) -> list[str]:
         """List all names that begin with a text: functions of duckanon, tables, columns, other functions, keywords."""

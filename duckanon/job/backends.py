@@ -179,7 +179,7 @@ def release(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, backen
     folder
         The job's temporary folder.
     """
-    from duckanon import large  # it takes two seconds to load
+    from duckanon import large
     from duckanon.large.workspace import arrow_reader
 
     source, target = (folder / f"{name}.parquet" for name in (tables.original, tables.released))

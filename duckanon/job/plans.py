@@ -100,7 +100,7 @@ def applied(con: duckdb.DuckDBPyConnection, original: str, keep: list[str]) -> s
     if buckets > _MOST_BUCKETS or any("ENUM(" in types[column] for column in keep):  # whose values are released as text
         return by_lookup
     try:
-        from duckanon._render.queries import render  # needs the extra [render]
+        from duckanon._render.queries import render
 
         return render(con.sql("FROM plan").to_arrow_table(), "duckdb", sql.name(original), keep=keep, types=types)
     except (ModuleNotFoundError, ValueError):  # what cannot be rendered can be looked up, or is refused there

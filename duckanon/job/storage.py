@@ -57,7 +57,7 @@ def open_storage(con: duckdb.DuckDBPyConnection, memory: str | None, folder: Pat
     if memory is None:
         yield Storage("memory.main", folder, None, 0)
         return
-    from duckanon.large.memory import budget  # its package takes two seconds to load
+    from duckanon.large.memory import budget
 
     begun_with = resident()
     try:

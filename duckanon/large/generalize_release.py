@@ -50,7 +50,7 @@ def generalize(
         and what that loses: no interval is then finer than such a step. They tell how far a column reaches, and are
         for who has the table.
     """
-    from duckanon._render.queries import render  # needs the extra [render]
+    from duckanon._render.queries import render
 
     k, most_suppressed = given["k"], given["max_suppressed_fraction"]
     hierarchies, methods = given["hierarchies"] or {}, given["methods"] or {}

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon._core.common.arrays import Ints
-from duckanon._core.common.arrow_types import is_number
+from duckanon._core.common.arrays import Ints, is_number
 from duckanon._core.common.people import NOBODY
 from duckanon._core.encoding.digits import cleaned
 from duckanon._core.encoding.parts import doubles

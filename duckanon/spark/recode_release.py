@@ -9,8 +9,7 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
 from duckanon._core.common.faces import face_of
-from duckanon._core.common.parameters import Kept
-from duckanon._methods.generalize.options import column_weights
+from duckanon._core.common.parameters import Kept, column_weights
 from duckanon._methods.recode import local_recoding as recoding
 from duckanon._methods.recode.declared import RECODE
 from duckanon.large.split_tree import Tree, fitted
@@ -50,17 +49,16 @@ def recode(frame: Any, given: dict[str, Any], *, to: str) -> Any:
     weight_of = dict(zip(names, column_weights(given["weights"], names, named), strict=True))
     with target_called(frame.sparkSession, to) as target:
         tree, rows = _tree(asked)
+        options = given | {
+            "cols": names,
+            "hierarchies": trees,
+            "weights": weight_of,
+            "person": whose,
+            "kept": Kept([*asked.kept, *([whose] if whose else [])], allowed),
+        }
 
-        def release(part: pa.Table) -> pa.Table:
-            options = {
-                "cols": names,
-                "hierarchies": trees,
-                "weights": weight_of,
-                "person": whose,
-                "kept": Kept([*asked.kept, *([whose] if whose else [])], allowed),
-            }
-            result = recoding.recode([part], **(given | options))
-            return partwise.plain(result)
+        def release(part: pa.Table) -> pa.Table:  # sent to the executors: the frame, which is in `asked`, must not be
+            return partwise.plain(recoding.recode([part], **options))
 
         fields = [(name, T.StringType()) for name in names]
         released = partwise.made(asked, partwise.routed(asked, tree), release, fields, has_box=False)

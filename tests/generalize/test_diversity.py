@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon._core.common.diversity import DiversityRule
-from duckanon._methods.generalize.recoding.people import NOBODY
+from duckanon._core.common.people import NOBODY
 from duckanon._methods.generalize.recoding.sensitive import Sensitive
 from tests.profiles import cheap, dear
 

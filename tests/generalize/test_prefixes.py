@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon._methods.generalize.budgets import _climbed
-from duckanon._methods.generalize.hierarchies import prefix_tree
+from duckanon._methods.generalize.hierarchy_trees import prefix_tree
 from duckanon._methods.generalize.leaves import Holders, text_leaves
 from duckanon._methods.generalize.methods import Prefixes
 from duckanon._methods.generalize.recoding.walks import walk

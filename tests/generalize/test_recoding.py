@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon._core.common.arrays import distinct, run_lengths, run_starts
+from duckanon._core.common.people import NOBODY
 from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Levels, Ordered, Tree
 from duckanon._methods.generalize.recoding.outcome import Recoding
-from duckanon._methods.generalize.recoding.people import NOBODY, People
+from duckanon._methods.generalize.recoding.people import People
 from duckanon._methods.generalize.recoding.recode import recode
 from duckanon._methods.generalize.recoding.table import Entries, Sizes, Table
 from duckanon._methods.generalize.recoding.trees import TreeAxis, make_axis

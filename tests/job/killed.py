@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 
-from duckanon._bridge import registry  # noqa: F401 - all algorithms are loaded before the first copy
 from duckanon.job import PromiseBroken, release, run
 
 

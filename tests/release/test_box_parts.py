@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon._core.common.people import NOBODY, people_in
-from duckanon._methods.boxes.ends import rounded_outward
-from duckanon._methods.boxes.grids import Decimals
+from duckanon._core.numbers.ends import rounded_outward
+from duckanon._core.numbers.grids import Decimals
+from duckanon._core.numbers.parts import Parts, column_parts
+from duckanon._core.numbers.support import column_support
 from duckanon._methods.boxes.make import make_boxes
-from duckanon._methods.boxes.parts import Parts, column_parts
-from duckanon._methods.boxes.support import column_support
 from tests.profiles import cheap, dear
 from tests.release.coded import check_held
 from tests.sqltest import data_file

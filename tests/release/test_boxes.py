@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon._methods.boxes.blocks
+from duckanon._core.numbers.ends import rounded_outward
 from duckanon._methods.boxes.diversity import spread_counts
-from duckanon._methods.boxes.ends import rounded_outward
 from duckanon._methods.boxes.make import make_boxes
 from duckanon._methods.boxes.result import Boxes
 from duckanon._methods.boxes.shaping import Statistic

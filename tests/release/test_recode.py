@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 import duckanon
 from duckanon._core.common.diversity import DiversityRule
 from duckanon._methods.recode.classes import find_classes
+from duckanon._methods.recode.column_joins import joins_of
 from duckanon._methods.recode.column_losses import Numbers, Tree, Values, class_losses
 from duckanon._methods.recode.declared import RECODE
 from duckanon._methods.recode.diverse import find_diverse_classes
-from duckanon._methods.recode.diversity import Diversity
-from duckanon._methods.recode.joining import joins_of
 from duckanon._methods.recode.local_recoding import recode
+from duckanon._methods.recode.promises import Diversity
 from tests.conftest import data_file
 from tests.profiles import cheap, dear
 from tests.release.certainty_penalty import global_certainty_penalty

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duckanon._methods.recode.column_joins import joins_of
 from duckanon._methods.recode.column_losses import Values
-from duckanon._methods.recode.joining import joins_of
 from tests.profiles import cheap
 
 COLUMNS = [Values(4, 3), Values(70), Values(300, 2), *[Values(5)] * 7]

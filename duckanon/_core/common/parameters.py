@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from duckanon._core.common.declare import Group, Options, Parameter
 from duckanon._core.common.rules import ColumnName, ColumnNames, Either, ListOf, MapOf, Number, OneOf, TableName, Whole
+
+LEAST_CLUSTER_SIZE = 10
+"""In smaller clusters independent components become single records."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +106,74 @@ WEIGHTS = Parameter(
 MAX_SUPPRESSED_FRACTION = Parameter(
     "max_suppressed_fraction", Number(0, 1), "The share of the rows that may be suppressed", 0
 )
+CLUSTER_SIZE = Parameter(
+    "cluster_size",
+    Number(LEAST_CLUSTER_SIZE, null=True),
+    "Records per cluster, from half to one and a half times as many: fewer keep more structure and hide less",
+    None,
+)
+LOG = Parameter(
+    "log",
+    ColumnNames(null=True, empty=True),
+    "Columns of which logarithms are taken. NULL: all numbers that are positive and heavily skewed",
+    None,
+)
+ENCODED_NULLS = Parameter(
+    "nulls",
+    OneOf("error", "category"),
+    "`'error'`: missing values are refused; `'category'`: missing is one more value",
+    "error",
+)
+SPECIAL = Parameter(
+    "special",
+    Either(
+        (
+            OneOf("auto", "off"),
+            MapOf("MAP {'cigarettes': [-8, 0]}", ListOf(Number(), "[-8, 0]"), null=False),
+        )
+    ),
+    "Numbers that stand for something else, such as frequent zeros and negative codes, are treated apart from the "
+    "others: `'auto'` finds them, a map lists them by column, `'off'`: there are none",
+    "auto",
+)
+CATEGORIES = Parameter(
+    "categories",
+    ColumnNames(null=True, empty=True),
+    "Columns of numbers that are categories. NULL: whole numbers with at most twelve different values",
+    None,
+)
+DERIVED = Parameter(
+    "derived",
+    OneOf("auto", "off"),
+    "`'auto'`: columns that follow from others, such as sums, products and coarser columns, are computed again; "
+    "`'off'`: they are released like all others",
+    "auto",
+)
+ROWS = Parameter("rows", Whole(1, null=True), "The number of released records. NULL: as many as the table has", None)
+UNRELEASED_PERSON = PERSON.having(
+    meaning="The column that identifies people, which is not released: `k` then counts different people, and a row "
+    "without one counts as nobody. NULL: every row is another person"
+)
+KEY = Parameter(
+    "key",
+    ColumnName(null=True),
+    "A column of `cols` that stays unchanged, to measure the release with `anon.matching_attack`; never publish it",
+    None,
+)
 
 
 def person_is_no_col(given: Options) -> str | None:
     """Refuse a person's column that is to be changed."""
     if _among(given["person"], given["cols"]):
         return f"person must not be one of cols; got {given['person']}."
+    return None
+
+
+def by_is_apart(given: Options) -> str | None:
+    """Refuse a column that is grouped by, and changed or a person's."""
+    for name in given["by"] or ():
+        if _among(name, [*(given["cols"] or ()), given["person"] or ""]):
+            return f'by must name none of cols and person; got "{name}".'
     return None
 
 
@@ -149,3 +215,38 @@ def names_are_not_ours(given: Options) -> str | None:
 
 def _among(name: str | None, names: Sequence[str] | None) -> bool:
     return name is not None and name.lower() in (one.lower() for one in names or ())
+
+
+_WEIGHT = Number(0)
+
+
+def by_column(parameter: str, option: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Read a MAP or STRUCT from column names to something, the names in lower case."""
+    pairs = option.items() if isinstance(option, dict) else option or []
+    named = {str(name).lower(): value for name, value in pairs}
+    refuse_other_columns(parameter, named, names)
+    return named
+
+
+def refuse_other_columns(parameter: str, named: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse an option that names, in lower case, a column that is none of ``names``."""
+    known = {name.lower() for name in names}
+    for name in named:
+        if name not in known:
+            raise ValueError(f'{parameter} must name columns of cols; got "{name}".')
+
+
+def column_weights(option: Any, names: Sequence[str], cols: Sequence[str]) -> list[float]:
+    """Return the weight of each column: from a list parallel to `cols`, or from a map; 1 where nothing is said."""
+    is_plain_list = isinstance(option, list) and not (option and isinstance(option[0], tuple))
+    if is_plain_list:
+        if len(option) != len(cols):
+            raise ValueError(f"weights must have one number for each of the {len(cols)} columns; got {len(option)}.")
+        option = dict(zip(cols, option, strict=True))
+    if option is not None and not isinstance(option, list | dict):
+        raise ValueError(f"weights must be a list of numbers or a map such as MAP {{'age': 2}}; got {option}.")
+    given = by_column("weights", option, names)
+    weights = [given.get(name.lower(), 1.0) for name in names]
+    if not all(_WEIGHT.holds(weight) for weight in weights) or not sum(weights) > 0:
+        raise ValueError("weights must be numbers of at least 0, not all of them 0.")
+    return [float(weight) for weight in weights]

@@ -159,3 +159,13 @@ def _marked(places: Ints, length: int) -> Bools:
     marks: Bools = np.zeros(length, dtype=np.bool_)
     marks[places] = True
     return marks
+
+
+def label_names(table: pa.Table, by: Sequence[str]) -> list[str]:
+    """Return the columns of labels, in the order in which they matter, under the names that the table has for them."""
+    spelling = {name.lower(): name for name in table.column_names}
+    labels = [spelling[name.lower()] for name in by]
+    for name in labels:
+        if pa.types.is_nested(table.schema.field(name).type):
+            raise ValueError(f'by must name columns of labels, which are not nested; got "{name}".')
+    return labels

@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arrays import Bools, Floats
-from duckanon._core.common.arrow_types import is_number, is_time
+from duckanon._core.common.arrays import Bools, Floats, is_number, is_time
 from duckanon._core.common.labels import FIRST_DAY, LAST_DAY, MICROSECONDS_PER_DAY, Numbers, Scale, Times
 
 _FIRST_INEXACT = 2.0**53  # the double of two whole numbers

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrow_types import is_number
+from duckanon._core.common.arrays import is_number
 from duckanon._core.encoding.column_split import Reading, is_category
 from duckanon._core.encoding.measurement_encoding import ROWS_PER_VALUE, measured_reading
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair

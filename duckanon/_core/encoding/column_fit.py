@@ -10,15 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, Reals
-from duckanon._core.encoding.arrow import (
-    codes_of,
-    floats_of,
-    indices_of,
-    is_moment,
-    storage_of,
-    valid_of,
-    zero_of,
-)
+from duckanon._core.encoding.arrow import codes_of, floats_of, indices_of, is_moment, storage_of, valid_of, zero_of
 from duckanon._core.encoding.column_codecs import LARGEST, CategoryColumn, NumberColumn, PlacedColumn, above
 from duckanon._core.encoding.coordinates import Places
 from duckanon._core.encoding.wide import Shifted, Wide

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.arrow_types import is_number, is_text
+from duckanon._core.common.arrays import Bools, Floats, Ints, is_number, is_text
 from duckanon._core.common.people import people_in
 from duckanon._core.encoding.arrow import indices_of, kind_of, valid_of
 from duckanon._core.encoding.column_codecs import NumberColumn

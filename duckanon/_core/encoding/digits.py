@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Ints, Reals
-from duckanon._core.common.arrow_types import is_number
+from duckanon._core.common.arrays import Ints, Reals, is_number
 from duckanon._core.encoding.arrow import array_of, codes_of, floats_of, storage_of, valid_of, zero_of
 from duckanon._core.encoding.column_codecs import NumberColumn
 from duckanon._core.encoding.column_fit import FEWEST_DECIMALS, MOST_DECIMALS

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arguments import refuse_unless, spelled
-from duckanon._core.common.arrays import Floats
-from duckanon._core.common.arrow_types import is_number
+from duckanon._core.common.arrays import Floats, is_number
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.rules import OneOf
 from duckanon._core.encoding.arrow import kind_of

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Bools, Floats
-from duckanon._core.common.arrow_types import is_number
+from duckanon._core.common.arrays import Bools, Floats, is_number
 from duckanon._core.encoding.parts import ColumnParts, doubles
 
 EXPLAINED = 0.9999

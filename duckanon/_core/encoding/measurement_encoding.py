@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon._core.common.arguments import refuse_unless, spelled
-from duckanon._core.common.arrays import Array, Floats, Reals
-from duckanon._core.common.arrow_types import is_number
+from duckanon._core.common.arrays import Array, Floats, Reals, is_number
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.rules import OneOf
 from duckanon._core.encoding.arrow import kind_of

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import values as leaves
-from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.common.arrow_types import is_number, is_text, is_time
+from duckanon._core.common.arrays import Floats, Ints, is_number, is_text, is_time
 from duckanon._core.common.codes import encode
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arrays import Array, Floats, Ints
-from duckanon._core.common.arrow_types import is_number, is_time
+from duckanon._core.common.arrays import Array, Floats, Ints, is_number, is_time
 from duckanon._core.common.codes import ranks_of
 
 LIMIT = 0.85

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Floats
-from duckanon._core.common.arrow_types import is_time
+from duckanon._core.common.arrays import Floats, is_time
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.encoding.arrow import array_of
 from duckanon._core.encoding.pairs import CategoryPair, kind_of, numbers_of, pair, plain, step_of

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arrow_types import is_text
+from duckanon._core.common.arrays import is_text
 from duckanon._core.common.sets import NULL, QUOTED_MARKS, QUOTED_VALUES
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common import arrow_types
+from duckanon._core.common import arrays as arrow_types
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.encoding.pairs import kind_of, numbers_of, plain

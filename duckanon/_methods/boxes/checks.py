@@ -11,8 +11,8 @@ from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.people import people_in
 from duckanon._core.common.rules import Number
+from duckanon._core.numbers.parts import Parts
 from duckanon._methods.boxes.diversity import diverse
-from duckanon._methods.boxes.parts import Parts
 from duckanon._methods.boxes.result import Boxes
 
 _LARGEST = 1e100  # sums of squares of such numbers are still far from the largest double

@@ -20,6 +20,8 @@ from duckanon._core.common.arguments import checked, refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.people import refuse_too_few
 from duckanon._core.common.rules import Flag, Number, OneOf
+from duckanon._core.numbers.parts import Parts, column_parts, parts_of_part
+from duckanon._core.numbers.support import Support, column_support
 from duckanon._methods.boxes.checks import (
     checked_columns,
     checked_distances,
@@ -28,12 +30,10 @@ from duckanon._methods.boxes.checks import (
     refuse_uniform_columns,
 )
 from duckanon._methods.boxes.nodes import Leaves, Points, value_order
-from duckanon._methods.boxes.parts import Parts, column_parts, parts_of_part
 from duckanon._methods.boxes.portfolio import leaves_of
 from duckanon._methods.boxes.result import KINDS, Boxes
 from duckanon._methods.boxes.search import Rules
 from duckanon._methods.boxes.shaping import Sensitivities, Statistic, sensitivities
-from duckanon._methods.boxes.support import Support, column_support
 from duckanon._methods.boxes.whole import Whole
 
 EFFORTS = ("default", "thorough")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.rules import OneOf
-from duckanon._methods.boxes.ends import rounded_outward
+from duckanon._core.numbers.ends import rounded_outward
 from duckanon._methods.boxes.shaping import Sensitivities
 
 KINDS = ("parts", "cell", "bounds", "rounded")

@@ -33,19 +33,6 @@ class Strata(NamedTuple):
     lost: Bools
 
 
-def label_names(table: pa.Table, by: Sequence[str], names: Sequence[str], person: str | None) -> list[str]:
-    """Return the columns of labels, in the order in which they matter, under the names that the table has for them."""
-    spelling = {name.lower(): name for name in table.column_names}
-    for name in by:
-        if name.lower() in (column.lower() for column in (*names, person or "")):
-            raise ValueError(f'by must name other columns than cols and person; got "{name}".')
-        if name.lower() not in spelling:
-            raise ValueError(f'by must name columns of the table; got "{name}".')
-        if pa.types.is_nested(table.schema.field(spelling[name.lower()]).type):
-            raise ValueError(f'by must name columns of labels, which are not nested; got "{name}".')
-    return list(dict.fromkeys(spelling[name.lower()] for name in by))
-
-
 def pooled(labels: Sequence[pa.ChunkedArray], holds: Holds, columns: Sequence[Floats], people: Ints | None) -> Strata:
     """Group records by their labels, and take labels from groups that are too small, the last label first.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,15 +12,11 @@ import pyarrow.compute as pc
 from duckanon._core.common import labels, values
 from duckanon._core.common.arrays import Floats
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
-from duckanon._methods.boxes.ends import rounded_outward
+from duckanon._core.numbers.ends import Ends, is_day, rounded_outward, typed_ends, unit_of
 from duckanon._methods.boxes.result import Boxes
 
 _LARGEST_EXACT = {False: 2.0**53, True: 3_700_000}
 """How many units a value may be away from 0: what a double tells apart, and for days the year 12,000 or so."""
-
-_ROUNDED = 2.0**50  # decimals of more units may be one unit off after the way to a double and back
-
-Ends = tuple[pa.Array, pa.Array]
 
 
 def column_numbers(table: pa.Table, names: Sequence[str]) -> dict[str, Floats]:
@@ -32,8 +27,8 @@ def column_numbers(table: pa.Table, names: Sequence[str]) -> dict[str, Floats]:
         if column.null_count:
             raise ValueError(f'column "{name}" has {column.null_count} NULLs, which no interval holds; leave them out.')
         numbers[name] = values.numbers(name, column)[0]
-        units = np.abs(numbers[name]) / _unit(column.type)
-        is_far = len(units) and units.max() > _LARGEST_EXACT[_is_day(column.type)]
+        units = np.abs(numbers[name]) / unit_of(column.type)
+        is_far = len(units) and units.max() > _LARGEST_EXACT[is_day(column.type)]
         if is_far and not pa.types.is_floating(column.type):
             raise ValueError(f'column "{name}" has values too far away to be computed with exactly; leave them out.')
     return numbers
@@ -69,7 +64,7 @@ def published_ends(
     if box == "bounds":
         return least, largest
     # Days are rounded to months, and not to round numbers before.
-    is_month = box == "rounded" and _is_day(kind)
+    is_month = box == "rounded" and is_day(kind)
     lower, upper = (ends[:, index] for ends in made.intervals("bounds" if is_month else box))
     if is_month:
         lower, upper = _month(lower, False), _month(upper, True)
@@ -95,25 +90,10 @@ def _round_outermost(kind: pa.DataType, lower: Floats, upper: Floats) -> tuple[F
     """Grow the outermost cells to round numbers: they end at the smallest and the largest value, real people's."""
     first, last = lower.min(), upper.max()
     ends = rounded_outward(np.array([[first]]), np.array([[last]]))
-    if _is_day(kind):
+    if is_day(kind):
         ends = _month(np.array([first]), False), _month(np.array([last]), True)
     lower = np.where(lower == first, float(ends[0].ravel()[0]), lower)
     return lower, np.where(upper == last, float(ends[1].ravel()[0]), upper)
-
-
-def _is_day(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_date(kind))
-
-
-def _unit(kind: pa.DataType) -> float:
-    """Return the least distance of two values of a type, in the numbers that are computed with."""
-    if _is_day(kind):
-        return MICROSECONDS_PER_DAY
-    if pa.types.is_timestamp(kind):
-        return {"s": 1e6, "ms": 1e3}.get(kind.unit, 1.0)
-    if pa.types.is_decimal(kind):
-        return float(10.0**-kind.scale)
-    return 1.0
 
 
 def _extremes(column: pa.ChunkedArray, box_of: npt.NDArray[np.int64]) -> Ends:
@@ -122,43 +102,6 @@ def _extremes(column: pa.ChunkedArray, box_of: npt.NDArray[np.int64]) -> Ends:
     grouped = grouped.sort_by("box")
     least, largest = grouped.column("x_min").combine_chunks(), grouped.column("x_max").combine_chunks()
     return least, largest
-
-
-def typed_ends(kind: pa.DataType, lower: Floats, upper: Floats, has_unit: bool = False) -> Ends:
-    """Write ends in a column's own type.
-
-    A cell ends midway between values. Where a type has only whole numbers, days or so many decimals, no other value
-    lies between that and the next value inside: ends are rounded inward, and lose nothing. Ends of parts are whole
-    already.
-    """
-    unit = _unit(kind)
-    if pa.types.is_floating(kind):
-        return pa.array(lower).cast(kind, safe=False), pa.array(upper).cast(kind, safe=False)
-    if has_unit and pa.types.is_decimal(kind):
-        low, high = np.rint(lower * 10.0**kind.scale), np.rint(upper * 10.0**kind.scale)
-        if max(abs(low).max(), abs(high).max()) > _ROUNDED:
-            low, high = low - 1, high + 1
-    else:
-        low, high = np.ceil(lower / unit - 1e-6), np.floor(upper / unit + 1e-6)
-    if _is_day(kind):
-        return tuple(pa.array(end.astype(np.int32)).cast(pa.date32()) for end in (low, high))
-    if pa.types.is_timestamp(kind):
-        return _moments(kind, low * unit, high * unit)
-    if pa.types.is_decimal(kind):
-        most = float(10.0**kind.precision - 1)
-        whole = (np.clip(end, -most, most).astype(np.int64).tolist() for end in (low, high))
-        return tuple(pa.array([decimal.Decimal(n).scaleb(-kind.scale) for n in end], kind) for end in whole)
-    dtype = np.dtype(f"{'u' if pa.types.is_unsigned_integer(kind) else ''}int{kind.bit_width}")
-    bounds = np.iinfo(dtype)
-    return tuple(pa.array(np.clip(end, bounds.min, bounds.max).astype(dtype)) for end in (low, high))
-
-
-def _moments(kind: pa.DataType, low: Floats, high: Floats) -> Ends:
-    """Write microseconds as timestamps. Nanoseconds were cut off the values, so that upper ends hold all of them."""
-    lower, upper = (pa.array(end.astype(np.int64)).cast(pa.timestamp("us", kind.tz)).cast(kind) for end in (low, high))
-    if kind.unit == "ns":
-        upper = pc.add(upper.cast(pa.int64()), 999).cast(kind)
-    return lower, upper
 
 
 def _month(moments: Floats, is_end: bool) -> Floats:

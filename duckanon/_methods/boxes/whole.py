@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from duckanon._methods.boxes.parts import Parts
+from duckanon._core.numbers.parts import Parts
+from duckanon._core.numbers.support import Support
 from duckanon._methods.boxes.shaping import Sensitivities
-from duckanon._methods.boxes.support import Support
 
 
 @dataclass(frozen=True)

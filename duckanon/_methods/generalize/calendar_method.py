@@ -10,7 +10,8 @@ import numpy as np
 
 from duckanon._core.common import labels
 from duckanon._core.common.arrays import Floats, Ints, run_starts
-from duckanon._methods.generalize.hierarchies import ROOT, tree_of
+from duckanon._methods.generalize.hierarchies import ROOT
+from duckanon._methods.generalize.hierarchy_trees import tree_of
 from duckanon._methods.generalize.leaves import DayLeaves, Leaves
 from duckanon._methods.generalize.methods import Bucket, Coarsening
 from duckanon._methods.generalize.number_methods import with_gaps

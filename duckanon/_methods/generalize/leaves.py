@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY, Scale, Times
+from duckanon._core.common.people import NOBODY
 from duckanon._core.common.values import exact_numbers
-from duckanon._methods.generalize.recoding.people import NOBODY
 
 
 @dataclass(frozen=True)

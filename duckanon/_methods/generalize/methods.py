@@ -27,7 +27,8 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Ints
-from duckanon._methods.generalize.hierarchies import ROOT, HierarchyTable, leaf_shares, prefix_tree, tree_of
+from duckanon._methods.generalize.hierarchies import ROOT, HierarchyTable
+from duckanon._methods.generalize.hierarchy_trees import leaf_shares, prefix_tree, tree_of
 from duckanon._methods.generalize.leaves import Leaves, TextLeaves, codes_among
 from duckanon._methods.generalize.recoding.column_moves import Flat, Structure
 from duckanon._methods.generalize.recoding.outcome import ColumnRecoding

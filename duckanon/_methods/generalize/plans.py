@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import parameters
-from duckanon._core.common.arrays import Bools, Ints
-from duckanon._core.common.arrow_types import is_number, is_time
+from duckanon._core.common.arrays import Bools, Ints, is_number, is_time
 from duckanon._core.common.diversity import DiversityRule
+from duckanon._core.common.parameters import by_column, column_weights, refuse_other_columns
+from duckanon._core.common.people import NOBODY
 from duckanon._methods.generalize.budgets import distinct_budget, sample_class_size, states_within
 from duckanon._methods.generalize.calendar_method import Calendar
 from duckanon._methods.generalize.declared import PLAN_ROWS
@@ -25,10 +26,8 @@ from duckanon._methods.generalize.hierarchies import HierarchyTable, hierarchy_t
 from duckanon._methods.generalize.leaves import Holders, day_leaves, no_leaves, number_leaves, text_leaves
 from duckanon._methods.generalize.methods import Coarsening, Hierarchy, Prefixes, Top, are_codes
 from duckanon._methods.generalize.number_methods import Intervals, Steps
-from duckanon._methods.generalize.options import by_column, column_weights, refuse_other_columns
 from duckanon._methods.generalize.recoding.column_moves import Column, State
 from duckanon._methods.generalize.recoding.outcome import ColumnRecoding
-from duckanon._methods.generalize.recoding.people import NOBODY
 from duckanon._methods.generalize.recoding.recode import recode
 from duckanon._methods.generalize.recoding.sensitive import Sensitive
 from duckanon._methods.generalize.released import Labels, Promise, counted, labels_of_released

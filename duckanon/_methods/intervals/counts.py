@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import values
-from duckanon._core.common.arrays import Bools, Floats
-from duckanon._core.common.arrow_types import is_number, is_text, is_time
+from duckanon._core.common.arrays import Bools, Floats, is_number, is_text, is_time
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._methods.intervals import regions
@@ -27,7 +26,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
-def interval_counts(table: pa.Table | None, *, condition: object) -> pa.Table:
+def interval_counts(table: pa.Table | None, *, condition: str) -> pa.Table:
     """Report how many records meet a condition, in each group of a table of boxes."""
     parsed = parse(condition)
     if table is None:
@@ -55,7 +54,7 @@ def interval_counts(table: pa.Table | None, *, condition: object) -> pa.Table:
         fractions = {f"{name}_fraction": count[name] / count["records"] for name in ("certain", "estimate", "possible")}
         whole = {name: int(count[name]) for name in ("certain", "possible", "records")}
         rows.append({GROUP: number, **count, **whole, **fractions})
-    return report_rows(rows, INTERVAL_COUNTS)
+    return report_rows(rows, INTERVAL_COUNTS.schema)
 
 
 class _Scale(Protocol):

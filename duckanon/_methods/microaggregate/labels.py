@@ -7,13 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.common.arrow_types import is_time
+from duckanon._core.common.arrays import Floats, Ints, is_time
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
-from duckanon._methods.boxes.parts import column_parts
+from duckanon._core.numbers.parts import column_parts
+from duckanon._core.numbers.support import Support
 from duckanon._methods.boxes.result import Boxes
 from duckanon._methods.boxes.shaping import sensitivities
-from duckanon._methods.boxes.support import Support
 from duckanon._methods.boxes.typed import published_ends
 
 _MIDDLE = 3

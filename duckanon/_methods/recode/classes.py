@@ -10,10 +10,10 @@ import numpy as np
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Bools, Ints, run_lengths, run_starts
 from duckanon._core.common.people import NOBODY, people_in
+from duckanon._methods.recode.column_joins import Joins
 from duckanon._methods.recode.column_losses import Column, Values
 from duckanon._methods.recode.cuts import Rules, Table
 from duckanon._methods.recode.growth import Grown, Pools
-from duckanon._methods.recode.joining import Joins
 from duckanon._methods.recode.pools import grow
 from duckanon._methods.recode.rounds import Members, Round, Search
 from duckanon._methods.recode.start import start_classes

@@ -15,9 +15,9 @@ from duckanon._core.common.arrays import Array, Floats, Ints, run_lengths, run_s
 from duckanon._core.common.labels import Scale
 from duckanon._core.common.sets import set_label
 from duckanon._core.common.values import exact_numbers
-from duckanon._methods.boxes.parts import part_numbers
-from duckanon._methods.boxes.support import Support
-from duckanon._methods.boxes.typed import typed_ends
+from duckanon._core.numbers.ends import typed_ends
+from duckanon._core.numbers.parts import part_numbers
+from duckanon._core.numbers.support import Support
 from duckanon._methods.generalize.hierarchies import ROOT
 from duckanon._methods.generalize.leaves import as_text
 from duckanon._methods.recode.column_losses import Column

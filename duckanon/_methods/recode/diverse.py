@@ -11,12 +11,12 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Bools, Ints, run_starts
 from duckanon._core.common.people import people_in
 from duckanon._methods.recode.classes import POOL_CLASSES, balance_of
+from duckanon._methods.recode.column_joins import Joins
 from duckanon._methods.recode.column_losses import Column, class_losses
 from duckanon._methods.recode.cuts import Rules, Table
-from duckanon._methods.recode.diversity import Diversity
 from duckanon._methods.recode.growth import Grown, Guide, Pools
-from duckanon._methods.recode.joining import Joins
 from duckanon._methods.recode.pools import exchanged, grow
+from duckanon._methods.recode.promises import Diversity
 from duckanon._methods.recode.rounds import Members, Round, Search
 from duckanon._methods.recode.start import start_classes
 

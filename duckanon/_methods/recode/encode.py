@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Ints
-from duckanon._core.common.arrow_types import is_number, is_time
+from duckanon._core.common.arrays import Ints, is_number, is_time
 from duckanon._core.common.labels import Scale
 from duckanon._core.common.values import exact_numbers
-from duckanon._methods.boxes.parts import Parts, column_parts, counted_parts
-from duckanon._methods.boxes.support import Support, column_support
+from duckanon._core.numbers.parts import Parts, column_parts, counted_parts
+from duckanon._core.numbers.support import Support, column_support
 from duckanon._methods.generalize.hierarchies import HierarchyTable
 from duckanon._methods.generalize.leaves import Holders, TextLeaves, no_leaves, text_leaves
 from duckanon._methods.recode.coding import OTHER, Coding, NumberCoding, SetCoding, TreeCoding

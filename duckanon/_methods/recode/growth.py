@@ -13,10 +13,9 @@ import numpy as np
 
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints
 from duckanon._core.common.people import NOBODY
+from duckanon._methods.recode.column_joins import Held, Joins
 from duckanon._methods.recode.column_losses import Losses
-from duckanon._methods.recode.joining import Joins
 from duckanon._methods.recode.joins import State
-from duckanon._methods.recode.value_sets import Held
 
 NEVER = np.float32(np.inf)
 _LAST_RESORT = np.float32(1e3)

@@ -10,23 +10,19 @@ import pyarrow as pa
 
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import generator
-from duckanon._core.common.arrays import Ints, run_starts
-from duckanon._core.common.arrow_types import is_number, is_time
+from duckanon._core.common.arrays import Ints, is_number, is_time, run_starts
 from duckanon._core.common.codes import encode, ranks_of
 from duckanon._core.common.diversity import DiversityRule
-from duckanon._core.common.parameters import Kept, Sensitive
-from duckanon._core.common.people import person_index, person_numbers, refuse_too_few
+from duckanon._core.common.parameters import Kept, Sensitive, column_weights, refuse_other_columns
+from duckanon._core.common.people import label_names, person_index, person_numbers, refuse_too_few
+from duckanon._core.numbers.ends import HIGH
 from duckanon._core.privacy.narrowing import refuse_narrowing
-from duckanon._methods.boxes.boxed_table import HIGH
-from duckanon._methods.boxes.strata import label_names
 from duckanon._methods.generalize.hierarchies import hierarchy_tables
-from duckanon._methods.generalize.options import column_weights, refuse_other_columns
 from duckanon._methods.recode.classes import find_classes
 from duckanon._methods.recode.coding import Coding
 from duckanon._methods.recode.diverse import find_diverse_classes
-from duckanon._methods.recode.diversity import Diversity
 from duckanon._methods.recode.encode import encoded
-from duckanon._methods.recode.promises import kept_rows, promise
+from duckanon._methods.recode.promises import Diversity, kept_rows, promise
 
 ROUNDS = {"quick": 0, "default": 60, "thorough": 150}
 """How often classes are improved, by effort."""
@@ -82,7 +78,7 @@ def recode(
         allowed.add(person.lower())
         table = table if kept.has(person) else table.remove_column(index)
     refuse_too_few(k, table.num_rows, people)
-    groups = _groups(table, label_names(table, by, names, person)) if by else None
+    groups = _groups(table, label_names(table, by)) if by else None
     diversity = None
     if sensitive.sensitive is not None:
         index = _place_of(table, sensitive.sensitive)

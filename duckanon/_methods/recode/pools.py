@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._methods.recode.column_joins import Joins
 from duckanon._methods.recode.growth import NEVER, Grown, Growth, Guide, Pools
-from duckanon._methods.recode.joining import Joins
 
 
 def grow(joins: Joins, pools: Pools, k: int, generator: np.random.Generator, guide: Guide | None = None) -> Grown:

@@ -9,9 +9,9 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints, run_lengths
+from duckanon._methods.recode.column_joins import Joins, joins_of
 from duckanon._methods.recode.column_losses import Column, Losses, Numbers, class_losses
 from duckanon._methods.recode.growth import Grown, Pools
-from duckanon._methods.recode.joining import Joins, joins_of
 from duckanon._methods.recode.pools import nearest_groups
 
 WINDOW = 64

@@ -8,9 +8,7 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, distinct
-
-NOBODY = -1
-"""The person of a row whose person is not known: it counts as nobody."""
+from duckanon._core.common.people import NOBODY
 
 
 @dataclass(frozen=True)

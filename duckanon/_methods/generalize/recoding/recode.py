@@ -19,10 +19,11 @@ import numpy as np
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.people import NOBODY
 from duckanon._core.common.rules import Whole
 from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Ordered, State, Tree
 from duckanon._methods.generalize.recoding.outcome import Recoding, described
-from duckanon._methods.generalize.recoding.people import NOBODY, People
+from duckanon._methods.generalize.recoding.people import People
 from duckanon._methods.generalize.recoding.sensitive import Sensitive
 from duckanon._methods.generalize.recoding.slices import weighted_count
 from duckanon._methods.generalize.recoding.stages import Leaves, search_stages

@@ -9,8 +9,8 @@ import numpy as np
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, distinct
 from duckanon._core.common.diversity import DiversityRule
+from duckanon._core.common.people import NOBODY
 from duckanon._methods.generalize.recoding.classes import Groups
-from duckanon._methods.generalize.recoding.people import NOBODY
 
 _MOST_SHARES = 4_000_000
 """Shares of classes and values that are looked at at once: 32 MB."""

@@ -1,0 +1,218 @@
+"""Parts of a column: round ends, and at least k records, or people, within each."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.people import cut_places, numbered_pairs, occurrences
+from duckanon._core.numbers.grids import Grid
+from duckanon._core.numbers.support import Support
+
+
+class Parts(NamedTuple):
+    """A column's parts, ascending, those of one stratum after those of another.
+
+    Attributes
+    ----------
+    number : int64, one per record
+        The part that the record lies in.
+    lower, upper : float64, one per part
+        Its ends, which belong to it.
+    far_below, far_above : bool, one per part
+        Whether it ends at the column's own lower or upper end, and that lies far beyond the rest.
+    """
+
+    number: Ints
+    lower: Floats
+    upper: Floats
+    far_below: Bools
+    far_above: Bools
+
+
+class _Nodes(NamedTuple):
+    """Runs of sorted records that may be cut: where they begin and end, and how many leaves they have."""
+
+    starts: Ints
+    ends: Ints
+    leaves: Ints
+
+    def keep(self, chosen: Bools) -> _Nodes:
+        return _Nodes(self.starts[chosen], self.ends[chosen], self.leaves[chosen])
+
+
+def column_parts(
+    values: Floats,
+    k: int,
+    support: Support,
+    people: Ints | None = None,
+    strata: Ints | None = None,
+) -> Parts:
+    """Cut a column into parts of at least k records or people, at round numbers.
+
+    Parameters
+    ----------
+    values : float64
+        The column; what lies beyond its supported ends is coded.
+    k : int
+        The smallest number of records in a part, or of people where they are told apart.
+    support : Support
+        The unit and the ends of the column.
+    people : int64, one per record, optional
+        Whose each record is (`common.people.person_numbers`).
+    strata : int64, one per record, optional
+        The stratum of each record, from 0; each holds at least k and is cut on its own.
+
+    Notes
+    -----
+    All nodes of a level are cut at once.  A node of m >= 2k records has floor(m / k) leaves, and half of them go left:
+    within a window of m mod k ranks no leaf is lost, so the cut is the roundest number there.  Where all values of the
+    window are the same, the nearest change that leaves k on both sides is taken.  So an end says that k records lie on
+    either side of a round number, and not whose value is next to it.  The outermost parts of the column end where
+    `support` says; those of a stratum where the parts of the whole column do that they reach into, so that k people
+    of the table decide these, too.
+
+    Examples
+    --------
+    >>> from duckanon._core.numbers.support import column_support
+    >>> ages = np.array([21.0, 25.0, 33.0, 38.0, 61.0, 70.0])
+    >>> parts = column_parts(ages, 3, column_support(None, ages, 3))
+    >>> parts.lower.tolist(), parts.upper.tolist()
+    ([0.0, 35.0], [34.0, 119.0])
+    """
+    grid, whole = support.grid, support.whole(values)
+    order = np.argsort(whole) if strata is None else np.lexsort((whole, strata))
+    column, begins = whole.take(order), np.zeros(1, np.int64)
+    if strata is not None:
+        begins = np.flatnonzero(np.diff(strata.take(order), prepend=-1))
+    changes = np.ones(len(column) + 1, np.bool_)
+    np.not_equal(column[1:], column[:-1], out=changes[1:-1])
+    changes[begins] = True
+    places, cuts = _cuts(column, begins, np.flatnonzero(changes), k, grid, None if people is None else people[order])
+    starts = np.concatenate([begins, places])
+    by_place = np.argsort(starts)
+    starts = starts[by_place]
+    ends = np.append(starts[1:], len(column))
+    is_first = np.isin(starts, begins)
+    is_last = np.append(is_first[1:], True)
+    step = 1.0 if grid.has_unit else 0.0
+    least, largest = column[starts], column[ends - 1]
+    lower = np.concatenate([column[begins], cuts])[by_place]
+    upper = np.append(lower[1:] - step, 0.0)
+    low, high = grid.whole(np.array([support.low, support.high]))
+    if strata is not None:
+        everybody = column_parts(values, k, support, people)
+        low = grid.whole(everybody.lower)[everybody.number[order[starts]]]
+        high = grid.whole(everybody.upper)[everybody.number[order[ends - 1]]]
+    lower, upper = np.where(is_first, low, lower), np.where(is_last, high, upper)
+    is_one = least == largest
+    lower, upper = np.where(is_one, least, lower), np.where(is_one, least, upper)
+    number = np.empty(len(column), np.int64)
+    number[order] = np.repeat(np.arange(len(starts)), ends - starts)
+    lowest, highest = grid.values(lower), grid.values(upper)
+    is_far = (lowest == support.low) & support.is_far[0], (highest == support.high) & support.is_far[1]
+    return Parts(number, lowest, highest, is_far[0] & ~is_one, is_far[1] & ~is_one)
+
+
+def _cuts(column: Floats, begins: Ints, changes: Ints, k: int, grid: Grid, people: Ints | None) -> tuple[Ints, Floats]:
+    """Cut sorted runs as often as they can be; return where right parts begin, and the numbers that they begin at."""
+    ends = np.append(begins[1:], len(column))
+    nodes = _Nodes(begins, ends, np.zeros(len(begins), np.int64))
+    places: list[Ints] = []
+    cuts: list[Floats] = []
+    while len(nodes.starts):
+        nodes, window, room = _windows(nodes, k, people)
+        if not len(nodes.starts):
+            break
+        first = np.searchsorted(changes, window[0])
+        last = np.searchsorted(changes, window[1], side="right") - 1
+        above, below = changes[first], changes[first - 1]
+        fits_above, fits_below = above <= room[1], below >= room[0]
+        nearest = np.where(fits_above & (~fits_below | (above - window[0] <= window[0] - below)), above, below)
+        within = first <= last
+        is_cut = within | fits_above | fits_below
+        least, most = (np.where(within, place, nearest)[is_cut] for place in (above, changes[last]))
+        cut = grid.roundest(column[least - 1], column[most])
+        place = _first_at_least(column, cut, least, most)
+        if not grid.has_unit:
+            # Both parts end at the cut, which is therefore to be nobody's value.
+            meets = np.flatnonzero(column[place] == cut)
+            cut[meets] = grid.roundest(column[place[meets] - 1], column[place[meets]])
+        places.append(place)
+        cuts.append(cut)
+        nodes = nodes.keep(is_cut)
+        nodes = _Nodes(
+            np.concatenate([nodes.starts, place]), np.concatenate([place, nodes.ends]), np.tile(nodes.leaves, 2)
+        )
+    return np.concatenate([*places, np.zeros(0, np.int64)]), np.concatenate([*cuts, np.zeros(0)])
+
+
+def _windows(nodes: _Nodes, k: int, people: Ints | None) -> tuple[_Nodes, tuple[Ints, Ints], tuple[Ints, Ints]]:
+    """Return the nodes of at least two leaves, the places that cost no leaf, and those that leave k on both sides."""
+    if people is None:
+        nodes = nodes._replace(leaves=(nodes.ends - nodes.starts) // k)
+        nodes = nodes.keep(nodes.leaves >= 2)
+        left = nodes.leaves // 2 * k
+        right = nodes.leaves * k - left
+        return nodes, (nodes.starts + left, nodes.ends - right), (nodes.starts + k, nodes.ends - k)
+    # Nodes that are done stay in the array as gaps between the others: nobody's records.
+    node_of = np.full(len(people), -1)
+    for_each = np.argsort(nodes.starts)
+    nodes = nodes._replace(starts=nodes.starts[for_each], ends=nodes.ends[for_each])
+    sizes = nodes.ends - nodes.starts
+    inside = np.repeat(nodes.starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
+    node_of[inside] = np.repeat(np.arange(len(sizes)), sizes)
+    pairs = np.full(len(people), -1)
+    pairs[inside] = numbered_pairs(node_of[inside], people[inside])
+    seen = occurrences(pairs)
+    found = np.searchsorted(seen[0], nodes.ends) - np.searchsorted(seen[0], nodes.starts)
+    nodes = nodes._replace(leaves=found // k)
+    nodes = nodes.keep(nodes.leaves >= 2)
+    left = nodes.leaves // 2 * k
+    window = cut_places(seen, nodes.starts, nodes.ends, left, nodes.leaves * k - left)
+    return nodes, window, cut_places(seen, nodes.starts, nodes.ends, k, k)
+
+
+def _first_at_least(column: Floats, cuts: Floats, least: Ints, most: Ints) -> Ints:
+    """Find by bisection the first place from `least` to `most` whose value is not below the cut."""
+    low, high = least.copy(), most.copy()
+    while (low < high).any():
+        middle = (low + high) // 2
+        is_below = (column[middle] < cuts) & (low < high)
+        low, high = np.where(is_below, middle + 1, low), np.where(is_below, high, middle)
+    return low
+
+
+def counted_parts(values: Floats, counts: Ints, k: int, support: Support) -> Parts:
+    """Cut a column into parts, given how many people have each of its values.
+
+    More than k people with the same value decide no cut, so that only so many are looked at.
+
+    Raises
+    ------
+    AssertionError
+        A part has fewer than k people.
+    """
+    repeated = np.repeat(values, np.minimum(counts, k))
+    parts = column_parts(repeated, k, support)
+    first = np.cumsum(np.minimum(counts, k)) - np.minimum(counts, k)
+    parts = parts._replace(number=parts.number[first])
+    if np.bincount(parts.number, weights=counts, minlength=len(parts.lower)).min() < k:
+        raise AssertionError(f"a part of a column has fewer than {k} people.")
+    return parts
+
+
+def parts_of_part(parts: Parts, values: Floats) -> Parts:
+    """Return the parts of a column for some of its values, whose ends they contain."""
+    return parts._replace(number=part_numbers(parts.lower, parts.upper, values))
+
+
+def part_numbers(lower: Floats, upper: Floats, values: Floats) -> Ints:
+    """Return the part that each value lies in, given the ends of all parts, ascending."""
+    number = np.clip(np.searchsorted(lower, values, side="right") - 1, 0, None)
+    # Where there is no unit, neighbours end at the same number, which is nobody's value.
+    if (values < lower[number]).any() or (values > upper[number]).any():
+        raise AssertionError("an end of a part lies inside its records.")
+    return number
