@@ -6,7 +6,6 @@ the links and anchors that lead nowhere. A link to a file that is not a page lea
 
 from __future__ import annotations
 
-import functools
 import posixpath
 import re
 from pathlib import Path
@@ -23,11 +22,8 @@ PICTURES = (".svg", ".png")
 
 BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<=\]\()[^)\s]+(?=\))")
-ENTRY = re.compile(r"^## `(?P<name>anon\.\w+)\((?P<parameters>.*)\)`$", re.MULTILINE)
-"""The heading of a function in the reference, which is its whole signature."""
-
-LONGEST_SIGNATURE = 80
-"""Characters of a signature on one line; a longer one has a line for each parameter."""
+CALL = re.compile(r"^```(?=\nanon\.\w+\()", re.MULTILINE)
+"""The call of a function in the reference: a block without a language, so that the tests do not run it."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -38,10 +34,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Rewrite links for the site, and move the signature of a function below its name."""
+    """Rewrite links for the site, and highlight the calls of functions."""
     parts = BLOCK.split(markdown)
     parts[::2] = [LINK.sub(lambda link: _target(link[0], page.file.src_uri, files), part) for part in parts[::2]]
-    return ENTRY.sub(_entry, "".join(parts))
+    return CALL.sub("```sql", "".join(parts))
 
 
 def _file(uri: str, config: MkDocsConfig) -> File:
@@ -62,25 +58,4 @@ def _target(link: str, source: str, files: Files) -> str:
         uri = posixpath.normpath(posixpath.join(posixpath.dirname(source), path)) if path else source
     if (ROOT / uri).exists() and not files.get_file_from_path(uri) and not uri.endswith(PICTURES):
         return REPOSITORY + uri
-    anchor = _short_anchors(uri).get(anchor, anchor) if anchor else ""
     return posixpath.relpath(uri, posixpath.dirname(source) or ".") + sign + anchor
-
-
-@functools.cache
-def _short_anchors(uri: str) -> dict[str, str]:
-    """Return the anchors of a page's functions on the site, which are their names, by those that GitHub has."""
-    path = ROOT / uri
-    entries = ENTRY.finditer(path.read_text(encoding="utf-8") if path.exists() else "")
-    return {_anchor(entry["name"] + entry["parameters"]): _anchor(entry["name"]) for entry in entries}
-
-
-def _anchor(heading: str) -> str:
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
-def _entry(heading: re.Match[str]) -> str:
-    """Return the heading of a function with its name alone, and its signature below."""
-    name, parameters = heading.group("name", "parameters")
-    if len(name + parameters) > LONGEST_SIGNATURE:
-        parameters = "\n    " + re.sub(r", (?=[a-z]\w*(?: :=|,|$))", ",\n    ", parameters) + "\n"
-    return f"## `{name}`\n\n```sql\n{name}({parameters})\n```"

@@ -1,27 +1,31 @@
 """Releases of new records with the same statistics, for anything that can be read as Arrow batches.
 
-The functions take a pyarrow Table, RecordBatch, Dataset or RecordBatchReader, the path of a Parquet file, or a function
-that opens a reader, and return a RecordBatchReader of the same columns, names and types, whose rows are in an order
-that links nothing. The SQL functions of the same names are these.
+The functions take a pyarrow Table, RecordBatch, Dataset or RecordBatchReader, the path of a Parquet file or of a folder
+of them, or a function that opens a reader, and return a RecordBatchReader of the same columns, names and types, whose
+rows are in an order that links nothing. The SQL functions of the same names are these.
 """
 
-from duckanon._core.common.names import refuses_unknown_options
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from duckanon._core.common.declare import Release
+from duckanon._core.common.faces import face_of
+from duckanon._core.common.parameters import COLS
+from duckanon._core.common.rules import ColumnNames
+from duckanon._core.encoding.sources import open_source
 from duckanon._methods.baselines import additive_noise as noise
 from duckanon._methods.baselines import copula_releases
+from duckanon._methods.baselines.declared import ADDITIVE_NOISE, COPULA_SYNTHESIZE, DATA_SHUFFLE
 from duckanon._methods.swap import people_swaps
 from duckanon._methods.swap import rhs as halving
+from duckanon._methods.swap.declared import PICA, RHS, SPECTRAL_RHS, SVD_SWAP
 from duckanon._methods.synthesize import spectral_release as synthesis
-
-_public = refuses_unknown_options("duckanon.spectral")
-
-additive_noise = _public(noise.additive_noise)
-copula_synthesize = _public(copula_releases.copula_synthesize)
-data_shuffle = _public(copula_releases.data_shuffle)
-pica = _public(people_swaps.pica)
-rhs = _public(halving.rhs)
-spectral_release = _public(synthesis.spectral_release)
-spectral_rhs = _public(halving.spectral_rhs)
-svd_swap = _public(people_swaps.svd_swap)
+from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE
 
 __all__ = [
     "additive_noise",
@@ -33,3 +37,177 @@ __all__ = [
     "spectral_rhs",
     "svd_swap",
 ]
+
+_Face: TypeAlias = Callable[..., pa.RecordBatchReader]
+_COLS = COLS.having(
+    rule=ColumnNames(null=True), meaning="The columns to release. NULL: all of the source", default=None
+)
+
+
+def _face(declared: Release) -> Callable[[_Face], _Face]:
+    parameters = tuple(_COLS if one.name == "cols" else one for one in declared.parameters)
+    return face_of(replace(declared, parameters=parameters), "spectral")
+
+
+@_face(ADDITIVE_NOISE)
+def additive_noise(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
+    """Add noise to every record and correct mean and covariance for it: for comparison only.
+
+    The released row that is nearest to a record is nearly always its own.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+    >>> released = spectral.additive_noise(people, noise_fraction=0.2, seed=1).read_all()
+    >>> released.num_rows, released.column_names
+    (400, ['height', 'weight'])
+    """
+    return _released(noise.additive_noise, source, given)
+
+
+@_face(COPULA_SYNTHESIZE)
+def copula_synthesize(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
+    """Draw new records from a normal copula with the rank correlations and distributions of the source.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+    >>> spectral.copula_synthesize(people, rows=1000, k=5, seed=1).read_all().num_rows
+    1000
+    """
+    return _released(copula_releases.copula_synthesize, source, given)
+
+
+@_face(DATA_SHUFFLE)
+def data_shuffle(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
+    """Rearrange every column to the ranks of normal data with the same rank correlations.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+    >>> released = spectral.data_shuffle(people, seed=1).read_all()
+    >>> sorted(released["height"].to_pylist()) == sorted(people["height"].to_pylist())
+    True
+    """
+    return _released(copula_releases.data_shuffle, source, given)
+
+
+@_face(PICA)
+def pica(source: Any, given: dict[str, Any], *, reference: Any = None) -> pa.RecordBatchReader:
+    """Swap independent components inside clusters of similar records.
+
+    Parameters
+    ----------
+    reference
+        Other people with the same columns, anything that the source may be, to compare with during the search for a
+        cluster size. Default: None, every record is compared with all others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> random = np.random.default_rng(0)
+    >>> height = random.normal(170, 10, 400)
+    >>> people = pa.table({"height": height, "weight": height - 100 + random.normal(0, 8, 400)})
+    >>> released = spectral.pica(people, cluster_size=100, seed=1).read_all()
+    >>> released.num_rows, released.column_names
+    (400, ['height', 'weight'])
+    """
+    return _released(people_swaps.pica, source, given, reference=reference)
+
+
+@_face(RHS)
+def rhs(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
+    """Replace groups, formed by splitting all columns at once, by copies of one record: for comparison only.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+    >>> spectral.rhs(people, k=5, checks="off", seed=1).read_all().num_rows
+    400
+    """
+    return _released(halving.rhs, source, given)
+
+
+@_face(SPECTRAL_RELEASE)
+def spectral_release(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
+    """Draw new records, cluster by cluster, of values shared by many people: the release to recommend.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> random = np.random.default_rng(0)
+    >>> height = random.normal(170, 10, 400)
+    >>> people = pa.table({"height": height, "weight": height - 100 + random.normal(0, 8, 400)})
+    >>> released = spectral.spectral_release(people, cluster_size=100, seed=1).read_all()
+    >>> released.num_rows, released.column_names
+    (400, ['height', 'weight'])
+    """
+    return _released(synthesis.spectral_release, source, given)
+
+
+@_face(SPECTRAL_RHS)
+def spectral_rhs(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
+    """Replace groups of at least k records, formed along principal components, by copies of one record.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+    >>> released = spectral.spectral_rhs(people, k=5, seed=1).read_all()
+    >>> groups = released.group_by(released.column_names).aggregate([([], "count_all")])
+    >>> min(groups["count_all"].to_pylist()) >= 5
+    True
+    """
+    return _released(halving.spectral_rhs, source, given)
+
+
+@_face(SVD_SWAP)
+def svd_swap(source: Any, given: dict[str, Any], *, memory: str | None = None) -> pa.RecordBatchReader:
+    """Swap the principal components of a table.
+
+    Parameters
+    ----------
+    memory
+        What the matrix of components may take, such as '2GB'; a larger one is swapped within random blocks of rows. It
+        needs the settings of the thesis: ``k`` of 1, ``special`` and ``derived`` ``'off'``, ``categories`` ``[]``.
+        Default: None, the table is held in memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from duckanon import spectral
+    >>> random = np.random.default_rng(0)
+    >>> height = random.normal(170, 10, 400)
+    >>> people = pa.table({"height": height, "weight": height - 100 + random.normal(0, 8, 400)})
+    >>> released = spectral.svd_swap(people, seed=1).read_all()
+    >>> released.num_rows, released.column_names
+    (400, ['height', 'weight'])
+    """
+    return _released(people_swaps.svd_swap, source, given, memory=memory)
+
+
+def _released(algorithm: _Face, source: Any, given: dict[str, Any], **own: Any) -> pa.RecordBatchReader:
+    """Run an algorithm on the columns of a source that a call names."""
+    cols = given.pop("cols")
+    if cols is None:
+        return algorithm(source, **given, **own)
+    person = given.get("person")
+    opened = open_source(source, [*cols, *(given.get("by") or ()), *([person] if person else [])])
+    try:
+        return algorithm(opened, **given, **own)
+    finally:
+        opened.close()

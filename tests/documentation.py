@@ -10,6 +10,7 @@ import itertools
 import re
 import shlex
 import shutil
+import textwrap
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import duckdb
 
 import duckanon
-from duckanon._bridge import macros
+from duckanon._bridge import macros, signatures
 from duckanon._render import support_table
 from duckanon.cli import main, statements
 from tests.sqltest import registered
@@ -69,6 +70,17 @@ ROADS = re.compile(
     r"(?<=<!-- roads: drawn by python -m tests.update_documentation -->\n).*?(?=<!-- end of roads -->)", re.DOTALL
 )
 """Where ``sql/README.md`` says what runs where."""
+
+ENTRY = re.compile(r"^### anon\.(?P<name>\w+)\n.*?(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+"""A function in the reference: its name as heading, and all up to the next heading."""
+
+OPTIONS = re.compile(
+    r"(?<=<!-- options: drawn by python -m tests.update_documentation -->\n).*?(?=<!-- end of options -->)", re.DOTALL
+)
+"""Where an entry of the reference shows how the function is called, with a table of its options."""
+
+LONGEST_CALL = 80
+"""Characters of a call on one line, as wide as the site shows; a longer one is broken between two parameters."""
 
 QUESTIONS = {
     "catalog": "what is there?",
@@ -199,10 +211,53 @@ def page_anchors(page: Path) -> frozenset[str]:
 
 def entries(stage: str) -> dict[str, str]:
     """Return the entries of a stage's reference by the names of the functions, heading included."""
-    text = (ROOT / "sql" / stage / "README.md").read_text(encoding="utf-8")
-    return {
-        entry[1]: entry[0] for entry in re.finditer(r"^## `anon\.(\w+)\(.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    }
+    return {entry["name"]: entry[0] for entry in ENTRY.finditer(_reference(stage))}
+
+
+_LITERAL = re.compile(
+    r"`[^`]*`|(?:MAP )?\{'[^}]*\}|\[(?:'[^\]]*)?\]|'[^' ]+'"
+    r"|\banon\.\w+|\bSTRUCT\([\w, ]+\)|\b(?:NULL|true|false)\b"
+)
+"""SQL in a sentence, and what is in backticks already."""
+
+
+def _as_code(literal: re.Match[str]) -> str:
+    return literal[0] if literal[0].startswith("`") else f"`{literal[0]}`"
+
+
+def _reference(stage: str) -> str:
+    return (ROOT / "sql" / stage / "README.md").read_text(encoding="utf-8")
+
+
+def with_options(text: str) -> str:
+    """Draw the call and the table of options of every entry of a page."""
+    files = {file.name: file for file in macros.macro_files()}
+
+    def drawn(entry: re.Match[str]) -> str:
+        options = option_table(signatures.declared_function(files[entry["name"]]))
+        return OPTIONS.sub(lambda _: options, entry[0])
+
+    return ENTRY.sub(drawn, text)
+
+
+def option_table(function: signatures.FunctionDeclaration) -> str:
+    """Draw how a function is called, and a table of its options: default, meaning, allowed values."""
+    calls = [each.name + (f" := {each.default}" if each.default else "") for each in function.parameters]
+    call = textwrap.fill(", ".join(calls).replace(" := ", "\0:=\0"), LONGEST_CALL - 4)
+    call = f"\n{textwrap.indent(call, '    ')}\n" if "\n" in call or len(call) > LONGEST_CALL - 20 else call
+    lines = ["", "```", f"anon.{function.name}({call})".replace("\0", " "), "```", ""]
+    if function.parameters:
+        is_stated = any(each.allowed for each in function.parameters)
+        rows = [["option", "default", "meaning", "allowed values"], ["---"] * 4]
+        for each in function.parameters:
+            default = "required" if each.default is None else f"`{each.default}`"
+            meaning = each.meaning[:1].upper() + each.meaning[1:]
+            texts = [_LITERAL.sub(_as_code, text) for text in (meaning, each.allowed)]
+            rows.append([f"`{each.name}`", default, *texts])
+        for row in rows:
+            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row[: 4 if is_stated else 3])} |")
+        lines.append("")
+    return "\n".join([*lines, ""])
 
 
 def function_names() -> str:
@@ -261,6 +316,6 @@ def road_table() -> str:
 
 def _entry_anchors(stage: str) -> dict[str, str]:
     """Return the anchors of a stage's entries by the names of the functions, in the order of the page."""
-    text = (ROOT / "sql" / stage / "README.md").read_text(encoding="utf-8")
-    signatures = [re.match(r"`anon\.(\w+)\(", heading) for heading in headings(text)]
-    return {found[1]: anchor for found, anchor in zip(signatures, anchors(text), strict=True) if found}
+    text = _reference(stage)
+    names = [re.fullmatch(r"anon\.(\w+)", heading) for heading in headings(text)]
+    return {found[1]: anchor for found, anchor in zip(names, anchors(text), strict=True) if found}

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon._bridge import macros
+from duckanon._bridge import declarations, macros, signatures
 from duckanon._render import checks, support_table
 from tests import documentation
 from tests.documentation import EXAMPLE, ROOT, Clinic
@@ -87,11 +87,23 @@ def test_every_function_has_an_entry_in_the_reference(file: macros.MacroFile) ->
     entry = documentation.entries(file.stage).get(file.name)
     page = f"sql/{file.stage}/README.md"
     assert entry, f"{page} has no entry for anon.{file.name}"
-    signature = f"anon.{file.name}({file.parameters})"
-    assert entry.startswith(f"## `{signature}`\n"), f"{page}: the heading of anon.{file.name} is not {signature}"
-    assert f"[source]({file.name}.sql)" in entry, f"{page}: the entry of anon.{file.name} does not link its source"
+    shown = documentation.OPTIONS.findall(entry)
+    drawn = documentation.option_table(signatures.declared_function(file))
+    assert shown == [drawn], f"{page}: python -m tests.update_documentation draws the options of anon.{file.name}"
+    module = declarations.DECLARED_IN.get(file.name) if file.name in declarations.PUBLIC else None
+    source = f"../../{module.replace('.', '/')}.py" if module else f"{file.name}.sql"
+    assert f"[source]({source})" in entry, f"{page}: the entry of anon.{file.name} does not link its source"
     examples = "".join(example["code"] for example in EXAMPLE.finditer(entry) if example["language"] == "sql")
     assert f"anon.{file.name}(" in examples, f"{page}: the entry of anon.{file.name} has no example"
+
+
+@pytest.mark.parametrize("file", PUBLIC, ids=lambda file: file.name)
+def test_every_parameter_has_a_meaning(file: macros.MacroFile) -> None:
+    declared = signatures.declared_function(file)
+    shown = ", ".join(each.name + (f" := {each.default}" if each.default else "") for each in declared.parameters)
+    assert shown == file.parameters
+    missing = [each.name for each in declared.parameters if not each.meaning]
+    assert file.needs_python or missing == [], f"sql/{file.stage}/{file.name}.sql does not say what {missing} mean"
 
 
 def test_the_reference_has_no_other_entries() -> None:

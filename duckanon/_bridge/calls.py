@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from duckanon._bridge.generated import known_options
+from duckanon._bridge.option_text import known_options
 from duckanon._bridge.parcels import Parcels, TableBuilder
 from duckanon._bridge.plain import plain
 from duckanon._bridge.slots import list_array, pack, refuse_types_that_cannot_travel
@@ -30,6 +30,7 @@ from duckanon._bridge.waiting import FOR_EVERY_ROW, Owner
 from duckanon._core.common import progress
 from duckanon._core.common.declare import ColumnReport, Release, Report, Scalar
 from duckanon._core.common.imports import imported
+from duckanon._core.common.rules import IN_SQL
 from duckanon._core.common.threads import for_cells
 
 UNFIT_TYPE = (
@@ -63,8 +64,7 @@ def release_function(declared: Release, parcels: Parcels, tasks: Tasks) -> Arrow
         on_the_way = [collected.table()]
         refuse_types_that_cannot_travel(on_the_way[0].schema)
         algorithm = imported(declared.algorithm)
-        options = declared.arguments(options)
-        options |= dict(zip(declared.tables[1:], others, strict=True)) | _progress(algorithm)
+        options = _taken(algorithm, declared, options) | dict(zip(declared.tables[1:], others, strict=True))
         with for_cells(_cells(on_the_way + others)):
             released = [_table(algorithm(on_the_way if declared.hands_over else on_the_way.pop(), **options))]
         return pack(released, declared.coded)
@@ -82,8 +82,7 @@ def report_function(declared: Report, parcels: Parcels, tasks: Tasks) -> ArrowFu
     def report(tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:
         collected = [_redeemed(parcels, ticket) for ticket in tickets]
         algorithm = imported(declared.algorithm)
-        options = declared.arguments(options)
-        options |= dict(zip(declared.tables, collected, strict=True)) | _progress(algorithm)
+        options = _taken(algorithm, declared, options) | dict(zip(declared.tables, collected, strict=True))
         with for_cells(_cells(collected)):
             return _rows_as_list(algorithm(**options))
 
@@ -100,7 +99,7 @@ def column_report_function(declared: ColumnReport, tasks: Tasks) -> ArrowFunctio
     def begin(*arguments: pa.Array) -> pa.Array:
         _for_one_row(caller, arguments)
         owner, column, options = arguments
-        values, named = column[0].values, _plain(options[0].as_py())
+        values, named = column[0].values, known_options(_plain(options[0].as_py()))
 
         def report() -> pa.Array:
             # no values: the table is empty, and the algorithm says so
@@ -114,9 +113,13 @@ def column_report_function(declared: ColumnReport, tasks: Tasks) -> ArrowFunctio
 def scalar_function(declared: Scalar) -> ArrowFunction:
     """Make the function of single values, which come as one struct a row."""
 
+    def value(given: dict[str, Any]) -> Any:
+        if faults := declared.faults(given, IN_SQL):
+            raise ValueError(" ".join(faults))
+        return imported(declared.algorithm)(**declared.arguments(given))
+
     def column(*arguments: pa.Array) -> pa.Array:
-        algorithm = imported(declared.algorithm)
-        return pa.array([algorithm(**_plain(row)) for row in arguments[0].to_pylist()], declared.result)
+        return pa.array([value(_plain(row)) for row in arguments[0].to_pylist()], declared.result)
 
     return naming_errors(f"anon.{declared.name}", column)
 
@@ -192,9 +195,15 @@ def _redeemed(parcels: Parcels, tickets: list[int] | None) -> Any:
     return collected.table() if isinstance(collected, TableBuilder) else collected
 
 
-def _progress(algorithm: Callable[..., Any]) -> dict[str, Any]:
-    """Return the argument that shows how far the work is, where the algorithm has one for it."""
-    return {"tell": progress.at} if "tell" in inspect.signature(algorithm).parameters else {}
+def _taken(algorithm: Callable[..., Any], declared: Release | Report, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an algorithm; columns, hierarchies and ``tell`` only where it has a parameter for them.
+
+    The query has chosen the columns and read the labels by then. Any other option that it forgets is an error.
+    """
+    own = inspect.signature(algorithm).parameters
+    optional = {*declared.columns, "tell", *(["hierarchies"] if getattr(declared, "reads_labels", False) else [])}
+    given = declared.arguments(options) | {"tell": progress.at}
+    return {name: value for name, value in given.items() if name in own or name not in optional}
 
 
 def _cells(tables: list[Any]) -> int:

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-import duckanon._measure.assess.declared
-import duckanon._measure.declared
-import duckanon._measure.risk.declared
-import duckanon._methods.baselines.declared
-import duckanon._methods.boxes.declared
-import duckanon._methods.generalize.declared
-import duckanon._methods.intervals.declared
-import duckanon._methods.microaggregate.declared
-import duckanon._methods.recode.declared
-import duckanon._methods.suppress.declared
-import duckanon._methods.swap.declared
-import duckanon._methods.synthesize.declared
 from duckanon._core.common.declare import Declaration, Release
+from duckanon._measure import declared as measure
+from duckanon._measure.assess import declared as assess
+from duckanon._measure.attacks import declared as attacks
+from duckanon._measure.queries import declared as queries
+from duckanon._measure.risk import declared as risk
+from duckanon._measure.utility import declared as utility
+from duckanon._methods.baselines import declared as baselines
+from duckanon._methods.boxes import declared as boxes
+from duckanon._methods.generalize import declared as generalize
+from duckanon._methods.intervals import declared as intervals
+from duckanon._methods.microaggregate import declared as microaggregate
+from duckanon._methods.recode import declared as recode
+from duckanon._methods.suppress import declared as suppress
+from duckanon._methods.swap import declared as swap
+from duckanon._methods.synthesize import declared as synthesize
+
+_MODULES = (
+    assess,
+    risk,
+    generalize,
+    boxes,
+    intervals,
+    recode,
+    swap,
+    synthesize,
+    baselines,
+    microaggregate,
+    suppress,
+    attacks,
+    queries,
+    utility,
+    measure,
+)
+
+DECLARED_IN: dict[str, str] = {declared.name: module.__name__ for module in _MODULES for declared in module.FUNCTIONS}
+"""The module that declares each function."""
 
 DECLARATIONS: tuple[Declaration, ...] = (
     Release(name="identity", algorithm="duckanon._bridge.registry:identity"),
-    *duckanon._measure.assess.declared.FUNCTIONS,
-    *duckanon._measure.risk.declared.FUNCTIONS,
-    *duckanon._methods.generalize.declared.FUNCTIONS,
-    *duckanon._methods.boxes.declared.FUNCTIONS,
-    *duckanon._methods.intervals.declared.FUNCTIONS,
-    *duckanon._methods.recode.declared.FUNCTIONS,
-    *duckanon._methods.swap.declared.FUNCTIONS,
-    *duckanon._methods.synthesize.declared.FUNCTIONS,
-    *duckanon._methods.baselines.declared.FUNCTIONS,
-    *duckanon._methods.microaggregate.declared.FUNCTIONS,
-    *duckanon._methods.suppress.declared.FUNCTIONS,
-    *duckanon._measure.declared.FUNCTIONS,
+    *(declared for module in _MODULES for declared in module.FUNCTIONS),
 )
 
 PUBLIC = {declared.name: declared for declared in DECLARATIONS if declared.is_public}

@@ -49,6 +49,9 @@ class Engine(NamedTuple):
     parsed: Callable[[str], Sequence[Any]]
     """Splits a script into what `Connection.execute` takes."""
 
+    type_of: Callable[[Connection, str], Any]
+    """Turns the text of a type into what `Connection.create_function` takes."""
+
 
 def kind_of(error: BaseException) -> str:
     """Return the kind of an error of DuckDB's, in lower case; empty: it is none of DuckDB's.

@@ -13,9 +13,7 @@ prepared statement or variables: DuckDB refuses a subquery there.
 
 from __future__ import annotations
 
-import datetime
 import functools
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,6 +22,8 @@ import pyarrow as pa
 from duckanon._bridge import sql_text as sql
 from duckanon._bridge.declarations import DECLARATIONS, PUBLIC
 from duckanon._bridge.macro_file import MacroFile
+from duckanon._bridge.measured_tables import label_meanings, stacked_rows
+from duckanon._bridge.option_text import text_of
 from duckanon._bridge.qualified import qualified
 from duckanon._core.common.declare import ColumnReport, Declaration, Options, Parameter, Release, Report, Scalar
 from duckanon._core.common.names import did_you_mean
@@ -105,6 +105,8 @@ def written_query(declared: Declaration, given: Options, collation: str | None =
         return _immune(f"FROM {declared.body}({', '.join(sql.literal(given[one.name]) for one in declared.flat)})")
     if isinstance(declared, Report):
         return _immune(_report_query(declared, given))
+    if isinstance(declared, ColumnReport):
+        return _immune(_column_query(declared, given))
     assert isinstance(declared, Release)
     return _immune(_class_query(declared, given) if declared.parameter("keep") else _release_query(declared, given))
 
@@ -116,8 +118,8 @@ def _immune(query: str) -> str:
 
 def _release_query(declared: Release, given: Options) -> str:
     """Write a release that changes every column it takes."""
-    tables = [one for one in declared.flat if one.kind == "table"]
-    run = _run(declared, *_tickets(tables, given), options=_options(declared, given))
+    tables = _tables(declared)
+    run = _run(declared, *_tickets(tables, given), options=_options(declared, given, _labels(declared, given)))
     columns = sql.literal(_columns(given, declared.columns))
     unpack = f"anon.{declared.unpacked_by or '_unpack'}"
     return f"{_steps(declared, tables, given)} FROM {unpack}({run}, {_step(tables[0])}, {columns})"
@@ -125,13 +127,23 @@ def _release_query(declared: Release, given: Options) -> str:
 
 def _report_query(declared: Report, given: Options) -> str:
     """Write a report, whose rows come as one list of structs."""
-    more, tables = {}, [one for one in declared.flat if one.kind == "table"]
-    if declared.reads_labels:
-        read = ", ".join(sql.literal(given[name]) for name in ("original", "released"))
-        columns, hierarchies = sql.literal(_columns(given, declared.columns)), sql.literal(given["hierarchies"])
-        more["meanings"] = f"anon._label_meanings('anon.{declared.name}', {read}, {columns}, {hierarchies})"
-    run = _run(declared, *_tickets(tables, given), options=_options(declared, given, more))
+    tables = _tables(declared)
+    run = _run(declared, *_tickets(tables, given), options=_options(declared, given, _labels(declared, given)))
     return f"{_steps(declared, tables, given)} SELECT unnest({run}, max_depth := 2)"
+
+
+def _labels(declared: Release | Report, given: Options) -> dict[str, str]:
+    caller, columns = f"anon.{declared.name}", _columns(given, declared.columns)
+    return {"meanings": label_meanings(caller, given, columns)} if declared.reads_labels else {}
+
+
+def _column_query(declared: ColumnReport, given: Options) -> str:
+    """Write a report on one column, which travels as a list."""
+    caller, table, col = (sql.literal(text) for text in (f"anon.{declared.name}", given["tbl"], given["col"]))
+    chosen = f"COLUMNS(_anon_choose(*, {caller}, {table}, {{'col': {col}}}))"
+    values = f"(SELECT list(anon._told_apart({caller}, {col}, {chosen})) FROM query_table({table}))"
+    run = _run(declared, values, options=_options(declared, given))
+    return f"FROM anon.{declared.unpacked_by}({run}, {table}, {col})"
 
 
 def _class_query(declared: Release, given: Options) -> str:
@@ -139,9 +151,12 @@ def _class_query(declared: Release, given: Options) -> str:
     tables, more = [declared.flat[0]], {}
     cols, person = sql.literal(given["cols"]), sql.literal(given.get("person"))
     kept = _columns(given, ("keep", "by"))
-    chosen = sql.literal([*kept, "_duckanon_none"])
+    unpack = declared.unpacked_by(given) if callable(declared.unpacked_by) else declared.unpacked_by
+    in_place = [] if unpack else given["cols"]  # columns of the table's types stand where the table has them
+    chosen = sql.literal([*in_place, *kept, "_duckanon_none"])
     if _keeps_all(given):
-        chosen = f"lambda name: anon._is_kept(name, {cols}, {sql.literal(kept)}, {person})"
+        is_kept = f"anon._is_kept(name, {cols}, {sql.literal(kept)}, {person})"
+        chosen = f"lambda name: anon._is_among(name, {sql.literal(in_place)}) OR {is_kept}"
         refused = (
             f"anon._refused_keep(NULL, {sql.literal(given['tbl'])}, {cols}, {sql.literal(given['keep'])}, {person})"
         )
@@ -152,10 +167,12 @@ def _class_query(declared: Release, given: Options) -> str:
     is_ordered = declared.orders_rows and (kept or _columns(given, ("person", "sensitive")))
     run = _run(declared, *_tickets(tables, given, 0 if is_ordered else None), options=_options(declared, given, more))
     further = "".join(f", {sql.literal(given[name])}" for name in declared.unpack_options)
+    unpacked = f"FROM anon.{unpack}({run}, {_step(tables[0])}, {cols}, '\"_duckanon_kept\"'{further})"
+    if unpack is None:
+        unpacked = f"SELECT * EXCLUDE (_duckanon_none) FROM anon._unpack({run}, '\"_duckanon_kept\"', '')"
     return (
         f"{_steps(declared, tables, given)}, _duckanon_kept AS (SELECT COLUMNS({chosen}) FROM (SELECT *, "
-        f"NULL::VARCHAR AS _duckanon_none FROM anon._release_shape({_step(tables[0])}, ''))) "
-        f"FROM anon.{declared.unpacked_by}({run}, {_step(tables[0])}, {cols}, '\"_duckanon_kept\"'{further})"
+        f"NULL::VARCHAR AS _duckanon_none FROM anon._release_shape({_step(tables[0])}, ''))) {unpacked}"
     )
 
 
@@ -166,19 +183,34 @@ def _steps(declared: Release | Report, tables: Iterable[Parameter], given: Optio
         for one in declared.flat
         if one.name in declared.columns or (one.name in ("person", "sensitive", "keep", "by") and given[one.name])
     }
-    every = "*" in named.get("keep", ())
+    is_numbered = isinstance(declared, Report) and declared.row_key is not None and given[declared.row_key] is None
+    number = ", row_number() OVER () AS _duckanon_number" * is_numbered
+
+    def chosen(table: str) -> str:
+        known = f"_anon_choose(*, 'anon.{declared.name}', {sql.literal(table)}, {sql.structure(named)})"
+        if "*" not in named.get("keep", ()):
+            return known
+        cols, keep, person = (sql.literal(given.get(name)) for name in ("cols", "keep", "person"))
+        is_kept = f"anon._is_kept(name, {cols}, {keep}, {person})"
+        return f"list_filter(*, lambda name: list_contains({known}, name) OR {is_kept})"
+
     steps = []
     for one in tables:
-        if given[one.name] is None:
-            continue
-        table = sql.literal(given[one.name])
-        chosen = f"_anon_choose(*, 'anon.{declared.name}', {table}, {sql.structure(named)})"
-        if every:
-            cols, keep, person = (sql.literal(given.get(name)) for name in ("cols", "keep", "person"))
-            is_kept = f"anon._is_kept(name, {cols}, {keep}, {person})"
-            chosen = f"list_filter(*, lambda name: list_contains({chosen}, name) OR {is_kept})"
-        steps.append(f"_duckanon_{one.name} AS NOT MATERIALIZED (SELECT COLUMNS({chosen}) FROM query_table({table}))")
+        table = given[one.name]
+        if isinstance(table, str) and isinstance(declared, Report) and declared.rows_by:
+            columns = sql.literal(_columns(given, declared.columns))
+            rows = f"FROM anon.{declared.rows_by}('anon.{declared.name}', {sql.literal(table)}, {columns})"
+        elif isinstance(table, str):
+            rows = f"SELECT COLUMNS({chosen(table)}){number} FROM query_table({sql.literal(table)})"
+        elif table is not None:
+            rows = stacked_rows(table, chosen)
+        if table is not None:
+            steps.append(f"_duckanon_{one.name} AS NOT MATERIALIZED ({rows})")
     return "WITH " + ", ".join(steps)
+
+
+def _tables(declared: Declaration) -> list[Parameter]:
+    return [one for one in declared.flat if one.kind in ("table", "tables")]
 
 
 def _step(table: Parameter) -> str:
@@ -208,9 +240,9 @@ def _keeps_all(given: Options) -> bool:
 
 def _options(declared: Declaration, given: Options, more: dict[str, str] | None = None) -> str:
     """Write the options of a call: those that are known as one text, and what the query finds out."""
-    tables = [one.name for one in declared.flat if one.kind == "table"]
+    tables = [one.name for one in _tables(declared)]
     known = {name: value for name, value in given.items() if name not in tables and name not in (more or {})}
-    fields = {"known": sql.literal(json.dumps(known, default=_as_text)), **(more or {})}
+    fields = {"_written": sql.literal(text_of(known)), **(more or {})}
     return "{" + ", ".join(f"{sql.literal(name)}: {text}" for name, text in fields.items()) + "}"
 
 
@@ -223,28 +255,6 @@ def _hierarchies(tables: Options) -> str:
         "(SELECT list({'column_name': column_name, 'leaf': labels[1], 'level': place - 1, 'label': labels[place]}) "
         f"FROM (SELECT *, unnest(range(1, 1 + len(labels))) AS place FROM ({each})))"
     )
-
-
-def known_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a call as the algorithm takes them."""
-    known = json.loads(options.pop("known", "{}"), object_hook=_from_text)
-    return {**known, **options}
-
-
-def _as_text(value: object) -> dict[str, str]:
-    """Write what JSON has no form for."""
-    if isinstance(value, datetime.date | datetime.time):
-        return {f"duckanon {type(value).__name__}": value.isoformat()}
-    raise ValueError(f"options must be numbers, texts, dates, lists and maps; got a {type(value).__name__}.")
-
-
-def _from_text(fields: dict[str, Any]) -> Any:
-    if len(fields) == 1:
-        ((name, text),) = fields.items()
-        for kind in (datetime.datetime, datetime.date, datetime.time):
-            if name == f"duckanon {kind.__name__}":
-                return kind.fromisoformat(text)
-    return fields
 
 
 def _value(scalar: pa.Scalar) -> Any:
@@ -273,7 +283,7 @@ def choose(*arguments: pa.Array) -> pa.Array:
     spelled = {name.lower(): name for name in columns}
     names = _columns(given, given)
     for name in names:
-        if name != "*" and name.lower() not in spelled:
+        if name.lower() not in spelled and not (name == "*" and name in (given.get("keep") or ())):
             raise ValueError(f'{caller}: column "{name}" does not exist in {table}{did_you_mean(name, columns)}')
     wanted = {name.lower() for name in names}
     return pa.array([[name for name in columns if name.lower() in wanted]], pa.list_(pa.string()))

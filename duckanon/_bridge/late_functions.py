@@ -7,10 +7,13 @@ called.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from duckanon._core.common.imports import imported
+
+_ANY_ARGUMENTS = inspect.Signature([inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL)])
 
 
 class LateFunction(NamedTuple):
@@ -33,6 +36,7 @@ def _late(name: str) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         return imported("duckanon._bridge.registry:functions")()[name].function(*arguments)
 
+    call.__signature__ = _ANY_ARGUMENTS  # type: ignore[attr-defined] # without annotations, which DuckDB would evaluate
     return call
 
 

@@ -30,7 +30,7 @@ _FUNCTIONS = "_python_functions"
 def copy_catalog(
     cursor: Connection,
     engine: Engine,
-    create_functions: Callable[[Connection, Iterable[LateFunction]], None],
+    create_functions: Callable[[Connection, Engine, Iterable[LateFunction]], None],
     create_all: Callable[[Connection, Engine], Iterable[LateFunction]],
 ) -> bool:
     """Copy all functions and macros into the catalog ``anon`` of a connection.
@@ -73,7 +73,7 @@ def copy_catalog(
         return False
     try:
         rows = cursor.execute(f"SELECT name, sql_type, is_constant FROM {_ALIAS}.{_FUNCTIONS}").fetchall()
-        create_functions(cursor, [LateFunction(*row) for row in rows])  # CREATE MACRO looks for them
+        create_functions(cursor, engine, [LateFunction(*row) for row in rows])  # CREATE MACRO looks for them
         cursor.execute(f"COPY FROM DATABASE {_ALIAS} TO anon").fetchall()
     except Exception as error:
         if kind_of(error) in ("", "interrupt"):

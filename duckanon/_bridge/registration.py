@@ -114,19 +114,19 @@ def _refuse_objects(cursor: Connection) -> None:
 def _create_all(cursor: Connection, engine: Engine) -> list[LateFunction]:
     """Create functions and macros in the catalog ``anon``, and return the functions."""
     functions = late_functions()
-    _create_functions(cursor, functions)
+    _create_functions(cursor, engine, functions)
     _create_macros(cursor, engine)
     return functions
 
 
-def _create_functions(cursor: Connection, functions: Iterable[LateFunction]) -> None:
+def _create_functions(cursor: Connection, engine: Engine, functions: Iterable[LateFunction]) -> None:
     for one in functions:
         try:
             cursor.create_function(
                 one.name,
                 one.function,
                 None,
-                one.sql_type,
+                engine.type_of(cursor, one.sql_type),
                 type="arrow",
                 null_handling="special",
                 side_effects=not one.is_constant,

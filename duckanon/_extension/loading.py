@@ -35,7 +35,12 @@ def start(info: int, access_address: int, version: str) -> None:
     api, callbacks = _bound_api(info, access)
     con = Connection(api, access.get_database(info)[0], callbacks)
     try:
-        engine = Engine(api.version.removeprefix("v"), lambda: _empty_database(api, callbacks), lambda script: [script])
+        engine = Engine(
+            version=api.version.removeprefix("v"),
+            open=lambda: _empty_database(api, callbacks),
+            parsed=lambda script: [script],
+            type_of=lambda _, text: text,
+        )
         register_database(con, engine, "duckanon")
     finally:
         con.close()

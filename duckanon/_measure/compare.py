@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arguments import checked, generator
+from duckanon._core.common.arguments import generator
 from duckanon._core.common.arrays import sampled_rows
 from duckanon._core.common.codes import encode
 from duckanon._core.common.declare import report
-from duckanon._core.common.rules import Whole
 from duckanon._core.encoding.aligned import Coding, encoded
 from duckanon._core.privacy.reference_test import smallest_class
 from duckanon._measure.coarse.tables import Judged, judged
@@ -25,12 +24,9 @@ from duckanon._measure.utility.classifiers import detectability
 from duckanon._measure.utility.kernel_components import kernel_utility
 from duckanon._measure.utility.statistics import utility
 
-_FEWEST_ROWS = 200
-
 Row = tuple[str, str, float, "float | None", "bool | None"]
 
 
-@checked(max_rows=Whole(_FEWEST_ROWS))
 def compare_releases(
     original: pa.Table | None,
     stacked: pa.Table | None,
@@ -58,12 +54,8 @@ def compare_releases(
         Other people, or None.
     meanings
         For each release, by ``release``, what its labels hold: ``meanings``.
-    max_rows
-        How many rows of each table are looked at, drawn at random.
-    log, special, categories, derived
-        How numbers are coded, as for the spectral releases; derived columns are left out of distances and kernels only.
-    seed
-        Makes the drawing repeatable.
+    max_rows, log, special, categories, derived, seed
+        As declared.
     tell
         Told the share of the work done.
     """
@@ -94,7 +86,7 @@ def compare_releases(
     columns: dict[str, list[Any]] = {"release": [name for name, _ in rows]}
     for index, field in enumerate(("kind", "measure", "value", "reference_value", "pass")):
         columns[field] = [row[index] for _, row in rows]
-    return report(columns, COMPARE_RELEASES)
+    return report(columns, COMPARE_RELEASES.schema)
 
 
 def _drawn(table: pa.Table, rows: int, random: np.random.Generator) -> pa.Table:

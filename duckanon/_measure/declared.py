@@ -4,219 +4,183 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from duckanon._core.common.declare import Release, Report
+from duckanon._core.common.declare import Options, Parameter, Release, Report
+from duckanon._core.common.parameters import CATEGORIES, LOG, PERSON, SEED, SPECIAL, person_is_no_col
+from duckanon._core.common.rules import MapOf, Number, Tables, Whole
+from duckanon._measure.parameters import COLS, DERIVED, HIERARCHIES, HOLDOUT, NEAREST, ORIGINAL, REFERENCE, RELEASED
 
-PRIVACY_TEST = pa.schema(
-    [
-        ("measure", pa.string()),
-        ("value", pa.float64()),
-        ("reference_value", pa.float64()),
-        ("ks", pa.float64()),
-        ("p_value", pa.float64()),
-        ("shift", pa.float64()),
-        ("shift_bound", pa.float64()),
-        ("limit", pa.float64()),
-        ("pass", pa.bool_()),
-        ("answer", pa.string()),
-    ]
+_CODING = (LOG, SPECIAL, CATEGORIES, DERIVED)
+_DRAWS = Parameter(
+    "draws",
+    Tables("['second', 'third']", null=True),
+    "Further releases of the same people; the membership tests attack all of them together",
+    None,
 )
 
-MEMBERSHIP_AUDIT = pa.schema(
-    [
-        ("scale", pa.string()),
-        ("people", pa.int64()),
-        ("releases", pa.int64()),
-        ("win_rate", pa.float64()),
-        ("standard_error", pa.float64()),
-        ("tolerance", pa.float64()),
-        ("pass", pa.bool_()),
-    ]
-)
 
-MATCHING_ATTACK = pa.schema(
-    [
-        ("records", pa.int64()),
-        ("released_rows", pa.int64()),
-        ("images", pa.int64()),
-        ("matched", pa.float64()),
-        ("expected", pa.float64()),
-        ("tied_rows", pa.float64()),
-        ("distance_auc", pa.float64()),
-        ("ambiguity_auc", pa.float64()),
-        ("uncertainty_auc", pa.float64()),
-    ]
-)
+def _weights_are_of_cols(given: Options) -> str | None:
+    """Refuse weights of other columns."""
+    cols = [name.lower() for name in given["cols"]]
+    unknown = [name for name in given["weights"] or () if name.lower() not in cols]
+    return f"weights must name columns of cols; got {unknown[0]}." if unknown else None
 
-LINKAGE_RISK = pa.schema(
-    [
-        ("secret", pa.string()),
-        ("attacks", pa.int64()),
-        ("success", pa.float64()),
-        ("control_attacks", pa.int64()),
-        ("control_success", pa.float64()),
-        ("naive_success", pa.float64()),
-        ("risk", pa.float64()),
-        ("risk_lower", pa.float64()),
-        ("risk_upper", pa.float64()),
-    ]
-)
 
-SINGLING_OUT_RISK = pa.schema(
-    [
-        ("mode", pa.string()),
-        ("attacks", pa.int64()),
-        ("rows_looked_at", pa.int64()),
-        ("success", pa.float64()),
-        ("control_success", pa.float64()),
-        ("naive_success", pa.float64()),
-        ("risk", pa.float64()),
-        ("risk_lower", pa.float64()),
-        ("risk_upper", pa.float64()),
-    ]
-)
+def _draws_have_others(given: Options) -> str | None:
+    """Refuse further releases where there is nobody to tell members from."""
+    if given["draws"] and not (given["reference"] or given["holdout"]):
+        return "draws are attacked by comparing members with other people; name a reference or a holdout."
+    return None
 
-UTILITY = pa.schema(
-    [
-        ("statistic", pa.string()),
-        ("column_name", pa.string()),
-        ("other_column", pa.string()),
-        ("original", pa.float64()),
-        ("released", pa.float64()),
-        ("difference", pa.float64()),
-        ("normalized_difference", pa.float64()),
-        ("median_difference", pa.float64()),
-    ]
-)
 
-KERNEL_UTILITY = pa.schema(
-    [
-        ("component", pa.int64()),
-        ("eigenvalue", pa.float64()),
-        ("cumulative", pa.float64()),
-        ("ks", pa.float64()),
-        ("p_value", pa.float64()),
-        ("reference_ks", pa.float64()),
-        ("reference_p_value", pa.float64()),
-    ]
-)
-
-KERNEL_COMPONENTS = pa.schema(
-    [
-        ("source", pa.string()),
-        ("projections", pa.list_(pa.float64())),
-    ]
-)
-
-CLASSIFIER_UTILITY = pa.schema(
-    [
-        ("model", pa.string()),
-        ("measure", pa.string()),
-        ("trained_on_original", pa.float64()),
-        ("trained_on_released", pa.float64()),
-        ("difference", pa.float64()),
-        ("train_rows", pa.int64()),
-        ("test_rows", pa.int64()),
-    ]
-)
-
-DETECTABILITY = pa.schema(
-    [
-        ("comparison", pa.string()),
-        ("auc", pa.float64()),
-        ("standard_error", pa.float64()),
-        ("rows_each", pa.int64()),
-    ]
-)
-
-QUERY_UTILITY = pa.schema(
-    [
-        ("predicates", pa.int64()),
-        ("queries", pa.int64()),
-        ("median_relative_error", pa.float64()),
-        ("mean_relative_error", pa.float64()),
-        ("p90_relative_error", pa.float64()),
-    ]
-)
-
-COMPARE_RELEASES = pa.schema(
-    [
-        ("release", pa.string()),
-        ("kind", pa.string()),
-        ("measure", pa.string()),
-        ("value", pa.float64()),
-        ("reference_value", pa.float64()),
-        ("pass", pa.bool_()),
-    ]
-)
-
-_BOTH = ("original", "released")
-
-FUNCTIONS = (
-    Release(name="prediction_risk", algorithm="duckanon._measure.privacy_measures:prediction_risk", tables=_BOTH),
-    Report(
-        name="privacy_test",
-        algorithm="duckanon._measure.privacy_measures:privacy_test",
-        schema=PRIVACY_TEST,
-        tables=(*_BOTH, "reference", "holdout", "stacked"),
+PREDICTION_RISK = Release(
+    name="prediction_risk",
+    algorithm="duckanon._measure.privacy_measures:prediction_risk",
+    stage="measure",
+    summary="How well each original record can be predicted from a release: distance, ambiguity and uncertainty.",
+    parameters=(
+        ORIGINAL,
+        RELEASED,
+        COLS,
+        NEAREST,
+        Parameter("sample", Whole(1, null=True), "How many random originals to look at; NULL: all", None),
+        HIERARCHIES,
+        Parameter(
+            "weights",
+            MapOf("MAP {'income': 3}, of numbers that are at least 0", Number(0)),
+            "How much each column counts in the uncertainty; 1 where none is given",
+            None,
+        ),
+        LOG,
+        SPECIAL,
+        CATEGORIES,
+        DERIVED.having(meaning=f"{DERIVED.meaning}. The `column_uncertainty` of a column that is left out is NULL"),
+        SEED,
     ),
-    Report(
-        name="membership_audit", algorithm="duckanon._measure.attacks.audit:membership_audit", schema=MEMBERSHIP_AUDIT
+    checks=(_weights_are_of_cols,),
+    tables=("original", "released"),
+    unpacked_by="_unpack_predictions",
+    reads_labels=True,
+)
+
+PRIVACY_TEST = Report(
+    name="privacy_test",
+    algorithm="duckanon._measure.privacy_measures:privacy_test",
+    stage="measure",
+    summary="Tests whether a release is as safe as not taking part: prediction risk, copies, isolated records, "
+    "membership.",
+    parameters=(
+        ORIGINAL,
+        RELEASED,
+        COLS,
+        REFERENCE.having(
+            meaning="A sample of other people from the same population, as large as the release; NULL: every record is "
+            "compared with all other records"
+        ),
+        HOLDOUT.having(
+            meaning=f"{HOLDOUT.meaning}, to whom released rows should be as near as to the people in `original`"
+        ),
+        NEAREST,
+        Parameter("sample", Whole(20, null=True), "How many random originals to look at; NULL: up to 5,000", None),
+        HIERARCHIES,
+        _DRAWS,
+        *_CODING,
+        SEED,
     ),
-    Report(
-        name="matching_attack",
-        algorithm="duckanon._measure.privacy_measures:matching_attack",
-        schema=MATCHING_ATTACK,
-        tables=_BOTH,
+    checks=(_draws_have_others,),
+    schema=pa.schema(
+        [
+            ("measure", pa.string()),
+            ("value", pa.float64()),
+            ("reference_value", pa.float64()),
+            ("ks", pa.float64()),
+            ("p_value", pa.float64()),
+            ("shift", pa.float64()),
+            ("shift_bound", pa.float64()),
+            ("limit", pa.float64()),
+            ("pass", pa.bool_()),
+            ("answer", pa.string()),
+        ]
     ),
-    Report(
-        name="linkage_risk",
-        algorithm="duckanon._measure.privacy_measures:linkage_risk",
-        schema=LINKAGE_RISK,
-        tables=(*_BOTH, "control"),
+    tables=("original", "released", "reference", "holdout", "stacked"),
+    reads_labels=True,
+)
+
+COMPARE_RELEASES = Report(
+    name="compare_releases",
+    algorithm="duckanon._measure.compare:compare_releases",
+    stage="measure",
+    summary="Privacy and utility of several releases of a table, one row per release and measure.",
+    parameters=(
+        ORIGINAL.having(meaning="The table that the releases were made from"),
+        Parameter("releases", Tables("MAP {'swapped': 'svd'}", named=True), "The releases by name"),
+        COLS,
+        REFERENCE,
+        Parameter("max_rows", Whole(200), "A larger table is compared on this many random rows", 10_000),
+        HIERARCHIES,
+        LOG.having(meaning=f"{LOG.meaning}. For privacy and `kernel_ks`"),
+        SPECIAL,
+        CATEGORIES,
+        DERIVED.having(meaning=f"{DERIVED.meaning}. For privacy and `kernel_ks`"),
+        SEED,
     ),
-    Report(
-        name="singling_out_risk",
-        algorithm="duckanon._measure.privacy_measures:singling_out_risk",
-        schema=SINGLING_OUT_RISK,
-        tables=(*_BOTH, "control"),
+    schema=pa.schema(
+        [
+            ("release", pa.string()),
+            ("kind", pa.string()),
+            ("measure", pa.string()),
+            ("value", pa.float64()),
+            ("reference_value", pa.float64()),
+            ("pass", pa.bool_()),
+        ]
     ),
-    Report(
-        name="utility", algorithm="duckanon._measure.utility.utility_measures:utility", schema=UTILITY, tables=_BOTH
+    tables=("original", "stacked", "reference"),
+    reads_labels=True,
+)
+
+VERDICT = Report(
+    name="verdict",
+    stage="measure",
+    summary="Whether a release keeps its promises of privacy, class size and utility: one row each, pass or fail.",
+    parameters=(
+        ORIGINAL,
+        RELEASED,
+        COLS,
+        REFERENCE,
+        HOLDOUT,
+        Parameter("k", Whole(1, null=True), "The smallest class that is allowed over `cols`; NULL: any", None),
+        Parameter(
+            "max_correlation_difference",
+            Number(0, null=True),
+            "The largest median difference of correlations that is allowed, as `anon.utility` measures it; NULL: any",
+            None,
+        ),
+        Parameter(
+            "max_detectability_auc",
+            Number(0, 1, null=True),
+            "The largest AUC of `anon.detectability` that is allowed; NULL: any",
+            None,
+        ),
+        HIERARCHIES,
+        _DRAWS,
+        *_CODING,
+        SEED,
+        PERSON,
     ),
-    Report(
-        name="kernel_utility",
-        algorithm="duckanon._measure.utility.utility_measures:kernel_utility",
-        schema=KERNEL_UTILITY,
-        tables=(*_BOTH, "reference"),
-    ),
-    Report(
-        name="kernel_components",
-        algorithm="duckanon._measure.utility.utility_measures:kernel_components",
-        schema=KERNEL_COMPONENTS,
-        tables=_BOTH,
-    ),
-    Report(
-        name="classifier_utility",
-        algorithm="duckanon._measure.utility.utility_measures:classifier_utility",
-        schema=CLASSIFIER_UTILITY,
-        tables=(*_BOTH, "holdout"),
-    ),
-    Report(
-        name="detectability",
-        algorithm="duckanon._measure.utility.utility_measures:detectability",
-        schema=DETECTABILITY,
-        tables=_BOTH,
-    ),
-    Report(
-        name="query_utility",
-        algorithm="duckanon._measure.utility.utility_measures:query_utility",
-        schema=QUERY_UTILITY,
-        tables=_BOTH,
-    ),
-    Report(
-        name="compare_releases",
-        algorithm="duckanon._measure.compare:compare_releases",
-        schema=COMPARE_RELEASES,
-        tables=("original", "stacked", "reference"),
+    checks=(_draws_have_others, person_is_no_col),
+    body="anon._verdict",
+    schema=pa.schema(
+        [("promise", pa.string()), ("measured", pa.float64()), ("limit", pa.float64()), ("pass", pa.bool_())]
     ),
 )
+
+REQUIRE = Report(
+    name="require",
+    stage="measure",
+    summary="The rows of anon.verdict, or an error that names the broken promises, so that a job stops by itself.",
+    parameters=VERDICT.parameters,
+    checks=VERDICT.checks,
+    body="anon._require",
+    schema=VERDICT.schema,
+)
+
+FUNCTIONS = (PREDICTION_RISK, PRIVACY_TEST, COMPARE_RELEASES, VERDICT, REQUIRE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from duckanon._core.common.arguments import checked, generator, refuse_unless
+from duckanon._core.common.arguments import generator
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import encode
 from duckanon._core.common.declare import report
-from duckanon._core.common.rules import ColumnNames, Number, OneOf, Whole
 from duckanon._core.encoding.aligned import Coding, aligned, encoded
 from duckanon._core.encoding.derived_columns import derived_columns
 from duckanon._core.encoding.measurement_encoding import measured_reading
@@ -32,13 +31,12 @@ Tell = Callable[[float], None]
 _SAMPLED = 5_000
 
 
-@checked(sample=Whole(1, null=True))
 def prediction_risk(
     original: pa.Table,
     released: pa.Table | None,
     *,
     meanings: MeaningRows,
-    weights: Sequence[Mapping[str, Any]] | None,
+    weights: Mapping[str, float] | None,
     k: int,
     sample: int | None,
     log: list[str] | None,
@@ -62,7 +60,7 @@ def prediction_risk(
     by_column = [measures.column_uncertainty[:, group].mean(axis=1) for group in groups]
     uncertainty = measures.uncertainty
     if weights is not None:
-        uncertainty = np.average(by_column, axis=0, weights=_column_weights(weights, original.column_names, names))
+        uncertainty = np.average(by_column, axis=0, weights=_column_weights(weights, names))
     left_out = pa.nulls(len(looked_at), pa.float64())  # of a column that follows from others
     of_columns = dict(zip(names, map(pa.array, by_column), strict=True))
     for name, values in (
@@ -75,15 +73,12 @@ def prediction_risk(
     return table
 
 
-def _column_weights(weights: Sequence[Mapping[str, Any]], cols: list[str], names: list[str]) -> list[float]:
+def _column_weights(weights: Mapping[str, float], names: list[str]) -> list[float]:
     """Return the weight of each of the measured columns, names, 1 for those that are not named."""
-    given = {str(row["name"]).lower(): row["weight"] for row in weights}
-    for name, weight in given.items():
-        if name not in [known.lower() for known in cols]:
-            raise ValueError(f"weights must name columns of cols; got {name}.")
+    given = {name.lower(): weight for name, weight in weights.items()}
+    for name in given:
         if name not in [measured.lower() for measured in names]:
             raise ValueError(f"weights must name columns that are not left out as derived; got {name}.")
-        refuse_unless(Number(0), f"the weight of {name}", weight)
     result = [float(given.get(name.lower(), 1.0)) for name in names]
     if not sum(result):
         raise ValueError("weights must be above 0 for one column at least; got 0 for all.")
@@ -109,8 +104,6 @@ def privacy_test(
 ) -> pa.Table:
     """Test a release against a sample of other people; `stacked` are more releases of the same people."""
     random = generator(seed)
-    if stacked is not None and reference is None and holdout is None:
-        raise ValueError("draws are attacked by comparing members with other people; name a reference or a holdout.")
     read = judged(original, released, meanings, reference=reference, holdout=holdout)
     coding = Coding(log, special, categories, derived)
     draws = []
@@ -143,7 +136,7 @@ def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **o
 
 
 def privacy_report(tests: list[PrivacyTest]) -> pa.Table:
-    """Make the rows of `PRIVACY_TEST`."""
+    """Make the rows of `anon.privacy_test`."""
     columns: dict[str, list[Any]] = {
         "measure": [test.name for test in tests],
         "reference_value": [test.reference for test in tests],
@@ -151,14 +144,14 @@ def privacy_report(tests: list[PrivacyTest]) -> pa.Table:
     }
     for name in ("value", "ks", "p_value", "shift", "shift_bound", "limit", "answer"):
         columns[name] = [getattr(test, name) for test in tests]
-    return report(columns, PRIVACY_TEST)
+    return report(columns, PRIVACY_TEST.schema)
 
 
 def matching_attack(
     original: pa.Table | None,
     released: pa.Table | None,
     *,
-    key: str,
+    key: str | None,
     k: int,
     log: list[str] | None,
     special: Any,
@@ -172,7 +165,6 @@ def matching_attack(
     return matching.matching_attack(tables.original, tables.released, keys, released_keys, k)
 
 
-@checked(known_cols=ColumnNames(), secret_cols=ColumnNames(), attacks=Whole(1), derived=OneOf("auto", "off"))
 def linkage_risk(
     original: pa.Table | None,
     released: pa.Table | None,
@@ -246,20 +238,21 @@ def singling_out_risk(
             None if control is None else read.plain(read.others[0]),
             random,
             attacks=attacks,
-            columns=predicate_columns,
+            predicate_columns=predicate_columns,
         )
     original, released, others = read.original, read.released, read.others
     is_ordered = np.array([kind_of(kind) in ("number", "time") for kind in original.schema.types])
     rows, release, apart = _plain_numbers([original, released, *others], is_ordered)
     return singling_out.singling_out_risk(
-        rows, release, apart, is_ordered, random, attacks=attacks, columns=predicate_columns
+        rows, release, apart, is_ordered, random, attacks=attacks, predicate_columns=predicate_columns
     )
 
 
-def _key_apart(table: pa.Table | None, key: str) -> tuple[pa.ChunkedArray | None, pa.Table | None]:
+def _key_apart(table: pa.Table | None, key: str | None) -> tuple[pa.ChunkedArray | None, pa.Table | None]:
+    """Split off the column that identifies rows: the key, or the row's number."""
     if table is None:
         return None, None
-    index = next(index for index, name in enumerate(table.column_names) if name.lower() == key.lower())
+    index = [name.lower() for name in table.column_names].index((key or "_duckanon_number").lower())
     return table.column(index), table.remove_column(index)
 
 

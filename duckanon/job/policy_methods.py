@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from duckanon._core.common.declare import Function
-from duckanon._core.common.rules import Rule
+from duckanon._core.common.rules import OneOf, Rule, Whole
+from duckanon._methods.boxes.declared import BOXES
+from duckanon._methods.generalize.declared import GENERALIZE
+from duckanon._methods.microaggregate.declared import MICROAGGREGATE
 from duckanon._methods.recode.declared import RECODE
+from duckanon._methods.suppress.declared import SUPPRESS_CELLS
+from duckanon._methods.swap.declared import PICA, SVD_SWAP
+from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Several = Annotated[int, Field(ge=2, strict=True)]
@@ -35,12 +41,12 @@ class Method(Part):
     name: str
 
 
-def method_model(declared: Function, makes_classes: bool = True) -> type[Method]:
-    """Return the ``[method]`` of a declared function: its parameters that a policy may give."""
+def method_model(declared: Function, makes_classes: bool = True, **rules: Rule) -> type[Method]:
+    """Return the ``[method]`` of a declared function: its parameters that a policy may give, some by narrower rules."""
     fields: dict[str, Any] = {"name": (Literal[declared.name], ...)}
     for one in declared.flat:
         if "policy" in one.only_in:
-            fields[one.name] = (Annotated[Any, AfterValidator(_following(one.rule))], None)
+            fields[one.name] = (Annotated[Any, AfterValidator(_following(rules.get(one.name, one.rule)))], None)
     model = create_model(declared.name, __base__=Method, __doc__=f"{declared.summary} (anon.{declared.name})", **fields)
     model.makes_classes = makes_classes
     return model
@@ -57,91 +63,17 @@ def _following(rule: Rule) -> Callable[[Any], Any]:
     return check
 
 
-class Generalize(Method):
-    """Columns made coarser, the same way for all rows: anon.generalize."""
-
-    name: Literal["generalize"]
-    beta: Fraction | None = None
-    population: Several | None = None
-    weights: dict[str, float] | None = None
-    methods: dict[str, str] | None = None
-    narrowing: Names | None = None
-
-
+Generalize = method_model(GENERALIZE, population=Whole(2))  # a policy knows no table of a population
 Recode = method_model(RECODE)
+SuppressCells = method_model(SUPPRESS_CELLS)
+Boxes = method_model(BOXES, box=OneOf("parts", "cell", "rounded"))  # a policy releases no real people's values
+Microaggregate = method_model(MICROAGGREGATE)
 
 
-class SuppressCells(Method):
-    """Single cells left out: anon.suppress_cells."""
-
-    name: Literal["suppress_cells"]
-    importance: Names | None = None
-    narrowing: Names | None = None
-    nulls: Literal["any", "value"] | None = None
-
-
-class Boxes(Method):
-    """Intervals shaped for statistics: anon.boxes."""
-
-    name: Literal["boxes"]
-    statistics: list[dict[str, Any]] | None = None
-    l: Annotated[int, Field(ge=1, strict=True)] | None = None  # noqa: E741 - as the function calls it
-    epsilon: dict[str, float] | None = None
-    box: Literal["parts", "cell", "rounded"] | None = None
-    effort: Literal["default", "thorough"] | None = None
-    seconds: float | None = None
-    narrowing: Names | None = None
-    by: Names | None = None
-    top_code: bool | None = None
-
-
-class Microaggregate(Method):
-    """Means of groups of similar records: anon.microaggregate."""
-
-    name: Literal["microaggregate"]
-    method: Literal["mdav", "fast"] | None = None
-    label: Literal["mean", "median", "interval"] | None = None
-    by: Names | None = None
-    narrowing: Names | None = None
-
-
-class _Spectral(Method):
-    makes_classes: ClassVar[bool] = False
-    nulls: Literal["error", "category"] | None = None
-    k: Annotated[int, Field(ge=1, strict=True)] | None = None
-    special: Literal["auto", "off"] | dict[str, list[float]] | None = None
-    categories: Names | None = None
-    derived: Literal["auto", "off"] | None = None
-
-
-class SvdSwap(_Spectral):
-    """Permuted principal components: anon.svd_swap."""
-
-    name: Literal["svd_swap"]
-    tolerance: float | None = None
-    log: Names | None = None
-    checks: Literal["error", "repair"] | None = None
-
-
-class Pica(_Spectral):
-    """Permuted independent components in clusters: anon.pica."""
-
-    name: Literal["pica"]
-    cluster_size: Several | None = None
-    basis: Literal["ica", "pca"] | None = None
-    clustering: Literal["spectral", "bisect", "auto"] | None = None
-    log: Names | None = None
-    checks: Literal["error", "repair"] | None = None
-
-
-class SpectralRelease(_Spectral):
-    """New records drawn in clusters: anon.spectral_release."""
-
-    name: Literal["spectral_release"]
-    cluster_size: Several | None = None
-    rows: Several | None = None
-    by: Names | None = None
-    keep_out: Annotated[int, Field(ge=0, strict=True)] | None = None
+_CHECKED = OneOf("error", "repair")
+SvdSwap = method_model(SVD_SWAP, makes_classes=False, checks=_CHECKED)
+Pica = method_model(PICA, makes_classes=False, checks=_CHECKED)
+SpectralRelease = method_model(SPECTRAL_RELEASE, makes_classes=False)
 
 
 if TYPE_CHECKING:

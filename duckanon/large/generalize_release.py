@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from duckanon._bridge import sql
-from duckanon._core.common.names import refuses_unknown_options
+from duckanon._core.common.faces import face_of
 from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
+from duckanon._methods.generalize.declared import GENERALIZE
 from duckanon.large import partition_releases, pipeline
-from duckanon.large.checks import Checked, translate_errors, validate_columns
+from duckanon.large.checks import Checked, resolve_columns, translate_errors
 from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
 
 CALLER = "anon.generalize"
@@ -31,33 +32,16 @@ _BLOCK = "_duckanon_block"
 _MERGED = "merged_source"
 
 
-@refuses_unknown_options("duckanon.large")
+@face_of(GENERALIZE, "large")
 def generalize(
-    source: Any,
-    target: Any,
-    cols: Sequence[str],
-    k: int,
-    *,
-    weights: Any = None,
-    hierarchies: Mapping[str, pa.Table] | None = None,
-    max_suppressed_fraction: float = 0.01,
-    methods: Mapping[str, str] | None = None,
-    keep: Sequence[str] | None = None,
-    person: str | None = None,
-    narrowing: Sequence[str] | None = None,
-    memory: str = "2GB",
-    temporary: Any = None,
+    source: Any, target: Any, given: dict[str, Any], *, memory: str = "2GB", temporary: Any = None
 ) -> partition_releases.Released:
-    """Write columns that are made coarser until every class has at least k people, and the columns to keep.
+    """Write columns that are generalized until every class has at least k people, and the columns to keep.
 
     Parameters
     ----------
     source, target, memory, temporary
-        As for `workspace`.
-    cols, k, weights, max_suppressed_fraction, methods, keep, person, narrowing
-        As for `anon.generalize`.
-    hierarchies
-        By column: a table of values, labels of level 1, of level 2, ...
+        As for `workspace`. A hierarchy is an Arrow table: values, labels of level 1, of level 2, ...
 
     Returns
     -------
@@ -68,24 +52,25 @@ def generalize(
     """
     from duckanon._render.queries import render
 
-    options = {"k": k, "max_suppressed_fraction": max_suppressed_fraction, "effort": "quick", "output": "text"}
+    k, most_suppressed = given["k"], given["max_suppressed_fraction"]
+    hierarchies, methods = given["hierarchies"] or {}, given["methods"] or {}
     with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
-        what = validate_columns(work.con, CALLER, "_checked_recode", options, cols, keep, person, narrowing)
-        trees = {column: f"hierarchy_{place}" for place, column in enumerate(hierarchies or {})}
-        for column, table in (hierarchies or {}).items():
+        what = resolve_columns(work.con, given)
+        trees = {column: f"hierarchy_{place}" for place, column in enumerate(hierarchies)}
+        for column, table in hierarchies.items():
             work.con.register(trees[column], table)
         fixed = {name.lower() for name in trees}
-        fixed |= {name.lower() for name, method in (methods or {}).items() if method not in ("interval", "round")}
+        fixed |= {name.lower() for name, method in methods.items() if method not in ("interval", "round")}
         planned, steps = _fitting(work, what, fixed, k)
-        given = {"weights": weights, "hierarchies": trees or None, "methods": methods, "person": what.person}
-        _planned(work, planned, cols, k, given | {"max_suppressed_fraction": max_suppressed_fraction})
+        options = {name: given[name] for name in ("weights", "methods", "max_suppressed_fraction")}
+        _planned(work, planned, given["cols"], k, options | {"hierarchies": trees or None, "person": what.person})
         for name, step in steps.items():
             _put_on_steps(work.con, name, step)
-        _refuse_narrowing(work.con, what, narrowing)
+        _refuse_narrowing(work.con, what, given["kept"].narrowing)
         plan = arrow_reader(work.con.sql("FROM plan"), 10_000).read_all()
         passed = [*what.kept, *([what.person] if what.person and what.person not in what.kept else [])]
         coarse = render(plan, "duckdb", SOURCE, keep=passed, types=what.types)
-        rows = _left(work, what, coarse, k, max_suppressed_fraction)
+        rows = _left(work, what, coarse, k, most_suppressed)
         if not rows:
             raise ValueError("no class has enough people; nothing is left to release.")
         block_rows = max(work.memory.part // (BYTES_OF_ROW + BYTES_OF_LABEL * len(what.columns)), 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,16 +13,17 @@ import pyarrow as pa
 from duckanon._bridge import sql
 from duckanon._core.common.arguments import generator, refuse_unless
 from duckanon._core.common.arrays import Floats
-from duckanon._core.common.names import refuses_unknown_options
-from duckanon._core.common.rules import Number, Whole
+from duckanon._core.common.faces import face_of
+from duckanon._core.common.rules import Whole
 from duckanon._core.encoding.column_codecs import NumberColumn
 from duckanon._core.encoding.fit import fit, refuse_nulls
 from duckanon._core.encoding.table_encoding import Encoding
+from duckanon._methods.swap.declared import PICA
 from duckanon._methods.swap.pica import SEARCHED_ROWS, Partitioned
 from duckanon._methods.swap.plain_columns import PlainColumns, Settings
 from duckanon._methods.swap.survey_reader import SurveyColumns
 from duckanon.large import partition_releases, pica_counts, pipeline
-from duckanon.large.checks import Checked, has_numbers, rows_and_nulls, translate_errors, validate_columns
+from duckanon.large.checks import Checked, has_numbers, resolve_columns, rows_and_nulls, translate_errors
 from duckanon.large.sampled import Sample, sampled
 from duckanon.large.split_tree import Tree, divided, fitted, nulls_beyond
 from duckanon.large.split_tree import routed as routed_rows
@@ -39,27 +40,11 @@ _SAMPLE = 200_000
 _BATCH = 100_000
 _CHANCE = "_duckanon_chance"
 _DRAWN = "drawn_rows"
-_LEAST_CLUSTER_SIZE = 10  # as in memory
 
 
-@refuses_unknown_options("duckanon.large")
+@face_of(PICA, "large")
 def pica(
-    source: Any,
-    target: Any,
-    cols: Sequence[str],
-    *,
-    cluster_size: float | None = None,
-    basis: str = "ica",
-    log: Sequence[str] | None = None,
-    nulls: str = "error",
-    checks: str = "error",
-    k: int = 10,
-    special: Any = "auto",
-    categories: Sequence[str] | None = None,
-    derived: str = "auto",
-    memory: str = "2GB",
-    seed: int | None = None,
-    temporary: Any = None,
+    source: Any, target: Any, given: dict[str, Any], *, memory: str = "2GB", temporary: Any = None
 ) -> partition_releases.Released:
     """Write new records that keep nonlinear structure: the components of clusters of similar records are permuted.
 
@@ -67,36 +52,33 @@ def pica(
     ----------
     source, target, memory, temporary
         As for `workspace`.
-    cols, basis, log, nulls, checks, k, special, categories, derived
-        As for `anon.pica`; k is at least 2.
-    cluster_size
-        As for `anon.pica`; where a part fails its checks with clusters of this size, it has larger ones.
-    seed
-        Makes the records of the same rows in the same order repeatable, and whoever learns it can undo it; the order of
-        the released rows never is.
 
     Returns
     -------
     Released
-        Its `smallest_class` are the people of the source who hold the rarest category or special value that was
-        written. Its notes say how large the clusters are, and how many rows a repair has left out.
+        Its `smallest_class` are the people of the source who share the rarest category or special value that was
+        written. Its notes say how large the clusters are, and how many rows a repair has suppressed.
 
     Notes
     -----
+    k must be at least 2. Where a part fails its checks with clusters of ``cluster_size``, it has larger ones. ``seed``
+    makes the records of the same rows in the same order repeatable; the order of the released rows never is.
+
     Columns are read as in a sample of the table, to which rows are added until it tells what the table does: which
-    categories k people hold, and who the k people at the ends of a number are.
+    categories k people share, and who the k people at the ends of a number are.
     """
+    k, nulls, seed, checks = (given[name] for name in ("k", "nulls", "seed", "checks"))
     with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
-        what = validate_columns(work.con, CALLER, None, {}, cols, None, None)
-        refuse_unless(Number(_LEAST_CLUSTER_SIZE, null=True), "cluster_size", cluster_size)
+        what = resolve_columns(work.con, given)
         refuse_unless(Whole(2), "k", k)
         random = generator(seed)
         rows = _rows(work.con, what, nulls)
         sample = _sample(work, what, k, rows, seed)
-        plain = PlainColumns.of(sample.table, None, nulls, Settings(k, special, categories, derived), random)
-        whole = _partitioned(plain, sample.drawn, plain.log(log), basis, checks, random)
+        settings = Settings(k, given["special"], given["categories"], given["derived"])
+        plain = PlainColumns.of(sample.table, None, nulls, settings, random)
+        whole = _partitioned(plain, sample.drawn, plain.log(given["log"]), given["basis"], checks, random)
         part_rows = work.memory.part // _bytes_of_row(what, whole.encoding)
-        size = _size(whole, rows, cluster_size, part_rows)
+        size = _size(whole, rows, given["cluster_size"], part_rows)
         tree, expressions = _tree(work.con, what, whole.encoding, sample, random, rows, size, part_rows)
         least = max(k, int(size)) if size < rows else k
         files = pipeline.route(work, what.columns, tree, expressions, least, None)
@@ -151,7 +133,7 @@ def _partitioned(
     plain: PlainColumns, drawn: int, log: list[str] | None, basis: str, checks: str, random: np.random.Generator
 ) -> Partitioned:
     """Code the rows that were drawn, with the categories of all of the sample and the scales of those rows alone."""
-    partitioned = Partitioned.of(plain.table, None, log, "error", basis, "bisect", checks, random, plain.places)
+    partitioned = Partitioned.of(plain.table, log, "error", basis, "bisect", checks, random, plain.places)
     coded = partitioned.encoding
     logged = [column.name for column in coded.columns if isinstance(column, NumberColumn) and column.logged]
     rows = plain.table.slice(0, drawn)

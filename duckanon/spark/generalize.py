@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon._bridge.catalog import connect
+from duckanon._core.common.faces import face_of
 from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
 from duckanon._methods.generalize.budgets import sample_class_size
+from duckanon._methods.generalize.declared import GENERALIZE
 from duckanon._render.plans import PlannedColumn, read_plan
 from duckanon.spark.frames import column, equal, is_ordered, key_names, keyed, public
 from duckanon.spark.labels import kept_columns, labelled
@@ -26,36 +28,15 @@ _ROWS = "_duckanon_rows"
 _CELLS_LOOKED_AT = 2_000_000
 
 
+@face_of(GENERALIZE, "spark")
 @public
-def generalize(
-    frame: Any,
-    cols: Any,
-    k: int,
-    beta: float = 0.1,
-    population: Any = None,
-    weights: Any = None,
-    hierarchies: Mapping[str, Any] | None = None,
-    max_suppressed_fraction: float = 0.01,
-    methods: Mapping[str, str] | None = None,
-    keep: Any = None,
-    person: str | None = None,
-    narrowing: Any = None,
-    sensitive: str | None = None,
-    l: float = 1,  # noqa: E741 - the name that everyone knows it by
-    l_kind: str = "distinct",
-    c: float = 3,
-    t: float | None = None,
-    *,
-    to: str,
-) -> Any:
-    """Write the columns of a table, made coarser until no one stands out, and the columns to keep.
+def generalize(frame: Any, given: dict[str, Any], *, to: str) -> Any:
+    """Write the columns of a table, generalized until every class has at least k people, and the columns to keep.
 
     Parameters
     ----------
-    frame, cols, k, beta, max_suppressed_fraction, keep, person, narrowing, sensitive, l, l_kind, c, t
-        As in `anon.generalize`; ``keep`` names columns one by one.
-    population, weights, hierarchies, methods
-        As in `plan`.
+    frame
+        As in `plan`; ``keep`` names columns one by one.
     to
         A path, or the name of a table; it must be new. Over Spark Connect a table.
 
@@ -64,27 +45,11 @@ def generalize(
     pyspark.sql.DataFrame
         What was written, after the promise was counted on it.
     """
-    options = read_plan_options(
-        frame,
-        cols,
-        k,
-        beta,
-        population,
-        weights,
-        hierarchies,
-        max_suppressed_fraction,
-        methods,
-        person,
-        sensitive,
-        l,
-        l_kind,
-        c,
-        t,
-    )
-    kept = kept_columns(frame, keep, options.cols)
-    allowed = [] if narrowing is None else kept_columns(frame, narrowing, options.cols)
+    options = read_plan_options(frame, given)
+    kept = kept_columns(frame, given["kept"].keep, options.cols)
+    allowed = kept_columns(frame, given["kept"].narrowing, options.cols)
     with target_called(frame.sparkSession, to) as target:
-        found = fitted(frame, options)
+        found = fitted(frame, options, given)
         _refuse_narrowing(frame, options, kept, allowed, found)
         return _released(frame, options, read_plan(found), kept, target)
 
@@ -175,20 +140,20 @@ def _classes(coarse: Any, options: PlanOptions, others: Any) -> Any:
 
 def _spread(members: Members, options: PlanOptions, ordered: bool) -> Any:
     """Return for each class whether its sensitive values are spread as is asked; a sum of logarithms may be off."""
-    keys = members.keys
-    rest = rest_from(int(options.l))
+    keys, asked = members.keys, options.spread
+    rest = rest_from(int(asked.l))
     of_kind = {
-        "distinct": F.col("distinct_l") >= options.l,
-        "entropy": F.col("entropy_l") >= options.l - 1e-9,
-        "recursive": (rest > 0) & (F.col("largest") < options.c * rest),
+        "distinct": F.col("distinct_l") >= asked.l,
+        "entropy": F.col("entropy_l") >= asked.l - 1e-9,
+        "recursive": (rest > 0) & (F.col("largest") < asked.c * rest),
     }
-    judged = diversity(members).select(*keys, of_kind[options.l_kind].alias("_duckanon_is_spread"))
-    if options.t is None:
+    judged = diversity(members).select(*keys, of_kind[asked.l_kind].alias("_duckanon_is_spread"))
+    if asked.t is None:
         return judged
     names = [f"{key}_far" for key in keys]
     far = farness(members, ordered).toDF(*names, TOTAL, FARNESS)
     joined = judged.join(far, equal(judged, far, keys, names), "left")
-    is_near = F.coalesce(F.col(FARNESS) <= options.t + 1e-9, F.lit(False))
+    is_near = F.coalesce(F.col(FARNESS) <= asked.t + 1e-9, F.lit(False))
     return joined.select(*keys, (F.col("_duckanon_is_spread") & is_near).alias("_duckanon_is_spread"))
 
 

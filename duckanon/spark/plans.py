@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 
+from duckanon._core.common.faces import face_of
 from duckanon._methods.generalize import plans as fitting
+from duckanon._methods.generalize.declared import PLAN
 from duckanon.spark.frames import column, duckdb_type, is_ordered, public
 from duckanon.spark.plan_options import PlanOptions, read_plan_options
 
@@ -21,64 +23,35 @@ _PERSON = "_duckanon_person"
 _SIZE = "_duckanon_size"
 
 
+@face_of(PLAN, "spark")
 @public
-def plan(
-    frame: Any,
-    cols: Any,
-    k: int,
-    beta: float = 0.1,
-    population: Any = None,
-    weights: Any = None,
-    hierarchies: Mapping[str, Any] | None = None,
-    max_suppressed_fraction: float = 0.01,
-    methods: Mapping[str, str] | None = None,
-    person: str | None = None,
-    sensitive: str | None = None,
-    l: float = 1,  # noqa: E741
-    l_kind: str = "distinct",
-    c: float = 3,
-    t: float | None = None,
-) -> Any:
-    """Return how each of the columns is to be made coarser so that no one stands out: one row per bucket.
+def plan(frame: Any, given: dict[str, Any]) -> Any:
+    """Return how each of the columns is to be generalized so that every class has at least k people: a row per bucket.
 
     The cluster counts the different combinations of values; the driver searches among them.
 
     Parameters
     ----------
-    frame, cols, k, beta, weights, max_suppressed_fraction, methods, person, sensitive, l, l_kind, c, t
-        As in `anon.plan`; ``weights`` and ``methods`` are dictionaries.
-    population
-        How many people the table is a random sample of, or a DataFrame of them, one row a person.
-    hierarchies
-        Dictionary of columns and DataFrames: value, label of level 1, of level 2, ...
+    frame
+        The table. A population may be a DataFrame, one row a person, and a hierarchy is one: values, labels of level 1,
+        of level 2, ...
 
     Returns
     -------
     pyspark.sql.DataFrame
         The plan, as `anon.plan` has it.
     """
-    options = read_plan_options(
-        frame,
-        cols,
-        k,
-        beta,
-        population,
-        weights,
-        hierarchies,
-        max_suppressed_fraction,
-        methods,
-        person,
-        sensitive,
-        l,
-        l_kind,
-        c,
-        t,
-    )
-    return frame.sparkSession.createDataFrame(fitted(frame, options))
+    return frame.sparkSession.createDataFrame(fitted(frame, read_plan_options(frame, given), given))
 
 
-def fitted(frame: Any, options: PlanOptions) -> pa.Table:
+def fitted(frame: Any, options: PlanOptions, given: Mapping[str, Any]) -> pa.Table:
     """Count combinations on the cluster and fit a plan on the driver."""
+    for name in options.cols:
+        if duckdb_type(frame, name) == "OTHER":
+            kind = frame.schema[name].dataType.simpleString()
+            raise ValueError(
+                f'column "{name}", {kind}, has a type that cannot be generalized; cast it to string first.'
+            )
     secret = F.lit(None).cast("bigint") if options.sensitive is None else column(options.sensitive)
     whose = F.lit(None).cast("bigint")
     if options.person is not None:  # two people with the same hash count as one, never the other way around
@@ -96,27 +69,17 @@ def fitted(frame: Any, options: PlanOptions) -> pa.Table:
         cols=list(options.named),
         k=options.k,
         beta=options.beta,
-        population=options.population_size,
-        weights=options.weights,
-        hierarchies=hierarchy_rows(options.hierarchies),
-        methods=options.methods,
+        population=options.population,
+        weights=given["weights"],
+        hierarchies=hierarchy_rows(given["hierarchies"]),
+        methods=given["methods"],
         max_suppressed_fraction=options.max_suppressed_fraction,
-        has_person=options.person is not None,
-        has_sensitive=options.sensitive is not None,
-        l=float(options.l),
-        l_kind=options.l_kind,
-        c=float(options.c),
-        t=None if options.t is None else float(options.t),
-        is_ordered=None if options.sensitive is None else is_ordered(frame, options.sensitive),
-        refused=None,
-        unfit=[f'"{name}", {frame.schema[name].dataType.simpleString()},' for name in _unfit(frame, options.cols)],
+        person=options.person,
+        sensitive=options.spread,
+        is_ordered=options.sensitive is not None and is_ordered(frame, options.sensitive),
     )
     released = pa.nulls(found.num_rows, pa.struct([(name, pa.string()) for name in options.cols]))
     return found.append_column("released", released)
-
-
-def _unfit(frame: Any, cols: Sequence[str]) -> list[str]:
-    return [name for name in cols if duckdb_type(frame, name) == "OTHER"]
 
 
 def _counted(rows: Any) -> pa.Table:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import refuse_unless
-from duckanon._core.common.rules import Number, OneOf, Whole
+from duckanon._core.common.faces import face_of
 from duckanon._core.encoding.table_encoding import FEWEST_ROWS, ROWS_PER_COMPONENT, refuse_too_few
-from duckanon._core.privacy.self_check import CHECKS
-from duckanon._methods.swap.cluster_swap import BASES
-from duckanon._methods.swap.clusters import METHODS
 from duckanon._methods.swap.components import principal_components
-from duckanon._methods.swap.pica import LEAST_CLUSTER_SIZE, SEARCHED_ROWS, Partitioned
+from duckanon._methods.swap.declared import PICA, SVD_SWAP
+from duckanon._methods.swap.pica import SEARCHED_ROWS, Partitioned
 from duckanon._methods.swap.svd import swapped_block
 from duckanon.spark import blocks, plain_encoding, schemes
-from duckanon.spark.frames import column, named_columns, public, refuse_option
+from duckanon.spark.frames import column, named_columns, public
 from duckanon.spark.schemes import Surveyed
 from duckanon.spark.targets import target_called
 
@@ -26,46 +22,30 @@ PART_ROWS = {"svd_swap": 200_000, "pica": 50_000}
 """Rows of a part: what an executor works on at a time."""
 
 
+@face_of(SVD_SWAP, "spark")
 @public
-def svd_swap(
-    frame: Any,
-    cols: Any,
-    tolerance: float = 1.5,
-    log: Sequence[str] | None = None,
-    nulls: str = "error",
-    checks: str = "error",
-    seed: int | None = None,
-    k: int = 10,
-    special: str | Mapping[str, Any] = "auto",
-    categories: Any = None,
-    derived: str = "auto",
-    *,
-    to: str,
-) -> Any:
+def svd_swap(frame: Any, given: dict[str, Any], *, to: str) -> Any:
     """Write new records with the same means, variances and correlations: each principal component is permuted.
 
     Parameters
     ----------
-    frame, cols, tolerance, log, nulls, checks, k, special, categories, derived
-        As in `anon.svd_swap`. Components are those of the whole table; records are swapped inside blocks to which they
-        are assigned at random, and each block is checked.
-    seed
-        None: it is not there on Spark.
-    to
+    frame, to
         As in `generalize`.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        What was written, after its ends and categories were looked through.
+        What was written, after its ends and categories were checked.
+
+    Notes
+    -----
+    Components are those of the whole table; records are swapped inside blocks to which they are assigned at random, and
+    each block is checked.
     """
-    refuse_option("seed", seed, None)
-    refuse_unless(Number(above=0), "tolerance", tolerance)
-    names = _checked_names(frame, cols, nulls, checks, k, derived)
+    tolerance, checks = given["tolerance"], given["checks"]
     with target_called(frame.sparkSession, to) as target:
-        options = {"special": special, "categories": categories, "nulls": nulls}
-        survey = schemes.surveyed(frame, names, None, k, options)
-        plain, _ = plain_encoding.fitted(survey, k, derived, log, np.random.default_rng())
+        survey = _surveyed(frame, given)
+        plain, _ = plain_encoding.fitted(survey, given["k"], given["derived"], given["log"], np.random.default_rng())
         moments = plain_encoding.gram(survey, plain)
         rank = int(principal_components(moments.covariance)[1].shape[1])
         refuse_too_few(survey.rows, rank)
@@ -78,56 +58,33 @@ def svd_swap(
         return _written(survey, plain, blocks.made(parted, _schema(survey), release), checks, target)
 
 
+@face_of(PICA, "spark")
 @public
-def pica(
-    frame: Any,
-    cols: Any,
-    cluster_size: float | None = None,
-    basis: str = "ica",
-    clustering: str = "auto",
-    reference: Any = None,
-    log: Sequence[str] | None = None,
-    nulls: str = "error",
-    checks: str = "error",
-    seed: int | None = None,
-    k: int = 10,
-    special: str | Mapping[str, Any] = "auto",
-    categories: Any = None,
-    derived: str = "auto",
-    *,
-    to: str,
-) -> Any:
+def pica(frame: Any, given: dict[str, Any], *, to: str) -> Any:
     """Write new records that keep nonlinear structure too: the independent components of clusters are permuted.
 
     Parameters
     ----------
-    frame, cols, cluster_size, basis, clustering, log, nulls, checks, k, special, categories, derived
-        As in `anon.pica`; clusters are inside parts of similar records, each of which is checked. The search for a
-        size works with a sample, as it does there.
-    reference, seed
-        None: they are not there on Spark.
-    to
+    frame, to
         As in `generalize`.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        What was written, after its ends and categories were looked through.
+        What was written, after its ends and categories were checked.
+
+    Notes
+    -----
+    Clusters are inside parts of similar records, each of which is checked. The search for a size works with a sample.
     """
-    refuse_option("reference", reference, None)
-    refuse_option("seed", seed, None)
-    refuse_unless(Number(LEAST_CLUSTER_SIZE, null=True), "cluster_size", cluster_size)
-    refuse_unless(OneOf(*BASES), "basis", basis)
-    refuse_unless(OneOf(*METHODS), "clustering", clustering)
-    names = _checked_names(frame, cols, nulls, checks, k, derived)
+    size, checks = given["cluster_size"], given["checks"]
+    basis, clustering = given["basis"], given["clustering"]
     with target_called(frame.sparkSession, to) as target:
-        options = {"special": special, "categories": categories, "nulls": nulls}
-        survey = schemes.surveyed(frame, names, None, k, options)
+        survey = _surveyed(frame, given)
         random = np.random.default_rng()
-        plain, moments = plain_encoding.fitted(survey, k, derived, log, random)
+        plain, moments = plain_encoding.fitted(survey, given["k"], given["derived"], given["log"], random)
         rank = int(principal_components(moments.covariance)[1].shape[1])
         refuse_too_few(survey.rows, rank)
-        size = None if cluster_size is None else float(cluster_size)
         if size is None:
             sample = plain.table(survey.sample, random)
             matrix = plain.encoding.matrix(sample, np.float32)
@@ -145,19 +102,15 @@ def pica(
             encoding = plain.encoding_of(table)
             matrix = encoding.matrix(table, np.float32)
             own = Partitioned(encoding, matrix, rank, basis, clustering, checks, chance)
-            return plain.back(own.released(size, None) if cluster_size is not None else own.enlarged(size))
+            return plain.back(own.enlarged(size) if given["cluster_size"] is None else own.released(size, None))
 
         return _written(survey, plain, blocks.made(parted, _schema(survey), release), checks, target)
 
 
-def _checked_names(frame: Any, cols: Any, nulls: Any, checks: Any, k: Any, derived: Any) -> list[str]:
-    """Refuse options that cannot be, and return the columns in the order of the table."""
-    refuse_unless(OneOf("error", "category"), "nulls", nulls)
-    refuse_unless(OneOf(*CHECKS), "checks", checks)
-    refuse_unless(Whole(1), "k", k)
-    refuse_unless(OneOf("auto", "off"), "derived", derived)
-    named = named_columns(frame, "cols", cols, at_least=2)
-    return [name for name in frame.columns if name in named]
+def _surveyed(frame: Any, given: dict[str, Any]) -> Surveyed:
+    """Survey the columns of a call in the order of the table."""
+    named = named_columns(frame, "cols", given["cols"], at_least=2)
+    return schemes.surveyed(frame, [name for name in frame.columns if name in named], None, given["k"], given)
 
 
 def _fewest(rank: int) -> int:

@@ -12,20 +12,20 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Ints
+from duckanon._core.common.faces import face_of
 from duckanon._core.common.people import person_numbers
 from duckanon._core.common.progress import silent
-from duckanon._core.common.rules import Number, OneOf, Whole
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.table_encoding import FEWEST_ROWS, ROWS_PER_COMPONENT
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
-from duckanon._methods.synthesize.audited_size import LEAST_CLUSTER_SIZE, smallest_size, without_some
+from duckanon._methods.synthesize.audited_size import smallest_size, without_some
+from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE
 from duckanon._methods.synthesize.orthogonal import apportioned
 from duckanon._methods.synthesize.redrawing import Redrawing
 from duckanon.spark import blocks, schemes
 from duckanon.spark.counted import HOLDERS, VALUE, holders
-from duckanon.spark.frames import column, named_columns, other_column, public, refuse_option
+from duckanon.spark.frames import column, named_columns, other_column, public
 from duckanon.spark.partwise import PART
 from duckanon.spark.schemes import Surveyed
 from duckanon.spark.targets import target_called
@@ -38,62 +38,36 @@ _PER_KEPT_OUT = 4  # people of a part for each that is kept out: at most a quart
 _DRAWN = "_duckanon_drawn"
 
 
+@face_of(SPECTRAL_RELEASE, "spark")
 @public
-def spectral_release(
-    frame: Any,
-    cols: Any,
-    k: int = 10,
-    cluster_size: float | None = None,
-    rows: int | None = None,
-    by: Any = None,
-    keep_out: int = 25,
-    special: str | Mapping[str, Any] = "auto",
-    categories: Any = None,
-    derived: str = "auto",
-    nulls: str = "error",
-    seed: int | None = None,
-    person: str | None = None,
-    *,
-    to: str,
-) -> Any:
-    """Write new records that keep what clusters of similar records have in common, of values that many people hold.
+def spectral_release(frame: Any, given: dict[str, Any], *, to: str) -> Any:
+    """Write new records that keep what clusters of similar records have in common, of values shared by many people.
 
     Parameters
     ----------
-    frame, cols, k, cluster_size, rows, special, categories, derived, nulls, person
-        As in `anon.spectral_release`.
-    keep_out
-        As there; as many in every part of the table.
-    by, seed
-        None: they are not there on Spark.
-    to
+    frame, to
         As in `generalize`.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        What was written, after it was looked through for values of fewer people.
+        What was written, after it was searched for values of fewer people.
+
+    Notes
+    -----
+    ``keep_out`` people are kept out of every part of the table.
     """
-    refuse_option("by", by, None)
-    refuse_option("seed", seed, None)
-    refuse_unless(Whole(2), "k", k)
-    refuse_unless(Number(LEAST_CLUSTER_SIZE, null=True), "cluster_size", cluster_size)
-    refuse_unless(Whole(1, null=True), "rows", rows)
-    refuse_unless(Whole(0), "keep_out", keep_out)
-    refuse_unless(OneOf("auto", "off"), "derived", derived)
-    refuse_unless(OneOf("error", "category"), "nulls", nulls)
-    named = named_columns(frame, "cols", cols, at_least=2)
+    k, rows, keep_out, size = (given[name] for name in ("k", "rows", "keep_out", "cluster_size"))
+    named = named_columns(frame, "cols", given["cols"], at_least=2)
     names = [name for name in frame.columns if name in named]
-    whose = other_column(frame, "person", person, names)
+    whose = other_column(frame, "person", given["person"], names)
     with target_called(frame.sparkSession, to) as target:
-        options = {"special": special, "categories": categories, "nulls": nulls}
-        survey = schemes.surveyed(frame, names, whose, k, options)
+        survey = schemes.surveyed(frame, names, whose, k, given)
         random = np.random.default_rng()
-        redrawing = _redrawing(survey, k, derived, random)
+        redrawing = _redrawing(survey, k, given["derived"], random)
         fewest = max(FEWEST_ROWS, ROWS_PER_COMPONENT * redrawing.rank, k, _PER_KEPT_OUT * keep_out)
         parted = blocks.parted(survey, blocks.tree_of(survey, PART_ROWS), PART_ROWS, fewest)
         counts = _drawn_counts(parted, whose, keep_out, rows or survey.rows, random)
-        size = cluster_size
         if size is None:
             size = smallest_size(redrawing, np.arange(redrawing.rows), keep_out, random, silent)
         sent, ways = _without_rows(redrawing), survey.schemes

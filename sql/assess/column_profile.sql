@@ -1,11 +1,11 @@
--- anon.column_profile: what each column of a table looks like to someone who wants to pick people out of it, in one
--- pass over the table. A column with as many values as rows identifies; one whose largest class is most of the table
--- tells little.
+-- anon.column_profile: what each column discloses to an attacker, in one pass over the table. A column with as many
+-- values as rows identifies people; one whose largest class is most of the table discloses little.
 --     kind             numeric, date, text, boolean or other
 --     distinct_values  different values, NULL not counted, by their 64-bit hash: exact for numbers, dates and booleans;
---                      for text it may be one too few with a probability of about n^2 / 2^65 (1 in 370,000 for ten
+--                      for text it may be one too low with a probability of about n^2 / 2^65 (1 in 370,000 for ten
 --                      million different texts)
 --     largest_class    rows that share the most frequent value, NULL not counted
+--     tbl              name of the table or view [a text]
 -- test: tests/assess/column_profile.test
 CREATE OR REPLACE MACRO anon.column_profile(tbl) AS TABLE
 WITH _duckanon_codes AS (        -- a NULL stays NULL, everything else becomes its hash

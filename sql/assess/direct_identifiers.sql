@@ -1,18 +1,20 @@
 -- anon.direct_identifiers: the columns of a table that look like one of the eighteen identifiers that the HIPAA
 -- safe-harbor rule, 45 CFR 164.514(b)(2)(i)(A) to (R), asks to remove: one row per column and category, by the column's
--- name and by the values of a sample. A hint, not a proof: an identifier inside free text, or under a name that says
--- nothing and with values that look like nothing, is not found.
---     tbl: name of the table or view
---     sample_rows: about this many rows are looked at; smaller tables are read in full. The rows are picked by the hash
---     of their number, so the same table in the same order gives the same sample, without favour for its beginning
---     min_match_fraction: share of a column's values that must have the shape for the values alone to count
---     evidence: name, values, or name and values (a DATE or TIMESTAMP column counts as values even when it is empty)
---     match_fraction: share of the sampled values (not NULL, not blank) that have the category's shape; for age_over_89
---     the share of ages over 89, of which one is enough; for unique_code the share of different values; NULL where
---     values cannot tell or there were none
--- A value that several columns' names could claim goes to the one named: 555-0100 in fax is a fax number. Dates on the
--- first of January at midnight are taken for years. Binary columns are judged by their name only, nested ones by their
--- name and the names of their fields (anon._field_names), boolean ones never.
+-- name and by the values of a sample. A hint, not a proof: an identifier inside free text, or in a column whose name
+-- and values give no hint, is not found.
+--     evidence            name, values, or name and values (a DATE or TIMESTAMP column counts as values even when it is
+--                         empty)
+--     match_fraction      share of the sampled values (not NULL, not blank) that have the category's shape; for
+--                         age_over_89 the share of ages over 89, of which one is enough; for unique_code the share of
+--                         different values; NULL where values give no hint or there were none
+--     sample_rows         about this many rows are examined; smaller tables are read in full. The same table in the
+--                         same order gives the same sample [a whole number, at least 1]
+--     min_match_fraction  share of a column's values that must have the shape for the values alone to count [a number
+--                         from 0 to 1]
+-- Rows are sampled by the hash of their number, without favour for the beginning of the table. A value that several
+-- columns' names could claim belongs to the one named: 555-0100 in fax is a fax number. Dates on the first of January
+-- at midnight are taken for years. Binary columns are judged by their name only, nested ones by their name and the
+-- names of their fields (anon._field_names), boolean ones never.
 -- test: tests/assess/direct_identifiers.test
 CREATE OR REPLACE MACRO anon.direct_identifiers(tbl, sample_rows := 10000, min_match_fraction := 0.5) AS TABLE
 WITH _duckanon_described AS (

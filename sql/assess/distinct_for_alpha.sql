@@ -1,5 +1,7 @@
 -- anon.distinct_for_alpha: how many distinct values a column set needs at least before a fraction `alpha` of the
 -- population can be unique in it: the inverse of anon.max_unique_fraction.
+--     alpha       fraction of the population [a number between 0 and 1]
+--     population  number of people in the population [a number above 0]
 --     e n alpha for alpha <= 1/e, n / ln(1/alpha) above      (Probabilistic Anonymity, Theorem 3, and Theorem 1 solved)
 -- test: tests/assess/distinct_for_alpha.test
 CREATE OR REPLACE MACRO anon.distinct_for_alpha(alpha, population) AS

@@ -1,19 +1,19 @@
--- anon.k_anonymity: how many people share each combination of the columns, at the least, and how many rows share theirs
--- with too few others.
---     k               the size of the smallest class
---     singletons      classes of one
---     rows_under_2 .. rows_under_20   rows in classes of fewer than so many
---     people          different people in the table
---     linked_k        how many people have rows in exactly the same set of classes, at the least: what is left to
---                     somebody who can tell which rows are one person's, since a release kept them together; k without
---                     `person`
---     nulls           'value': NULL is a value; 'drop': rows with a NULL in cols are left out; 'any': NULL matches
---                     anything, and the size of a class is the number of rows that it matches (anon.individual_risk)
---     alpha           with 'any', how much a match counts that another row's NULL allows, from 0 to 1: sizes need not
---                     be whole numbers then
---     person          name of the column that says whose row it is, where a person has several: classes then count
---                     different people. A row whose person is NULL counts as nobody, so that a class may have size 0.
---                     NULL: every row is a person
+-- anon.k_anonymity: the number of people in the smallest class of a table, and the number of rows in small classes.
+--     k                           size of the smallest class
+--     singletons                  classes of one
+--     rows_under_2 .. rows_under_20  rows in classes of fewer than that many people
+--     people                      different people in the table
+--     linked_k                    smallest number of people who have rows in exactly the same set of classes: k for an
+--                                 attacker who knows which rows belong to one person, since a release kept them
+--                                 together; k without `person`
+--     nulls                       'value': NULL is a value; 'drop': rows with a NULL in cols are left out; 'any': NULL
+--                                 matches anything, and the size of a class is the number of rows that match it [one of
+--                                 'value', 'drop', 'any']
+--     alpha                       with 'any', weight of a match that another row's NULL allows; sizes need not be whole
+--                                 numbers then [a number from 0 to 1]
+--     person                      column that identifies the person of a row, if people have several rows: classes then
+--                                 count different people. A row whose person is NULL counts as nobody, so that a class
+--                                 may have size 0. NULL: every row is a person [a name, or NULL]
 -- The classes that are too small: anon.small_classes; their rows: anon.risky_rows.
 -- test: tests/assess/k_anonymity.test
 CREATE OR REPLACE MACRO anon.k_anonymity(tbl, cols, nulls := 'value', person := NULL, alpha := 1) AS TABLE

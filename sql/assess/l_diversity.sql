@@ -1,15 +1,18 @@
--- anon.l_diversity: how many values of a sensitive column an attacker is left with who knows a person's class, in the
--- worst class, by each of the three definitions of Machanavajjhala et al. 2007. A row per measure:
---     distinct   l: the fewest different values in a class
---     entropy    l: the smallest exp(entropy) of a class's values
---     recursive  for l = 2, 3, ... the c that must be exceeded: the largest r1 / (rl + ... + rm) of a class, where
---                r1 >= r2 >= ... are the counts of its values; infinity where a class has fewer than l values
---     worst_class, worst_class_size   where that happens; of several, where the counts have the largest sum
---     nulls      of cols, 'value': NULL is a value; 'drop': rows with a NULL are left out. In `sensitive` NULL is a
---                value in any case
---     person     name of the column that says whose row it is: counts are then of different people, and shares of the
---                sum of these counts, since a person may have several values in a class. A row whose person is NULL
---                counts as nobody. NULL: every row is a person
+-- anon.l_diversity: how many values of a sensitive column are possible for an attacker who knows a person's class, in
+-- the worst class, by each of the three definitions of Machanavajjhala et al. 2007. A row per measure:
+--     distinct                    l: the fewest different values in a class
+--     entropy                     l: the smallest exp(entropy) of a class's values
+--     recursive                   for l = 2, 3, ... the c that must be exceeded: the largest r1 / (rl + ... + rm) of a
+--                                 class, where r1 >= r2 >= ... are the counts of its values; infinity where a class has
+--                                 fewer than l values
+--     worst_class, worst_class_size  where that happens; of several, where the counts have the largest sum
+--     sensitive                   sensitive column; a NULL in it is a value [a name]
+--     nulls                       'value': a NULL in cols is a value; 'drop': rows with a NULL in cols are left out
+--                                 [one of 'value', 'drop']
+--     person                      column that identifies the person of a row: counts are then of different people, and
+--                                 shares of the sum of these counts, since a person may have several values in a class.
+--                                 A row whose person is NULL counts as nobody. NULL: every row is a person [a name, or
+--                                 NULL]
 -- The classes that fail: anon.l_diversity_classes.
 -- test: tests/assess/l_diversity.test
 CREATE OR REPLACE MACRO anon.l_diversity(tbl, cols, sensitive, nulls := 'value', person := NULL) AS TABLE
@@ -56,4 +59,4 @@ FROM _duckanon_worst JOIN _duckanon_sized USING (level), _duckanon_lowest
 GROUP BY level
 ORDER BY level ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.l_diversity IS
-    'Distinct, entropy and recursive l-diversity of a sensitive column, each with the class that is worst.';
+    'Distinct, entropy and recursive l-diversity of a sensitive column, each with its worst class.';

@@ -1,10 +1,11 @@
--- anon.l_diversity_classes: the diversity of every class, the worst first; with `l`, only the classes that have fewer
--- than l different values of the sensitive column.
---     entropy_l               exp of the entropy of the class's values
---     recursive_c             r1 / (r2 + ... + rm), the c that recursive (c, 2)-diversity must exceed
---     most_frequent_fraction  share of the most frequent value: how sure an attacker can be
---     nulls                   for cols, 'value': NULL is a value; 'drop': rows with a NULL are left out
---     person                  as for anon.l_diversity: class_size and all counts are then of different people
+-- anon.l_diversity_classes: the diversity of every class, the worst first; with `l`, only of the classes that have
+-- fewer than l different values of the sensitive column.
+--     entropy_l                 exp of the entropy of the class's values
+--     recursive_c               r1 / (r2 + ... + rm), the c that recursive (c, 2)-diversity must exceed
+--     most_frequent_fraction    share of the most frequent value: how sure an attacker can be
+--     sensitive, nulls, person  as in anon.l_diversity
+--     l                         only classes with fewer different values than this; NULL: all classes [a number, at
+--                               least 1, or NULL]
 -- test: tests/assess/l_diversity_classes.test
 CREATE OR REPLACE MACRO anon.l_diversity_classes(
     tbl, cols, sensitive, l := NULL, nulls := 'value', person := NULL

@@ -1,5 +1,7 @@
 -- anon.max_unique_fraction: largest expected fraction of unique rows, over all distributions, when a column set takes
 -- `distinct_values` values in a population of `population` rows.
+--     distinct_values  number of different values of the column set [a number, at least 0]
+--     population       number of people in the population [a number above 0]
 --     D/(e n) for D <= n, e^(-n/D) for D > n      (Probabilistic Anonymity, Theorems 1 and 2, Figure 1; the printed
 --     Theorem 2 lost the sign of the exponent)
 -- test: tests/assess/max_unique_fraction.test

@@ -1,5 +1,6 @@
 -- anon.multiple_domain: how many values a column set can take when its columns take `distinct_counts` values each:
 -- their product. As a double it does not overflow; past 1.8e308 it stays there.
+--     distinct_counts  number of different values of each column [a list of numbers, at least 0]
 --     D = d1 d2 ... dk      (Probabilistic Anonymity, Definition 3)
 -- test: tests/assess/multiple_domain.test
 CREATE OR REPLACE MACRO anon.multiple_domain(distinct_counts) AS

@@ -1,16 +1,18 @@
--- anon.quasi_identifier: can people be picked out by these columns, in the table and in the population it comes from?
---     rows, people           without `person` every row is a person
---     distinct_observed      combinations that occur
---     singletons             S, the people who are alone in a class, one of theirs at least; unique_fraction is
---                            F1 = S / people
---     distinct_product       D, the product of the columns' distinct counts, NULL counted as a value where it occurs
---     unique_fraction_bound  F2, the largest fraction of the population that can be unique: anon.max_unique_fraction
---     population_anonymity   n / D, at least 1: how many people share a combination on average
---     smallest_class, average_class   people in a class of the table
---     population             NULL: the table is its own universe
---     nulls                  'value': NULL is a value; 'drop': rows with a NULL in cols are left out
---     person                 name of the column that says whose row it is, where a person has several. A row whose
---                            person is NULL counts as nobody
+-- anon.quasi_identifier: how many people are unique in these columns, in the table and in the population it comes from.
+--     rows, people                without `person` every row is a person
+--     distinct_observed           combinations that occur
+--     singletons                  S, the people who are unique in at least one of their classes; unique_fraction is F1
+--                                 = S / people
+--     distinct_product            D, the product of the columns' distinct counts, NULL counted as a value where it
+--                                 occurs
+--     unique_fraction_bound       F2, the largest fraction of the population that can be unique:
+--                                 anon.max_unique_fraction
+--     population_anonymity        n / D, at least 1: how many people share a combination on average
+--     smallest_class, average_class  people in a class of the table
+--     population                  number of people that the table comes from; NULL: the table is its own population [a
+--                                 number, at least the people of the table, or NULL]
+--     nulls                       as in anon.l_diversity
+--     person                      as in anon.k_anonymity
 --     (Probabilistic Anonymity, Section 2 and Figure 3)
 -- test: tests/assess/quasi_identifier.test
 CREATE OR REPLACE MACRO anon.quasi_identifier(tbl, cols, population := NULL, nulls := 'value', person := NULL) AS TABLE
@@ -39,4 +41,4 @@ SELECT row_count AS "rows", distinct_observed, singletons, singletons / people A
 FROM _duckanon_universe
 WHERE universe IS NOT NULL;
 COMMENT ON MACRO TABLE anon.quasi_identifier IS
-    'Whether a column set picks people out: unique rows in the table, and their largest share in the population.';
+    'The share of unique people in a column set: in the table, and at most in the population.';

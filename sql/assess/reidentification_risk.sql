@@ -1,21 +1,25 @@
--- anon.reidentification_risk: how likely an attacker who knows the columns of a person finds the right row, for the
--- three attackers of El Emam's guide:
---     prosecutor  knows that the person is in the table: 1 / class size
---     journalist  does not know it: expected 1 / number of people in the population who share the values, estimated
---                 from the class size when the table is a random sample of the population (Benedetti and Franconi 1998)
---     marketer    wants as many as possible: only the average counts
---     maximum_risk, average_risk (over the people), rows_at_risk (rows in classes whose risk is above `threshold`),
---     people_at_risk (who have such a row) and fraction_at_risk, their share of the people
---     population  number of people that the table is a sample of, or the name of a table of them, with the columns, of
---                 which the journalist counts who shares the values (a class has at least as many people there as in
---                 the table). NULL: the table is its own universe, and the journalist is as well off as the
---                 prosecutor, who is the upper bound in any case
---     nulls       'value': NULL is a value; 'drop': rows with a NULL in cols are left out
---     person      name of the column that says whose row it is: a class then has as many members as different people,
---                 and somebody with rows in several classes has the risk of the smallest. A row whose person is NULL
---                 counts as nobody, and in a class without anybody the risk is 1. A table of the population has the
---                 column, too. NULL: every row is a person
--- The classes at risk: anon.small_classes, with the k that 1 / k does not exceed the threshold.
+-- anon.reidentification_risk: the probability that an attacker who knows the columns of a person finds the right row,
+-- for the three attackers of El Emam's guide:
+--     prosecutor                  knows that the person is in the table: 1 / class size
+--     journalist                  does not know it: expected 1 / number of people in the population who share the
+--                                 values, estimated from the class size when the table is a random sample of the
+--                                 population (Benedetti and Franconi 1998)
+--     marketer                    wants as many people as possible: only the average counts
+--     maximum_risk, average_risk  over the people
+--     rows_at_risk                rows in classes whose risk is above `threshold`
+--     people_at_risk, fraction_at_risk  people who have such a row, and their share
+--     population                  number of people that the table is a sample of, or name of a table of them with the
+--                                 columns, in which the journalist counts who shares the values (a class has at least
+--                                 as many people there as in the table). NULL: the table is its own population, and the
+--                                 journalist's risk is the prosecutor's, an upper bound [a number, a text, or NULL]
+--     threshold                   a row is at risk if its risk is above this [a number from 0 to 1]
+--     nulls                       as in anon.l_diversity
+--     person                      column that identifies the person of a row: a class then has as many members as
+--                                 different people, and a person with rows in several classes has the risk of the
+--                                 smallest. A row whose person is NULL counts as nobody, and in a class without anybody
+--                                 the risk is 1. A table of the population has the column too. NULL: every row is a
+--                                 person [a name, or NULL]
+-- The classes at risk: anon.small_classes, with the k for which 1 / k does not exceed the threshold.
 -- test: tests/assess/reidentification_risk.test
 CREATE OR REPLACE MACRO anon.reidentification_risk(
     tbl, cols, population := NULL, threshold := 0.2, nulls := 'value', person := NULL

@@ -1,10 +1,7 @@
 -- anon.risky_rows: the rows that break k-anonymity, whole, with the size of their class in `class_size`. A table that
--- has a column of this name is refused: nobody could tell the two apart.
---     nulls   'value': NULL is a value; 'drop': rows with a NULL in cols are not looked at; 'any': NULL matches
---             anything, and the size of a class is the number of rows that it matches
---     alpha   with 'any', how much a match counts that another row's NULL allows, from 0 to 1
---     person  name of the column that says whose row it is: sizes then count different people, and a row whose person
---             is NULL counts as nobody. NULL: every row is a person
+-- has a column of this name is refused: the result would have two columns of the same name.
+--     k                     rows in classes with fewer people than this are returned [a whole number, at least 2]
+--     nulls, alpha, person  as in anon.k_anonymity
 -- The few small classes are joined to the table by one key: structs compare NULL with NULL as equal.
 -- test: tests/assess/risky_rows.test
 CREATE OR REPLACE MACRO anon.risky_rows(tbl, cols, k, nulls := 'value', person := NULL, alpha := 1) AS TABLE
@@ -26,4 +23,4 @@ WITH _duckanon_names AS (
 SELECT _duckanon_keyed.* EXCLUDE (_duckanon_key), _duckanon_small._duckanon_size AS class_size
 FROM _duckanon_keyed JOIN _duckanon_small USING (_duckanon_key);
 COMMENT ON MACRO TABLE anon.risky_rows IS
-    'The rows whose combination of values fewer than k rows share, with their class size.';
+    'The rows in classes of fewer than k people, with their class size.';

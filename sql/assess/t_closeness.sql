@@ -1,12 +1,13 @@
 -- anon.t_closeness: how much more an attacker learns about a sensitive column from a person's class than from the whole
--- table: the largest distance t between the two distributions, its average over the rows, and the class that is worst.
---     distance  'ordered': earth mover's distance, neighbouring values 1/(m-1) apart; 'equal': half the sum of |p - q|;
---               'auto': ordered for numbers, dates and booleans, equal for text
---     nulls     for cols, 'value': NULL is a value; 'drop': rows with a NULL are left out. In `sensitive` it is a
---               value, after all others
---     person    name of the column that says whose row it is: a count is then of the different people who have a value,
---               and shares are of the sum of these counts, in the average too. A row whose person is NULL counts as
---               nobody; a class without anybody has t = 1. NULL: every row is a person
+-- table: the largest distance t between the two distributions, its average over the rows, and the worst class.
+--     sensitive  sensitive column; a NULL in it is a value, after all others [a name]
+--     distance   'ordered': earth mover's distance, neighbouring values 1/(m-1) apart; 'equal': half the sum of |p -
+--                q|; 'auto': ordered for numbers, dates and booleans, equal for text [one of 'auto', 'ordered',
+--                'equal']
+--     nulls      as in anon.l_diversity
+--     person     column that identifies the person of a row: a count is then of the different people who have a value,
+--                and shares are of the sum of these counts, in the average too. A row whose person is NULL counts as
+--                nobody; a class without anybody has t = 1. NULL: every row is a person [a name, or NULL]
 -- The classes that are too far: anon.t_closeness_classes.
 -- test: tests/assess/t_closeness.test
 CREATE OR REPLACE MACRO anon.t_closeness(
@@ -39,4 +40,4 @@ SELECT any_value(distance_kind) AS distance, any_value(t) AS t, any_value(averag
        any_value(classes) AS classes, max(named) AS worst_class, arg_max(class_size, named) AS worst_class_size
 FROM _duckanon_summary, _duckanon_sized;
 COMMENT ON MACRO TABLE anon.t_closeness IS
-    'Largest distance between the sensitive values of a class and those of the table, and the class where it is.';
+    'Largest distance between the sensitive values of a class and those of the table, and its class.';

@@ -1,5 +1,7 @@
--- anon.t_closeness_classes: the distance of every class, the farthest first; with `t`, only the classes farther than t.
---     distance, nulls, person  as for anon.t_closeness
+-- anon.t_closeness_classes: the distance of every class, the farthest first; with `t`, only of the classes farther than
+-- t.
+--     sensitive, distance, nulls, person  as in anon.t_closeness
+--     t                           only classes farther than this; NULL: all classes [a number from 0 to 1, or NULL]
 -- test: tests/assess/t_closeness_classes.test
 CREATE OR REPLACE MACRO anon.t_closeness_classes(
     tbl, cols, sensitive, t := NULL, distance := 'auto', nulls := 'value', person := NULL

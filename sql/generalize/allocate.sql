@@ -1,8 +1,11 @@
 -- anon.allocate: how many distinct values each column may keep when all of them together may take `budget`: a list of
 -- whole numbers in the order of `distinct_counts`, whose product does not exceed the budget and none of which could be
 -- one larger.
---     distinct_counts  the values that each column has now: no column is given more
---     weights          how much each column matters, NULL: all the same
+--     budget           number of combinations that all columns together may take [a number, at least 1]
+--     distinct_counts  number of values that each column has now: no column is given more [a list of whole numbers, at
+--                      least 1]
+--     weights          how much each column matters, in the same order; NULL: all the same [a list of numbers above 0,
+--                      or NULL]
 -- What is minimized is sum(w / d'), the weighted rank difference of quantiles (Probabilistic Anonymity, Section 3.1,
 -- Equation 1): each column gets d' proportional to w; a column that has fewer values keeps them, one whose share is
 -- below 1 becomes one value, and the rest is solved again (anon._shares_level). Shares are rounded down; what that

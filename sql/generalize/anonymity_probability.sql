@@ -1,9 +1,11 @@
--- anon.anonymity_probability: how likely a class has at least `k` members in a population of `population` people that
--- is divided into `distinct_values` equally likely classes, and what the Chernoff bound behind anon.distinct_budget
--- promises.
---     probability     P[X >= k], X binomial with n = population, p = 1 / distinct_values: exact, to some 12 digits
---     chernoff_bound  1 - exp(-(n - (k-1) d)^2 / (2 n d)), d the distinct_values; 0 where a class is expected to have
---                     k - 1 members or fewer
+-- anon.anonymity_probability: the probability that a class has at least `k` members in a population that is divided
+-- into equally likely classes, and what the Chernoff bound behind anon.distinct_budget promises.
+--     probability      P[X >= k], X binomial with n = population, p = 1 / distinct_values: exact, to some 12 digits
+--     chernoff_bound   1 - exp(-(n - (k-1) d)^2 / (2 n d)), d the distinct_values; 0 where a class is expected to have
+--                      k - 1 members or fewer
+--     population       number of people [a number, at least 1]
+--     distinct_values  number of equally likely classes [a number, at least 1]
+--     k                number of members that a class should have [a whole number, at least 1]
 --     (Probabilistic Anonymity, proof of Theorem 4)
 -- The tail is summed from its largest term, P[X = k-1] on the way down or P[X = k] on the way up, whichever is the thin
 -- side; the first term comes from Stirling's series (Loader's form), since factorials of 10^8 lose all digits.

@@ -1,9 +1,10 @@
 -- anon.apply_partition: one column of a table, replaced by the labels of a partition of it (anon.quantile_partition,
 -- anon.sampled_partition, anon.optimal_partition), as text. Its first and its last bucket are open, so that every value
 -- has one; NULL stays NULL.
---     partition  the name of the partition's table
---     keep       other columns to release as they are: ['diagnosis']; ['*']: all whose name does not say that they
---                identify people; NULL: none
+--     col        column to replace by labels [a name]
+--     partition  name of the partition's table [a text]
+--     keep       other columns to release as they are; ['*']: all whose name does not look like an identifier; NULL:
+--                none [a list of names, or NULL]
 -- test: tests/generalize/apply_partition.test
 CREATE OR REPLACE MACRO anon.apply_partition(tbl, col, partition, keep := NULL) AS TABLE
 WITH _duckanon_plan AS (

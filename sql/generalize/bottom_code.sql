@@ -1,6 +1,7 @@
 -- anon.bottom_code: values of `floor` and below as one category, the text '<=18'; those above as text. The counterpart
 -- of anon.top_code. NULL stays NULL.
---     value, floor  numbers, dates or timestamps
+--     value  value to code [a number, date or timestamp]
+--     floor  largest value of the category [a number, date or timestamp]
 -- test: tests/generalize/bottom_code.test
 CREATE OR REPLACE MACRO anon.bottom_code(value, floor) AS
     CASE WHEN floor IS NULL THEN anon._refused('anon.bottom_code', 'floor', 'a number or a date', floor)

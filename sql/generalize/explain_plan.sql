@@ -1,15 +1,17 @@
--- anon.explain_plan: a plan in one row per column: how it is made coarser, into how many values, and what that costs.
---     tbl              the table that it was made for, or another one: distinct_before and expected_loss are of its
---                      rows. NULL: both are NULL, since a plan does not tell them
---     distinct_before  different values in tbl, NULL among them
+-- anon.explain_plan: a plan in one row per column: its method, the number of values that remain, and the information
+-- loss.
+--     distinct_before  different values in tbl, including NULL
 --     distinct_after   labels of which rows were released
---     allowed          values that the budget of the population allows it (anon.allocate), from which the search
---                      begins; NULL for a plan without a population
+--     allowed          values that the budget of the population allows it (anon.allocate), where the search begins;
+--                      NULL for a plan without a population
 --     budget_share     its part of the number of combinations, ln(distinct_after) over the sum of these: the shares add
 --                      up to 1
---     expected_loss    share of the column's other values that a row's label holds too, on average: 0 nothing lost, 1
---                      everything. anon.generalization_loss says what a release loses of the range of numbers, with the
---                      rows that are left out
+--     expected_loss    share of the column's other values that a row's label contains too, on average: 0 nothing lost,
+--                      1 everything. anon.generalization_loss measures the loss of a release, with the range of numbers
+--                      and the suppressed rows
+--     plan             name of the table of a stored plan (`anon.plan`) [a text]
+--     tbl              table that the plan was made for, or another one: distinct_before and expected_loss are those of
+--                      its rows. NULL: both are NULL, since a plan does not contain them [a text, or NULL]
 -- test: tests/generalize/explain_plan.test
 CREATE OR REPLACE MACRO anon.explain_plan(plan, tbl := NULL) AS TABLE
 WITH _duckanon_columns AS (

@@ -1,20 +1,27 @@
--- anon.generalization_loss: how much less a generalized release says than the original: one row per column, and a last
--- one without a name for the whole table.
---     labels           different values of the released column
---     ncp              normalized certainty penalty, the mean over the original's rows of how much of the column's
---                      range the released value covers: 0 exact, 1 nothing is said; a row that was suppressed counts 1.
---                      Of the whole table: the mean over the columns, the global certainty penalty (GCP)
---     rank_difference, error_ratio   of numbers and dates: how far values are from the median and the mean of their
---                      bucket (anon._bucket_costs); NULL where labels overlap
---     classes, smallest_class, discernibility (sum of squared class sizes, and each suppressed row counts the size of
---     the table), average_class_over_k (rows / classes / k), suppressed_rows   of the whole table
---     original, released  names of tables, views or CTEs; released has the columns `cols` of the original, generalized,
---                      and possibly fewer rows. Labels may be single values, '[20, 30)', '<25', '>=80', '90+',
---                      '2024-Q1', '2020s', '021**', '{a, b}', '*' (everything), 'other' (what no other label says) and
---                      those of `hierarchies`. NULL is a value; where the original has none it says nothing, like '*'
---     k                NULL: the smallest class
---     hierarchies      MAP {'education': 'education_hierarchy'}: tables with the value first, then its label of
---                      level 1, of level 2, ...
+-- anon.generalization_loss: the information loss of a generalized release: one row per column, and a last one without a
+-- name for the whole table.
+--     labels                      different values of the released column
+--     ncp                         normalized certainty penalty, the mean over the original's rows of the share of the
+--                                 column's range that the released value covers: 0 exact, 1 unspecified; a suppressed
+--                                 row counts 1. Of the whole table: the mean over the columns, the global certainty
+--                                 penalty (GCP)
+--     rank_difference, error_ratio  of numbers and dates: how far values are from the median and the mean of their
+--                                 bucket (anon._bucket_costs); NULL where labels overlap
+--     classes, smallest_class, suppressed_rows  of the whole table
+--     discernibility              sum of squared class sizes, where each suppressed row counts the size of the table
+--     average_class_over_k        rows / classes / k
+--     original                    name of the table, view or CTE that the release was made from [a text]
+--     released                    name of the release: it has the columns `cols` of the original, generalized, and
+--                                 possibly fewer rows [a text]
+--     cols                        columns to compare [a list of names]
+--     k                           class size that was asked for; NULL: the smallest class [a whole number, at least 1,
+--                                 or NULL]
+--     hierarchies                 hierarchies of columns: tables with the value first, then its label of level 1, of
+--                                 level 2, ... [a MAP such as MAP {'education': 'education_hierarchy'}, or NULL]
+-- Labels may be single values, '[20, 30)', '<25', '>=80', '90+', '2024-Q1', '2020s', '021**', '{a, b}', '*'
+-- (everything), 'other' (values of no other label) and those of `hierarchies`. NULL is a value; where the original has
+-- none it is unspecified, like '*'.
+-- Refusals do not depend on the columns that are selected.
 -- test: tests/generalize/generalization_loss.test
 CREATE OR REPLACE MACRO anon.generalization_loss(original, released, cols, k := NULL, hierarchies := NULL) AS TABLE
 WITH _duckanon_original AS MATERIALIZED (
@@ -41,9 +48,11 @@ WITH _duckanon_original AS MATERIALIZED (
     FROM anon._column_spans('_duckanon_values')
 ), _duckanon_leaves AS (
     FROM anon._hierarchy_leaves('anon.generalization_loss', hierarchies, '_duckanon_names')
+), _duckanon_covered AS MATERIALIZED (
+    FROM anon._label_leaves('_duckanon_values', '_duckanon_spans', '_duckanon_labels', '_duckanon_leaves')
 ), _duckanon_losses AS MATERIALIZED (
-    FROM anon._label_losses('anon.generalization_loss', '_duckanon_values', '_duckanon_spans', '_duckanon_labels',
-                            '_duckanon_leaves', '_duckanon_names')
+    FROM anon._label_losses('anon.generalization_loss', '_duckanon_spans', '_duckanon_labels', '_duckanon_covered',
+                            '_duckanon_names')
 ), _duckanon_classes AS (
     SELECT count(*) AS classes, min(_duckanon_size) AS smallest_class,
            coalesce(sum(_duckanon_size), 0)::BIGINT AS released_rows,

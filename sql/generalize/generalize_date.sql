@@ -1,8 +1,10 @@
 -- anon.generalize_date: the day, week, month ... that a date or a timestamp falls into, as text that sorts by time:
 --     'day' 2024-03-17      'week' 2024-W11 (ISO, with the ISO year)      'month' 2024-03      'quarter' 2024-Q1
 --     'half-year' 2024-H1   'year' 2024   '5 years' 2020-2024 (from multiples of five)   'decade' 2020s
--- NULL stays NULL. A timestamp with time zone is read in the time zone of the session. Years have at least four digits
--- (0987); everything before the year 1 is one category, <0001; infinity stays infinity.
+--     day    value to generalize; NULL stays NULL [a date or timestamp]
+--     level  unit of the calendar [one of 'day', 'week', 'month', 'quarter', 'half-year', 'year', '5 years', 'decade']
+-- A timestamp with time zone is read in the time zone of the session. Years have at least four digits (0987);
+-- everything before the year 1 is one category, <0001; infinity stays infinity.
 -- test: tests/generalize/generalize_date.test
 CREATE OR REPLACE MACRO anon.generalize_date(day, level) AS
     CASE WHEN coalesce(NOT list_contains(['day', 'week', 'month', 'quarter', 'half-year', 'year', '5 years', 'decade'],

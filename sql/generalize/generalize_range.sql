@@ -1,7 +1,9 @@
--- anon.generalize_range: the range that a number falls into, as the text '[20, 30)': from 20, below 30. Ranges are
--- `step` wide and one begins at `origin`. NULL stays NULL.
---     step    any number above 0, such as 10 or 0.5
--- It is worked out in doubles: whole numbers beyond 2^53 are not told apart.
+-- anon.generalize_range: the range that a number falls into, as the text '[20, 30)': from 20, below 30. NULL stays
+-- NULL.
+--     value   number to generalize; NULL stays NULL [a number]
+--     step    width of the ranges, such as 10 or 0.5 [a number above 0]
+--     origin  one range begins here [a number]
+-- It is computed in doubles, which do not distinguish whole numbers beyond 2^53.
 -- test: tests/generalize/generalize_range.test
 CREATE OR REPLACE MACRO anon.generalize_range(value, step, origin := 0) AS
     CASE WHEN coalesce(NOT (TRY_CAST(step AS DOUBLE) > 0 AND isfinite(TRY_CAST(step AS DOUBLE))), true)

@@ -1,8 +1,12 @@
 -- anon.hierarchy_level: the lowest level of a hierarchy at which the values of a column have at most `max_distinct`
 -- different labels, as a table to join with: one row per value (Probabilistic Anonymity, Section 4.2).
---     value, label, level (0 is the value itself), "rows" that have the value
---     covered    whether the hierarchy has the value; those that it lacks get the label *, as do empty cells
---     hierarchy  name of a table: first column the value, then its label of level 1, of level 2, ...
+--     value, label, level, "rows"  the value, its label, the level (0 is the value itself), the rows that have the
+--                                 value
+--     covered                     whether the hierarchy has the value; others get the label *, as do empty cells
+--     col                         column whose values are labelled [a name]
+--     hierarchy                   name of a table: first column the value, then its label of level 1, of level 2, ...
+--                                 [a text]
+--     max_distinct                number of labels, at most [a whole number, at least 1]
 -- NULL stays NULL, and counts as a label.
 -- test: tests/generalize/hierarchy_level.test
 CREATE OR REPLACE MACRO anon.hierarchy_level(tbl, col, hierarchy, max_distinct) AS TABLE
@@ -39,4 +43,4 @@ SELECT value, label, level, size AS "rows", covered
 FROM _duckanon_paths JOIN _duckanon_chosen USING (level)
 ORDER BY label ASC NULLS LAST, value ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.hierarchy_level IS
-    'The lowest level of a hierarchy with at most so many labels for a column, as a mapping from value to label.';
+    'The lowest level of a hierarchy with at most max_distinct labels for a column, as a mapping from value to label.';

@@ -1,11 +1,13 @@
 -- anon.plan_coverage: how well a stored plan fits a table, one row per planned column: rows with a value that the plan
--- has never seen (they go to its rest), NULLs, and whether more of the rows lie at the ends than when it was made.
---     below_range, above_range   rows beyond the range that the plan was fitted on, where the plan says it: the first
---                    and the last bucket of numbers and times are open, since an end would be somebody's value, and
---                    hold whatever lies beyond; 0 then
---     outer_fraction, fitted_outer_fraction   share of the rows with a number or a time that fall into the first or the
---                    last bucket: of this table, and of the table that the plan was fitted on. A much larger one than
---                    the other shows that the values have moved; NULL for other columns
+-- does not contain (they belong to its rest), NULLs, and whether more of the rows lie at the ends than when it was
+-- made.
+--     below_range, above_range    rows beyond the range that the plan was fitted on, where the plan says it: the first
+--                                 and the last bucket of numbers and times are open, since an end would be somebody's
+--                                 value, and contain whatever lies beyond; 0 then
+--     outer_fraction, fitted_outer_fraction  share of the rows with a number or a time that fall into the first or the
+--                                 last bucket: of this table, and of the table that the plan was fitted on.
+--                                 If the first is much larger, the values have moved; NULL for other columns
+--     plan                        name of the table of a stored plan (`anon.plan`) [a text]
 -- test: tests/generalize/plan_coverage.test
 CREATE OR REPLACE MACRO anon.plan_coverage(tbl, plan) AS TABLE
 WITH _duckanon_lookup AS MATERIALIZED (

@@ -1,10 +1,11 @@
--- anon.safe_harbor_zip: what the HIPAA safe harbor leaves of a US ZIP code, 45 CFR 164.514(b)(2)(i)(B): its first three
--- digits, or 000 where 20,000 or fewer people live in the area of these three digits.
---     zip         text or number: 02139, 02139-1234, 2139 (a number that lost its zero). NULL stays NULL, and what is
---                 no ZIP code becomes NULL too: it must not pass, and one bad cell should not stop a release
---     small_zip3  the areas of 20,000 or fewer people, as a list; NULL: the seventeen that the guidance of HHS (2012)
---                 names from the 2000 Census. The rule asks for the current data of the Census Bureau: pass your own
---                 list
+-- anon.safe_harbor_zip: a US ZIP code by the HIPAA safe harbor, 45 CFR 164.514(b)(2)(i)(B): its first three digits, or
+-- 000 where 20,000 or fewer people live in the area of these three digits.
+--     zip         ZIP code: 02139, 02139-1234, 2139 (a number that lost its zero). NULL stays NULL, and an invalid code
+--                 becomes NULL too: it must not pass, and one bad cell should not stop a release [a text or a whole
+--                 number]
+--     small_zip3  areas of 20,000 or fewer people; NULL: the seventeen that the guidance of HHS (2012) names from the
+--                 2000 Census. The rule asks for current data of the Census Bureau: pass your own list [a list of three
+--                 digits each, or NULL]
 -- test: tests/generalize/safe_harbor_zip.test
 CREATE OR REPLACE MACRO anon.safe_harbor_zip(zip, small_zip3 := NULL) AS
     CASE WHEN NOT coalesce(list_bool_and(

@@ -1,11 +1,14 @@
 -- anon.sample_class_size: how many people of a random sample a class must have so that fewer than k in the population
--- are improbable, whatever the classes are. Whoever is in a class with fewer than k people of the population has at
--- most k - 2 others beside him, of whom each is in the sample with probability p = people / population:
+-- are improbable, whatever the classes are. A person in a class with fewer than k people of the population has at most
+-- k - 2 others beside them, of whom each is in the sample with probability p = people / population:
 --     the smallest f with P[Binomial(k - 2, p) >= f - 1] <= beta
 -- Of the people in released classes, those whose class has fewer than k in the population are then at most the share
 -- beta, on average over samples. It is assumed that the table is a simple random sample of the population, and nothing
 -- about the sizes of the classes.
---     people  how many people the table has, at most the population
+--     k           number of people that a class should have in the population [a whole number, at least 2]
+--     beta        share of the released people who may have fewer than k equals [a number between 0 and 1]
+--     population  number of people in the population [a number, at least `people`]
+--     people      number of people in the table [a number, at least 1]
 -- test: tests/generalize/sample_class_size.test
 CREATE OR REPLACE MACRO anon.sample_class_size(k, beta, population, people) AS
     CASE WHEN NOT coalesce(k >= 2 AND beta > 0 AND beta < 1 AND people >= 1 AND population >= people
@@ -22,4 +25,4 @@ CREATE OR REPLACE MACRO anon.sample_class_size(k, beta, population, people) AS
                           anon._binomial_term(others, k - 2, people / CAST(population AS DOUBLE)))),
                       lambda tail: tail > beta * (1 + 1e-12))) END;
 COMMENT ON MACRO anon.sample_class_size IS
-    'How many people of a sample a class must have so that fewer than k in the population are improbable.';
+    'Number of people of a sample that a class must have so that fewer than k in the population are improbable.';

@@ -1,18 +1,21 @@
 -- anon.sampled_partition: a column of numbers, dates or timestamps in about equal buckets, cut where a uniform sample
 -- is cut: one pass over the table, in memory that depends on the sample alone.
---     epsilon, delta  with a probability of 1 - delta, all cuts at once are at most epsilon times the number of rows
---                     away from the rank where they belong: sample_rows = ln(2 / delta) / (2 epsilon^2), the inequality
---                     of Dvoretzky, Kiefer, Wolfowitz and Massart. The paper's 1 / epsilon ln(1 / delta) is too few by
---                     a factor of about 1 / (2 epsilon)
---     sample_rows     how many rows to draw, at most 999,999; `rank_error` then says which epsilon that gives. NULL: as
---                     many as epsilon and delta ask for
---     label           'interval', or 'median' or 'mean' of the sample, which want 10 of its rows in every bucket. The
---                     median is given where at least 10 of them have it, else the roundest number between the values of
---                     the 10 rows in the middle of the bucket
---     lower, upper    where a bucket begins, and where the next one does: the roundest number between the values of the
---                     sample on both sides, or a value that at least 10 rows of the sample have. NULL at the ends,
---                     which are somebody's values. DOUBLE for numbers, TIMESTAMP for dates
---     rows, cost      estimated from the sample
+--     lower, upper  where a bucket begins, and where the next one does: the roundest number between the values of the
+--                   sample on both sides, or a value shared by at least 10 rows of the sample. NULL at the ends, which
+--                   are somebody's values. DOUBLE for numbers, TIMESTAMP for dates
+--     rows, cost    estimated from the sample
+--     col           column of numbers, dates or timestamps [a name]
+--     buckets       number of buckets, at most [a whole number, at least 1]
+--     epsilon       largest distance of a cut from the rank where it belongs, as a share of the rows [a number between
+--                   0 and 1]
+--     delta         probability that some cut is farther away [a number between 0 and 1]
+--     sample_rows   rows to draw; `rank_error` then says which epsilon that gives. NULL: as many as epsilon and delta
+--                   need, ln(2 / delta) / (2 epsilon^2) [a whole number, at most 999,999, or NULL]
+--     label         label of a bucket: its interval, or the median or mean of the sample, which need 10 of its rows in
+--                   every bucket. The median is given where at least 10 rows share it, else the roundest number between
+--                   the values of the 10 rows in the middle of the bucket [one of 'interval', 'median', 'mean']
+-- The size of the sample follows from the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart, for all cuts at once.
+-- The paper's 1 / epsilon ln(1 / delta) is too small by a factor of about 1 / (2 epsilon).
 -- NULLs are left out. The sample is the sample_rows rows with the smallest random numbers: what a reservoir would hold.
 -- Values between which no number can be written, such as neighbouring doubles, count as equal.
 --     (Probabilistic Anonymity, Section 4.1, "Efficient Approximate Quantiles using Samples")
@@ -83,4 +86,4 @@ SELECT bucket, cast_to_type(start, _duckanon_bound) AS lower,
 FROM _duckanon_ended LEFT JOIN anon._bound_types(tbl, col) ON true
 ORDER BY bucket ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.sampled_partition IS
-    'About equal buckets for one column from one pass and a sample, with the rank error that is guaranteed.';
+    'About equal buckets for one column from one pass and a sample, with a guaranteed rank error.';

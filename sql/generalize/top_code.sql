@@ -1,6 +1,7 @@
 -- anon.top_code: values of `cap` and above as one category, the text '>=90'; those below as text. The result is text,
--- since a number in place of the category would be taken for a value that somebody has. NULL stays NULL.
---     value, cap  numbers, dates or timestamps
+-- since a number in place of the category would be taken for somebody's value. NULL stays NULL.
+--     value  value to code [a number, date or timestamp]
+--     cap    smallest value of the category [a number, date or timestamp]
 -- test: tests/generalize/top_code.test
 CREATE OR REPLACE MACRO anon.top_code(value, cap) AS
     CASE WHEN cap IS NULL THEN anon._refused('anon.top_code', 'cap', 'a number or a date', cap)

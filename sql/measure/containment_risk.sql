@@ -1,16 +1,23 @@
--- anon.containment_risk: how likely an attacker who knows the columns of a person finds the right row of a generalized
--- release, whose cells hold the values of several people, for the three attackers of anon.reidentification_risk:
---     prosecutor  knows that the person is in the table: 1 / released rows that hold the person
---                 (anon.containment_candidates)
---     journalist  does not know it. With a population table: takes a released row, 1 / people of the population whom it
---                 holds; with the number of people in the population: expected from the number of candidates
---     marketer    wants as many as possible: only the average counts
---     maximum_risk, average_risk, rows_at_risk and fraction_at_risk (risk above `threshold`), over the original's rows;
---                 with a population table, over the released ones
---     rows_without_candidate   nobody is found: suppressed or not covered, risk 0
---     population  NULL, the number of people that the original is a sample of, or a table of all of them with the
---                 columns
---     original, released, hierarchies  as in anon.containment_candidates
+-- anon.containment_risk: the probability that an attacker who knows a person's values finds the right row of a
+-- generalized release, whose cells contain the values of several people, for the three attackers of
+-- anon.reidentification_risk:
+--     prosecutor                  knows that the person is in the table: 1 / released rows that contain the person
+--                                 (anon.containment_candidates)
+--     journalist                  does not know it. With a population table: takes a released row, 1 / people of the
+--                                 population whom it contains; with the number of people in the population: expected
+--                                 from the number of candidates
+--     marketer                    wants as many people as possible: only the average counts
+--     maximum_risk, average_risk, rows_at_risk, fraction_at_risk  over the original's rows; with a population table,
+--                                 over the released ones. At risk is a row above
+--                                 `threshold`
+--     rows_without_candidate      nobody is found: suppressed or not covered, risk 0
+--     cols                        columns that both tables have, exact in the original and generalized in the release
+--                                 [a list of names]
+--     population                  number of people that the original is a sample of, or name of a table of all of them
+--                                 with the columns; NULL: the original is its own population [a number, a text, or
+--                                 NULL]
+--     hierarchies                 as in anon.generalization_loss
+--     threshold                   a row is at risk if its risk is above this [a number from 0 to 1]
 -- test: tests/measure/containment_risk.test
 CREATE OR REPLACE MACRO anon.containment_risk(
     original, released, cols, population := NULL, hierarchies := NULL, threshold := 0.2
@@ -41,8 +48,10 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
           UNION ALL
           SELECT cells, 0, size FROM anon._cell_lists('anon.containment_risk', '_duckanon_population', cols))
     GROUP BY cells
-), _duckanon_rules AS MATERIALIZED (
+), _duckanon_label_rules AS MATERIALIZED (
     FROM anon._label_rules('anon.containment_risk', '_duckanon_everyone', '_duckanon_shown', cols, hierarchies)
+), _duckanon_rules AS MATERIALIZED (
+    FROM anon._exact_rules('_duckanon_label_rules')
 ), _duckanon_parts AS MATERIALIZED (
     FROM anon._label_parts('_duckanon_lists', '_duckanon_rules')
 ), _duckanon_classes AS MATERIALIZED (
@@ -80,4 +89,4 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
 FROM anon._attackers('_duckanon_risks', threshold)
 ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker) ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.containment_risk IS
-    'Prosecutor, journalist and marketer risk of a generalized release, whose cells hold the values of several people.';
+    'Prosecutor, journalist and marketer risk of a generalized release.';

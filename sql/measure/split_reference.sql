@@ -1,7 +1,8 @@
--- anon.split_reference: a table's rows with a column `is_reference`, true for a random part of them: the people to
--- compare a release of the others with. Exactly the share of the rows that is asked for is drawn.
---     fraction  the share of the rows that become the reference
---     seed      NULL draws anew each time; a number repeats the split, whatever order the rows are stored in
+-- anon.split_reference: the rows of a table with a column `is_reference`, true for a random part of them: the people to
+-- compare a release of the others with.
+--     fraction  share of the rows that become the reference, exactly [a number from 0 to 1]
+--     seed      NULL draws a new split each time; a number repeats the split, in whatever order the rows are stored [a
+--               whole number, or NULL]
 -- Each of several equal rows is drawn on its own. A column `is_reference` that the table has already is replaced.
 -- test: tests/measure/split_reference.test
 CREATE OR REPLACE MACRO anon.split_reference(tbl, fraction := 0.5, seed := NULL) AS TABLE
@@ -17,4 +18,4 @@ FROM (SELECT kept, CASE WHEN seed IS NULL THEN CAST(anon._random() * 46116860184
                               ELSE anon._checked_whole('anon.split_reference', 'seed', seed, 0,
                                                        CAST(tbl AS VARCHAR)) END)))));
 COMMENT ON MACRO TABLE anon.split_reference IS
-    'Marks a random part of a table as the reference sample that releases of the rest are compared with.';
+    'The table, with a random part marked as the reference sample for releases of the rest.';

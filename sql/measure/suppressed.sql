@@ -1,22 +1,23 @@
--- anon.suppressed: who is gone in a generalized release: the rows of the original that are not in it, by the size of
--- the class that they had in the original. Rare people go first: a release that loses only small classes says less
--- about them, not about everybody.
---     class_size  the size of their class in the original (rows, or different people with `person`); NULL in the last
---                 line, see below
---     classes     classes of this size that no released row holds, so that all their rows are gone
---     "rows"      their rows
---     people      people all of whose rows are gone for sure, each at the smallest of their classes; without `person`
---                 the rows
---     share       "rows" as a share of the original's rows
---     original, released, hierarchies  as in anon.containment_candidates
---     person      name of the original's column that says whose row it is; a row whose person is NULL counts as nobody.
---                 NULL: every row is a person
--- A released label says which values it holds, not which rows: a class of the original is gone for sure where no
--- released row holds its values in all columns. Where one does, it may be that row or another one, so the rows that are
--- missing beyond that, by the difference of the two tables' row counts, cannot be given to a class. They are the last
--- line, with class_size and classes NULL, and people NULL with `person`; it is there only if there are such rows. The
--- sum of "rows" is how many rows fewer the release has. Released rows that were added to the original's would hide
--- others that are gone.
+-- anon.suppressed: the rows of the original that are missing in a generalized release, by the size of the class that
+-- they had in the original. A release that loses only small classes says less about rare people, not about everybody.
+--     class_size   size of their class in the original (rows, or different people with `person`); NULL in the last row,
+--                  see below
+--     classes      classes of this size that no released row contains, so that all their rows are suppressed
+--     "rows"       their rows
+--     people       people all of whose rows are certainly suppressed, each at the smallest of their classes; without
+--                  `person` the rows
+--     share        "rows" as a share of the original's rows
+--     cols         columns that both tables have, exact in the original and generalized in the release [a list of
+--                  names]
+--     hierarchies  as in anon.generalization_loss
+--     person       column of the original that identifies the person of a row; a row whose person is NULL counts as
+--                  nobody. NULL: every row is a person [a name, or NULL]
+-- A released label says which values it contains, not which rows: a class of the original is certainly suppressed where
+-- no released row contains its values in all columns. Where one does, it may be that row or another one. The rows that
+-- are missing beyond that, by the difference of the two row counts, cannot be assigned to a class. They are the last
+-- row, with class_size and classes NULL, and people NULL with `person`; it is there only if there are such rows. The
+-- sum of "rows" is the number of rows that the release has fewer. Released rows that were added to the original's would
+-- hide suppressed ones.
 -- test: tests/measure/suppressed.test
 CREATE OR REPLACE MACRO anon.suppressed(original, released, cols, hierarchies := NULL, person := NULL) AS TABLE
 WITH _duckanon_of_rows AS (
@@ -64,4 +65,4 @@ FROM (SELECT class_size, classes, row_count, people FROM _duckanon_counted
       FROM _duckanon_totals WHERE missing_rows > 0), _duckanon_totals
 ORDER BY class_size ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.suppressed IS
-    'The rows and people of the original that are gone in a generalized release, by the size of their class.';
+    'The suppressed rows and people of a generalized release, by the size of their class.';

@@ -1,10 +1,12 @@
--- anon.mask: a text with a star for each character, but for the first and the last ones that are to be seen: for
--- somebody who has to recognize a record, such as a clerk on the phone. It is no anonymization: see the reference.
---     value       of any type, by its text; NULL stays NULL. Of an e-mail address @ and the dots stay, of a phone or
---                 card number the signs between its digits
---     keep_first  so many characters stay at the beginning, from 0 to 100
---     keep_last   so many stay at the end. Signs that stay anyway are not counted; of an e-mail address keep_first is
---                 for what is before the @, and keep_last for what is after it. Where nothing would be hidden, all is
+-- anon.mask: a text with a star for each character, except for the first and the last ones: for somebody who has to
+-- recognize a record, such as a clerk on the phone. It is no anonymization: see the reference.
+--     value       value of any type, by its text; NULL stays NULL. E-mail addresses keep @ and dots, phone and card
+--                 numbers the signs between their digits [any value]
+--     keep_first  number of characters that stay at the beginning; of an e-mail address, of what is before the @ [a
+--                 whole number from 0 to 100]
+--     keep_last   number of characters that stay at the end; of an e-mail address, of what is after the @ [a whole
+--                 number from 0 to 100]
+-- Signs that stay anyway are not counted. Where nothing would be hidden, everything is.
 -- test: tests/pseudonymize/mask.test
 CREATE OR REPLACE MACRO anon.mask(value, keep_first := 0, keep_last := 0) AS
     CASE WHEN coalesce(NOT regexp_full_match(CAST(keep_first AS VARCHAR), '\d{1,2}|100'), true)

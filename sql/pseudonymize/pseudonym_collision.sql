@@ -1,7 +1,7 @@
--- anon.pseudonym_collision: probability that any two of so many different values get the same pseudonym.
+-- anon.pseudonym_collision: probability that any two of `distinct_values` different values get the same pseudonym.
 --     1 - exp(-n (n - 1) / (2 * 16^length))      (the birthday bound; exact to a relative error of n / 16^length)
---     distinct_values  how many different values: people, say
---     length           hexadecimal digits of a pseudonym, from 8 to 64
+--     distinct_values  number of different values, such as people [a whole number, at least 0]
+--     length           number of hexadecimal digits of a pseudonym [a whole number from 8 to 64]
 -- test: tests/pseudonymize/pseudonym_collision.test
 CREATE OR REPLACE MACRO anon.pseudonym_collision(distinct_values, length := 64) AS
     CASE WHEN coalesce(NOT regexp_full_match(CAST(length AS VARCHAR), '[89]|[1-5]\d|6[0-4]'), true)
@@ -14,4 +14,4 @@ CREATE OR REPLACE MACRO anon.pseudonym_collision(distinct_values, length := 64) 
          ELSE anon._chance_of_any(CAST(distinct_values AS DOUBLE) * greatest(CAST(distinct_values AS DOUBLE) - 1, 0) / 2
                                   / pow(16::DOUBLE, CAST(length AS DOUBLE))) END;
 COMMENT ON MACRO anon.pseudonym_collision IS
-    'Probability that any two of so many values get the same pseudonym of so many hexadecimal digits.';
+    'Probability that any two of several values get the same pseudonym of a given length.';

@@ -1,10 +1,10 @@
--- anon.shift_date: a date or moment shifted by a number of days that is the same for all dates of a person: what lies
+-- anon.shift_date: a date or timestamp shifted by a number of days that is the same for all dates of a person: the time
 -- between two of them stays exactly as it was. The shift follows from the person and the key by HMAC-SHA-256.
---     day       DATE or any TIMESTAMP, whose type is kept. NULL stays NULL; infinity and the year 9999, which stand for
---               no end, stay too: shifted, they would give the shift away
---     person    whose date it is, of any type; where it is NULL, the result is NULL
---     key       a secret text or BLOB of at least 16 bytes
---     max_days  the shift is from -max_days to max_days, and never 0; from 1 to 36,500
+--     day       date to shift; its type is kept. NULL stays NULL; infinity and the year 9999, which stand for no end,
+--               stay too: shifted, they would disclose the shift [a date or timestamp]
+--     person    whose date it is; where it is NULL, the result is NULL [any value]
+--     key       secret: whoever has it can compute all shifts [a text or BLOB of at least 16 bytes]
+--     max_days  the shift is from -max_days to max_days, and never 0 [a whole number from 1 to 36,500]
 -- test: tests/pseudonymize/shift_date.test
 CREATE OR REPLACE MACRO anon.shift_date(day, person, key, max_days := 365) AS
     CASE WHEN coalesce(NOT regexp_full_match(CAST(max_days AS VARCHAR), '[1-9]\d{0,4}')

@@ -1,6 +1,8 @@
 -- anon.box_table: the boxes of a boxed table (anon.boxes), one row each: number, records, intervals.
---     cols  the columns of intervals; NULL: all columns, of which those that are no intervals come back empty
--- A column called `records` is refused, unless `cols` leave it out.
+--     boxed  name of a table of intervals with a column `box`, as `anon.boxes` returns it [a text]
+--     cols   columns of intervals; NULL: all columns, of which those without intervals are returned empty [a list of
+--            names, or NULL]
+-- A column called `records` is refused, unless `cols` leaves it out.
 -- test: tests/release/box_table.test
 CREATE OR REPLACE MACRO anon.box_table(boxed, cols := NULL) AS TABLE
 WITH _duckanon_asked AS (

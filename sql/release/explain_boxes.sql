@@ -1,13 +1,13 @@
--- anon.explain_boxes: a boxed table (anon.boxes), of either shape, in one row per column: how wide its
--- intervals are.
---     parts           different places at which intervals begin; of a column of labels, different labels
---     mean_width      over the records whose interval has both ends; dates and timestamps in days
---     share_of_range  the same over the distance from the lowest to the highest end
---     narrowest, widest   widths of intervals, over the same records
---     open_ends       records whose interval has no lower or no upper end (top_code)
---     nulls           records without a label: it was NULL, or their group was too small for it (by)
---     is_one_for_all  whether everybody has the same interval: no statistic uses the column (`statistics`), or all its
---                     values are the same, or k is too large for two parts
+-- anon.explain_boxes: the widths of the intervals of a boxed table (anon.boxes), of either shape, one row per column.
+--     parts              different places at which intervals begin; for a column of labels, different labels
+--     mean_width         over the records whose interval has both ends; dates and timestamps in days
+--     share_of_range     the same divided by the distance from the lowest to the highest end
+--     narrowest, widest  widths of intervals, over the same records
+--     open_ends          records whose interval has no lower or no upper end (top_code)
+--     nulls              records without a label: it was NULL, or their group was too small for it (by)
+--     is_one_for_all     whether everybody has the same interval: no statistic uses the column (`statistics`), all its
+--                        values are equal, or k is too large for two parts
+--     boxed              name of a table of intervals, such as `anon.boxes` returns [a text]
 -- test: tests/release/explain_boxes.test
 CREATE OR REPLACE MACRO anon.explain_boxes(boxed) AS TABLE
 WITH _duckanon_asked AS (
@@ -53,4 +53,4 @@ WHERE anon._unless((SELECT 'anon.explain_boxes: boxed must have columns of inter
                     FROM _duckanon_columns HAVING count(*) FILTER (is_interval) = 0))
 ORDER BY place ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.explain_boxes IS
-    'A boxed table in one row per column: parts, mean width, share of the range, narrowest and widest interval.';
+    'One row per column of a boxed table: parts, mean width, share of the range, narrowest and widest interval.';

@@ -1,6 +1,6 @@
--- anon.flatten_boxes: a boxed table (anon.boxes) for CSV files and tools that know no structs: each column x of
--- intervals becomes two, x_lo and x_hi, in its place. All other columns stay as they are. anon.unflatten_boxes is the
--- way back.
+-- anon.flatten_boxes: a boxed table (anon.boxes) for CSV files and tools without structs: each column x of intervals
+-- becomes two, x_lo and x_hi, in its place. All other columns stay as they are. anon.unflatten_boxes is the inverse.
+--     boxed  name of a table of intervals, such as `anon.boxes` returns [a text]
 -- A table that has a column x_lo or x_hi beside the intervals x is refused.
 --     _duckanon_ends  for each column a struct of one field x_lo, and one of x_hi
 -- test: tests/release/flatten_boxes.test

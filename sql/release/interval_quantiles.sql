@@ -1,11 +1,13 @@
--- anon.interval_quantiles: quantiles of columns of intervals. Each comes with a range that holds the quantile of every
--- table within the boxes, the original among them, and both ends are some table's.
---     quantiles     numbers from 0 to 1; the quantile q of n values is the r-th smallest, r = q n rounded up, at least
---                   1: DuckDB's quantile_disc
+-- anon.interval_quantiles: quantiles of columns of intervals, each with a range that holds the quantile of every table
+-- within the boxes, including the original. Some table attains each end.
 --     estimate      with every record at the midpoint of its interval; of an open one, at the end that it has
 --     lower, upper  the r-th smallest of all lower and of all upper ends; infinite where that is open (NULL)
---     records       how many there are
---     by            as in anon.interval_statistics
+--     records       number of records
+--     cols          columns of intervals, or of exact numbers and dates [a list of names]
+--     quantiles     which quantiles: the quantile q of n values is the r-th smallest, r = q n rounded up, at least 1
+--                   (DuckDB's quantile_disc) [a list of numbers from 0 to 1]
+--     by            exact columns: one answer for each group of records with the same values in them; NULL: one answer
+--                   for all [a list of names, or NULL]
 -- Dates and timestamps count in days since 1970.
 -- test: tests/release/interval_quantiles.test
 CREATE OR REPLACE MACRO anon.interval_quantiles(boxed, cols, quantiles := [0.25, 0.5, 0.75], by := NULL) AS TABLE
@@ -46,4 +48,4 @@ WITH _duckanon_shaped AS (
 SELECT COLUMNS(lambda name: NOT starts_with(name, '_duckanon_')) FROM _duckanon_rows
 ORDER BY _duckanon_key ASC NULLS LAST, _duckanon_place ASC NULLS LAST, _duckanon_next_place ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.interval_quantiles IS
-    'Quantiles of columns of intervals, each with the exact range that they can lie in.';
+    'Quantiles of columns of intervals, each with the exact range that it can lie in.';

@@ -1,14 +1,15 @@
 -- anon.label_boxes: a table with a column `box`, the number of the box of a box table (anon.box_table) that each row
--- falls into; NULL where it falls into none, or has a NULL. A row on the border of two boxes goes to the one with the
--- smaller number.
---     box_table  may also be the boxed table itself (anon.boxes)
---     cols  the columns of intervals of the box table, which the table has as numbers or dates
---     by    the columns of labels that the boxes were made with, which both tables have, in the same order: boxes of
---           different groups overlap, and a row falls only into those of its own. That is the group of its labels;
---           where the boxes have none, the one that lost the last label, and so on, as anon.boxes pools groups. Labels
---           are compared as texts. NULL: the boxes have no groups
--- A table that has a column `box` already is refused.
--- An interval without an end reaches as far as one likes.
+-- falls into; NULL where it falls into none, or has a NULL. A row on the border of two boxes belongs to the one with
+-- the smaller number.
+--     tbl        name of the table whose rows are placed into boxes [a text]
+--     box_table  name of the table of boxes (`anon.box_table`), or of the boxed table itself (`anon.boxes`) [a text]
+--     cols       columns of intervals of the box table, which the table has as numbers or dates [a list of names]
+--     by         columns of labels that the boxes were made with, which both tables have, in the same order. A row
+--                falls only into boxes of its own group, or of the group that it was pooled with. NULL: the boxes have
+--                no groups [a list of names, or NULL]
+-- Boxes of different groups overlap. The group of a row is that of its labels; where the boxes have none, the one that
+-- lost the last label, and so on, as anon.boxes pools groups. Labels are compared as texts.
+-- A table that already has a column `box` is refused. An interval without an end has no bound there.
 -- Boxes are found by a join on equal numbers, so that the time grows with the rows. Each column is cut into buckets at
 -- places where intervals begin, about as wide as an interval is. A box lies in a few of the cells that the buckets of
 -- up to four columns make, a row in one; the boxes of its cell are then compared with it.

@@ -1,7 +1,9 @@
 -- anon.midpoints: a boxed table with every interval replaced by its midpoint, under the column's own name: numbers as
--- DOUBLE, days and moments as TIMESTAMP, with a time zone where the intervals have one. All other columns stay as they
--- are. Midpoints are for tools that know no intervals: their statistics carry no guarantee. Intervals with an open end
--- have none, and are refused.
+-- DOUBLE, dates and timestamps as TIMESTAMP, with a time zone where the intervals have one. All other columns stay as
+-- they are.
+--     boxed  name of a table of intervals, such as `anon.boxes` returns [a text]
+-- Midpoints are for tools that do not know intervals: their statistics carry no guarantee. Intervals with an open end
+-- have no midpoint and are refused.
 -- test: tests/release/midpoints.test
 CREATE OR REPLACE MACRO anon.midpoints(boxed) AS TABLE
 WITH _duckanon_known AS (
@@ -22,4 +24,4 @@ FROM _duckanon_known
 WHERE anon._unless(anon._open_end(struct_extract({'interval': COLUMNS(*), 'exact': {'lo': 0, 'hi': 0}},
                                                  anon._interval_or_exact(COLUMNS(*))), alias(COLUMNS(*))));
 COMMENT ON MACRO TABLE anon.midpoints IS
-    'A boxed table with every interval replaced by its midpoint, for tools that know no intervals.';
+    'A boxed table with every interval replaced by its midpoint, for tools that do not know intervals.';

@@ -1,10 +1,13 @@
--- anon.recode_classes: the classes of a recoded table (anon.recode), the largest first: how many rows have each, its
--- labels, and what these lose, from 0 (exact values) to 1 (nothing is said), on average over `cols`.
---     hierarchies  as in anon.recode: what an ancestor loses is known from the hierarchy alone
--- The loss is told by the released table: of an interval the share of the range from the smallest to the largest end
--- that any label names (an open interval reaches to that),
--- of a set the other values among those that any label names, of an ancestor the other values below it.
--- (The original's own range and values are nobody's business who has the release.)
+-- anon.recode_classes: the classes of a recoded table (anon.recode), the largest first: number of rows, labels, and the
+-- information loss of the labels, from 0 (exact values) to 1 (unspecified), on average over `cols`.
+--     released     name of the recoded table [a text]
+--     cols         recoded columns [a list of names]
+--     hierarchies  the hierarchies that `anon.recode` used: the loss of an ancestor follows from its hierarchy alone
+--                  [MAP {'education': 'education_tree'}, or NULL]
+-- The loss follows from the released table: of an interval it is the share of the range from the smallest to the
+-- largest end that any label names (an open interval reaches to that), of a set the other values among those that any
+-- label names, of an ancestor the other values below it. (The original's range and values must not be disclosed to
+-- whoever has the release.)
 -- test: tests/release/recode_classes.test
 CREATE OR REPLACE MACRO anon.recode_classes(released, cols, hierarchies := NULL) AS TABLE
 WITH _duckanon_classes AS MATERIALIZED (
@@ -55,4 +58,4 @@ SELECT class, "rows", labels, loss
 FROM _duckanon_classes JOIN _duckanon_of_classes USING (class)
 ORDER BY class ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.recode_classes IS
-    'The classes of a recoded table: how many rows each has, its labels, and what they lose.';
+    'The classes of a recoded table: number of rows, labels, and information loss.';

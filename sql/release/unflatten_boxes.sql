@@ -1,6 +1,7 @@
--- anon.unflatten_boxes: a table with two columns x_lo and x_hi for each interval, such as anon.flatten_boxes makes, as
--- a boxed table: each such pair becomes one column x of intervals, a STRUCT(lo, hi), in its place. All other columns
--- stay as they are. A NULL end means that the interval is open.
+-- anon.unflatten_boxes: a boxed table from one with two columns x_lo and x_hi for each interval, as anon.flatten_boxes
+-- returns it: each such pair becomes one column x of intervals, a STRUCT(lo, hi), in its place. All other columns stay
+-- as they are. A NULL end means that the interval is open.
+--     tbl  name of a table with pairs of columns `x_lo` and `x_hi` [a text]
 -- A table that has a column x beside both is refused.
 -- test: tests/release/unflatten_boxes.test
 CREATE OR REPLACE MACRO anon.unflatten_boxes(tbl) AS TABLE

@@ -1,17 +1,19 @@
--- anon.delta_presence: how sure somebody who knows a person of the population can be that the person is in the table,
--- or is not: the share of the people with the same values who are in it, smallest and largest of the population's
--- classes (Nergiz, Atzori and Clifton 2007).
---     delta_min       smallest share; 0 where of some class nobody is in the table
---     delta_max       largest share; 1 where of some class everybody is
+-- anon.delta_presence: how sure an attacker who knows a person of the population can be that the person is in the
+-- table, or is not: the share of the people with the same values who are in it, smallest and largest of the
+-- population's classes (Nergiz, Atzori and Clifton 2007).
+--     delta_min       smallest share; 0 where nobody of some class is in the table
+--     delta_max       largest share; 1 where everybody of some class is
 --     average         the share of the whole population
 --     classes         classes of the population
---     absent_people   people of the population of whose class nobody is in the table: they are not in it for sure
---     certain_people  people of whose class everybody is in the table: they are in it for sure
---     rows_outside    rows of the table whose values nobody of the population has: it is then not all of the population
---     population      name of a table of the population, with the columns
---     nulls           'value': NULL is a value; 'drop': rows with a NULL in cols are left out, in both tables
---     person          name of the column, of both tables, that says whose row it is: people are then counted, and a row
---                     whose person is NULL counts as nobody. NULL: every row is a person
+--     absent_people   people of the population in whose class nobody is in the table: they are certainly not in it
+--     certain_people  people in whose class everybody is in the table: they are certainly in it
+--     rows_outside    rows of the table whose values nobody of the population has: the population table is then
+--                     incomplete
+--     population      name of a table of the population, with the columns [a text]
+--     nulls           'value': NULL is a value; 'drop': rows with a NULL in cols are left out, in both tables [one of
+--                     'value', 'drop']
+--     person          column, of both tables, that identifies the person of a row: people are then counted, and a row
+--                     whose person is NULL counts as nobody. NULL: every row is a person [a name, or NULL]
 -- test: tests/risk/delta_presence.test
 CREATE OR REPLACE MACRO anon.delta_presence(tbl, cols, population, nulls := 'value', person := NULL) AS TABLE
 WITH _duckanon_members AS MATERIALIZED (

@@ -1,13 +1,16 @@
--- anon.global_risk: how many people of a table would be found again, all in all, and what each column contributes: one
+-- anon.global_risk: how many people of a table would be re-identified in total, and what each column contributes: one
 -- row for all columns, where `left_out` is NULL, and one for each column that is left out.
---     expected            expected re-identifications: the sum of the risks of anon.individual_risk, over the people
---     risk                their share of the people
---     household_expected, household_risk   the same for the risk of a person's household; NULL without `household`
---     threshold           the individual risk to which all larger ones would have to be brought down, so that risk
---                         becomes `target`: the mean of least(risk, threshold) is the target. NULL: risk is at most
---                         the target already, or there is none
---     target      the share that is wished: 0.03
--- The other options are those of anon.individual_risk. A person with several rows has the largest of their risks.
+--     expected                    expected re-identifications: the sum of the risks of anon.individual_risk, over the
+--                                 people
+--     risk                        their share of the people
+--     household_expected, household_risk  the same for the risk of a person's household; NULL without `household`
+--     threshold                   the individual risk to which all larger ones would have to be reduced, so that risk
+--                                 becomes `target`: the mean of least(risk, threshold) is the target. NULL: risk is at
+--                                 most the target already, or there is none
+--     weight, population, household, person, method, nulls, alpha  as in anon.individual_risk
+--     target                      share of the people that is acceptable, such as 0.03; NULL: no threshold is computed
+--                                 [a number between 0 and 1, or NULL]
+-- A person with several rows has the largest of their risks.
 -- (Franconi and Polettini 2004; mu-Argus takes the largest risk that occurs below this threshold, if any does)
 -- test: tests/risk/global_risk.test
 CREATE OR REPLACE MACRO anon.global_risk(
@@ -78,4 +81,4 @@ SELECT names[left_out] AS left_out, expected, expected / people AS risk,
 FROM _duckanon_thresholds JOIN _duckanon_together USING (left_out), _duckanon_names
 ORDER BY _duckanon_thresholds.left_out ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.global_risk IS
-    'Expected re-identifications, by all columns and without each of them, and the threshold for a wished risk.';
+    'Expected re-identifications, by all columns and without each of them, and the threshold for a target risk.';

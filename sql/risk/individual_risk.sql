@@ -1,22 +1,26 @@
--- anon.individual_risk: every row, with the probability that somebody who knows its columns, and that the person is in
--- the population, finds the right person: the expected 1/F, F the people of the population who share its values.
+-- anon.individual_risk: every row, with the probability that an attacker who knows its columns, and that the person is
+-- in the population, finds the right person: the expected 1/F, F the people of the population who share its values.
 --     sample_frequency      rows of the table, or people, who share them
---     population_frequency  for how many people of the population these stand: the sum of their weights
+--     population_frequency  number of people of the population that these stand for: the sum of their weights
 --     risk                  of the row; of a person with several rows, see anon.global_risk
 --     household_risk        that at least one person of the row's household is found; NULL without `household`. A row
 --                           whose household is NULL is a household of its own
---     weight      name of a column that says how many people of the population a row stands for
---     population  number of people that the table is a simple random sample of, where there are no weights; without
---                 either the table is its own population and the risk is 1/f
---     household   name of a column that says which people belong together
---     person      name of the column that says whose row it is: frequencies then count different people, of whom each
---                 has one weight (the largest of the rows'). A row whose person is NULL counts as nobody
---     method      'exact': the expectation itself; 'approximate': p / (f - 1 + p) for f > 2 rows and p = f / weights,
---                 which sdcMicro takes by default
---     nulls       'value': NULL is a value; 'drop': rows with a NULL in cols are left out; 'any': NULL matches anything
---     alpha       with 'any', how much a match with a row that has a NULL counts, from 0 to 1; one with a row that has
---                 none counts 1, also where the row that is looked at has one
--- A table that has a column called like one of these results is refused: nobody could tell the two apart.
+--     weight                column with the number of people of the population that a row stands for; NULL: no weights
+--                           [a name, or NULL]
+--     population            number of people that the table is a simple random sample of, if there are no weights.
+--                           Without either the table is its own population and the risk is 1/f [a number, or NULL]
+--     household             column that says which people belong together; NULL: none [a name, or NULL]
+--     person                column that identifies the person of a row: frequencies then count different people, of
+--                           whom each has one weight (the largest of the rows'). A row whose person is NULL counts as
+--                           nobody. NULL: every row is a person [a name, or NULL]
+--     method                'exact': the expectation itself; 'approximate': p / (f - 1 + p) for f > 2 rows and p = f /
+--                           weights, sdcMicro's default [one of 'exact', 'approximate']
+--     nulls                 'value': NULL is a value; 'drop': rows with a NULL in cols are left out; 'any': NULL
+--                           matches anything [one of 'value', 'drop', 'any']
+--     alpha                 with 'any', weight of a match with a row that has a NULL; a match with a row that has none
+--                           counts 1 [a number from 0 to 1]
+-- A table that has a column called like one of these results is refused: the result would have two columns of the same
+-- name.
 -- (Benedetti and Franconi 1998; Franconi and Polettini 2004)
 -- test: tests/risk/individual_risk.test
 CREATE OR REPLACE MACRO anon.individual_risk(
@@ -52,4 +56,5 @@ SELECT _duckanon_keyed.* EXCLUDE (_duckanon_class, _duckanon_household), _duckan
 FROM _duckanon_keyed JOIN _duckanon_risks ON _duckanon_keyed._duckanon_class = _duckanon_risks.class
      LEFT JOIN _duckanon_households ON _duckanon_keyed._duckanon_household = _duckanon_households.home;
 COMMENT ON MACRO TABLE anon.individual_risk IS
-    'Every row with its risk of re-identification, by weights, a population or the table itself, and its household''s.';
+    'Every row with its risk of re-identification, by weights, a population or the table itself, and its '
+    'household''s.';

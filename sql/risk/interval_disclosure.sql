@@ -5,15 +5,15 @@
 --     rows_inside    rows whose original lies within
 --     people_inside  people who have such a row; without `person` the rows
 --     fraction       their share of the people, or of the rows
---     original, released  tables with the columns, which must be numbers. Rows belong together by their place, or by
---                    `key`; NULL is within an interval if it was released as NULL
---     width          half the width of the intervals, in standard deviations
---     key            name of a column that both have and that tells rows apart: a row that was not released is not
---                    within
---     person         name of the original's column that says whose row it is; a row whose person is NULL counts as
---                    nobody
--- sdcMicro has it as dRisk (Mateo-Sanz, Sebé and Domingo-Ferrer 2004). It is about releases that changed each row a
--- little: rows of new records, as of anon.spectral_release, belong to nobody.
+--     original       name of the table that the release was made from; its columns must be numbers [a text]
+--     released       name of the released table. NULL is within an interval if it was released as NULL [a text]
+--     width          half the width of the intervals, in standard deviations [a number, at least 0]
+--     key            column of both tables that identifies a row: a row that was not released is not within. NULL: rows
+--                    belong together by their position [a name, or NULL]
+--     person         column of the original that identifies the person of a row; a row whose person is NULL counts as
+--                    nobody. NULL: every row is a person [a name, or NULL]
+-- sdcMicro has it as dRisk (Mateo-Sanz, Sebé and Domingo-Ferrer 2004). It is for releases that changed each row a
+-- little: new records, as of anon.spectral_release, belong to nobody.
 -- test: tests/risk/interval_disclosure.test
 CREATE OR REPLACE MACRO anon.interval_disclosure(
     original, released, cols, width := 0.05, key := NULL, person := NULL

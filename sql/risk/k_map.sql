@@ -1,23 +1,24 @@
--- anon.k_map: how many people of the population share each combination of the columns that the table has, at the least:
--- what protects people of whom nobody knows whether they are in the table (Sweeney 2001).
---     k               with a table of the population: the fewest people of it who share the values of a row; with
---                     their number: the largest k that the smallest class is large enough for
---     smallest_class  the fewest people of the table who share theirs: the k of anon.k_anonymity
---     needed_class    how many people of the table a class must have so that `k` of the population can be taken for
---                     granted; NULL with a table of the population
---     classes_below, rows_below   classes with fewer than `k` people of the population, or smaller than needed_class,
---                     and their rows
---     rows_outside    rows whose values nobody of the population table has, so that it cannot be all of the population;
---                     k is then 0. NULL with a number
---     population      name of a table of the population, with the columns, or the number of people that the table is a
---                     simple random sample of
---     k               how many people of the population should share the values
---     significance    with a number: how improbable a class as large as needed_class must be if fewer shared the values
---     model           with a number: 'poisson', or 'truncated': the Poisson distribution of those classes only that
---                     have somebody in the table (El Emam and Dankar 2008, as ARX has it)
---     nulls           'value': NULL is a value; 'drop': rows with a NULL in cols are left out
---     person          name of the column, of both tables, that says whose row it is: people are then counted, and a row
---                     whose person is NULL counts as nobody. NULL: every row is a person
+-- anon.k_map: the smallest number of people of the population who share a combination of the columns that the table
+-- has: what protects people of whom nobody knows whether they are in the table (Sweeney 2001).
+--     k                          with a table of the population: the fewest people of it who share the values of a row;
+--                                with their number: the largest k that the smallest class is large enough for
+--     smallest_class             the fewest people of the table who share theirs: the k of anon.k_anonymity
+--     needed_class               how many people of the table a class must have so that `k` of the population can be
+--                                assumed; NULL with a table of the population
+--     classes_below, rows_below  classes with fewer than `k` people of the population, or smaller than needed_class,
+--                                and their rows
+--     rows_outside               rows whose values nobody of the population table has, so that it is incomplete; k is
+--                                then 0. NULL with a number
+--     population                 name of a table of the population, with the columns, or the number of people that the
+--                                table is a simple random sample of [a text or a number]
+--     k                          how many people of the population should share the values [a whole number, at least 1]
+--     significance               with a number: how improbable a class as large as needed_class must be if fewer shared
+--                                the values [a number between 0 and 1]
+--     model                      with a number: 'poisson', or 'truncated': the Poisson distribution of those classes
+--                                only that have somebody in the table (El Emam and Dankar 2008, as in ARX) [one of
+--                                'poisson', 'truncated']
+--     nulls                      as in anon.l_diversity
+--     person                     as in anon.delta_presence
 -- test: tests/risk/k_map.test
 CREATE OR REPLACE MACRO anon.k_map(
     tbl, cols, population, k := 5, significance := 0.05, model := 'poisson', nulls := 'value', person := NULL
@@ -66,4 +67,4 @@ SELECT CASE WHEN typeof(population) = 'VARCHAR' THEN fewest ELSE (SELECT protect
 FROM _duckanon_counted, _duckanon_universe
 WHERE sampled IS NOT NULL;
 COMMENT ON MACRO TABLE anon.k_map IS
-    'How many people of the population share each combination of a table, at the least: counted, or estimated.';
+    'The smallest number of people of the population who share a combination of the table: counted, or estimated.';

@@ -1,14 +1,15 @@
--- anon.risk_summary: the measures of risk that one looks at first, a row each.
---     measure    k_anonymity, unique_fraction, expected_reidentifications, global_risk, highest_individual_risk,
---                special_unique_fraction; with `sensitive` l_diversity and t_closeness, too
---     value      the number
---     threshold  the one that is commonly asked for, as `source` says: the least that k_anonymity and l_diversity
---                should be, the most that the others should; NULL where none is common
---     is_within  whether the value keeps to the threshold
---     meaning    what the number says, in one sentence
---     source     where the threshold is from, or which function says more
---     sensitive  name of a column whose values should not be told by the others; NULL: none
--- The other options are those of anon.individual_risk.
+-- anon.risk_summary: the most common measures of risk, a row each.
+--     measure                     k_anonymity, unique_fraction, expected_reidentifications, global_risk,
+--                                 highest_individual_risk, special_unique_fraction; with `sensitive` also l_diversity
+--                                 and t_closeness
+--     value                       the number
+--     threshold                   the common one, from `source`: the minimum of k_anonymity and l_diversity, the
+--                                 maximum of the others; NULL where none is common
+--     is_within                   whether the value keeps to the threshold
+--     meaning                     what the number says, in one sentence
+--     source                      where the threshold is from, or which function says more
+--     sensitive                   column whose values should not follow from the others; NULL: none [a name, or NULL]
+--     weight, population, person, nulls, alpha  as in anon.individual_risk
 -- Special uniques are here the rows that one or two columns make unique: anon.special_uniques has larger sets, and the
 -- scores. A threshold that is kept says nothing about columns that were not named.
 -- test: tests/risk/risk_summary.test
@@ -97,4 +98,4 @@ SELECT measure, value::DOUBLE AS value, threshold::DOUBLE AS threshold,
 FROM query_table(CASE WHEN sensitive IS NULL THEN '_duckanon_of_classes' ELSE '_duckanon_of_both' END)
 ORDER BY place ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.risk_summary IS
-    'The measures of risk that one looks at first, a row each, with what they mean and which threshold is common.';
+    'The most common measures of risk, a row each, with their meaning and a common threshold.';

@@ -1,23 +1,27 @@
--- anon.sensitive_risk: what somebody who knows a person's class learns about a sensitive column, in the worst class, by
--- criteria beside anon.l_diversity and anon.t_closeness: one row per measure. q is a value's share of the class's
+-- anon.sensitive_risk: what an attacker who knows a person's class learns about a sensitive column, in the worst class,
+-- by criteria besides anon.l_diversity and anon.t_closeness: one row per measure. q is a value's share of the class's
 -- people, p its share of all people:
---     basic_beta_likeness     largest (q - p) / p of a value that occurs in the class: how much likelier it becomes
---     enhanced_beta_likeness  the same; infinite where it exceeds -ln p for some value, so that no beta allows it
---                             (both Cao and Karras 2012)
---     delta_disclosure        largest |log2(q / p)| of a value that occurs in the class (Brickell and Shmatikov 2008,
---                             who ask for all values of the table; ARX and this leave out those that do not occur)
---     recursive_l             largest l for which the table is recursively (c, l)-diverse, at least 1: r1 < c (rl + ...
---                             + rm), r1 >= r2 >= ... the counts of a class's values (Machanavajjhala et al. 2007)
---     people_l                1 / the largest q
---     people_entropy_l        exp of the entropy of a class's values, where every person has one vote
---     value, worst_class, worst_class_size   the measure, and where it is worst; of several, in the largest
---     meaning    what it says, in words
---     c          for recursive_l: how many times the rarer values the most frequent one may outweigh
---     nulls      of cols, 'value': NULL is a value; 'drop': rows with a NULL are left out. In `sensitive` NULL is a
---                value in any case
---     person     name of the column that says whose row it is: shares are then of different people, of whom one may
---                have several values: where all have flu q is 1, whatever else they have. A row whose person is NULL
---                counts as nobody, and a class of nobody is as bad as can be. NULL: every row is a person
+--     basic_beta_likeness         largest (q - p) / p of a value that occurs in the class: how much likelier it becomes
+--     enhanced_beta_likeness      the same; infinite where it exceeds -ln p for some value, so that no beta allows it
+--                                 (both Cao and Karras 2012)
+--     delta_disclosure            largest |log2(q / p)| of a value that occurs in the class (Brickell and Shmatikov
+--                                 2008, who require all values of the table; ARX and this leave out those that do not
+--                                 occur)
+--     recursive_l                 largest l for which the table is recursively (c, l)-diverse, at least 1: r1 < c (rl +
+--                                 ... + rm), r1 >= r2 >= ... the counts of a class's values (Machanavajjhala et al.
+--                                 2007)
+--     people_l                    1 / the largest q
+--     people_entropy_l            exp of the entropy of a class's values, where every person has one vote
+--     value, worst_class, worst_class_size  the measure, and where it is worst; of several, in the largest
+--     meaning                     what it says, in words
+--     sensitive                   sensitive column; a NULL in it is a value [a name]
+--     c                           for recursive_l: how many times the rarer values the most frequent one may outweigh
+--                                 [a number above 0]
+--     nulls                       as in anon.l_diversity
+--     person                      column that identifies the person of a row: shares are then of different people, of
+--                                 whom one may have several values: where all have flu q is 1, whatever else they have.
+--                                 A row whose person is NULL counts as nobody, and a class of nobody has the worst
+--                                 value. NULL: every row is a person [a name, or NULL]
 -- All classes: anon.sensitive_risk_classes.
 -- test: tests/risk/sensitive_risk.test
 CREATE OR REPLACE MACRO anon.sensitive_risk(tbl, cols, sensitive, c := 2, nulls := 'value', person := NULL) AS TABLE

@@ -144,9 +144,9 @@ def test_sql_prints_a_script_that_needs_no_python(capsys: pytest.CaptureFixture[
 WRONG = {
     "FROM anon.swap('nope', ['a'])": "Table with name nope does not exist",
     "FROM anon.swap('t', ['nope'])": 'anon.swap: column "nope" does not exist in t.',
-    "FROM anon.swap('t', 'a')": "cols must be a list of column names such as ['age', 'zip']; got a.",
-    "FROM anon.swap('t', [])": "cols must name at least one column",
-    "FROM anon.swap('t', ['a', 'a'])": "cols must name each column once; got [a, a].",
+    "FROM anon.swap('t', 'a')": "cols must be a list of column names such as ['age', 'zip'], each once; got 'a'.",
+    "FROM anon.swap('t', [])": "cols must be a list of column names such as ['age', 'zip'], each once; got [].",
+    "FROM anon.swap('t', ['a', 'a'])": "each once; got ['a', 'a'].",
     "FROM anon.swap('t', ['a'], seed := -1)": "seed must be NULL or a whole number of at least 0; got -1.",
     "FROM anon.swap('t', ['a'], seed := 0.5)": "seed must be NULL or a whole number of at least 0; got 0.5.",
     "FROM anon.swap('t')": "anon.swap: cols is missing; it takes tbl, cols, seed.",

@@ -82,7 +82,7 @@ def test_an_interrupt_ends_the_making_of_a_part(
         except BaseException as error:
             ended.append(error)
 
-    monkeypatch.setattr(boxes_release.functions, "boxes", endless)
+    monkeypatch.setattr(boxes_release.boxed_table, "boxes", endless)
     thread = threading.Thread(target=run)
     thread.start()
     assert begun.wait(900)

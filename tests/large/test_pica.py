@@ -21,6 +21,7 @@ from duckanon.large.memory import Budget
 ROWS = 6_000
 COLS = ["age", "pay", "day", "sex", "job", "hours", "smokes"]
 K = 10
+SETTINGS = Settings(K, "auto", None, "auto")
 _INTEGERS = pa.schema([("age", pa.int64()), ("day", pa.int32())])
 
 
@@ -111,7 +112,7 @@ def test_ends_are_those_of_k_people_of_the_whole_table(patients: pa.Table) -> No
     """The oracle sorts the table; ends are rounded, to less than a fifth of the survey's deviation."""
     table = patients.select(["age", "pay", "sex"])
     sample = sampled.sampled(table.to_batches(700), table.schema, K, ROWS, 600, seed=2)
-    plain = PlainColumns.of(sample.table, None, "error", Settings(K), np.random.default_rng(0))
+    plain = PlainColumns.of(sample.table, None, "error", SETTINGS, np.random.default_rng(0))
     for name, bounds in SurveyColumns(plain, K).bounds.items():
         values = np.sort(table.column(name).to_numpy())
         low, high = bounds.grid.array(np.array([bounds.lowest, bounds.highest]), None).to_numpy()
@@ -125,7 +126,7 @@ def test_a_survey_is_read_like_itself_and_stays_as_it_is() -> None:
     draw = np.random.default_rng(3)
     hours = np.where(draw.random(2_000) < 0.4, 501, draw.integers(0, 480, 2_000))
     table = pa.table({"hours": pa.array(hours.copy()), "sex": draw.choice(["f", "m"], 2_000)})
-    plain = PlainColumns.of(table, None, "error", Settings(K), np.random.default_rng(0))
+    plain = PlainColumns.of(table, None, "error", SETTINGS, np.random.default_rng(0))
     read = SurveyColumns(plain, K).table(table, np.random.default_rng(0))
     assert table.column("hours").to_pylist() == hours.tolist()
     assert read.column("hours (choice)").to_pylist() == plain.table.column("hours (choice)").to_pylist()

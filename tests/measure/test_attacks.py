@@ -346,7 +346,7 @@ def test_singling_out_identity_fresh_sample_and_no_control() -> None:
     ("more", "sentence"),
     [
         ({"attacks": 0}, "attacks must be a whole number of at least 1; got 0."),
-        ({"columns": True}, "columns must be a whole number of at least 1; got True."),
+        ({"predicate_columns": True}, "predicate_columns must be a whole number of at least 1; got true."),
         ({"released": np.zeros((0, 2))}, "the release has no rows to look at."),
         ({"control": np.zeros((3, 1))}, "the control group must have the same columns as the others."),
         ({"released": np.full((3, 2), np.inf)}, "the release has values that are infinite; leave them out."),

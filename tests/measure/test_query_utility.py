@@ -153,7 +153,7 @@ def test_errors_tell_releases_apart():
     ("released", "options", "message"),
     [
         ({"a": [1]}, {"queries": 0}, "queries must be a whole number of at least 1; got 0."),
-        ({"a": [1]}, {"max_predicates": True}, "max_predicates must be a whole number of at least 1; got True."),
+        ({"a": [1]}, {"max_predicates": True}, "max_predicates must be a whole number of at least 1; got true."),
         ({"a": [1]}, {"sanity_fraction": 0}, "sanity_fraction must be a finite number above 0, at most 1; got 0."),
         ({"b": [1]}, {}, 'the released table has no column "a"'),
         ({"a": ["1-2"]}, {}, 'column "a" has the label 1-2, which is not understood'),

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from duckanon._core.encoding.pairs import paired
-from duckanon._measure.declared import UTILITY
 from duckanon._measure.two_samples import ks_distance, ks_test
+from duckanon._measure.utility.declared import UTILITY
 from duckanon._measure.utility.statistics import utility
 from tests.profiles import cheap
 
@@ -31,7 +31,7 @@ def test_against_scipy():
     assert [f"{name} {found.schema.field(name).type}" for name in found.column_names][:4] == [
         "statistic string", "column_name string", "other_column string", "original double",
     ]  # fmt: skip
-    assert found.schema == UTILITY
+    assert found.schema == UTILITY.schema
     means, variances = rows(found, "mean"), rows(found, "variance")
     linear, ranked, ks = rows(found, "correlation"), rows(found, "rank_correlation"), rows(found, "ks")
     expected_rank = [stats.spearmanr(values).statistic for values in (first, second)]

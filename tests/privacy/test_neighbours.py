@@ -111,7 +111,7 @@ def test_hashes_of_signs_differ():
         ([[0.0]], [[0.0]], 2, False, "at most the number of rows to choose from, 1; got 2"),
         ([[0.0], [1.0]], [[0.0], [1.0]], 2, True, "choose from, 1; got 2"),
         ([[0.0]], [[0.0]], 0, False, "got 0"),
-        ([[0.0]], [[0.0]], True, False, "got True"),
+        ([[0.0]], [[0.0]], True, False, "got true"),
         ([[np.nan]], [[0.0]], 1, False, "queries must hold finite numbers"),
         ([[0.0]], [[np.inf]], 1, False, "points must hold finite numbers"),
         ([0.0], [[0.0]], 1, False, "queries must be a matrix"),

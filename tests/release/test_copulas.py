@@ -1,12 +1,14 @@
 """Data shuffling and copulas: multisets, rank correlations, latent correlations against simulation and closed forms."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import multivariate_normal, norm, spearmanr
 
+from duckanon import spectral
 from duckanon._methods.baselines.copulas import category_codes, copula_levels, data_shuffle, latent_correlation
 
 columns = st.integers(1, 4).flatmap(
@@ -133,10 +135,10 @@ def test_order_of_categories() -> None:
 
 
 def test_wrong_input() -> None:
-    random, codes = np.random.default_rng(0), [np.zeros(3), np.ones(3)]
-    for rows, said in ((0, "0"), (-1, "-1"), (2.0, "2.0"), (True, "True"), (None, "NULL")):
-        with pytest.raises(ValueError, match=f"rows must be a whole number of at least 1; got {said}."):
-            copula_levels(codes, rows, random)  # type: ignore[arg-type]
+    for rows in (0, -1, 2.0, True):
+        with pytest.raises(ValueError, match=f"rows must be None or a whole number of at least 1; got {rows}."):
+            spectral.copula_synthesize(pa.table({"a": range(3), "b": [1, 0, 0]}), rows=rows)
+    random = np.random.default_rng(0)
     for wrong in ([], [np.zeros(3), np.zeros(4)], [np.zeros(0)]):
         with pytest.raises(ValueError, match="one code for each of at least 1 row; got lengths"):
             data_shuffle(wrong, random)

@@ -5,6 +5,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from scipy.stats import kurtosis
 from sklearn.cluster import BisectingKMeans
 from sklearn.metrics import adjusted_rand_score
 
+from duckanon import spectral
 from duckanon._methods.swap.cluster_size import STEP, Search, Verdict, search
 from duckanon._methods.swap.cluster_swap import independent_rotation, swap_in_clusters
 from duckanon._methods.swap.clusters import clusters, size_bounds, spectral_coordinates
@@ -165,9 +167,6 @@ def test_clusters_are_repeatable_and_threads_do_not_matter(monkeypatch):
 @pytest.mark.parametrize(
     ("rows", "size", "method", "said"),
     [
-        (10, 5, "kmeans", "clustering must be one of 'auto', 'spectral', 'bisect'; got 'kmeans'."),
-        (10, 1, "auto", "cluster_size must be a finite number of at least 2; got 1."),
-        (10, math.nan, "auto", "cluster_size must be a finite number of at least 2; got nan."),
         (0, 5, "auto", "clusters need at least one row; got an empty table."),
         (6_001, 5, "spectral", "takes at most 6000 rows; got 6001, use clustering := 'bisect'."),
     ],
@@ -340,8 +339,14 @@ def test_clusters_keep_a_curve_that_one_cluster_loses():
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match=r"^basis must be one of 'ica', 'pca'; got 'svd'\.$"):
-        swap_in_clusters(np.zeros((4, 2)), np.zeros(4, int), "svd", generator())
+    for option, value, said in (
+        ("basis", "svd", "one of 'ica', 'pca'; got 'svd'"),
+        ("clustering", "kmeans", "one of 'auto', 'spectral', 'bisect'; got 'kmeans'"),
+        ("cluster_size", 9, "None or a finite number of at least 10; got 9"),
+        ("cluster_size", math.nan, "None or a finite number of at least 10; got nan"),
+    ):
+        with pytest.raises(ValueError, match=rf"^duckanon\.spectral\.pica: {option} must be {said}\.$"):
+            spectral.pica(pa.table({"a": range(9), "b": range(9)}), **{option: value})
     with pytest.raises(ValueError, match=r"^every cluster needs at least 2 rows; got 2 of one row, use a larger"):
         swap_in_clusters(np.zeros((4, 2)), np.array([0, 1, 1, 4]), "pca", generator())
 

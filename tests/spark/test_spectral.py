@@ -177,15 +177,15 @@ def test_a_size_that_is_looked_for(patients: Any, tmp_path: Path, name: str, opt
 @pytest.mark.parametrize(
     ("name", "options", "sentence"),
     [
-        ("spectral_release", {"by": ["sex"]}, "by must be NULL on Spark"),
-        ("spectral_release", {"seed": 1}, "seed must be NULL on Spark"),
+        ("spectral_release", {"by": ["sex"]}, "by must be None here"),
+        ("spectral_release", {"seed": 1}, "seed must be None here"),
         ("spectral_release", {"k": 1}, "k must be a whole number of at least 2"),
         ("spectral_release", {"keep_out": 2000}, "at least 8,000 rows are needed; got 6,000"),
         ("spectral_release", {"cols": ["age", "seen"]}, 'column "seen" has [0-9]+ NULLs'),
         ("spectral_release", {"cols": ["age", "patient"], "categories": ["nobody"]}, 'column "nobody" in categories'),
-        ("svd_swap", {"seed": 1}, "seed must be NULL on Spark"),
+        ("svd_swap", {"seed": 1}, "seed must be None here"),
         ("svd_swap", {"tolerance": 0}, "tolerance must be"),
-        ("pica", {"reference": "others"}, "reference must be NULL on Spark"),
+        ("pica", {"reference": "others"}, "reference must be None here"),
         ("pica", {"basis": "fourier"}, "basis must be one of"),
     ],
 )

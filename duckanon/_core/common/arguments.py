@@ -76,7 +76,8 @@ def checked_by(
 
     def declare(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         own = inspect.signature(function).parameters
-        return checked(**{one.name: one.rule for one in declared.flat if one.name in own})(function)
+        options = [one for one in declared.flat if one.name in own and one.kind not in ("table", "tables")]
+        return checked(**{one.name: one.rule for one in options})(function)
 
     return declare
 

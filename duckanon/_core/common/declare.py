@@ -11,8 +11,8 @@ calls. So this module and every ``declared.py`` import nothing but rules and Arr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -47,15 +47,15 @@ class Parameter:
     default
         A value that Python and SQL both can write; `REQUIRED`: there is none.
     only_in
-        The faces that take it: ``sql``, ``large``, ``spark``, ``policy``. A face that has the function and not the
-        parameter refuses it with a sentence that says so.
+        The faces that take it: ``sql``, ``large``, ``spark``, ``spectral``, ``policy``. A face that has the function
+        and not the parameter refuses it with a sentence that says so.
     """
 
     name: str
     rule: Rule
     meaning: str
     default: Any = REQUIRED
-    only_in: frozenset[str] = frozenset(("sql", "large", "spark", "policy"))
+    only_in: frozenset[str] = frozenset(("sql", "large", "spark", "spectral", "policy"))
 
     @property
     def is_required(self) -> bool:
@@ -64,7 +64,7 @@ class Parameter:
 
     @property
     def kind(self) -> str:
-        """What it is: ``table``, ``column``, ``columns`` or ``option``."""
+        """What it is: ``table``, ``tables``, ``column``, ``columns`` or ``option``."""
         return getattr(self.rule, "kind", "option")
 
     @property
@@ -117,9 +117,9 @@ class Function:
     name
         Its name in SQL, without ``anon.``.
     algorithm
-        Module and function: ``duckanon._methods.swap.pica:pica``. It takes its tables under the names in ``tables`` and
-        the options under the names of the parameters; where it has a parameter ``tell``, that is called with the share
-        of the work done.
+        Module and function: ``duckanon._methods.swap.people_swaps:pica``. It takes its tables under the names in
+        ``tables`` and the options under the names of the parameters, but need not take those that only the query uses;
+        where it has a parameter ``tell``, that is called with the share of the work done.
     stage
         The folder of ``sql/`` with its reference; empty: only macros call it.
     summary
@@ -169,6 +169,11 @@ class Function:
                 given[one.name] = one.made_by(**{part.name: given.pop(part.name) for part in one.parameters})
         return given
 
+    def having(self, *others: Parameter) -> Self:
+        """Return the same function with other parameters of the same names, for a face that differs in them."""
+        by_name = {one.name: one for one in others}
+        return replace(self, parameters=tuple(by_name.get(one.name, one) for one in self.parameters))
+
     def parameter(self, name: str) -> Parameter | None:
         """Return a parameter by its name; None where there is none."""
         return next((one for one in self.flat if one.name == name), None)
@@ -194,9 +199,9 @@ class Release(Function):
     columns
         The parameters that name the columns to change.
     unpacked_by
-        The macro that turns what Python returns into rows, where the columns have other types than the table's; it
-        takes the lists, the table, `columns`, the columns that are released as they are, and what ``unpack_options``
-        names.
+        The macro that turns what Python returns into rows, where the columns have other types than the table's, or a
+        function that names it by the options; it takes the lists, the table, `columns`, the columns that are released
+        as they are, and what ``unpack_options`` names.
     unpack_options
         The parameters that it takes in addition.
     hands_over
@@ -208,15 +213,18 @@ class Release(Function):
     orders_rows
         Whether the rows come in an order that depends on their values alone, where other columns than `columns` travel
         with them: a parallel scan delivers them in any order.
+    reads_labels
+        As for a `Report`.
     """
 
     tables: tuple[str, ...] = ("table",)
     columns: tuple[str, ...] = ("cols",)
-    unpacked_by: str | None = None
+    unpacked_by: str | Callable[[Options], str] | None = None
     unpack_options: tuple[str, ...] = ()
     hands_over: bool = False
     coded: bool = False
     orders_rows: bool = False
+    reads_labels: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +244,13 @@ class Report(Function):
         The function that an error names, where that is not ``anon.`` and the name.
     reads_labels
         Whether a released table may hold labels, whose meanings are read from the original and from ``hierarchies``
-        and given to the algorithm as ``meanings``.
+        and given to the algorithm as ``meanings``; those of several ``releases`` by their names.
+    row_key
+        The parameter that names the column which identifies rows, where rows without one travel with their number in
+        the table, as ``_duckanon_number``.
+    rows_by
+        The macro that makes the rows that travel of a table, where they are not its own; it takes the caller, the table
+        and `columns`.
     """
 
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
@@ -245,13 +259,24 @@ class Report(Function):
     collector: str | None = None
     caller: str | None = None
     reads_labels: bool = False
+    row_key: str | None = None
+    rows_by: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnReport(Function):
-    """A report on one column, which the algorithm takes first, as an Arrow array, None where there are no rows."""
+    """A report on the column ``col`` of ``tbl``, which the algorithm takes first, None where there are no rows.
+
+    Attributes
+    ----------
+    schema
+        The columns of its rows.
+    unpacked_by
+        The macro that gives the rows the types that go with the column's; it takes the rows, the table and the column.
+    """
 
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    unpacked_by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Faces: Python functions that take the parameters of a declared function, as `duckanon.large` and `duckanon.spark` do.
+"""Faces: functions of `duckanon.large`, `.spark` and `.spectral`, with the parameters of a declared function.
 
 Signature, checks and docstring come from the declaration. A face writes only what it has in addition::
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import textwrap
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -34,7 +35,7 @@ def face_of(declared: Function, face: str) -> Callable[[Callable[..., Result]], 
     declared
         The declaration.
     face
-        ``large`` or ``spark``: the public module that the function belongs to.
+        ``large``, ``spark`` or ``spectral``: the public module that the function belongs to.
     """
 
     def declare(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -67,20 +68,18 @@ def _taken(declared: Function, face: str) -> list[Parameter]:
 
 
 def _signature(own: inspect.Signature, declared: Function, face: str) -> inspect.Signature:
-    """Put what is declared in the place of ``given``: required parameters by position, options by name."""
-    taken = _taken(declared, face)
-    required = [
-        inspect.Parameter(one.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for one in taken if one.is_required
-    ]
-    options = [
-        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default)
-        for one in taken
-        if not one.is_required
-    ]
+    """Put what is declared in the place of ``given``: required parameters and `cols` by position, options by name."""
+    declared_parameters, has_default = [], False
+    for one in _taken(declared, face):
+        is_by_position = one.name == "cols" or (one.is_required and not has_default)
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if is_by_position else inspect.Parameter.KEYWORD_ONLY
+        default = inspect.Parameter.empty if one.is_required else one.default
+        declared_parameters.append(inspect.Parameter(one.name, kind, default=default))
+        has_default |= not one.is_required
     mine = [one for name, one in own.parameters.items() if name != _GIVEN]
     first = [one for one in mine if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     last = [one for one in mine if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    return own.replace(parameters=[*first, *required, *options, *last])
+    return own.replace(parameters=[*first, *sorted(declared_parameters, key=lambda one: one.kind), *last])
 
 
 def _refuse_unknown(options: Options, signature: inspect.Signature, declared: Function, caller: str) -> None:
@@ -113,7 +112,10 @@ def _documented(doc: str, declared: Function, face: str) -> str:
     declared_lines = "\n".join(lines) + "\n"
     if section in written:
         return written.replace(section, section + declared_lines, 1) + notes
-    return f"{written}\n\n{section}{declared_lines}{notes}"
+    head, heading, rest = re.split(
+        r"^((?:Returns|Raises|Notes|Examples)\n-+\n|\Z)", written, maxsplit=1, flags=re.MULTILINE
+    )
+    return f"{head.rstrip()}\n\n{section}{declared_lines}\n{heading}{rest}{notes}"
 
 
 def _plain(meaning: str) -> str:

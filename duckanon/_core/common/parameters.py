@@ -9,6 +9,9 @@ from typing import Any
 from duckanon._core.common.declare import Group, Options, Parameter
 from duckanon._core.common.rules import ColumnName, ColumnNames, Either, ListOf, MapOf, Number, OneOf, TableName, Whole
 
+LEAST_CLUSTER_SIZE = 10
+"""In smaller clusters independent components become single records."""
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -103,12 +106,74 @@ WEIGHTS = Parameter(
 MAX_SUPPRESSED_FRACTION = Parameter(
     "max_suppressed_fraction", Number(0, 1), "The share of the rows that may be suppressed", 0
 )
+CLUSTER_SIZE = Parameter(
+    "cluster_size",
+    Number(LEAST_CLUSTER_SIZE, null=True),
+    "Records per cluster, from half to one and a half times as many: fewer keep more structure and hide less",
+    None,
+)
+LOG = Parameter(
+    "log",
+    ColumnNames(null=True, empty=True),
+    "Columns of which logarithms are taken. NULL: all numbers that are positive and heavily skewed",
+    None,
+)
+ENCODED_NULLS = Parameter(
+    "nulls",
+    OneOf("error", "category"),
+    "`'error'`: missing values are refused; `'category'`: missing is one more value",
+    "error",
+)
+SPECIAL = Parameter(
+    "special",
+    Either(
+        (
+            OneOf("auto", "off"),
+            MapOf("MAP {'cigarettes': [-8, 0]}", ListOf(Number(), "[-8, 0]"), null=False),
+        )
+    ),
+    "Numbers that stand for something else, such as frequent zeros and negative codes, are treated apart from the "
+    "others: `'auto'` finds them, a map lists them by column, `'off'`: there are none",
+    "auto",
+)
+CATEGORIES = Parameter(
+    "categories",
+    ColumnNames(null=True, empty=True),
+    "Columns of numbers that are categories. NULL: whole numbers with at most twelve different values",
+    None,
+)
+DERIVED = Parameter(
+    "derived",
+    OneOf("auto", "off"),
+    "`'auto'`: columns that follow from others, such as sums, products and coarser columns, are computed again; "
+    "`'off'`: they are released like all others",
+    "auto",
+)
+ROWS = Parameter("rows", Whole(1, null=True), "The number of released records. NULL: as many as the table has", None)
+UNRELEASED_PERSON = PERSON.having(
+    meaning="The column that identifies people, which is not released: `k` then counts different people, and a row "
+    "without one counts as nobody. NULL: every row is another person"
+)
+KEY = Parameter(
+    "key",
+    ColumnName(null=True),
+    "A column of `cols` that stays unchanged, to measure the release with `anon.matching_attack`; never publish it",
+    None,
+)
 
 
 def person_is_no_col(given: Options) -> str | None:
     """Refuse a person's column that is to be changed."""
     if _among(given["person"], given["cols"]):
         return f"person must not be one of cols; got {given['person']}."
+    return None
+
+
+def by_is_apart(given: Options) -> str | None:
+    """Refuse a column that is grouped by, and changed or a person's."""
+    for name in given["by"] or ():
+        if _among(name, [*(given["cols"] or ()), given["person"] or ""]):
+            return f'by must name none of cols and person; got "{name}".'
     return None
 
 
@@ -131,8 +196,25 @@ def sensitive_is_apart(given: Options) -> str | None:
     return None
 
 
-def _among(name: str | None, names: Sequence[str]) -> bool:
-    return name is not None and name.lower() in (one.lower() for one in names)
+def l_is_whole(given: Options) -> str | None:
+    """Refuse a diversity that no number of values has."""
+    if given["l_kind"] != "entropy" and given["l"] != round(given["l"]):
+        return f"l must be a whole number of at least 1, unless l_kind is 'entropy'; got {given['l']}."
+    return None
+
+
+def names_are_not_ours(given: Options) -> str | None:
+    """Refuse columns that are called as the steps of a macro are."""
+    for parameter in ("cols", "keep", "person", "sensitive"):
+        some = given.get(parameter) or ()
+        for name in (some,) if isinstance(some, str) else some:
+            if name.lower().startswith("_duckanon_"):
+                return f"{parameter} must not name a column that begins with _duckanon_; got {name}: rename it first."
+    return None
+
+
+def _among(name: str | None, names: Sequence[str] | None) -> bool:
+    return name is not None and name.lower() in (one.lower() for one in names or ())
 
 
 _WEIGHT = Number(0)

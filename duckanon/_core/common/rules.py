@@ -44,12 +44,13 @@ class Whole:
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number from ``least`` to ``most``, or above ``above``; None too where ``null`` says so."""
+    """A finite number from ``least`` to ``most``, between ``above`` and ``below``; None too where ``null`` says so."""
 
     least: float | None = None
     most: float | None = None
     above: float | None = None
     null: bool = False
+    below: float | None = None
 
     def holds(self, value: Any) -> bool:
         """Tell whether a value is allowed."""
@@ -61,11 +62,13 @@ class Number:
             (self.least is not None and float(value) < self.least)
             or (self.most is not None and float(value) > self.most)
             or (self.above is not None and float(value) <= self.above)
+            or (self.below is not None and float(value) >= self.below)
         )
 
     def __str__(self) -> str:
         if self.above is not None:
             span = f" above {self.above:g}" + ("" if self.most is None else f", at most {self.most:g}")
+            span += "" if self.below is None else f" and below {self.below:g}"
         elif self.most is not None:
             span = f" from {self.least:g} to {self.most:g}"
         else:
@@ -84,7 +87,22 @@ class OneOf:
         return isinstance(value, str) and value in self.choices
 
     def __str__(self) -> str:
-        return f"one of {', '.join(map(repr, self.choices))}"
+        return f"{'one of ' * (len(self.choices) > 1)}{', '.join(map(repr, self.choices))}"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text that is not empty; None too where ``null`` says so."""
+
+    example: str
+    null: bool = False
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether a value is allowed."""
+        return self.null if value is None else isinstance(value, str) and bool(value.strip())
+
+    def __str__(self) -> str:
+        return f"{'NULL or ' * self.null}a text such as {self.example}"
 
 
 class Flag:
@@ -152,21 +170,45 @@ class TableName:
 
 
 @dataclass(frozen=True)
-class MapOf:
-    """A map from columns' names to something; None too. A rule for the values is asked where ``values`` is one."""
+class Tables:
+    """Several tables: a list of names, or a map to them where ``named`` says so; None too where ``null`` does."""
 
     example: str
-    values: Rule | None = None
+    named: bool = False
+    null: bool = False
+    kind: ClassVar[str] = "tables"
 
     def holds(self, value: Any) -> bool:
         """Tell whether a value is allowed."""
         if value is None:
-            return True
+            return self.null
+        if self.named:
+            is_map = isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+            value = list(value.values()) if is_map else None
+        return isinstance(value, list | tuple) and bool(value) and all(map(TableName().holds, value))
+
+    def __str__(self) -> str:
+        what = "a map from names to tables" if self.named else "a list of tables"
+        return f"{'NULL or ' * self.null}{what} such as {self.example}"
+
+
+@dataclass(frozen=True)
+class MapOf:
+    """A map from columns' names to what ``values`` allows; None too where ``null`` says so."""
+
+    example: str
+    values: Rule | None = None
+    null: bool = True
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether a value is allowed."""
+        if value is None:
+            return self.null
         is_map = isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
         return is_map and (self.values is None or all(map(self.values.holds, value.values())))
 
     def __str__(self) -> str:
-        return f"NULL or a map such as {self.example}"
+        return f"{'NULL or ' * self.null}a map such as {self.example}"
 
 
 @dataclass(frozen=True)

@@ -44,20 +44,14 @@ class WholeSource(NamedTuple):
 
 def read_whole(
     source: object,
-    cols: Sequence[str] | None,
     key: str | None,
     log: Sequence[str] | None,
     nulls: str,
     person: str | None = None,
 ) -> WholeSource:
     """Read a source whole; the column of keys apart, with its index, and that of people, which is not released."""
-    names = column_names(cols)
-    people = None
-    if person is None:
-        table = whole_table(source, names)
-    else:
-        person_index(person, [str(person)], names or [])
-        table = whole_table(source, None if names is None else [*names, person])
+    people, table = None, whole_table(source)
+    if person is not None:
         index = person_index(person, table.column_names)
         people, table = person_numbers(table.column(index)), table.remove_column(index)
     keys = None
@@ -79,7 +73,7 @@ def refuse_identifiers(table: pa.Table) -> None:
             refuse_identifier(name, values, len(np.unique(values)))
 
 
-def whole_table(source: object, cols: list[str] | None) -> pa.Table:
+def whole_table(source: object, cols: list[str] | None = None) -> pa.Table:
     """Read a source into memory."""
     if isinstance(source, pa.Table) and cols is None:  # as it came, without putting its chunks together anew
         return source
@@ -109,15 +103,6 @@ def shuffled(table: pa.Table, keys: tuple[int, pa.Table] | None, random: np.rand
         index, column = keys
         table = table.add_column(index, column.schema.field(0), column.column(0))
     return table.take(pa.array(random.permutation(table.num_rows)))
-
-
-def column_names(names: Sequence[str] | None) -> list[str] | None:
-    """Take names of columns as a list; None stays None."""
-    if names is None:
-        return None
-    if isinstance(names, str) or not isinstance(names, Sequence):
-        raise ValueError(f"columns must be given as a list of names; got {names!r}.")
-    return list(names)
 
 
 def reader_of(table: pa.Table) -> pa.RecordBatchReader:

@@ -23,8 +23,6 @@ from duckanon._core.privacy.equal_rows import row_codes
 from duckanon._core.privacy.rarity import rarity_of
 from duckanon._core.privacy.unique_copies import unique_copies
 
-CHECKS = ("error", "repair", "off")
-"""What a release may do about what its checks find."""
 CONFIDENCE = 0.9995
 """The share of honest releases that pass each check: a false alarm stops somebody's work."""
 BUDGET = 2 * 10**8

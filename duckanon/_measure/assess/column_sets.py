@@ -19,15 +19,15 @@ import pyarrow as pa
 from duckanon._core.common import codes
 from duckanon._core.common.arrays import Array
 from duckanon._measure.assess import lattice, people, sampling
-from duckanon._measure.assess.declared import QUASI_IDENTIFIERS
+from duckanon._measure.assess.declared import QUASI_IDENTIFIERS_ROWS
 
 MOST_SETS = 1_000_000
 """More sets are refused: at the pace of the Adult table (1,940 sets of up to 4 of its 15 columns in 0.46 s) so many
 would take four minutes, and nobody reads them."""
 
 PERSON = "_duckanon_person"
-"""The column that comes with those asked for, so that there is always one (``anon._is_asked``): whose the row is, as a
-hash; NULL where it does not say so, or where every row is a person."""
+"""The column that comes with those asked for: whose the row is, as a hash; NULL where it does not say so, or where
+every row is a person."""
 
 SAMPLE_BYTES = 2**28
 """What all samples of one approximate search take together, at the most."""
@@ -51,8 +51,6 @@ class Search(NamedTuple):
 
     Attributes
     ----------
-    cols
-        The names that were asked for, to be found in the table; None: all its columns.
     max_size
         Size of the largest sets.
     minimal
@@ -67,7 +65,6 @@ class Search(NamedTuple):
         The name of the column that says whose a row is; None: every row is a person.
     """
 
-    cols: Sequence[str] | None
     max_size: int
     minimal: bool
     alpha: float
@@ -77,10 +74,6 @@ class Search(NamedTuple):
 
     def check(self, names: Sequence[str], row_count: int, people_count: float) -> None:
         """Raise a ValueError, one sentence, where the search does not fit the table."""
-        known = {name.lower() for name in names}
-        for name in self.cols or []:
-            if name.lower() not in known:
-                raise ValueError(f'column "{name}" is not in the table.')
         if row_count == 0:
             raise ValueError("the table has no rows to look at.")
         if people_count == 0:
@@ -270,4 +263,4 @@ def _report(
         }
         for members, distinct, singletons, smallest, class_members, distinct_error, singletons_error in sets
     ]
-    return pa.Table.from_pylist(rows, schema=QUASI_IDENTIFIERS)
+    return pa.Table.from_pylist(rows, schema=QUASI_IDENTIFIERS_ROWS)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from duckanon._core.common import codes
 from duckanon._measure.assess import profiles, relations, roles
-from duckanon._measure.assess.declared import ASSESS
+from duckanon._measure.assess.declared import ASSESS_ROWS
 from duckanon._measure.assess.findings import HOUSEHOLD, IDENTIFIER, PERSON, UNDECIDED
 
 _MOST_UNIQUE = 0.5
@@ -22,7 +22,7 @@ def assess(
     names: list[str],
     kinds: list[str],
     distinct: list[int],
-    known: list[int],
+    known_rows: list[int],
     unique_fractions: list[float],
     categories: list[list[str]],
     keys: list[int],
@@ -37,7 +37,7 @@ def assess(
         same value are in the sample (``whole``). None where the table has no rows.
     row_count
         Rows of the whole table.
-    names, kinds, distinct, known, unique_fractions, categories
+    names, kinds, distinct, known_rows, unique_fractions, categories
         Of every column, counted in the whole table: its name, numeric, date, text, boolean or other, different values,
         rows with a value, the share of people with a value of their own, what anon.direct_identifiers says.
     keys
@@ -57,7 +57,7 @@ def assess(
             name,
             texts[place],
             kinds[place],
-            distinct[place] / max(known[place], 1) if is_sample else None,
+            distinct[place] / max(known_rows[place], 1) if is_sample else None,
             unique_fractions[place],
             categories[place],
             whole[:, keys.index(place + 1)] if place + 1 in keys else None,
@@ -69,7 +69,7 @@ def assess(
         [own.astype(np.int64) for own, _ in codes.encode(pa.table(texts, names=list(map(str, range(len(names))))))],
         [
             share <= _MOST_UNIQUE and count + (rows < row_count) > 1  # NULL is a value
-            for share, count, rows in zip(unique_fractions, distinct, known, strict=True)
+            for share, count, rows in zip(unique_fractions, distinct, known_rows, strict=True)
         ],
     )
     return _report(
@@ -95,4 +95,4 @@ def _unique(role: str, share: float) -> str:
 
 
 def _report(rows: Sequence[tuple[object, ...]]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(ASSESS.names, row, strict=True)) for row in rows], schema=ASSESS)
+    return pa.Table.from_pylist([dict(zip(ASSESS_ROWS.names, row, strict=True)) for row in rows], schema=ASSESS_ROWS)

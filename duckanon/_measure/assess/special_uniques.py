@@ -21,7 +21,7 @@ from duckanon._core.common.arrays import Array, Floats, Ints, Matrix
 from duckanon._core.common.codes import encode
 from duckanon._core.common.declare import report
 from duckanon._measure.assess.column_sets import MOST_SETS, refuse_too_many_sets
-from duckanon._measure.assess.declared import SPECIAL_UNIQUE_COLUMNS, SPECIAL_UNIQUES
+from duckanon._measure.assess.declared import SPECIAL_UNIQUE_COLUMNS_ROWS, SPECIAL_UNIQUES_ROWS
 from duckanon._measure.assess.minimal_uniques import NOBODY, KeyColumn, walk
 
 OWN = ("_duckanon_class", "_duckanon_size", "_duckanon_rows", "_duckanon_anyone")
@@ -88,7 +88,7 @@ def special_uniques(
         One row for each cell with a minimal unique set.
     """
     if table is None:
-        return SPECIAL_UNIQUES.empty_table()
+        return SPECIAL_UNIQUES_ROWS.empty_table()
     cells = _cells(table, nulls, person)
     scored = _scored(cells, max_size, weighting)
     row_counts = cells.row_counts[scored.places]
@@ -102,7 +102,7 @@ def special_uniques(
             pa.array(dis),
             _lists(shares, pa.float64()),
         ],
-        schema=SPECIAL_UNIQUES,
+        schema=SPECIAL_UNIQUES_ROWS,
     )
 
 
@@ -127,7 +127,7 @@ def special_unique_columns(
             "rows": (has_column @ row_counts).astype(np.int64),
             "contribution": by_column / total if total else np.zeros(len(by_column)),
         },
-        SPECIAL_UNIQUE_COLUMNS,
+        SPECIAL_UNIQUE_COLUMNS_ROWS,
     )
 
 

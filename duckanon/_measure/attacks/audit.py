@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import checked, generator, refuse_unless
+from duckanon._core.common.arguments import checked_by, generator, refuse_unless
 from duckanon._core.common.arrays import Ints, Matrix, sampled_rows
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.imports import imported
-from duckanon._core.common.rules import OneOf, Whole
+from duckanon._core.common.rules import IN_SQL, OneOf
 from duckanon._core.encoding.measurement_encoding import measured_encoding
 from duckanon._core.encoding.table_encoding import FEWEST_ROWS
 from duckanon._core.privacy.audit import LIMIT, audits
-from duckanon._measure.declared import MEMBERSHIP_AUDIT
+from duckanon._measure.attacks.declared import AUDITED, MEMBERSHIP_AUDIT
 from duckanon._methods.baselines import declared as baselines
 from duckanon._methods.swap import declared as swap
 from duckanon._methods.synthesize import declared as synthesize
 
-_AUDITED = ("svd_swap", "pica", "spectral_release", "copula_synthesize", "data_shuffle", "additive_noise")
 METHODS = {
-    function.name: function.algorithm
+    function.name: function
     for function in (*swap.FUNCTIONS, *synthesize.FUNCTIONS, *baselines.FUNCTIONS)
-    if function.name in _AUDITED
+    if function.name in AUDITED
 }
-"""The releases that can be audited, with the functions that make them."""
+"""The releases that can be audited."""
+_KEPT_BACK = ("tbl", "cols", "seed", "key", "person", "reference", "by", "rows")
+"""Parameters of theirs that are no options here."""
 
 
-@checked(method=OneOf(*METHODS), splits=Whole(1), max_rows=Whole(2 * FEWEST_ROWS))
+@checked_by(MEMBERSHIP_AUDIT)
 def membership_audit(
     table: pa.Table | None,
     *,
@@ -51,20 +51,8 @@ def membership_audit(
     ----------
     table
         The people.
-    method, options
-        The release, one of `METHODS`, and its options by name. Its own checks are off unless the options say otherwise:
-        a release that they would refuse is measured, too.
-    splits
-        How often the table is halved; two releases each.
-    max_rows
-        A larger table is audited on this many rows, drawn at random.
-    log, special, categories
-        How numbers are coded for distances, and the release's own where it has these options.
-    derived
-        Whether columns that follow from others are left out of distances (``'auto'``). What the release does with them
-        is for `options` to say: it computes them again by default.
-    seed
-        Makes it repeatable.
+    method, options, splits, max_rows, log, special, categories, derived, seed
+        As declared. `log`, `special` and `categories` are the release's own too, where it has these options.
 
     Returns
     -------
@@ -72,8 +60,6 @@ def membership_audit(
         A row for each scale of :func:`duckanon._core.privacy.audit.audits`.
     """
     random = generator(seed)
-    if options is not None and not isinstance(options, Mapping):
-        raise ValueError(f"options must be NULL or a struct such as {{'cluster_size': 200}}; got {options!r}.")
     rows = 0 if table is None else table.num_rows
     if table is None or rows < 2 * FEWEST_ROWS:
         raise ValueError(
@@ -83,7 +69,7 @@ def membership_audit(
         table = table.take(pa.array(sampled_rows(max_rows, rows, random)))
     encoding = measured_encoding(table, log, special, categories, derived)
     points = encoding.matrix(table)
-    make = _maker(method, options or {}, {"log": log, "special": special, "categories": categories})
+    make = _maker(method, table.column_names, options or {}, {"log": log, "special": special, "categories": categories})
 
     def release(places: Ints, draw: np.random.Generator) -> Matrix:
         made = make(table.take(pa.array(places)), seed=int(draw.integers(2**31)))
@@ -102,17 +88,20 @@ def membership_audit(
             }
             for scale, audit in audits(points, release, splits=splits, seed=random).items()
         ],
-        MEMBERSHIP_AUDIT,
+        MEMBERSHIP_AUDIT.schema,
     )
 
 
-def _maker(method: str, options: Mapping[str, Any], coding: Mapping[str, Any]) -> Callable[..., pa.RecordBatchReader]:
-    """Return what releases a table by a method, with its options; refuse options that it does not have."""
-    function = imported(METHODS[method])
-    kept_back = {"source", "cols", "seed", "tell", "key", "person", "reference", "by", "rows"}
-    known = [name for name in inspect.signature(function).parameters if name not in kept_back]
+def _maker(
+    method: str, cols: list[str], options: Mapping[str, Any], coding: Mapping[str, Any]
+) -> Callable[..., pa.RecordBatchReader]:
+    """Return what releases a table by a method, with its options; refuse those that it does not have or allow."""
+    declared = METHODS[method]
+    known = [one.name for one in declared.flat if one.name not in _KEPT_BACK]
     for name in options:
         refuse_unless(OneOf(*known), f"an option of {method}", name)
-    given = {"checks": "off", **coding, **options}
-    given = {name: value for name, value in given.items() if name in known}
-    return lambda table, seed: function(table, seed=seed, **given)
+    if faults := declared.faults(declared.defaults | {"cols": cols} | dict(options), IN_SQL):
+        raise ValueError(" ".join(faults))
+    asked = {"checks": "off", **coding, **options}
+    given = declared.defaults | {name: asked[name] for name in known if name in asked}
+    return lambda table, seed: imported(declared.algorithm)(table, **given | {"seed": seed})

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import checked
+from duckanon._core.common.arguments import checked_by
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.declare import report_rows
-from duckanon._core.common.rules import Number
 from duckanon._core.privacy.cells import CellColumn
 from duckanon._core.privacy.equal_rows import distinct_rows
 from duckanon._core.privacy.ties import SAME, tied_nearest
 from duckanon._measure.attacks import rates
-from duckanon._measure.declared import LINKAGE_RISK
+from duckanon._measure.attacks.declared import LINKAGE_RISK
 
 _PAIRS = 1 << 23  # of a person and a class of released rows that are looked at in one go
 
@@ -47,7 +46,7 @@ class _Links:
     classes: Ints
 
 
-@checked(tolerance=Number(0, 1))
+@checked_by(LINKAGE_RISK)
 def linkage_risk(
     original: Floats,
     released: Floats,
@@ -135,7 +134,7 @@ def linkage_risk(
                 "risk_upper": risk.upper,
             }
         )
-    return report_rows(rows, LINKAGE_RISK)
+    return report_rows(rows, LINKAGE_RISK.schema)
 
 
 class _Answers:

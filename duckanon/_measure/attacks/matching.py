@@ -6,17 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arguments import checked
+from duckanon._core.common.arguments import checked_by
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.declare import report_rows
-from duckanon._core.common.rules import Whole
 from duckanon._core.privacy import neighbours, ties
 from duckanon._core.privacy.equal_rows import distinct_rows
 from duckanon._core.privacy.prediction import measures_of
-from duckanon._measure.declared import MATCHING_ATTACK
+from duckanon._measure.attacks.declared import MATCHING_ATTACK
 
 
-@checked(k=Whole(2))
+@checked_by(MATCHING_ATTACK)
 def matching_attack(
     original: Floats,
     released: Floats,
@@ -78,7 +77,7 @@ def matching_attack(
         "tied_rows": float(tied.mean()),
     }
     row |= {name: auc(values, probability) for name, values in measures.items()}
-    return report_rows([row], MATCHING_ATTACK)
+    return report_rows([row], MATCHING_ATTACK.schema)
 
 
 def auc(values: Floats, probability: Floats) -> float | None:

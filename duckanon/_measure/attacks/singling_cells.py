@@ -7,19 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import checked
+from duckanon._core.common.arguments import checked_by
 from duckanon._core.common.arrays import Floats, Ints, sampled_rows
 from duckanon._core.common.declare import report_rows
-from duckanon._core.common.rules import Whole
 from duckanon._core.privacy.cells import CellColumn, count_held
 from duckanon._core.privacy.equal_rows import distinct_rows
+from duckanon._measure.attacks.declared import SINGLING_OUT_RISK
 from duckanon._measure.attacks.singling_out import success_row
-from duckanon._measure.declared import SINGLING_OUT_RISK
 
 _COLUMN_SETS = 50  # drawn: what a release says once is looked for in each of them
 
 
-@checked(attacks=Whole(1), columns=Whole(1))
+@checked_by(SINGLING_OUT_RISK)
 def singling_out_risk(
     original: Floats,
     released: Sequence[CellColumn],
@@ -27,7 +26,7 @@ def singling_out_risk(
     random: np.random.Generator,
     *,
     attacks: int = 2000,
-    columns: int = 3,
+    predicate_columns: int = 3,
     confidence: float = 0.95,
 ) -> pa.Table:
     """Make predicates out of cells that one released row has, and count how many single out a person of the original.
@@ -38,7 +37,7 @@ def singling_out_risk(
         People in the numbers of the cells.
     released
         The cells, column by column.
-    control, random, attacks, columns, confidence
+    control, random, attacks, predicate_columns, confidence
         As in `singling_out.singling_out_risk`.
 
     Returns
@@ -57,7 +56,7 @@ def singling_out_risk(
     people = original[sampled_rows(size, len(original), random)]
     outsiders = None if control is None else control[sampled_rows(size, len(control), random)]
     labels = np.column_stack([column.codes for column in released])
-    width = min(columns, len(released))
+    width = min(predicate_columns, len(released))
 
     def singled(predicates: Ints, table: Floats) -> float:
         return float(np.count_nonzero(count_held(predicates, released, table)[0] == 1))
@@ -78,7 +77,7 @@ def singling_out_risk(
                 confidence,
             )
         )
-    return report_rows(rows, SINGLING_OUT_RISK)
+    return report_rows(rows, SINGLING_OUT_RISK.schema)
 
 
 def _univariate(labels: Ints, attacks: int, random: np.random.Generator) -> Ints:

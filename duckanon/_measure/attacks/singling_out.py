@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import checked
+from duckanon._core.common.arguments import checked_by
 from duckanon._core.common.arrays import Bools, Floats, Ints, sampled_rows
 from duckanon._core.common.declare import report_rows
-from duckanon._core.common.rules import Whole
 from duckanon._measure.attacks import rates
-from duckanon._measure.declared import SINGLING_OUT_RISK
+from duckanon._measure.attacks.declared import SINGLING_OUT_RISK
 
 _MISSING = np.inf  # beyond every number, so that no range reaches it
 _LARGEST = np.finfo(np.float64).max  # a range without an end reaches to it, but not to what is missing
@@ -37,7 +36,7 @@ class Predicates:
         return Predicates(self.columns[chosen], self.lower[chosen], self.upper[chosen])
 
 
-@checked(attacks=Whole(1), columns=Whole(1))
+@checked_by(SINGLING_OUT_RISK)
 def singling_out_risk(
     original: Floats,
     released: Floats,
@@ -46,7 +45,7 @@ def singling_out_risk(
     random: np.random.Generator,
     *,
     attacks: int = 2000,
-    columns: int = 3,
+    predicate_columns: int = 3,
     confidence: float = 0.95,
 ) -> pa.Table:
     """Make predicates that single out a released row, and count how many single out a person of the original.
@@ -65,7 +64,7 @@ def singling_out_risk(
         Draws the predicates.
     attacks
         Predicates of each mode at most; there may be fewer that single out a released row.
-    columns
+    predicate_columns
         Columns of a multivariate predicate; where the table has fewer, all of them.
     confidence
         Of the interval of the risk.
@@ -95,14 +94,14 @@ def singling_out_risk(
     people = Sorted(original[sampled_rows(size, len(original), random)])
     outsiders = None if control is None else Sorted(control[sampled_rows(size, len(control), random)])
     source = Sorted(released)
-    width = min(columns, released.shape[1])
+    width = min(predicate_columns, released.shape[1])
     made = univariate(source, is_ordered, attacks, random)
     naive = _naive(source, is_ordered, attacks, 1, random)
     rows = [_success_row("univariate", made, naive, people, outsiders, confidence)]
     made = multivariate(source, is_ordered, attacks, width, random)
     naive = _naive(source, is_ordered, attacks, width, random)
     rows.append(_success_row("multivariate", made, naive, people, outsiders, confidence))
-    return report_rows(rows, SINGLING_OUT_RISK)
+    return report_rows(rows, SINGLING_OUT_RISK.schema)
 
 
 class Sorted:

@@ -10,12 +10,12 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import checked
+from duckanon._core.common.arguments import checked, checked_by
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.declare import report
 from duckanon._core.common.rules import Number, Whole
 from duckanon._core.encoding.pairs import check_rows
-from duckanon._measure.declared import QUERY_UTILITY
+from duckanon._measure.queries.declared import QUERY_UTILITY
 from duckanon._measure.queries.labels import Meanings
 from duckanon._measure.queries.query_columns import QueryColumn, query_column
 
@@ -25,7 +25,8 @@ Plan: TypeAlias = Sequence[Sequence[tuple[int, int]]]
 """For every query its predicates: the index of a column, and the number of the predicate among those of the column."""
 
 
-@checked(queries=Whole(1), max_predicates=Whole(1), sanity_fraction=Number(above=0, most=1))
+@checked_by(QUERY_UTILITY)
+@checked(max_predicates=Whole(1), sanity_fraction=Number(above=0, most=1))
 def query_utility(
     original: pa.Table,
     released: pa.Table,
@@ -91,7 +92,7 @@ def query_utility(
             "mean_relative_error": [float(part.mean()) for _, part in groups],
             "p90_relative_error": [float(np.quantile(part, 0.9)) for _, part in groups],
         },
-        QUERY_UTILITY,
+        QUERY_UTILITY.schema,
     )
 
 

@@ -4,23 +4,70 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from duckanon._core.common.declare import Report
+from duckanon._core.common.declare import Options, Parameter, Report
+from duckanon._core.common.parameters import COLS, PERSON, TBL, names_are_not_ours, person_is_no_col
+from duckanon._core.common.rules import ColumnNames, ListOf, Number, OneOf
 
-POPULATION_UNIQUES = pa.schema([("method", pa.string()), ("uniques", pa.float64()), ("chosen", pa.string())])
+POPULATION_UNIQUES_ROWS = pa.schema([("method", pa.string()), ("uniques", pa.float64()), ("chosen", pa.string())])
 
-EXPECTED_COUNTS = pa.schema([("pattern", pa.int64()), ("expected", pa.float64())])
+EXPECTED_COUNTS_ROWS = pa.schema([("pattern", pa.int64()), ("expected", pa.float64())])
+
+
+def _interactions_are_among(given: Options) -> str | None:
+    """Refuse columns that interact with themselves, or are not looked at."""
+    known = {name.lower() for name in given["cols"]}
+    for names in given["interactions"] or ():
+        if len(names) < 2 or not {name.lower() for name in names} <= known:
+            return f"interactions must be lists of two or more columns of cols; got {names} among them."
+    return None
+
+
+POPULATION_UNIQUES = Report(
+    name="population_uniques",
+    algorithm="duckanon._measure.risk.uniques:population_uniques",
+    stage="risk",
+    summary="Estimates by six methods, from a sample, how many people of the population are unique in the columns.",
+    parameters=(
+        TBL,
+        COLS.having(meaning="The columns that somebody may know"),
+        Parameter("population", Number(1), "The number of people that the table is a simple random sample of"),
+        Parameter(
+            "interactions",
+            ListOf(ColumnNames(), "[['age', 'education'], ['sex', 'occupation']]", null=True),
+            "Sets of columns that depend on each other, for `log_linear`, which takes all others to be independent",
+            None,
+        ),
+        Parameter(
+            "variant",
+            OneOf("corrected", "arx", "sdcmicro"),
+            "`'arx'`: `snb` with two errors of ARX; `'sdcmicro'`: `log_linear` without the division by the sampling "
+            "fraction, as sdcMicro computes it",
+            "corrected",
+        ),
+        Parameter(
+            "nulls",
+            OneOf("value", "drop"),
+            "`'value'`: NULL is a value; `'drop'`: rows with a NULL in `cols` are left out",
+            "value",
+        ),
+        PERSON.having(
+            meaning="The column that identifies people, who are alike if their rows have the same set of combinations; "
+            "a row without one counts as nobody. `log_linear` is NULL where somebody has several combinations. NULL: "
+            "every row is another person"
+        ),
+    ),
+    checks=(names_are_not_ours, person_is_no_col, _interactions_are_among),
+    body="anon._estimated_uniques",
+    schema=POPULATION_UNIQUES_ROWS,
+    tables=("histogram",),
+)
 
 FUNCTIONS = (
-    Report(
-        name="population_uniques",
-        algorithm="duckanon._measure.risk.uniques:population_uniques",
-        schema=POPULATION_UNIQUES,
-        tables=("histogram",),
-    ),
+    POPULATION_UNIQUES,
     Report(
         name="expected_counts",
         algorithm="duckanon._measure.risk.log_linear:expected_counts",
-        schema=EXPECTED_COUNTS,
+        schema=EXPECTED_COUNTS_ROWS,
         tables=("patterns",),
         caller="anon.population_uniques",
     ),

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from duckanon._core.common import progress
 from duckanon._core.common.declare import report
-from duckanon._measure.risk.declared import EXPECTED_COUNTS
+from duckanon._measure.risk.declared import EXPECTED_COUNTS_ROWS
 
 LARGEST_GRID = 2**24
 """Combinations of values of columns that interact: 128 MB."""
@@ -41,14 +41,14 @@ def expected_counts(patterns: pa.Table | None, *, interactions: Sequence[Sequenc
         Sets of columns by their places in ``codes``, from 1 on; a set means all its subsets, too.
     """
     if patterns is None:
-        return report({"pattern": [], "expected": []}, EXPECTED_COUNTS)
+        return report({"pattern": [], "expected": []}, EXPECTED_COUNTS_ROWS)
     counts = patterns["size"].to_numpy().astype(np.float64)
     columns = np.array(patterns["codes"].to_pylist(), dtype=np.uint64).T
     levels = [np.unique(column, return_inverse=True)[1].reshape(-1) for column in columns]
     shares = np.ones(len(counts))
     for part in _parts([sorted({place - 1 for place in places}) for places in interactions]):
         shares *= _fitted_shares(levels, counts, part)
-    return report({"pattern": patterns["pattern"].to_numpy(), "expected": shares * counts.sum()}, EXPECTED_COUNTS)
+    return report({"pattern": patterns["pattern"].to_numpy(), "expected": shares * counts.sum()}, EXPECTED_COUNTS_ROWS)
 
 
 def _parts(interactions: list[list[int]]) -> list[list[list[int]]]:

@@ -22,10 +22,8 @@ from scipy.optimize import least_squares
 from scipy.special import digamma, expit, gammaln, zeta
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import checked
 from duckanon._core.common.declare import report_rows
-from duckanon._core.common.rules import Number, OneOf
-from duckanon._measure.risk.declared import POPULATION_UNIQUES
+from duckanon._measure.risk.declared import POPULATION_UNIQUES_ROWS
 
 _SMALL_SAMPLE = 0.1
 """Up to this share of the population Dankar's rule takes Pitman's estimate."""
@@ -186,7 +184,6 @@ def _shlosser(histogram: Histogram, variant: str) -> float:
     return float(classes.sum()) + histogram.of_size(1) * numerator / denominator * (float(missed @ classes) / once) ** 2
 
 
-@checked(population=Number(1), variant=OneOf("corrected", "arx", "sdcmicro"))
 def population_uniques(histogram: pa.Table | None, *, population: float, variant: str = "corrected") -> pa.Table:
     """Estimate the uniques of a population by all methods.
 
@@ -200,7 +197,7 @@ def population_uniques(histogram: pa.Table | None, *, population: float, variant
         ``'arx'`` for the shifted negative binomial as ARX has it.
     """
     if histogram is None:
-        return report_rows([], POPULATION_UNIQUES)
+        return report_rows([], POPULATION_UNIQUES_ROWS)
     histogram = histogram.sort_by("size")  # so that sums do not depend on the order in which the query delivers
     sizes, classes = (histogram[name].to_numpy().astype(np.float64) for name in ("size", "classes"))
     counted = Histogram(sizes, classes, population)
@@ -218,7 +215,7 @@ def population_uniques(histogram: pa.Table | None, *, population: float, variant
     chosen = _dankar(estimates, counted.sampled)
     rows = [{"method": method, "uniques": uniques} for method, uniques in estimates.items()]
     rows.append({"method": "dankar", "uniques": estimates[chosen], "chosen": chosen})
-    return report_rows(rows, POPULATION_UNIQUES)
+    return report_rows(rows, POPULATION_UNIQUES_ROWS)
 
 
 def _dankar(estimates: dict[str, float | None], sampled: float) -> str:

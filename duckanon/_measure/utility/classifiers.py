@@ -16,7 +16,7 @@ from duckanon._core.common.declare import report
 from duckanon._core.common.rules import Number, Whole
 from duckanon._core.encoding.coded_pairs import coded
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, paired
-from duckanon._measure.declared import CLASSIFIER_UTILITY, DETECTABILITY
+from duckanon._measure.utility.declared import CLASSIFIER_UTILITY, DETECTABILITY
 from duckanon._measure.utility.learners import (
     MODELS,
     Features,
@@ -110,7 +110,7 @@ def classifier_utility(
     names = ("model", "measure", "trained_on_original", "trained_on_released", "difference")
     measured = dict(zip(names, zip(*rows, strict=True), strict=True))
     sizes = {"train_rows": [size] * len(rows), "test_rows": [len(test)] * len(rows)}
-    return report({**measured, **sizes}, CLASSIFIER_UTILITY)
+    return report({**measured, **sizes}, CLASSIFIER_UTILITY.schema)
 
 
 def _refuse_target(original: pa.Table, target: str) -> None:
@@ -220,7 +220,7 @@ def detectability(
         rest = with_decimals(pairs, whole.trees)
         rows.append(("reference", *_told_apart(rest[:half], rest[half:], whole.categorical, folds, random), half))
     names = ("comparison", "auc", "standard_error", "rows_each")
-    return report(dict(zip(names, zip(*rows, strict=True), strict=True)), DETECTABILITY)
+    return report(dict(zip(names, zip(*rows, strict=True), strict=True)), DETECTABILITY.schema)
 
 
 def _told_apart(

@@ -7,23 +7,17 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import checked
+from duckanon._core.common.arguments import checked, checked_by
 from duckanon._core.common.arrays import Floats, sampled_rows
 from duckanon._core.common.declare import report
-from duckanon._core.common.rules import Number, OneOf, Whole
-from duckanon._measure.declared import KERNEL_UTILITY
+from duckanon._core.common.rules import Number, Whole
 from duckanon._measure.two_samples import ks_test
-from duckanon._measure.utility.kernels import KERNELS, Components, exact_components, kernel_for, landmark_components
+from duckanon._measure.utility.declared import KERNEL_COMPONENTS, KERNEL_UTILITY
+from duckanon._measure.utility.kernels import Components, exact_components, kernel_for, landmark_components
 
 
-@checked(
-    kernel=OneOf(*KERNELS),
-    degree=Whole(1),
-    width=Number(above=0, null=True),
-    components=Whole(1),
-    points=Whole(2, null=True),
-    landmarks=Whole(2),
-)
+@checked_by(KERNEL_UTILITY)
+@checked(width=Number(above=0, null=True), landmarks=Whole(2))
 def kernel_utility(
     original: Floats,
     released: Floats,
@@ -93,11 +87,11 @@ def kernel_utility(
             "reference_ks": [distance for distance, _ in reference_tests],
             "reference_p_value": [p_value for _, p_value in reference_tests],
         },
-        KERNEL_UTILITY,
+        KERNEL_UTILITY.schema,
     )
 
 
-@checked(kernel=OneOf(*KERNELS), degree=Whole(1), components=Whole(1), points=Whole(2))
+@checked_by(KERNEL_COMPONENTS)
 def kernel_projections(
     original: Floats,
     released: Floats,

@@ -13,7 +13,6 @@ from scipy.sparse.linalg import eigsh
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats
 
-KERNELS = ("polynomial", "gaussian", "exponential")
 _BATCH_CELLS = 4_000_000  # of a kernel matrix at a time: 32 MB
 _WIDTH_ROWS = 1000  # from half a million pairs of rows the median distance is known well enough
 _LARGEST_EXPONENT = 300.0  # sums and products of such numbers stay finite

@@ -15,8 +15,8 @@ from duckanon._core.common.arrays import Array, Floats, run_starts
 from duckanon._core.common.declare import report
 from duckanon._core.encoding.coded_pairs import coded
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, indicators, paired
-from duckanon._measure.declared import UTILITY
 from duckanon._measure.two_samples import ks_distance, total_variation
+from duckanon._measure.utility.declared import UTILITY
 
 _CHUNK = 16_384  # rows at a time: of tens of columns they stay in the processor's cache
 
@@ -60,7 +60,7 @@ def utility(
     first, second = [values for _, values, _ in columns], [values for _, _, values in columns]
     parts = [*_moments(names, first, second), *_distributions(pairs)]
     filled = [part for part in parts if len(part["statistic"])]
-    return report({name: np.concatenate([part[name] for part in filled]) for name in filled[0]}, UTILITY)
+    return report({name: np.concatenate([part[name] for part in filled]) for name in filled[0]}, UTILITY.schema)
 
 
 Part = dict[str, Array]

@@ -7,19 +7,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arguments import checked, generator, spelled
+from duckanon._core.common.arguments import generator, spelled
 from duckanon._core.common.declare import report
 from duckanon._core.common.names import unknown_column
-from duckanon._core.common.rules import Flag, Whole
 from duckanon._core.encoding.aligned import Coding, both_there, encoded, unscaled
 from duckanon._core.encoding.pairs import kind_of
-from duckanon._core.encoding.special import special_choices
 from duckanon._measure.coarse.tables import MeaningRows, judged
-from duckanon._measure.declared import KERNEL_COMPONENTS
 from duckanon._measure.queries import answers as queries_utility
 from duckanon._measure.queries.labels import meanings_of
 from duckanon._measure.utility import classifiers, statistics
 from duckanon._measure.utility import kernel_components as kernel_measures
+from duckanon._measure.utility.declared import KERNEL_COMPONENTS
 
 
 def utility(
@@ -35,12 +33,10 @@ def utility(
     """Compare statistics."""
     read = judged(original, released, meanings)
     names = spelled("log", log, read.original.column_names) or []
-    _refuse_logged(special, names, read.original.column_names)
     released = read.drawn(generator(seed))
     return statistics.utility(_logged(read.original, names), _logged(released, names), special, categories)
 
 
-@checked(standardize=Flag(), components=Whole(1))
 def kernel_utility(
     original: pa.Table | None,
     released: pa.Table | None,
@@ -71,7 +67,6 @@ def kernel_utility(
     )
 
 
-@checked(standardize=Flag())
 def kernel_components(
     original: pa.Table | None,
     released: pa.Table | None,
@@ -103,7 +98,7 @@ def kernel_components(
             "source": ["original"] * len(placed[0]) + ["released"] * len(placed[1]),
             "projections": [*placed[0].tolist(), *placed[1].tolist()],
         },
-        KERNEL_COMPONENTS,
+        KERNEL_COMPONENTS.schema,
     )
 
 
@@ -174,11 +169,3 @@ def _logged(table: pa.Table, names: list[str]) -> pa.Table:
             raise ValueError(f'column "{name}" cannot be logged, for it must hold positive numbers.')
         table = table.set_column(index, name, pc.ln(column.cast(pa.float64())))
     return table
-
-
-def _refuse_logged(special: Any, logged: list[str], names: list[str]) -> None:
-    """Refuse special values of columns that are logged, in whose logarithms nobody would find them."""
-    chosen = special_choices(special, names)
-    both = [name for name in logged if chosen is not None and name in chosen]
-    if both:
-        raise ValueError(f"special must name columns that are none of log; got {both[0]} in both.")

@@ -8,66 +8,30 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import checked, generator
+from duckanon._core.common.arguments import generator
 from duckanon._core.common.arrays import Matrix
-from duckanon._core.common.rules import Flag, Number
 from duckanon._core.encoding.whole_sources import read_whole, reader_of, refuse_identifiers, shuffled
 from duckanon._methods.swap.components import spectrum
 
 
 def additive_noise(
     source: object,
-    cols: Sequence[str] | None = None,
     *,
-    noise_fraction: float = 0.1,
-    correlated: bool = True,
-    key: str | None = None,
-    log: Sequence[str] | None = None,
-    nulls: str = "error",
-    seed: int | None = None,
+    noise_fraction: float,
+    correlated: bool,
+    key: str | None,
+    log: Sequence[str] | None,
+    nulls: str,
+    seed: int | None,
 ) -> pa.RecordBatchReader:
-    """Add noise to every record and correct mean and covariance for it: for comparison only.
-
-    Parameters
-    ----------
-    source, cols, key, log, nulls, seed
-        As for `spectral_rhs`.
-    noise_fraction
-        The variance of the noise as a fraction of the data's.
-    correlated
-        Whether the noise has the correlations of the data.
-
-    Returns
-    -------
-    pyarrow.RecordBatchReader
-        As many rows, of the same columns and types.
-
-    Raises
-    ------
-    ValueError
-        For a fraction that is not above 0, and for what cannot be encoded: see `fit.fit`.
-
-    Notes
-    -----
-    See `additive_noise.additive_noise`: the released row that is nearest to a record is nearly always its own.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from duckanon import spectral
-    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
-    >>> released = spectral.additive_noise(people, noise_fraction=0.2, seed=1).read_all()
-    >>> released.num_rows, released.column_names
-    (400, ['height', 'weight'])
-    """
+    """Add noise to every record and correct mean and covariance for it: see `with_noise`."""
     random = generator(seed)
-    table, encoding, keys, _ = read_whole(source, cols, key, log, nulls)
+    table, encoding, keys, _ = read_whole(source, key, log, nulls)
     refuse_identifiers(table)
     noisy = with_noise(encoding.matrix(table), random, noise_fraction, correlated)
     return reader_of(shuffled(encoding.table(noisy), keys, random))
 
 
-@checked(noise_fraction=Number(above=0), correlated=Flag())
 def with_noise(
     matrix: Matrix, random: np.random.Generator, noise_fraction: float = 0.1, correlated: bool = True
 ) -> Matrix:
@@ -88,11 +52,6 @@ def with_noise(
     -------
     numpy.ndarray
         The rows in the same order, each beside its original: the caller shuffles them before they are released.
-
-    Raises
-    ------
-    ValueError
-        For a noise fraction that is not a finite number above 0.
 
     Notes
     -----

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, Ints, Matrix
-from duckanon._core.common.rules import Whole
 
 _TERMS = 60
 """Terms of the series in `latent_correlation`. Of two halved columns, the worst case, it misses the rank correlation by
@@ -53,7 +51,6 @@ def data_shuffle(codes: Sequence[Floats], random: np.random.Generator) -> list[I
     return sources
 
 
-@checked(rows=Whole(1))
 def copula_levels(codes: Sequence[Floats], rows: int, random: np.random.Generator) -> list[Floats]:
     """Draw new rows from the normal copula with the data's rank correlations, as levels of each column's distribution.
 
@@ -70,11 +67,6 @@ def copula_levels(codes: Sequence[Floats], rows: int, random: np.random.Generato
     -------
     list of numpy.ndarray
         For each column one number from 0 to 1 per released row: the share of the column's rows that come before.
-
-    Raises
-    ------
-    ValueError
-        For rows that are no whole number of at least 1.
 
     Notes
     -----

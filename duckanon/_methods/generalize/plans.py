@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from duckanon._core.common import parameters
 from duckanon._core.common.arrays import Bools, Ints, is_number, is_time
 from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.parameters import by_column, column_weights, refuse_other_columns
 from duckanon._core.common.people import NOBODY
 from duckanon._methods.generalize.budgets import distinct_budget, sample_class_size, states_within
 from duckanon._methods.generalize.calendar_method import Calendar
-from duckanon._methods.generalize.declared import PLAN
+from duckanon._methods.generalize.declared import PLAN_ROWS
 from duckanon._methods.generalize.hierarchies import HierarchyTable, hierarchy_tables
 from duckanon._methods.generalize.leaves import Holders, day_leaves, no_leaves, number_leaves, text_leaves
 from duckanon._methods.generalize.methods import Coarsening, Hierarchy, Prefixes, Top, are_codes
@@ -31,8 +32,6 @@ from duckanon._methods.generalize.recoding.recode import recode
 from duckanon._methods.generalize.recoding.sensitive import Sensitive
 from duckanon._methods.generalize.released import Labels, Promise, counted, labels_of_released
 
-METHODS = ("hierarchy", "interval", "round", "calendar", "prefix", "top")
-
 
 def plan(
     table: pa.Table | None,
@@ -41,20 +40,14 @@ def plan(
     cols: Sequence[str],
     k: int,
     beta: float,
-    population: float | None,
+    population: Any,
     weights: Any,
     hierarchies: Sequence[dict[str, Any]] | None,
     methods: Any,
     max_suppressed_fraction: float,
-    has_person: bool,
-    has_sensitive: bool,
-    l: float,  # noqa: E741  the name that everyone knows it by
-    l_kind: str,
-    c: float,
-    t: float | None,
-    is_ordered: bool | None,
-    refused: str | None,
-    unfit: Sequence[str] | None,
+    person: str | None,
+    sensitive: parameters.Sensitive,
+    is_ordered: bool | None = None,
 ) -> pa.Table:
     """Fit a plan to a table.
 
@@ -65,33 +58,15 @@ def plan(
         all, the person and the number of rows.
     population_table
         The distinct combinations of a population, which has the same columns, and how many people have each.
-    cols
-        The columns as the caller named them, to which a list of ``weights`` is parallel.
-    k
-        The smallest class.
-    beta
-        The share of the released people who may have fewer than k equals in the population.
-    population
-        How many people the table is a sample of; None: it is its own universe, unless there is a population's table.
-    weights, methods
-        By column: pairs or a dictionary; weights also a list.
     hierarchies
         Rows of column_name (lower case), leaf, level, label.
-    max_suppressed_fraction
-        The share of the rows that may be left out.
-    has_person
-        Whether people may have several rows; a person that is NULL is not known.
-    has_sensitive, l, l_kind, c, t, is_ordered
-        Whether something is asked of the sensitive values of every class, and what: the fields of `DiversityRule`.
-    refused
-        Why the release that the plan is for must not be made; None: it may.
-    unfit
-        Columns whose type cannot become text of labels, with the type.
+    is_ordered
+        Whether neighbouring values of the sensitive column are near each other.
 
     Returns
     -------
     pyarrow.Table
-        One row per bucket: `PLAN`.
+        One row per bucket: `PLAN_ROWS`.
     """
     if table is None:
         raise ValueError("the table has no rows to look at.")
@@ -99,36 +74,30 @@ def plan(
     trees = hierarchy_tables(hierarchies or [])
     refuse_other_columns("hierarchies", trees, names)
     method_of_column = by_column("methods", methods, names)
-    _refuse_methods(method_of_column, trees)
     weight_list = column_weights(weights, names, cols)
-    if unfit:
-        raise ValueError(f"column {unfit[0]} has a type that cannot be made coarser; cast it to VARCHAR first.")
-    if refused:
-        raise ValueError(refused)
-    holders = _holders(table, has_person)
+    holders = _holders(table, person is not None)
     end_people = k if population_table is None else 1  # an extreme of the table may be shared in the population
     coarsenings = [
         _coarsening(name, table.column(name), holders, k, end_people, method_of_column.get(name.lower()), trees)
         for name in names
     ]
     least, start, budget = k, None, 1.0
-    if population is not None:
+    is_sample = population is not None and population_table is None
+    if is_sample:
         people = _people(holders)
-        least = sample_class_size(k, beta * (1 - max_suppressed_fraction), population, people)
-        budget = max(distinct_budget(population, k, beta), 1)
+        least = sample_class_size(k, beta * (1 - max_suppressed_fraction), float(population), people)
+        budget = max(distinct_budget(float(population), k, beta), 1)
         start, _ = states_within(coarsenings, budget, weight_list)
     others = None if population_table is None else _other_people(names, coarsenings, population_table)
-    sensitive = None
-    if has_sensitive:
-        sensitive = _sensitive(table, holders, DiversityRule(l, l_kind, c, t, bool(is_ordered)))
+    spread = None if sensitive.sensitive is None else _sensitive(table, holders, sensitive, bool(is_ordered))
     # 0.29 * 100 is 28.999999999999996: a limit that rounding took just below a whole row means that row.
     limit = int(max_suppressed_fraction * int(holders.rows.sum()) + 1e-9)
-    groups, is_released = _searched(holders, others, coarsenings, weight_list, least, limit, start, sensitive)
+    groups, is_released = _searched(holders, others, coarsenings, weight_list, least, limit, start, spread)
     labels = Labels(coarsenings, groups, is_released)
     if others is None:
-        labels = labels_of_released(labels, Promise(holders, k, int(least), limit, sensitive))
+        labels = labels_of_released(labels, Promise(holders, k, int(least), limit, spread))
     allowed: Sequence[int | None] = [None] * len(names)
-    if population is not None:
+    if is_sample:
         _, allowed = states_within(labels.coarsenings, budget, weight_list)
     return _report(names, coarsenings, labels, holders, allowed)
 
@@ -141,8 +110,9 @@ def _holders(table: pa.Table, has_person: bool) -> Holders:
     return Holders(rows, persons.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
-def _sensitive(table: pa.Table, holders: Holders, rule: DiversityRule) -> Sensitive:
+def _sensitive(table: pa.Table, holders: Holders, given: parameters.Sensitive, is_ordered: bool) -> Sensitive:
     """Take the sensitive values of the table's entries by their ranks."""
+    rule = DiversityRule(given.l, given.l_kind, given.c, given.t, is_ordered)
     ranks = table.column(table.num_columns - 3).to_numpy().astype(np.int64) - 1
     return Sensitive.of_entries(rule, ranks, holders.rows, holders.persons)
 
@@ -257,14 +227,6 @@ def _number_coarsening(
     return Calendar(day_leaves(name, column, holders, end_people))
 
 
-def _refuse_methods(method_of_column: Mapping[str, Any], hierarchies: Mapping[str, HierarchyTable]) -> None:
-    for name, method in method_of_column.items():
-        if method not in METHODS:
-            raise ValueError(f'the method of column "{name}" must be one of {", ".join(METHODS)}; got {method}.')
-        if method == "hierarchy" and name not in hierarchies:
-            raise ValueError(f'the method hierarchy needs a hierarchy for column "{name}"; name one in hierarchies.')
-
-
 def _report(
     names: Sequence[str],
     coarsenings: Sequence[Coarsening],
@@ -282,4 +244,6 @@ def _report(
                 yield (name, fitted.method, *bucket, most, suppressed)
 
     columns = zip(*rows(), strict=True)
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, PLAN, strict=True)], schema=PLAN)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, PLAN_ROWS, strict=True)], schema=PLAN_ROWS
+    )

@@ -11,19 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, Reals
 from duckanon._core.common.progress import Tell, silent
-from duckanon._core.common.rules import OneOf
 from duckanon._core.common.threads import one_thread
 
-BASES = ("ica", "pca")
 _ROUNDS = 40  # the rotation stays orthogonal all the way, so that stopping early costs some fidelity at the most
 _CONVERGED = 1e-4  # 1 - cos of the angle that a component turned by in the last round
 _PARCEL_ROWS = 16_384  # clusters handed to a thread at a time
 
 
-@checked(basis=OneOf(*BASES))
 def swap_in_clusters(
     matrix: Reals,
     labels: npt.NDArray[np.integer[Any]],
@@ -59,7 +55,7 @@ def swap_in_clusters(
     Raises
     ------
     ValueError
-        For an unknown basis, and for a cluster of one row, which would be released as it is.
+        For a cluster of one row, which would be released as it is.
 
     Notes
     -----

@@ -15,14 +15,11 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.cluster import KMeans
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, Reals
-from duckanon._core.common.rules import Number, OneOf
 from duckanon._core.common.threads import one_thread
 
 Node: TypeAlias = tuple[Ints, npt.NDArray[np.float32]]
 
-METHODS = ("auto", "spectral", "bisect")
 SPECTRAL_ROWS = 6_000  # an affinity matrix of this many rows takes 288 MB
 _AUTO_ROWS = 3_000  # below, spectral clustering is a matter of a few seconds
 _SAMPLE = 1_024  # rows that the direction of a cut is learnt from
@@ -78,7 +75,7 @@ def clusters(matrix: Reals, size: float, method: str, random: np.random.Generato
     Raises
     ------
     ValueError
-        For an unknown method, a size below 2, an empty matrix, and too many rows for spectral clustering.
+        For an empty matrix, and for too many rows for spectral clustering.
 
     Notes
     -----
@@ -87,8 +84,6 @@ def clusters(matrix: Reals, size: float, method: str, random: np.random.Generato
     would release verbatim: small clusters are merged with the nearest one, large clusters are split by 2-means
     (REFERENCES.md, Thesis, point 5).
     """
-    refuse_unless(OneOf(*METHODS), "clustering", method)
-    refuse_unless(Number(2), "cluster_size", size)
     rows = len(matrix)
     if rows == 0:
         raise ValueError("clusters need at least one row; got an empty table.")

@@ -3,10 +3,8 @@
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Ints, Matrix
 from duckanon._core.common.people import people_in, refuse_too_few
-from duckanon._core.common.rules import OneOf, Whole
 from duckanon._methods.swap.components import principal_coordinates
 from duckanon._methods.swap.people_halving import halved_by_people
 
@@ -14,7 +12,6 @@ from duckanon._methods.swap.people_halving import halved_by_people
 BLOCK_ROWS = 16_384
 
 
-@checked(k=Whole(2))
 def spectral_rhs(matrix: Matrix, k: int, people: Ints | None = None) -> Ints:
     """Group rows by halving them along their principal axes, until no group has more than 2k rows.
 
@@ -35,7 +32,7 @@ def spectral_rhs(matrix: Matrix, k: int, people: Ints | None = None) -> Ints:
     Raises
     ------
     ValueError
-        When k is no whole number of at least 2, or there are fewer than k rows or people.
+        When there are fewer than k rows or people.
 
     Notes
     -----
@@ -104,7 +101,6 @@ def _halves(coordinates: Matrix, group_rows: Ints) -> tuple[Ints, Ints]:
     return group_rows[lower].reshape(groups, half), group_rows[~lower].reshape(groups, size - half)
 
 
-@checked(k=Whole(2))
 def rhs(matrix: Matrix, k: int, people: Ints | None = None) -> Ints:
     """Group rows by cutting all columns at their medians at once; cut groups of more than 2k rows again.
 
@@ -125,7 +121,7 @@ def rhs(matrix: Matrix, k: int, people: Ints | None = None) -> Ints:
     Raises
     ------
     ValueError
-        When k is no whole number of at least 2, or there are fewer than k rows or people.
+        When there are fewer than k rows or people.
 
     Notes
     -----
@@ -178,7 +174,6 @@ def rows_in_small_groups(labels: Ints, k: int, people: Ints | None = None) -> in
     return int(counts[people_in(labels, people, len(counts)) < k].sum())
 
 
-@checked(label=OneOf("mean", "member"))
 def masked(matrix: Matrix, labels: Ints, random: np.random.Generator, label: str = "mean") -> Matrix:
     """Replace every row by the representative of its group.
 
@@ -197,11 +192,6 @@ def masked(matrix: Matrix, labels: Ints, random: np.random.Generator, label: str
     -------
     numpy.ndarray
         As many rows, in the same order: the caller shuffles them before they are released.
-
-    Raises
-    ------
-    ValueError
-        For any other label.
 
     Notes
     -----

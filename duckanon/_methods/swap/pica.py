@@ -10,26 +10,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckanon._core.common.arguments import checked, generator, refuse_unless
 from duckanon._core.common.arrays import Reals, sampled_rows
 from duckanon._core.common.progress import Tell, silent
-from duckanon._core.common.rules import Number, OneOf
 from duckanon._core.encoding.coordinates import Places
 from duckanon._core.encoding.fit import batch_rows, fit
 from duckanon._core.encoding.sources import Source, open_source
 from duckanon._core.encoding.table_encoding import Encoding, refuse_too_few
-from duckanon._core.encoding.whole_sources import column_names, reader_of, whole_table
 from duckanon._core.privacy import repair
 from duckanon._core.privacy.reference_test import privacy_tests
-from duckanon._core.privacy.self_check import CHECKS
 from duckanon._methods.swap.cluster_size import MARGIN, STEP, Search, Verdict, search
-from duckanon._methods.swap.cluster_swap import BASES, swap_in_clusters
-from duckanon._methods.swap.clusters import METHODS, clusters
+from duckanon._methods.swap.cluster_swap import swap_in_clusters
+from duckanon._methods.swap.clusters import clusters
 from duckanon._methods.swap.components import principal_components
 
 SEARCHED_ROWS = 20_000
 """Rows that the search for a size works with: the right size hardly depends on their number."""
-LEAST_CLUSTER_SIZE = 10  # in smaller clusters independent components become single records
 _CHECKED_ROWS = 1_000_000  # of a larger table are looked through: enough to tell a share of copies from chance
 _MEASURED_ROWS = 4_000  # originals whose neighbours are looked for in a trial
 _FRESH_DRAWS = 3  # of a size that the search chose, before the next larger one is taken
@@ -66,7 +61,6 @@ class Partitioned:
     def of(
         cls,
         source: object,
-        cols: list[str] | None,
         log: Sequence[str] | None,
         nulls: str,
         basis: str,
@@ -76,10 +70,7 @@ class Partitioned:
         places: Mapping[str, Places] | None = None,
     ) -> Partitioned:
         """Read a table: once for its encoding, once for its matrix."""
-        refuse_unless(OneOf(*BASES), "basis", basis)
-        refuse_unless(OneOf(*METHODS), "clustering", clustering)
-        refuse_unless(OneOf(*CHECKS), "checks", checks)
-        opened = open_source(source, cols)
+        opened = open_source(source)
         try:
             encoding, moments = fit(opened, log=log, nulls=nulls, places=places)
             rank = principal_components(moments.covariance)[1].shape[1]
@@ -209,74 +200,3 @@ def read_matrix(source: Source, encoding: Encoding, rows: int) -> NDArray[np.flo
     for start, batch in source.batches_of(rows, batch_rows(encoding.width)):
         matrix[start : start + batch.num_rows] = encoding.matrix(batch, np.float32)
     return matrix
-
-
-@checked(cluster_size=Number(LEAST_CLUSTER_SIZE, null=True))
-def pica(
-    source: object,
-    cols: Sequence[str] | None = None,
-    *,
-    cluster_size: float | None = None,
-    basis: str = "ica",
-    clustering: str = "auto",
-    reference: object = None,
-    log: Sequence[str] | None = None,
-    nulls: str = "error",
-    checks: str = "error",
-    seed: int | None = None,
-    places: Mapping[str, Places] | None = None,
-    tell: Tell | None = None,
-) -> pa.RecordBatchReader:
-    """Swap independent components inside clusters of similar records.
-
-    Parameters
-    ----------
-    source
-        A pyarrow Table, RecordBatch, Dataset or RecordBatchReader, the path of a Parquet file or of a folder of them,
-        or a function that opens a reader. The matrix is held in memory, in float32.
-    cols
-        The columns to release; None for all.
-    cluster_size
-        The records per cluster, from half of it to one and a half; None for the smallest that passes the tests of
-        privacy, see `cluster_size.search`.
-    basis
-        ``'ica'`` or ``'pca'``.
-    clustering
-        ``'spectral'``, ``'bisect'``, or ``'auto'`` by the number of rows.
-    reference
-        Other people with the same columns, anything that the source may be, to compare with while searching; None for
-        leaving each record out. Not looked at where a size is given.
-    log
-        The numbers whose logarithm is taken; None for those that are positive and skewed.
-    nulls
-        ``'error'`` refuses NULLs, ``'category'`` makes them one more value.
-    checks
-        The release is looked through for copies, near copies of isolated records and the order of its rows: ``'error'``
-        refuses what is found, ``'repair'`` leaves those rows out, ``'off'`` does not look.
-    seed
-        Makes the release of the same rows in the same order repeatable, and whoever learns it can undo it.
-    places
-        Coordinates of the values of columns that have many: see `fit.fit`.
-    tell
-        Is told the share of the work done, from 0 to 1.
-
-    Returns
-    -------
-    pyarrow.RecordBatchReader
-        As many rows (fewer after a repair), of the same columns and types.
-
-    Raises
-    ------
-    ValueError
-        As `svd_swap` does, and where no cluster size passes.
-
-    Notes
-    -----
-    Thesis, Section 5.1, Figure 5-1.
-    """
-    random = generator(seed)
-    partitioned = Partitioned.of(source, column_names(cols), log, nulls, basis, clustering, checks, random, places)
-    size, others = (None if cluster_size is None else float(cluster_size)), None
-    if reference is not None and size is None:
-        others = whole_table(reference, partitioned.encoding.schema.names)
-    return reader_of(partitioned.released(size, others, tell or silent))

@@ -7,41 +7,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from duckanon._core.common.arguments import generator
 from duckanon._core.common.declare import report_rows
-from duckanon._methods.swap.declared import PICA_REPORT
-from duckanon._methods.swap.pica import Partitioned
-from duckanon._methods.swap.plain_columns import PlainColumns, Settings
+from duckanon._methods.swap.declared import TRIALS
+from duckanon._methods.swap.people_swaps import partitioned
 
 _PURPOSES = {"whole": "one cluster", "bisect": "search", "confirm": "confirm"}
 
 
 def pica_report(
-    table: pa.Table | None,
-    reference: pa.Table | None,
-    *,
-    basis: str,
-    clustering: str,
-    log: list[str] | None,
-    nulls: str,
-    checks: str,
-    seed: int | None,
-    k: int,
-    special: Any,
-    categories: list[str] | None,
-    derived: str,
-    tell: Callable[[float], None],
+    table: pa.Table | None, reference: pa.Table | None, *, tell: Callable[[float], None], **options: Any
 ) -> pa.Table:
-    """Report the search for a cluster size."""
+    """Report the search for a cluster size; the options are those of `people_swaps.partitioned`."""
     if table is None:
-        return report_rows([], PICA_REPORT)
-    settings = Settings(k, special, categories, derived)
-    places = None
-    if not settings.as_in_thesis:
-        plain = PlainColumns.of(table, reference, nulls, settings, generator(seed).spawn(1)[0])
-        table, reference, log, places = plain.table, plain.reference, plain.log(log), plain.places
-    partitioned = Partitioned.of(table, None, log, nulls, basis, clustering, checks, generator(seed), places)
-    search = partitioned.search(reference, tell)
+        return report_rows([], TRIALS)
+    whole, others, _ = partitioned(table, reference, **options)
+    search = whole.search(others, tell)
     rows = [
         {
             "step": number,
@@ -54,4 +34,4 @@ def pica_report(
         }
         for number, step in enumerate(search.steps, 1)
     ]
-    return report_rows(rows, PICA_REPORT)
+    return report_rows(rows, TRIALS)

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import refuse_unless, spelled
+from duckanon._core.common.arguments import spelled
 from duckanon._core.common.arrays import Ints, is_number
 from duckanon._core.common.codes import encode
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import NOBODY
-from duckanon._core.common.rules import OneOf, Whole
 from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.coordinates import WIDE, Places, placed_choices, sums_of
 from duckanon._core.encoding.fit import fit
@@ -41,20 +40,15 @@ class Settings:
         As for `spectral_release`.
     """
 
-    k: int = 10
-    special: Any = "auto"
-    categories: Sequence[str] | None = None
-    derived: str = "auto"
+    k: int
+    special: Any
+    categories: Sequence[str] | None
+    derived: str
 
     @property
     def as_in_thesis(self) -> bool:
         """Whether numbers and categories are taken as they come."""
         return (self.k, self.special, self.derived) == (1, "off", "off") and self.categories == []
-
-    def check(self) -> None:
-        """Refuse what no setting can be."""
-        refuse_unless(Whole(1), "k", self.k)
-        refuse_unless(OneOf("auto", "off"), "derived", self.derived)
 
 
 @dataclass(frozen=True)
@@ -94,10 +88,8 @@ class PlainColumns:
         Raises
         ------
         ValueError
-            As `split_columns` does, and for settings that cannot be.
+            As `split_columns` does.
         """
-        settings.check()
-        refuse_unless(OneOf("error", "category"), "nulls", nulls)
         names = table.column_names
         special = special_choices(settings.special, names)
         categories = spelled("categories", settings.categories, names)

@@ -14,15 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckanon._core.common.arguments import checked, generator
+from duckanon._core.common.arguments import generator
 from duckanon._core.common.progress import Tell, silent, within
-from duckanon._core.common.rules import Number, OneOf, Whole
 from duckanon._core.encoding.coordinates import Places
 from duckanon._core.encoding.fit import Moments, batch_rows, fit
 from duckanon._core.encoding.sources import Source, open_source
 from duckanon._core.encoding.table_encoding import Encoding, refuse_too_few
 from duckanon._core.privacy import repair
-from duckanon._core.privacy.self_check import CHECKS
 from duckanon._methods.swap.components import permute_components, principal_components
 from duckanon._methods.swap.spill import ScoreBlocks, blocks_needed
 
@@ -33,16 +31,14 @@ _WATCHED_PAIRS = 2 * 10**7  # of rows whose distance is looked at: components pe
 _FITTED, _SCORED, _PERMUTED = 0.3, 0.6, 0.75  # the share of the work done after each step, about as measured
 
 
-@checked(tolerance=Number(above=0), checks=OneOf(*CHECKS), memory_limit=Whole(1, null=True))
 def svd_swap(
     source: object,
-    cols: Sequence[str] | None = None,
     *,
-    tolerance: float = 1.5,
-    log: Sequence[str] | None = None,
-    nulls: str = "error",
-    checks: str = "error",
-    seed: int | None = None,
+    tolerance: float,
+    log: Sequence[str] | None,
+    nulls: str,
+    checks: str,
+    seed: int | None,
     memory_limit: int | None = None,
     places: Mapping[str, Places] | None = None,
     tell: Tell | None = None,
@@ -52,23 +48,10 @@ def svd_swap(
     Parameters
     ----------
     source
-        A pyarrow Table, RecordBatch, Dataset or RecordBatchReader, the path of a Parquet file or of a folder of them,
-        or a function that opens a reader. It is read twice, a RecordBatchReader from a temporary file.
-    cols
-        The columns to release; None for all.
-    tolerance
-        Below 100,000 rows components are drawn again while two of them correlate by more than `tolerance` /
-        sqrt(rows - 1); see `permute_components` for when that is given up.
-    log
-        The numbers whose logarithm is swapped; None for those that are positive and skewed.
-    nulls
-        ``'error'`` refuses NULLs, ``'category'`` makes them one more value.
-    checks
-        The release is looked through for copies, near copies of isolated records and the order of its rows, in up to
-        20,000 rows drawn at random: ``'error'`` refuses what is found, ``'repair'`` leaves those rows out (in tables
-        of up to 20,000 rows), ``'off'`` does not look.
-    seed
-        Makes the release of the same rows in the same order repeatable, and whoever learns it can undo it.
+        Anything that `sources.open_source` takes; it is read twice.
+    tolerance, log, nulls, checks, seed
+        As declared. When two components correlate too much for long, `permute_components` gives up; the checks look at
+        up to 20,000 rows drawn at random, and repair tables of up to 20,000 rows.
     memory_limit
         Bytes for the scores, 4 x rows x rank. Past it the records are swapped inside blocks to which they are assigned
         at random, kept in temporary files meanwhile.
@@ -97,7 +80,7 @@ def svd_swap(
     """
     random = generator(seed)
     tell = tell or silent
-    opened = open_source(source, cols)
+    opened = open_source(source)
     try:
         told = _rows_within(tell, opened.rows, 0.0, _FITTED)
         encoding, moments = fit(opened, log=log, nulls=nulls, tell=told, places=places)
@@ -131,7 +114,7 @@ def swapped_block(
         As in `svd_swap`.
     """
     own = replace(moments, rows=block.num_rows)
-    opened = open_source(block, None)
+    opened = open_source(block)
     made = list(_Swap.of(encoding, own, tolerance, checks, random).swapped(opened, silent))
     return pa.Table.from_batches(made, encoding.schema)
 

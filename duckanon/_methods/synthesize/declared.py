@@ -2,12 +2,66 @@
 
 from __future__ import annotations
 
-from duckanon._core.common.declare import Release
-
-FUNCTIONS = (
-    Release(
-        name="spectral_release",
-        algorithm="duckanon._methods.synthesize.spectral_release:spectral_release",
-        tables=("source",),
-    ),
+from duckanon._core.common.declare import Parameter, Release
+from duckanon._core.common.parameters import (
+    BY,
+    CATEGORIES,
+    CLUSTER_SIZE,
+    COLS,
+    DERIVED,
+    ENCODED_NULLS,
+    ROWS,
+    SEED,
+    SPECIAL,
+    TBL,
+    UNRELEASED_PERSON,
+    by_is_apart,
+    person_is_no_col,
 )
+from duckanon._core.common.rules import ColumnNames, Whole
+
+SPECTRAL_RELEASE = Release(
+    name="spectral_release",
+    algorithm="duckanon._methods.synthesize.spectral_release:spectral_release",
+    stage="release",
+    summary="Draws new records that keep a table's structure, of values shared by at least k people: the release to "
+    "recommend.",
+    parameters=(
+        TBL,
+        COLS.having(meaning="The columns to release"),
+        Parameter(
+            "k",
+            Whole(2),
+            "The smallest number of people who share a released value; numbers that nobody has are released too, and "
+            "those shared by three where nearly every number of a column is somebody's. Rarer categories are merged",
+            10,
+        ),
+        CLUSTER_SIZE.having(
+            meaning=f"{CLUSTER_SIZE.meaning}. NULL: the smallest size at which releases with and without an isolated "
+            "person hardly differ, or all records as one cluster"
+        ),
+        ROWS,
+        BY.having(
+            rule=ColumnNames(null=True),
+            meaning="Columns released as they are: records are drawn within each of their groups",
+        ).without("spark"),
+        Parameter(
+            "keep_out",
+            Whole(0),
+            "People, drawn at random in each group, whom the release says nothing about: whoever knows everybody else "
+            "could compute the last person from exact means and counts",
+            25,
+        ),
+        SPECIAL,
+        CATEGORIES,
+        DERIVED,
+        ENCODED_NULLS,
+        SEED.without("spark"),
+        UNRELEASED_PERSON,
+    ),
+    checks=(person_is_no_col, by_is_apart),
+    tables=("source",),
+    columns=("cols", "by"),
+)
+
+FUNCTIONS = (SPECTRAL_RELEASE,)

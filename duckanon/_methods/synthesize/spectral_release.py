@@ -9,96 +9,49 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import checked, generator, spelled
+from duckanon._core.common.arguments import generator
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import encode
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import person_index, person_numbers, refuse_too_few
 from duckanon._core.common.progress import Tell, silent, within
-from duckanon._core.common.rules import Number, OneOf, Whole
 from duckanon._core.encoding import table_encoding
 from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.digits import with_telling_digits
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.special import special_choices
-from duckanon._core.encoding.whole_sources import column_names, reader_of, whole_table
+from duckanon._core.encoding.whole_sources import reader_of, whole_table
 from duckanon._methods.releasable.grids import at_digits
 from duckanon._methods.releasable.rare_values import refuse_rare
-from duckanon._methods.synthesize.audited_size import LEAST_CLUSTER_SIZE, smallest_size, without_some
+from duckanon._methods.synthesize.audited_size import smallest_size, without_some
 from duckanon._methods.synthesize.orthogonal import apportioned
 from duckanon._methods.synthesize.redrawing import Redrawing
 
 _MOST_KEPT_OUT = 0.25  # of the people
 
 
-@checked(
-    k=Whole(2),
-    cluster_size=Number(LEAST_CLUSTER_SIZE, null=True),
-    rows=Whole(1, null=True),
-    keep_out=Whole(0),
-    nulls=OneOf("error", "category"),
-    derived=OneOf("auto", "off"),
-)
 def spectral_release(
     source: object,
-    cols: Sequence[str] | None = None,
     *,
-    k: int = 10,
-    cluster_size: float | None = None,
-    rows: int | None = None,
-    by: Sequence[str] | None = None,
-    keep_out: int = 25,
-    special: Any = "auto",
-    categories: Sequence[str] | None = None,
-    derived: str = "auto",
-    nulls: str = "error",
-    seed: int | None = None,
-    person: str | None = None,
+    k: int,
+    cluster_size: float | None,
+    rows: int | None,
+    by: Sequence[str] | None,
+    keep_out: int,
+    special: Any,
+    categories: Sequence[str] | None,
+    derived: str,
+    nulls: str,
+    seed: int | None,
+    person: str | None,
     tell: Tell | None = None,
 ) -> pa.RecordBatchReader:
     """Draw new records, cluster by cluster, from the means and covariances of normal scores and choices.
 
-    Parameters
-    ----------
-    source
-        A pyarrow Table, RecordBatch, Dataset or RecordBatchReader, the path of a Parquet file or of a folder of them,
-        or a function that opens a reader. The matrix is held in memory, in float32.
-    cols
-        The columns to release; None for all.
-    k
-        The least number of people that hold a value which is released; numbers that nobody holds come out, too, and
-        those of three people where a column has few others (`safe_numbers.rare_places`).
-    cluster_size
-        The records per cluster, from half of it to one and a half; None for the smallest that passes the paired audit
-        with a margin (`audited_size.smallest_size`), or all records as one cluster where none does.
-    rows
-        How many records to draw; None for as many as the source has.
-    by
-        Columns, none of `cols`, that are released as they are: records are drawn within each group of theirs.
-    keep_out
-        How many people, drawn at random, the release says nothing about: who knows everybody but one would compute the
-        last one from exact means otherwise.
-    special
-        ``'auto'`` finds special values of numbers (zeros of many, codes), ``'off'`` has none, and a map says which the
-        columns have that it names.
-    categories
-        The numbers that are categories; None for whole ones of at most twelve values.
-    derived
-        ``'auto'`` finds columns that follow from others and computes them again, ``'off'`` draws them.
-    nulls
-        ``'error'`` refuses NULLs, ``'category'`` makes them one more value.
-    seed
-        Makes the release of the same rows in the same order repeatable, and whoever learns it can undo it.
-    person
-        A column, none of `cols`, that tells whose each row is, and is not released; where it is NULL, the row counts as
-        nobody's. None: every row is another person.
-    tell
-        Is told the share of the work done, from 0 to 1.
-
     Returns
     -------
     pyarrow.RecordBatchReader
-        The records drawn, in random order; `cols` first, then those of `by`.
+        The records drawn, in random order; the columns of `by` come last.
 
     Raises
     ------
@@ -109,30 +62,20 @@ def spectral_release(
     Notes
     -----
     The orthogonal variant of spectral anonymization (Perkonoja and Virta 2024), in clusters, with values mapped to a
-    quantile function that says nothing about fewer than k people.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pyarrow as pa
-    >>> from duckanon import spectral
-    >>> random = np.random.default_rng(0)
-    >>> height = random.normal(170, 10, 400)
-    >>> people = pa.table({"height": height, "weight": height - 100 + random.normal(0, 8, 400)})
-    >>> released = spectral.spectral_release(people, cluster_size=100, seed=1).read_all()
-    >>> released.num_rows, released.column_names
-    (400, ['height', 'weight'])
+    quantile function that says nothing about fewer than k people: numbers of three people are released where a column
+    has few others (`safe_numbers.rare_places`). The smallest size is the one that passes the paired audit with a margin
+    (`audited_size.smallest_size`).
     """
     random = generator(seed)
     told = tell or silent
-    table, labels, people = _read(source, column_names(cols), column_names(by) or [], person)
+    table, labels, people = _read(source, by or [], person)
     refuse_too_few(k, table.num_rows, people)
     if table.num_columns < 2:
         raise ValueError(f"cols must name at least two columns; got {table.num_columns}.")
     reading = Reading(
         k,
         special_choices(special, table.column_names),
-        _known_names("categories", categories, table.column_names),
+        None if categories is None else known_columns("categories", categories, table.column_names),
         nulls,
     )
     columns = [_with_digits(column) for column in split_columns(table, people, reading)]
@@ -164,34 +107,14 @@ def _with_digits(column: ColumnParts) -> ColumnParts:
     return replace(column, regular=with_telling_digits(column.regular, regular))
 
 
-def _read(
-    source: object, cols: list[str] | None, by: list[str], person: str | None
-) -> tuple[pa.Table, pa.Table, Ints | None]:
+def _read(source: object, by: Sequence[str], person: str | None) -> tuple[pa.Table, pa.Table, Ints | None]:
     """Read a source whole; the columns of labels and of people apart."""
-    if cols is not None:
-        lower = [name.lower() for name in cols]
-        for name in by:
-            if name.lower() in lower:
-                raise ValueError(f"by must name columns that are none of cols; got {name}.")
-    people = None
-    extra = [*by, *([] if person is None else [person])]
-    if person is not None:
-        person_index(person, [str(person)], [*(cols or []), *by])
-    table = whole_table(source, None if cols is None else [*cols, *extra])
+    people, table = None, whole_table(source)
     if person is not None:
         index = person_index(person, table.column_names)
         people, table = person_numbers(table.column(index)), table.remove_column(index)
-    labels = _known_names("by", by, table.column_names) or []
+    labels = known_columns("by", by, table.column_names)
     return table.drop_columns(labels), table.select(labels), people
-
-
-def _known_names(parameter: str, names: Sequence[str] | None, columns: Sequence[str]) -> list[str] | None:
-    """Spell names as the table does; refuse those that it does not have, and repetitions."""
-    found = spelled(parameter, names, columns)
-    known_columns(parameter, found or [], columns)
-    if found is not None and len(set(found)) < len(found):
-        raise ValueError(f"{parameter} must name each column once; got {', '.join(found)}.")
-    return found
 
 
 def _groups(labels: pa.Table, rows: int) -> list[Ints]:

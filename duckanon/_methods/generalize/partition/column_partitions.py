@@ -9,12 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import labels, progress
-from duckanon._core.common.arguments import checked, refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY, Scale
-from duckanon._core.common.rules import OneOf, Whole
 from duckanon._core.common.values import exact_numbers, is_time_scale
-from duckanon._methods.generalize.declared import PARTITION
+from duckanon._methods.generalize.declared import PARTITION_ROWS
 from duckanon._methods.generalize.partition.fit import (
     Partition,
     even_partition,
@@ -27,15 +25,12 @@ NAMED_ROWS = 10
 """How many rows make a value one that may be named, where the caller does not say k."""
 
 
-@checked(k=Whole(1, null=True), buckets=Whole(1, null=True))
 def quantile(
-    column: pa.Array | None, *, name: str, k: int | None, buckets: int | None, label: str, nulls: str
+    column: pa.Array | None, *, col: str, k: int | None, buckets: int | None, label: str, nulls: str
 ) -> pa.Table:
     """Report the quantile transformation of a column: by the least rows of a bucket, or by the number of buckets."""
-    if (k is None) == (buckets is None):
-        raise ValueError("give one of k, the least rows of a bucket, and buckets, their number.")
     least, most = k or 1, buckets or 1
-    values = _distinct(column, name, nulls, NAMED_ROWS if k is None else k)
+    values = _distinct(column, col, nulls, NAMED_ROWS if k is None else k)
     counts, rows = values.part_counts, values.rows
     if least > rows:
         raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")
@@ -46,10 +41,9 @@ def quantile(
     return _report(values, partition, label)
 
 
-@checked(k=Whole(1))
-def optimal(column: pa.Array | None, *, name: str, k: int, cost: str, label: str, nulls: str) -> pa.Table:
+def optimal(column: pa.Array | None, *, col: str, k: int, cost: str, label: str, nulls: str) -> pa.Table:
     """Report the partition of a column into buckets of at least k rows whose cost is the least."""
-    values = _distinct(column, name, nulls, k)
+    values = _distinct(column, col, nulls, k)
     counts = np.ones(values.rows, np.int64) if values.part_counts is None else values.part_counts
     partition = optimal_partition(values.numbers[values.parts], counts, k, cost)
     if is_time_scale(values.scale):
@@ -107,7 +101,6 @@ class _Values:
 
 def _distinct(column: pa.Array | None, name: str, nulls: str, least: int) -> _Values:
     """Return the distinct values of a column; at least two rows make one that may be named."""
-    refuse_unless(OneOf("error", "drop"), "nulls", nulls)
     if column is None or not len(column):
         raise ValueError("the table has no rows to look at.")
     known, valid, scale = exact_numbers(name, column)
@@ -139,7 +132,8 @@ def _report(values: _Values, partition: Partition, label: str) -> pa.Table:
     edges = [None, *map(values.scale.text, cuts), None]
     columns = [np.arange(1, len(starts) + 1), edges[:-1], edges[1:], rows, names, partition.costs]
     return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, PARTITION, strict=True)], schema=PARTITION
+        [pa.array(column, field.type) for column, field in zip(columns, PARTITION_ROWS, strict=True)],
+        schema=PARTITION_ROWS,
     )
 
 

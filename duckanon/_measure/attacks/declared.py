@@ -1,0 +1,191 @@
+"""The functions of this package that SQL can call."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from duckanon._core.common.declare import Options, Parameter, Report
+from duckanon._core.common.parameters import CATEGORIES, LOG, SEED, SPECIAL, TBL
+from duckanon._core.common.rules import ColumnName, ColumnNames, MapOf, Number, OneOf, Whole
+from duckanon._measure.parameters import COLS, CONTROL, DERIVED, HIERARCHIES, NEAREST, ORIGINAL, RELEASED
+
+AUDITED = ("svd_swap", "pica", "spectral_release", "copula_synthesize", "data_shuffle", "additive_noise")
+"""The releases that `anon.membership_audit` can make."""
+
+_PAIR = ("original", "released")
+_RISK = [
+    ("success", pa.float64()),
+    ("control_success", pa.float64()),
+    ("naive_success", pa.float64()),
+    ("risk", pa.float64()),
+    ("risk_lower", pa.float64()),
+    ("risk_upper", pa.float64()),
+]
+
+
+def _key_is_no_col(given: Options) -> str | None:
+    """Refuse a key that distances would be measured by."""
+    if (given["key"] or "").lower() in (name.lower() for name in given["cols"]):
+        return f"key must not be one of cols; got {given['key']}."
+    return None
+
+
+def _secrets_are_unknown(given: Options) -> str | None:
+    """Refuse a secret that the attacker knows."""
+    known = [name.lower() for name in given["known_cols"]]
+    both = [name for name in given["secret_cols"] if name.lower() in known]
+    return f"secret_cols must name columns that are none of known_cols; got {both[0]} in both." if both else None
+
+
+MATCHING_ATTACK = Report(
+    name="matching_attack",
+    algorithm="duckanon._measure.privacy_measures:matching_attack",
+    stage="measure",
+    summary="How many records are found again by their nearest released row, and whether an attacker can tell which.",
+    parameters=(
+        ORIGINAL,
+        RELEASED,
+        COLS.having(meaning="The columns that the attacker knows"),
+        Parameter(
+            "key",
+            ColumnName(null=True),
+            "The column of both tables that says which record a released row was made from; NULL: the n-th row was "
+            "made from the n-th record",
+            None,
+        ),
+        NEAREST,
+        LOG,
+        SPECIAL,
+        CATEGORIES,
+        DERIVED,
+    ),
+    checks=(_key_is_no_col,),
+    schema=pa.schema(
+        [
+            ("records", pa.int64()),
+            ("released_rows", pa.int64()),
+            ("images", pa.int64()),
+            ("matched", pa.float64()),
+            ("expected", pa.float64()),
+            ("tied_rows", pa.float64()),
+            ("distance_auc", pa.float64()),
+            ("ambiguity_auc", pa.float64()),
+            ("uncertainty_auc", pa.float64()),
+        ]
+    ),
+    tables=_PAIR,
+    columns=("cols", "key"),
+    row_key="key",
+)
+
+LINKAGE_RISK = Report(
+    name="linkage_risk",
+    algorithm="duckanon._measure.privacy_measures:linkage_risk",
+    stage="measure",
+    summary="How much better secret columns are predicted from a release for its own people than for others.",
+    parameters=(
+        ORIGINAL,
+        RELEASED,
+        Parameter("known_cols", ColumnNames(), "The columns that the attacker knows"),
+        Parameter(
+            "secret_cols", ColumnNames(), "The columns to find out: the nearest released row's value is the guess"
+        ),
+        CONTROL.having(meaning=f"{CONTROL.meaning}; NULL: the secret of a random released row is the baseline"),
+        Parameter("attacks", Whole(1), "How many records to attack at most, drawn at random", 2000),
+        Parameter("tolerance", Number(0, 1), "A guessed number is right within this share of the column's range", 0.05),
+        HIERARCHIES,
+        LOG,
+        SPECIAL,
+        CATEGORIES,
+        DERIVED.having(
+            meaning="`'auto'` leaves out known columns that can be computed from other known ones; `'off'` keeps them. "
+            "Secret columns always stay"
+        ),
+        SEED,
+    ),
+    checks=(_secrets_are_unknown,),
+    schema=pa.schema(
+        [
+            ("secret", pa.string()),
+            ("attacks", pa.int64()),
+            ("success", pa.float64()),
+            ("control_attacks", pa.int64()),
+            *_RISK[1:],
+        ]
+    ),
+    tables=(*_PAIR, "control"),
+    columns=("known_cols", "secret_cols"),
+    reads_labels=True,
+)
+
+SINGLING_OUT_RISK = Report(
+    name="singling_out_risk",
+    algorithm="duckanon._measure.privacy_measures:singling_out_risk",
+    stage="measure",
+    summary="The share of predicates made from a release that single out one original record, against a control group.",
+    parameters=(
+        ORIGINAL,
+        RELEASED,
+        COLS.having(meaning="The columns to make predicates of"),
+        CONTROL.having(meaning=f"{CONTROL.meaning}; NULL: random predicates are the baseline"),
+        Parameter("attacks", Whole(1), "How many predicates of each mode to try", 2000),
+        Parameter("predicate_columns", Whole(1), "How many columns a multivariate predicate has", 3),
+        HIERARCHIES,
+        SEED,
+    ),
+    schema=pa.schema([("mode", pa.string()), ("attacks", pa.int64()), ("rows_looked_at", pa.int64()), *_RISK]),
+    tables=(*_PAIR, "control"),
+    reads_labels=True,
+)
+
+MEMBERSHIP_AUDIT = Report(
+    name="membership_audit",
+    algorithm="duckanon._measure.attacks.audit:membership_audit",
+    stage="measure",
+    summary="Whether releases by a method come nearer to isolated people who are part of them than to those who are "
+    "not.",
+    parameters=(
+        TBL,
+        COLS.having(meaning="The columns to release and to measure distances by"),
+        Parameter(
+            "method",
+            OneOf(*AUDITED),
+            "The function that makes the releases",
+            "svd_swap",
+        ),
+        Parameter(
+            "options",
+            MapOf("{'cluster_size': 200}"),
+            "Options of `method`. Its own checks are off, so that a release that they would refuse is measured too",
+            None,
+        ),
+        Parameter("splits", Whole(1), "How often to halve the table at random; each half is released", 5),
+        Parameter(
+            "max_rows",
+            Whole(400),  # halves of `table_encoding.FEWEST_ROWS`
+            "A larger table is audited on this many random rows",
+            10_000,
+        ),
+        LOG,
+        SPECIAL,
+        CATEGORIES,
+        DERIVED.having(
+            meaning="`'auto'` leaves columns that can be computed from others out of distances; `'off'` keeps them. "
+            "What the release does with them is one of its `options`"
+        ),
+        SEED,
+    ),
+    schema=pa.schema(
+        [
+            ("scale", pa.string()),
+            ("people", pa.int64()),
+            ("releases", pa.int64()),
+            ("win_rate", pa.float64()),
+            ("standard_error", pa.float64()),
+            ("tolerance", pa.float64()),
+            ("pass", pa.bool_()),
+        ]
+    ),
+)
+
+FUNCTIONS = (MATCHING_ATTACK, LINKAGE_RISK, SINGLING_OUT_RISK, MEMBERSHIP_AUDIT)

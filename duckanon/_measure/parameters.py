@@ -1,0 +1,25 @@
+"""Parameters that measures share."""
+
+from __future__ import annotations
+
+from duckanon._core.common import parameters
+from duckanon._core.common.declare import Parameter
+from duckanon._core.common.rules import TableName, Whole
+
+ORIGINAL = Parameter("original", TableName(), "The table that the release was made from")
+RELEASED = Parameter("released", TableName(), "The release, with the same columns")
+COLS = parameters.COLS.having(meaning="The columns to compare")
+REFERENCE = Parameter(
+    "reference", TableName(null=True), "A sample of other people from the same population, to compare with", None
+)
+HOLDOUT = Parameter("holdout", TableName(null=True), "Other people from the same population", None)
+CONTROL = Parameter(
+    "control", TableName(null=True), "People from the same population who are not in `original`, as the baseline", None
+)
+HIERARCHIES = parameters.HIERARCHIES.having(
+    meaning="Hierarchy tables of a generalized release by column, as in `anon.generalization_loss`"
+)
+DERIVED = parameters.DERIVED.having(
+    default="off", meaning="`'auto'` leaves out columns that can be computed from others; `'off'` keeps them"
+)
+NEAREST = Parameter("k", Whole(2), "How many of the nearest released rows to look at", 5)

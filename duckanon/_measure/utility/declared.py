@@ -1,0 +1,192 @@
+"""The functions of this package that SQL can call."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from duckanon._core.common.declare import Options, Parameter, Report
+from duckanon._core.common.parameters import CATEGORIES, LOG, SEED, SPECIAL
+from duckanon._core.common.rules import ColumnName, Flag, OneOf, Whole
+from duckanon._measure.parameters import COLS, DERIVED, HIERARCHIES, HOLDOUT, ORIGINAL, REFERENCE, RELEASED
+
+_PAIR = ("original", "released")
+_SPECIAL = SPECIAL.having(default="off")
+_CATEGORIES = CATEGORIES.having(default=[])
+_DEGREE = Parameter("degree", Whole(1), "The degree of the polynomial kernel `(x'y + 1)^degree`", 4)
+_COMPONENTS = Parameter("components", Whole(1), "How many kernel principal components to look at", 20)
+_STANDARDIZE = Parameter(
+    "standardize",
+    Flag(),
+    "false keeps numbers (or their logarithms) at their own scale, as the thesis does; the components are then nearly "
+    "linear and test little",
+    True,
+)
+_KERNEL = Parameter(
+    "kernel",
+    OneOf("polynomial", "gaussian", "exponential"),
+    "`'polynomial'`; `'gaussian'`: `exp(-|x - y|^2 / (2 sigma^2))`, sigma the median distance; `'exponential'`: "
+    "`exp(x'y / columns)`",
+    "polynomial",
+)
+_POINTS = Parameter(
+    "points", Whole(2, null=True), "How many random rows of each table to compare (the thesis: 1296); NULL: all", None
+)
+
+
+def _special_is_not_logged(given: Options) -> str | None:
+    """Refuse special values of columns that are logged, in whose logarithms nobody would find them."""
+    logged = [name.lower() for name in given["log"] or ()]
+    both = [name for name in given["special"] if name.lower() in logged] if isinstance(given["special"], dict) else []
+    return f"special must name columns that are none of log; got {both[0]} in both." if both else None
+
+
+UTILITY = Report(
+    name="utility",
+    algorithm="duckanon._measure.utility.utility_measures:utility",
+    stage="measure",
+    summary="How far means, variances, correlations and distributions of a release are from the original's.",
+    parameters=(
+        ORIGINAL,
+        RELEASED,
+        COLS,
+        HIERARCHIES,
+        LOG.having(default=[], meaning="Columns to take logarithms of"),
+        _SPECIAL,
+        _CATEGORIES,
+        SEED,
+    ),
+    checks=(_special_is_not_logged,),
+    schema=pa.schema(
+        [
+            ("statistic", pa.string()),
+            ("column_name", pa.string()),
+            ("other_column", pa.string()),
+            ("original", pa.float64()),
+            ("released", pa.float64()),
+            ("difference", pa.float64()),
+            ("normalized_difference", pa.float64()),
+            ("median_difference", pa.float64()),
+        ]
+    ),
+    tables=_PAIR,
+    reads_labels=True,
+)
+
+KERNEL_UTILITY = Report(
+    name="kernel_utility",
+    algorithm="duckanon._measure.utility.utility_measures:kernel_utility",
+    stage="measure",
+    summary="Compares a release with the original along kernel principal components, for structure that is not linear.",
+    parameters=(
+        ORIGINAL,
+        RELEASED,
+        COLS,
+        _DEGREE,
+        _COMPONENTS,
+        _STANDARDIZE,
+        _KERNEL,
+        REFERENCE,
+        _POINTS,
+        HIERARCHIES,
+        LOG,
+        SPECIAL,
+        CATEGORIES,
+        DERIVED,
+        SEED,
+    ),
+    schema=pa.schema(
+        [
+            ("component", pa.int64()),
+            ("eigenvalue", pa.float64()),
+            ("cumulative", pa.float64()),
+            ("ks", pa.float64()),
+            ("p_value", pa.float64()),
+            ("reference_ks", pa.float64()),
+            ("reference_p_value", pa.float64()),
+        ]
+    ),
+    tables=(*_PAIR, "reference"),
+    reads_labels=True,
+)
+
+KERNEL_COMPONENTS = Report(
+    name="kernel_components",
+    algorithm="duckanon._measure.utility.utility_measures:kernel_components",
+    stage="measure",
+    summary="Original and released records along kernel principal components, for a plot of structure that is not "
+    "linear.",
+    parameters=(
+        ORIGINAL,
+        RELEASED,
+        COLS,
+        _DEGREE,
+        _COMPONENTS.having(default=2, meaning="How many coordinates each record has"),
+        _STANDARDIZE,
+        _KERNEL,
+        _POINTS.having(rule=Whole(2), default=1000, meaning="How many random rows of each table to place"),
+        HIERARCHIES,
+        LOG,
+        SPECIAL,
+        CATEGORIES,
+        DERIVED,
+        SEED,
+    ),
+    schema=pa.schema([("source", pa.string()), ("projections", pa.list_(pa.float64()))]),
+    tables=_PAIR,
+    reads_labels=True,
+)
+
+CLASSIFIER_UTILITY = Report(
+    name="classifier_utility",
+    algorithm="duckanon._measure.utility.utility_measures:classifier_utility",
+    stage="measure",
+    summary="What models trained on a release predict for originals, against models trained on originals.",
+    parameters=(
+        ORIGINAL,
+        RELEASED,
+        COLS.having(meaning="The columns to predict from"),
+        Parameter("target", ColumnName(), "The column to predict: a category or a number"),
+        HOLDOUT.having(
+            meaning="Other people, to test on; NULL: a random part of `original`, which the release may have been made "
+            "from"
+        ),
+        HIERARCHIES,
+        _SPECIAL,
+        _CATEGORIES,
+        SEED,
+    ),
+    schema=pa.schema(
+        [
+            ("model", pa.string()),
+            ("measure", pa.string()),
+            ("trained_on_original", pa.float64()),
+            ("trained_on_released", pa.float64()),
+            ("difference", pa.float64()),
+            ("train_rows", pa.int64()),
+            ("test_rows", pa.int64()),
+        ]
+    ),
+    tables=(*_PAIR, "holdout"),
+    columns=("cols", "target"),
+    reads_labels=True,
+)
+
+DETECTABILITY = Report(
+    name="detectability",
+    algorithm="duckanon._measure.utility.utility_measures:detectability",
+    stage="measure",
+    summary="How well boosted trees tell released rows from original ones.",
+    parameters=(ORIGINAL, RELEASED, COLS, HIERARCHIES, _CATEGORIES, SEED),
+    schema=pa.schema(
+        [
+            ("comparison", pa.string()),
+            ("auc", pa.float64()),
+            ("standard_error", pa.float64()),
+            ("rows_each", pa.int64()),
+        ]
+    ),
+    tables=_PAIR,
+    reads_labels=True,
+)
+
+FUNCTIONS = (UTILITY, KERNEL_UTILITY, KERNEL_COMPONENTS, CLASSIFIER_UTILITY, DETECTABILITY)
