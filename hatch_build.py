@@ -13,7 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class ShimBuildHook(BuildHookInterface):
-    """Adds ``duckanon/_extension/shim.so`` to a wheel and names its platform; any Python can load it."""
+    """Adds ``duckanon/_extension/libshim.so`` to a wheel and names its platform; any Python can load it."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile before hatchling collects the files; an editable install compiles when it is needed."""
@@ -36,7 +36,7 @@ class ShimBuildHook(BuildHookInterface):
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Leave nothing but the wheel."""
-        for name in ("shim.so", "shim.dylib", "shim.dll"):
+        for name in ("libshim.so", "libshim.dylib", "libshim.dll"):
             Path(self.directory, name).unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""What ``LOAD 'duckanon.duckdb_extension'`` runs: the shim calls `start` in every database, and `stop` in the end."""
+"""What ``LOAD './duckanon.duckdb_extension'`` runs: the shim calls `start` in every database, and `stop` in the end."""
 
 from __future__ import annotations
 

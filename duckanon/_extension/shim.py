@@ -14,8 +14,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).with_suffix(".c")
 
-LIBRARY = {"win32": "shim.dll", "darwin": "shim.dylib"}.get(sys.platform, "shim.so")
-"""What a wheel calls the compiled library, beside this file."""
+LIBRARY = {"win32": "libshim.dll", "darwin": "libshim.dylib"}.get(sys.platform, "libshim.so")
+"""What a wheel calls the compiled library, beside this file; ``shim.so`` would be imported in its place."""
 
 
 class NoCompilerError(Exception):

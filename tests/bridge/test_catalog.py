@@ -269,12 +269,15 @@ print(duckanon.connect().execute("FROM anon.functions()").fetchall()[0][0])
 from duckanon import report
 print(report.html({{**dict.fromkeys(("duckanon", "duckdb", "python", "started", "finished", "policy")),
                     "outcome": "released", "tables": []}}, {{}}).count("color-scheme: light dark"))
+from duckanon._extension import shim
+print(shim.SOURCE.with_name(shim.LIBRARY).exists() or shim._compiler() is None)
 """
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
-    folder, first, styles = done.stdout.split()
+    folder, first, styles, has_shim = done.stdout.split()
     assert folder == str(tmp_path / "site" / "duckanon" / "sql")
     assert first == "anon.functions"
     assert styles == "1"
+    assert has_shim == "True"
 
 
 @pytest.mark.parametrize("schema", ["anon", "Anon"])
