@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
-import duckdb.sqltypes
 
 from duckanon._bridge import connections, errors
 from duckanon._bridge.engine import Connection, Engine
@@ -82,11 +82,11 @@ def register(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyCon
     return con
 
 
-_TYPES: dict[str, duckdb.sqltypes.DuckDBPyType] = {}
+_TYPES: dict[str, Any] = {}
 """The types that functions return, by their text: reading it for each database took half the time of creating them."""
 
 
-def _type(cursor: Connection, text: str) -> duckdb.sqltypes.DuckDBPyType:
+def _type(cursor: Connection, text: str) -> Any:
     if text not in _TYPES:
         assert isinstance(cursor, duckdb.DuckDBPyConnection)
         _TYPES[text] = cursor.sqltype(text)

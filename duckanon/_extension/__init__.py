@@ -1,1 +1,1 @@
-"""The DuckDB extension: everything of ``anon`` in a stock DuckDB shell, after ``LOAD './duckanon.duckdb_extension'``."""
+"""The DuckDB extension: everything of ``anon`` in the stock DuckDB shell, after ``LOAD``."""
