@@ -59,7 +59,7 @@ class Task:
 
     def is_waited_for(self) -> bool:
         """Whether the query has asked for it in the last turns."""
-        return not self.query.is_over and self.query.silence < 3 * TURN
+        return not self.query.is_over and self.query.silence < 5 * TURN
 
     def check(self) -> None:
         """Pause while the query is not heard of, and stop where it is over: asked by the algorithm itself."""

@@ -92,7 +92,7 @@ def shared(function: Callable[..., _Result]) -> Callable[..., _Result]:
 
 @contextlib.contextmanager
 def shown(
-    caller: str, after: float = 1.0, every: float = 0.2, is_waited_for: Callable[[], bool] = lambda: True
+    caller: str, after: float = 1.0, every: float = 0.2, *, is_waited_for: Callable[[], bool] = lambda: True
 ) -> Iterator[Tell]:
     """Give a function that is told the share of the work done, and shows it to whoever watches, until the work ends.
 
