@@ -191,10 +191,15 @@ def _redeemed(parcels: Parcels, tickets: list[int] | None) -> Any:
 
 
 def _taken(algorithm: Callable[..., Any], declared: Release | Report, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an algorithm: parameters that only the query uses are left out, ``tell`` is added."""
-    own = inspect.signature(algorithm).parameters
-    given = declared.arguments(options) | ({"tell": progress.at} if "tell" in own else {})
-    return {name: value for name, value in given.items() if name in own or declared.parameter(name) is None}
+    """Return the arguments of an algorithm.
+
+    It is told the columns of its tables, and the hierarchies whose labels were read for it, and shows how far the work
+    is, where it has a parameter for that.
+    """
+    parameters = inspect.signature(algorithm).parameters
+    given = declared.arguments(options) | {"tell": progress.at}
+    optional = (*declared.columns, "tell", "hierarchies" * declared.reads_labels)
+    return {name: given[name] for name in given if name in parameters or name not in optional}
 
 
 def _cells(tables: list[Any]) -> int:
