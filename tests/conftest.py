@@ -6,8 +6,10 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: test processes that share processors wait otherwise
 
+import contextlib
 import functools
 import gc
+import importlib
 import shutil
 import signal
 import subprocess
@@ -24,6 +26,20 @@ from tests import profiles
 from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, empty_schema, parse
 
 profiles.register()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let the second worker of a whole run import the tests from the last one on.
+
+    On a fresh clone, each of two workers then compiles one half of them and finds the other half compiled.
+    """
+    is_whole_run = session.config.args == session.config.getini("testpaths")
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1" and is_whole_run:
+        folder = Path(__file__).parent
+        for path in sorted(folder.glob("**/test_*.py"), reverse=True):
+            module = ".".join(path.with_suffix("").relative_to(folder.parent).parts)
+            with contextlib.suppress(pytest.skip.Exception, ImportError):  # as it will be when it is collected
+                importlib.import_module(module)
 
 
 def pytest_collection_finish() -> None:

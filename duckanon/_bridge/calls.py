@@ -30,6 +30,7 @@ from duckanon._bridge.waiting import FOR_EVERY_ROW, Owner
 from duckanon._core.common import progress
 from duckanon._core.common.declare import ColumnReport, Release, Report, Scalar
 from duckanon._core.common.imports import imported
+from duckanon._core.common.rules import IN_SQL
 from duckanon._core.common.threads import for_cells
 
 UNFIT_TYPE = (
@@ -112,9 +113,13 @@ def column_report_function(declared: ColumnReport, tasks: Tasks) -> ArrowFunctio
 def scalar_function(declared: Scalar) -> ArrowFunction:
     """Make the function of single values, which come as one struct a row."""
 
+    def value(given: dict[str, Any]) -> Any:
+        if faults := declared.faults(given, IN_SQL):
+            raise ValueError(" ".join(faults))
+        return imported(declared.algorithm)(**declared.arguments(given))
+
     def column(*arguments: pa.Array) -> pa.Array:
-        algorithm = imported(declared.algorithm)
-        return pa.array([algorithm(**_plain(row)) for row in arguments[0].to_pylist()], declared.result)
+        return pa.array([value(_plain(row)) for row in arguments[0].to_pylist()], declared.result)
 
     return naming_errors(f"anon.{declared.name}", column)
 
@@ -191,15 +196,14 @@ def _redeemed(parcels: Parcels, tickets: list[int] | None) -> Any:
 
 
 def _taken(algorithm: Callable[..., Any], declared: Release | Report, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an algorithm.
+    """Return the arguments of an algorithm; columns, hierarchies and ``tell`` only where it has a parameter for them.
 
-    It is told the columns of its tables, and the hierarchies whose labels were read for it, and shows how far the work
-    is, where it has a parameter for that.
+    The query has chosen the columns and read the labels by then. Any other option that it forgets is an error.
     """
-    parameters = inspect.signature(algorithm).parameters
+    own = inspect.signature(algorithm).parameters
+    optional = {*declared.columns, "tell", *(["hierarchies"] if declared.reads_labels else [])}
     given = declared.arguments(options) | {"tell": progress.at}
-    optional = (*declared.columns, "tell", "hierarchies" * declared.reads_labels)
-    return {name: given[name] for name in given if name in parameters or name not in optional}
+    return {name: value for name, value in given.items() if name in own or name not in optional}
 
 
 def _cells(tables: list[Any]) -> int:

@@ -151,9 +151,12 @@ def _class_query(declared: Release, given: Options) -> str:
     tables, more = [declared.flat[0]], {}
     cols, person = sql.literal(given["cols"]), sql.literal(given.get("person"))
     kept = _columns(given, ("keep", "by"))
-    chosen = sql.literal([*kept, "_duckanon_none"])
+    unpack = declared.unpacked_by(given) if callable(declared.unpacked_by) else declared.unpacked_by
+    in_place = [] if unpack else given["cols"]  # columns of the table's types stand where the table has them
+    chosen = sql.literal([*in_place, *kept, "_duckanon_none"])
     if _keeps_all(given):
-        chosen = f"lambda name: anon._is_kept(name, {cols}, {sql.literal(kept)}, {person})"
+        is_kept = f"anon._is_kept(name, {cols}, {sql.literal(kept)}, {person})"
+        chosen = f"lambda name: anon._is_among(name, {sql.literal(in_place)}) OR {is_kept}"
         refused = (
             f"anon._refused_keep(NULL, {sql.literal(given['tbl'])}, {cols}, {sql.literal(given['keep'])}, {person})"
         )
@@ -164,10 +167,12 @@ def _class_query(declared: Release, given: Options) -> str:
     is_ordered = declared.orders_rows and (kept or _columns(given, ("person", "sensitive")))
     run = _run(declared, *_tickets(tables, given, 0 if is_ordered else None), options=_options(declared, given, more))
     further = "".join(f", {sql.literal(given[name])}" for name in declared.unpack_options)
+    unpacked = f"FROM anon.{unpack}({run}, {_step(tables[0])}, {cols}, '\"_duckanon_kept\"'{further})"
+    if unpack is None:
+        unpacked = f"SELECT * EXCLUDE (_duckanon_none) FROM anon._unpack({run}, '\"_duckanon_kept\"', '')"
     return (
         f"{_steps(declared, tables, given)}, _duckanon_kept AS (SELECT COLUMNS({chosen}) FROM (SELECT *, "
-        f"NULL::VARCHAR AS _duckanon_none FROM anon._release_shape({_step(tables[0])}, ''))) "
-        f"FROM anon.{declared.unpacked_by}({run}, {_step(tables[0])}, {cols}, '\"_duckanon_kept\"'{further})"
+        f"NULL::VARCHAR AS _duckanon_none FROM anon._release_shape({_step(tables[0])}, ''))) {unpacked}"
     )
 
 
@@ -192,7 +197,10 @@ def _steps(declared: Release | Report, tables: Iterable[Parameter], given: Optio
     steps = []
     for one in tables:
         table = given[one.name]
-        if isinstance(table, str):
+        if isinstance(table, str) and isinstance(declared, Report) and declared.rows_by:
+            columns = sql.literal(_columns(given, declared.columns))
+            rows = f"FROM anon.{declared.rows_by}('anon.{declared.name}', {sql.literal(table)}, {columns})"
+        elif isinstance(table, str):
             rows = f"SELECT COLUMNS({chosen(table)}){number} FROM query_table({sql.literal(table)})"
         elif table is not None:
             rows = stacked_rows(table, chosen)
@@ -234,7 +242,7 @@ def _options(declared: Declaration, given: Options, more: dict[str, str] | None 
     """Write the options of a call: those that are known as one text, and what the query finds out."""
     tables = [one.name for one in _tables(declared)]
     known = {name: value for name, value in given.items() if name not in tables and name not in (more or {})}
-    fields = {"known": sql.literal(text_of(known)), **(more or {})}
+    fields = {"_written": sql.literal(text_of(known)), **(more or {})}
     return "{" + ", ".join(f"{sql.literal(name)}: {text}" for name, text in fields.items()) + "}"
 
 
@@ -275,7 +283,7 @@ def choose(*arguments: pa.Array) -> pa.Array:
     spelled = {name.lower(): name for name in columns}
     names = _columns(given, given)
     for name in names:
-        if name != "*" and name.lower() not in spelled:
+        if name.lower() not in spelled and not (name == "*" and name in (given.get("keep") or ())):
             raise ValueError(f'{caller}: column "{name}" does not exist in {table}{did_you_mean(name, columns)}')
     wanted = {name.lower() for name in names}
     return pa.array([[name for name in columns if name.lower() in wanted]], pa.list_(pa.string()))

@@ -15,7 +15,7 @@ def text_of(options: Mapping[str, Any]) -> str:
 
 def known_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a call as the algorithm takes them."""
-    known = json.loads(options.pop("known", "{}"), object_hook=_from_text)
+    known = json.loads(options.pop("_written", "{}"), object_hook=_from_text)
     return {**known, **options}
 
 

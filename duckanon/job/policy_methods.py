@@ -9,8 +9,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from duckanon._core.common.declare import Function
 from duckanon._core.common.rules import OneOf, Rule, Whole
+from duckanon._methods.boxes.declared import BOXES
 from duckanon._methods.generalize.declared import GENERALIZE
+from duckanon._methods.microaggregate.declared import MICROAGGREGATE
 from duckanon._methods.recode.declared import RECODE
+from duckanon._methods.suppress.declared import SUPPRESS_CELLS
 from duckanon._methods.swap.declared import PICA, SVD_SWAP
 from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE
 
@@ -62,40 +65,9 @@ def _following(rule: Rule) -> Callable[[Any], Any]:
 
 Generalize = method_model(GENERALIZE, population=Whole(2))  # a policy knows no table of a population
 Recode = method_model(RECODE)
-
-
-class SuppressCells(Method):
-    """Single cells left out: anon.suppress_cells."""
-
-    name: Literal["suppress_cells"]
-    importance: Names | None = None
-    narrowing: Names | None = None
-    nulls: Literal["any", "value"] | None = None
-
-
-class Boxes(Method):
-    """Intervals shaped for statistics: anon.boxes."""
-
-    name: Literal["boxes"]
-    statistics: list[dict[str, Any]] | None = None
-    l: Annotated[int, Field(ge=1, strict=True)] | None = None  # noqa: E741 - as the function calls it
-    epsilon: dict[str, float] | None = None
-    box: Literal["parts", "cell", "rounded"] | None = None
-    effort: Literal["default", "thorough"] | None = None
-    seconds: float | None = None
-    narrowing: Names | None = None
-    by: Names | None = None
-    top_code: bool | None = None
-
-
-class Microaggregate(Method):
-    """Means of groups of similar records: anon.microaggregate."""
-
-    name: Literal["microaggregate"]
-    method: Literal["mdav", "fast"] | None = None
-    label: Literal["mean", "median", "interval"] | None = None
-    by: Names | None = None
-    narrowing: Names | None = None
+SuppressCells = method_model(SUPPRESS_CELLS)
+Boxes = method_model(BOXES, box=OneOf("parts", "cell", "rounded"))  # a policy releases no real people's values
+Microaggregate = method_model(MICROAGGREGATE)
 
 
 _CHECKED = OneOf("error", "repair")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import duckdb
@@ -12,16 +12,17 @@ import pyarrow.compute as pc
 
 from duckanon._bridge import sql
 from duckanon._core.common.arguments import generator
-from duckanon._core.common.names import refuses_unknown_options
+from duckanon._core.common.faces import face_of
 from duckanon._core.numbers.ends import HIGH
 from duckanon._core.numbers.parts import Parts, counted_parts
 from duckanon._core.numbers.support import Support, column_support
 from duckanon._methods.boxes import boxed_table
+from duckanon._methods.boxes.declared import BOXES
 from duckanon._methods.boxes.shaping import Moments, sensitivities_of
 from duckanon._methods.boxes.typed import column_numbers
 from duckanon._methods.boxes.whole import Whole
 from duckanon.large import partition_releases, pipeline
-from duckanon.large.checks import Checked, rows_and_nulls, translate_errors, validate_columns
+from duckanon.large.checks import Checked, kept_in_parts, resolve_columns, rows_and_nulls, translate_errors
 from duckanon.large.split_tree import fitted
 from duckanon.large.survey import Survey, surveyed
 from duckanon.large.value_counts import counted_values
@@ -44,47 +45,32 @@ BYTES_OF_ROW, BYTES_OF_CELL = 90, 65
 _BATCH = 100_000
 
 
-@refuses_unknown_options("duckanon.large")
+@face_of(BOXES, "large")
 def boxes(
     source: Any,
     target: Any,
-    cols: Sequence[str],
-    k: int,
+    given: dict[str, Any],
     *,
-    statistics: Sequence[Mapping[str, Any]] | None = None,
-    l: int = 1,  # noqa: E741 - the papers' name
-    epsilon: Mapping[str, float] | None = None,
-    box: str = "parts",
-    effort: str = "default",
-    seconds: float | None = None,
-    person: str | None = None,
-    keep: Sequence[str] | None = None,
-    narrowing: Sequence[str] | None = None,
-    top_code: bool = False,
-    bounds_are_public: bool = False,
     memory: str = "2GB",
     seed: int | None = None,
     temporary: Any = None,
 ) -> partition_releases.Released:
-    """Write a table whose numbers and dates are intervals that at least k people share, as `anon.boxes` makes them.
+    """Write a table whose numbers and dates are intervals shared by at least k people, as `anon.boxes` makes them.
 
     Parameters
     ----------
     source, target, memory, temporary
         As for `workspace`.
-    cols, k, statistics, l, epsilon, box, effort, seconds, person, keep, narrowing, top_code, bounds_are_public
-        As for `anon.boxes`.
     seed
         Makes the boxes of the same rows in the same order repeatable; the order of the released rows never is.
     """
-    options: dict[str, Any] = {"k": k, "l": l, "epsilon": epsilon, "box": box, "bounds_are_public": bounds_are_public}
-    options |= {"top_code": top_code, "effort": effort, "seconds": seconds}
+    k, l, box, seconds = (given[name] for name in ("k", "l", "box", "seconds"))  # noqa: E741 - the papers' name
     with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
-        what = validate_columns(work.con, CALLER, "_checked_boxes", options, cols, keep, person, narrowing)
+        what = resolve_columns(work.con, given)
         survey = numbers_of(work, what, k, seed)
-        statistics_asked = boxed_table.read_statistics(statistics, what.names)
+        statistics_asked = boxed_table.read_statistics(given["statistics"], what.names)
         shape = arrow_reader(work.con.sql(f"SELECT {sql.names(what.columns)} FROM {SOURCE} LIMIT 0"), 1).read_all()
-        distances = boxed_table.read_distances(shape, what.names, epsilon)
+        distances = boxed_table.read_distances(shape, what.names, given["epsilon"])
         moments = Moments.known(survey.means, survey.covariances)
         sensitivity = sensitivities_of(moments, what.names, statistics_asked)
         is_counted = box == "parts" and what.person is None
@@ -96,24 +82,9 @@ def boxes(
         files = pipeline.route(work, what.columns, tree, what.expressions, k, what.person)
 
         def released(part: pa.Table) -> pa.Table:
-            return boxed_table.boxes(
-                part,
-                cols=what.names,
-                k=k,
-                statistics=statistics,
-                l=l,
-                epsilon=epsilon,
-                box=box,
-                effort=effort,
-                seconds=None if seconds is None else seconds / len(files),
-                person=what.person,
-                keeps_person=True,
-                narrowing=narrowing,
-                by=None,
-                top_code=top_code,
-                refused=None,
-                whole=whole,
-            )
+            options = {"cols": what.names, "person": what.person, "kept": kept_in_parts(what, given)}
+            options["seconds"] = None if seconds is None else seconds / len(files)
+            return boxed_table.boxes(part, **(given | options), whole=whole)
 
         shaping = {name for name, weight in zip(what.names, weights, strict=True) if np.max(weight) > 0}
         of_boxes = BoxColumns(what, set() if box in ("bounds", "rounded") else set(what.names) - shaping)

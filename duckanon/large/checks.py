@@ -68,62 +68,6 @@ def rows_and_nulls(con: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tupl
     return rows, {name: rows - count for name, count in zip(names, known, strict=True)}
 
 
-def validate_columns(
-    con: duckdb.DuckDBPyConnection,
-    caller: str,
-    macro: str | None,
-    options: Mapping[str, Any],
-    cols: Sequence[str],
-    keep: Sequence[str] | None,
-    person: str | None,
-    narrowing: Sequence[str] | None = None,
-) -> Checked:
-    """Refuse options that the function in SQL refuses, with its sentences, and columns that the table does not have.
-
-    Parameters
-    ----------
-    con
-        A database with the source.
-    caller
-        The function.
-    macro, options
-        The macro that looks at its own options, and these in the macro's order; None where Python looks at them.
-    cols, keep, person, narrowing
-        The columns, as they were given.
-    """
-    given = ", ".join(sql.literal(value) for value in options.values())
-    asked, kept, whose = sql.literal(cols), sql.literal(keep), sql.literal(person)
-    name = sql.literal(caller)
-    source = (
-        f"anon._checked_person({name}, {whose}, {asked}, "
-        f"anon._checked_keep({name}, 'keep', {kept}, anon._checked_keep({name}, 'narrowing', "
-        f"{sql.literal(narrowing)}, anon._checked({name}, '{SOURCE}', {asked}))))"
-    )
-    if macro is not None:
-        source = f"anon.{macro}({name}, {given}, {source})"
-    try:
-        sql.one(con, f"SELECT {source}")
-        types = sql.columns(con, SOURCE)
-        known_columns("cols", cols, types)
-        known_columns("keep", [column for column in keep or [] if column != "*"], types)
-        known_columns("person", [] if person is None else [person], types)
-        known_columns("narrowing", narrowing or [], types)
-        refused = sql.one(con, f"SELECT sentence FROM anon._refused_keep(NULL, '{SOURCE}', {asked}, {kept}, {whose})")[
-            0
-        ]
-        chosen = con.execute(
-            f"SELECT column_name, anon._is_among(column_name, {asked}), anon._is_kept(column_name, {asked}, {kept}, "
-            f"{whose}), anon._is_among(column_name, [{whose}]) "
-            f"FROM (SELECT unnest({sql.literal(list(types))}) AS column_name)"
-        ).fetchall()
-    except duckdb.Error as error:
-        raise ValueError(f"{sql.why(error)}.") from None
-    if refused:
-        raise ValueError(refused)
-    names, kept_names, people = ([row[0] for row in chosen if row[place]] for place in (1, 2, 3))
-    return Checked(names, kept_names, people[0] if people else None, types)
-
-
 def resolve_columns(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> Checked:
     """Find the columns that a call names in the source, and refuse those that it does not have or must not release.
 
@@ -152,6 +96,11 @@ def resolve_columns(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) ->
         released |= {name for (name,) in rows}
     changed, unchanged = ([name for name in types if name in some] for some in (names, released))
     return Checked(changed, unchanged, people[0] if people else None, types)
+
+
+def kept_in_parts(what: Checked, given: Mapping[str, Any]) -> Kept:
+    """Return what a part releases as it is: the column of people too, by which the whole release is counted."""
+    return Kept([*what.kept, *([what.person] if what.person else [])], given["kept"].narrowing)
 
 
 @contextmanager

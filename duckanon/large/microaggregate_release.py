@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from duckanon._core.common.names import refuses_unknown_options
+from duckanon._core.common.faces import face_of
+from duckanon._core.common.rules import OneOf
 from duckanon._methods.boxes.shaping import Moments, sensitivities_of
 from duckanon._methods.microaggregate import microaggregated_table
+from duckanon._methods.microaggregate.declared import METHOD, MICROAGGREGATE
 from duckanon.large import partition_releases, pipeline
 from duckanon.large.boxes_release import BoxColumns, numbers_of
-from duckanon.large.checks import translate_errors, validate_columns
+from duckanon.large.checks import kept_in_parts, resolve_columns, translate_errors
 from duckanon.large.split_tree import fitted
 from duckanon.large.workspace import workspace
 
@@ -24,18 +25,15 @@ BYTES_OF_ROW, BYTES_OF_CELL = 160, 80
 `python -m tests.bench.part_memory`, and a quarter more."""
 
 
-@refuses_unknown_options("duckanon.large")
+_FAST = METHOD.having(rule=OneOf("fast"), default="fast", meaning="`'mdav'` would take the square of the rows")
+
+
+@face_of(MICROAGGREGATE.having(_FAST), "large")
 def microaggregate(
     source: Any,
     target: Any,
-    cols: Sequence[str],
-    k: int,
+    given: dict[str, Any],
     *,
-    method: str = "fast",
-    label: str = "mean",
-    person: str | None = None,
-    keep: Sequence[str] | None = None,
-    narrowing: Sequence[str] | None = None,
     memory: str = "2GB",
     seed: int | None = None,
     temporary: Any = None,
@@ -46,18 +44,12 @@ def microaggregate(
     ----------
     source, target, memory, temporary
         As for `workspace`.
-    cols, k, label, person, keep, narrowing
-        As for `anon.microaggregate`.
-    method
-        'fast'; the time of 'mdav' grows with the square of the rows, which large tables do not allow.
     seed
         Makes the groups of the same rows in the same order repeatable; the order of the released rows never is.
     """
-    options = {"k": k, "method": method, "label": label}
+    k = given["k"]
     with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
-        what = validate_columns(work.con, CALLER, "_checked_groups_of", options, cols, keep, person, narrowing)
-        if method != "fast":
-            raise ValueError(f"method must be 'fast' for tables that are larger than memory; got '{method}'.")
+        what = resolve_columns(work.con, given)
         survey = numbers_of(work, what, k, seed)
         deviations = [math.sqrt(survey.covariances[place, place]) for place in range(len(what.names))]
         sensitivity = sensitivities_of(Moments.known(survey.means, survey.covariances), what.names)
@@ -67,21 +59,11 @@ def microaggregate(
         files = pipeline.route(work, what.columns, tree, what.expressions, k, what.person)
 
         def released(part: pa.Table) -> pa.Table:
-            return microaggregated_table.microaggregate(
-                part,
-                cols=what.names,
-                k=k,
-                method=method,
-                label=label,
-                by=None,
-                person=what.person,
-                keeps_person=True,
-                narrowing=narrowing,
-                refused=None,
-                deviations=deviations,
-            )
+            options = {"cols": what.names, "person": what.person, "kept": kept_in_parts(what, given)}
+            return microaggregated_table.microaggregate(part, **(given | options), deviations=deviations)
 
-        columns: partition_releases.Columns = BoxColumns(what, set()) if label == "interval" else _Values(what)
+        is_interval = given["label"] == "interval"
+        columns: partition_releases.Columns = BoxColumns(what, set()) if is_interval else _Values(what)
         return partition_releases.released(work, what, files, released, columns, k, survey.rows, part_rows)
 
 

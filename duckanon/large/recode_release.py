@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from duckanon._bridge import sql
 from duckanon._core.common.arrays import Floats
 from duckanon._core.common.faces import face_of
-from duckanon._core.common.parameters import Kept, column_weights
+from duckanon._core.common.parameters import column_weights
 from duckanon._core.numbers.ends import HIGH
 from duckanon._methods.generalize.hierarchies import hierarchy_tables
 from duckanon._methods.recode import local_recoding
@@ -23,7 +23,7 @@ from duckanon._methods.recode.declared import RECODE
 from duckanon._methods.recode.encode import encoded_values
 from duckanon.large import partition_releases, pipeline
 from duckanon.large.boxes_release import sample_rows
-from duckanon.large.checks import Checked, has_numbers, resolve_columns, translate_errors
+from duckanon.large.checks import Checked, has_numbers, kept_in_parts, resolve_columns, translate_errors
 from duckanon.large.frequent import Divided, divided
 from duckanon.large.split_tree import Tree, fitted, nulls_beyond
 from duckanon.large.survey import Drawing
@@ -113,7 +113,7 @@ def recode(
                 "hierarchies": [row for rows_of_tree in trees.values() for row in rows_of_tree],
                 "weights": scaled,
                 "person": what.person,
-                "kept": Kept([*what.kept, *([what.person] if what.person else [])], given["kept"].narrowing),
+                "kept": kept_in_parts(what, given),
             }
             return local_recoding.recode([part], **(given | options), whole=whole)
 

@@ -49,17 +49,16 @@ def recode(frame: Any, given: dict[str, Any], *, to: str) -> Any:
     weight_of = dict(zip(names, column_weights(given["weights"], names, named), strict=True))
     with target_called(frame.sparkSession, to) as target:
         tree, rows = _tree(asked)
+        options = given | {
+            "cols": names,
+            "hierarchies": trees,
+            "weights": weight_of,
+            "person": whose,
+            "kept": Kept([*asked.kept, *([whose] if whose else [])], allowed),
+        }
 
-        def release(part: pa.Table) -> pa.Table:
-            options = {
-                "cols": names,
-                "hierarchies": trees,
-                "weights": weight_of,
-                "person": whose,
-                "kept": Kept([*asked.kept, *([whose] if whose else [])], allowed),
-            }
-            result = recoding.recode([part], **(given | options))
-            return partwise.plain(result)
+        def release(part: pa.Table) -> pa.Table:  # sent to the executors: the frame, which is in `asked`, must not be
+            return partwise.plain(recoding.recode([part], **options))
 
         fields = [(name, T.StringType()) for name in names]
         released = partwise.made(asked, partwise.routed(asked, tree), release, fields, has_box=False)

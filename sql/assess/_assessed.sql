@@ -1,7 +1,7 @@
--- anon._assessed: the body of anon.assess. Up to 40,000 rows are all looked at. Of more, roles and dependencies come from
--- some 20,000 rows that are picked by the hash of the columns that may be keys: all rows of a person and of a household
--- are in the sample, or none. Of more than 250,000 rows, distinct_values and unique_fraction are estimates from values
--- picked by their hash (Gibbons 2001).
+-- anon._assessed: the body of anon.assess. Up to 40,000 rows are all looked at. Of more, roles and dependencies come
+-- from some 20,000 rows that are picked by the hash of the columns that may be keys: all rows of a person and of a
+-- household are in the sample, or none. Of more than 250,000 rows, distinct_values and unique_fraction are estimates
+-- from values picked by their hash (Gibbons 2001).
 -- needs: python
 CREATE OR REPLACE MACRO anon._assessed(tbl, person) AS TABLE
 WITH _duckanon_names AS MATERIALIZED (

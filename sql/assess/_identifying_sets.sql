@@ -1,5 +1,6 @@
--- anon._identifying_sets: the body of anon.quasi_identifiers. The search walks the lattice of sets over integer codes in
--- Python: one GROUP BY a set would take many times as long. Which of two steps is read is known when the query is bound.
+-- anon._identifying_sets: the body of anon.quasi_identifiers. The search walks the lattice of sets over integer codes
+-- in Python: one GROUP BY a set would take many times as long. Which of two steps is read is known when the query is
+-- bound.
 -- needs: python
 CREATE OR REPLACE MACRO anon._identifying_sets(tbl, cols, max_size, alpha, population, minimal, approximate, person) AS
 TABLE

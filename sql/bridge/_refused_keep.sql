@@ -9,13 +9,13 @@ WITH _duckanon_named AS (
     SELECT unnest(TRY_CAST(keep AS VARCHAR[])) AS name
 ), _duckanon_known AS (
     SELECT place, column_name AS name FROM anon._columns(tbl)
+), _duckanon_by_values AS (
+    SELECT 3 AS rank, place, 'column "' || name || '" looks like an identifier by its values (' || category
+                             || '); name the columns to keep one by one.' AS sentence
+    FROM _duckanon_known JOIN anon.direct_identifiers(tbl) ON name = column_name
+    WHERE NOT anon._is_among(name, keep) AND anon._is_kept(name, cols, keep, person)
 ), _duckanon_not_asked AS (
-    SELECT NULL::VARCHAR AS column_name, NULL::VARCHAR AS category LIMIT 0
-), _duckanon_looked_at AS (
-    SELECT column_name, category FROM anon.direct_identifiers(tbl)
-), _duckanon_identifiers AS (
-    FROM query_table(CASE WHEN list_contains(TRY_CAST(keep AS VARCHAR[]), '*') THEN '_duckanon_looked_at'
-                          ELSE '_duckanon_not_asked' END)
+    SELECT 3 AS rank, NULL::BIGINT AS place, NULL::VARCHAR AS sentence LIMIT 0
 ), _duckanon_problems AS (
     SELECT 1 AS rank, 0 AS place, 'keep must name columns of the table; got "' || name || '"'
                                  || anon._did_you_mean(name, (SELECT list(name) FROM _duckanon_known)) AS sentence
@@ -25,9 +25,11 @@ WITH _duckanon_named AS (
     SELECT 2, 0, 'keep must not name a column of cols; got "' || name || '".'
     FROM _duckanon_named WHERE anon._is_among(name, cols)
     UNION ALL
-    SELECT 3, place, 'column "' || name || '" looks like an identifier by its values (' || category
-                     || '); name the columns to keep one by one.'
-    FROM _duckanon_known JOIN _duckanon_identifiers ON name = column_name
-    WHERE NOT anon._is_among(name, keep) AND anon._is_kept(name, cols, keep, person)
+    FROM query_table(CASE WHEN list_contains(TRY_CAST(keep AS VARCHAR[]), '*') THEN '_duckanon_by_values'
+                          ELSE '_duckanon_not_asked' END)
+), _duckanon_refusal AS (
+    SELECT coalesce(caller || ': ', '') || arg_min(sentence, row(rank, place)) AS sentence FROM _duckanon_problems
+), _duckanon_no_refusal AS (
+    SELECT NULL::VARCHAR AS sentence
 )
-SELECT coalesce(caller || ': ', '') || arg_min(sentence, row(rank, place)) AS sentence FROM _duckanon_problems;
+FROM query_table(CASE WHEN keep IS NULL THEN '_duckanon_no_refusal' ELSE '_duckanon_refusal' END);

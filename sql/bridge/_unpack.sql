@@ -4,5 +4,6 @@
 -- would choose.
 -- needs: python
 CREATE OR REPLACE MACRO anon._unpack(result, tbl, cols) AS TABLE
-SELECT unnest(anon._slot(_py._duckanon_released, alias(COLUMNS(cols)), COLUMNS(cols)))
-FROM (SELECT result AS _duckanon_released LIMIT 1) AS _py LEFT JOIN anon._release_shape(tbl, cols) ON true;
+SELECT unnest(anon._slot(_py._duckanon_released, alias(COLUMNS(_duckanon_shape.*)), COLUMNS(_duckanon_shape.*)))
+FROM (SELECT result AS _duckanon_released LIMIT 1) AS _py
+     LEFT JOIN anon._release_shape(tbl, cols) AS _duckanon_shape ON true;

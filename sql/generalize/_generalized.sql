@@ -8,36 +8,44 @@ CREATE OR REPLACE MACRO anon._generalized(
 ) AS TABLE
 WITH _duckanon_nothing AS (
     SELECT NULL::VARCHAR AS sentence
-), _duckanon_unlike_star AS (
+), _duckanon_refused AS (
     FROM anon._refused_keep(NULL, tbl, cols, keep, person)
 ), _duckanon_plan AS MATERIALIZED (
     FROM anon._planned(tbl, cols, k, beta, population, weights, hierarchies, max_suppressed_fraction, methods, person,
                        sensitive, l, l_kind, c, t, caller := 'anon.generalize',
                        refused := (FROM query_table(CASE WHEN list_contains(TRY_CAST(keep AS VARCHAR[]), '*')
-                                                         THEN '_duckanon_unlike_star' ELSE '_duckanon_nothing' END)))
-), _duckanon_named AS NOT MATERIALIZED (                        -- each column costs time, even one that is not released
-    SELECT COLUMNS(_anon_choose(*, 'anon.generalize', tbl,
-                                {'cols': cols, 'keep': keep, 'person': person, 'sensitive': sensitive}))
-    FROM query_table(tbl)
-), _duckanon_all AS NOT MATERIALIZED (
-    SELECT COLUMNS(lambda name: anon._is_among(name, anon._with_column(anon._with_column(cols, person), sensitive))
-                                OR anon._is_kept(name, cols, keep, person))
-    FROM query_table(tbl)
+                                                         THEN '_duckanon_refused' ELSE '_duckanon_nothing' END)))
 ), _duckanon_wanted AS NOT MATERIALIZED (
-    FROM query_table(CASE WHEN list_contains(TRY_CAST(keep AS VARCHAR[]), '*') THEN '_duckanon_all'
-                          ELSE '_duckanon_named' END)
+    FROM anon._wanted_columns('anon.generalize', tbl, cols, keep, person, sensitive)
+), _duckanon_packed AS NOT MATERIALIZED (                       -- each column that is labelled costs time
+    SELECT unnest(_duckanon_cols),
+           struct_pack(person := _duckanon_person, sensitive := _duckanon_sensitive,
+                       kept := struct_pack(*COLUMNS(* EXCLUDE (_duckanon_cols, _duckanon_person, _duckanon_sensitive))))
+               AS "duckanon others"
+    FROM _duckanon_wanted
+), _duckanon_with_others AS (
+    SELECT _duckanon_class, _duckanon_others.person AS _duckanon_person,
+           _duckanon_others.sensitive AS _duckanon_sensitive, _duckanon_others.kept AS _duckanon_kept
+    FROM anon._coarse_codes('anon.generalize', '"_duckanon_packed"', cols, '_duckanon_plan', 'duckanon others')
+), _duckanon_alone AS NOT MATERIALIZED (
+    SELECT COLUMNS(_anon_choose(*, 'anon.generalize', tbl, {'cols': cols})) FROM query_table(tbl)
+), _duckanon_without_others AS (
+    SELECT _duckanon_class, NULL AS _duckanon_person, NULL AS _duckanon_sensitive,
+           struct_pack(_duckanon_none := _duckanon_others) AS _duckanon_kept
+    FROM anon._coarse_codes('anon.generalize', '"_duckanon_alone"', cols, '_duckanon_plan', '_duckanon_none')
 ), _duckanon_coarse AS MATERIALIZED (
-    FROM anon._coarse_codes('anon.generalize', '"_duckanon_wanted"', cols, '_duckanon_plan', keep, person,
-                            sensitive)
+    FROM query_table(CASE WHEN keep IS NULL AND person IS NULL AND sensitive IS NULL THEN '_duckanon_without_others'
+                          ELSE '_duckanon_with_others' END)
 ), _duckanon_by_rows AS (
     SELECT _duckanon_class, count(*) AS class_rows, count(*) AS people FROM _duckanon_coarse GROUP BY _duckanon_class
 ), _duckanon_by_people AS (
     SELECT _duckanon_class, count(*) AS class_rows, count(DISTINCT _duckanon_person) AS people
     FROM _duckanon_coarse GROUP BY _duckanon_class
+), _duckanon_population AS NOT MATERIALIZED (
+    SELECT COLUMNS(cols) FROM query_table(population)
 ), _duckanon_in_population AS (
     SELECT cast_to_type(_duckanon_class, _duckanon_alike) AS _duckanon_class, count(*) AS people
-    FROM anon._coarse_codes('anon.generalize', population, cols,
-                            '_duckanon_plan', NULL, NULL, NULL)
+    FROM anon._coarse_codes('anon.generalize', '"_duckanon_population"', cols, '_duckanon_plan', '_duckanon_none')
          LEFT JOIN (SELECT _duckanon_class AS _duckanon_alike FROM _duckanon_coarse LIMIT 0) ON true
     GROUP BY ALL
 ), _duckanon_by_population AS (
@@ -69,12 +77,14 @@ WITH _duckanon_nothing AS (
 ), _duckanon_least AS (
     FROM query_table(CASE WHEN population IS NULL OR typeof(population) = 'VARCHAR'
                           THEN '_duckanon_least_of_all' ELSE '_duckanon_least_of_sample' END)
+), _duckanon_kept_beside AS NOT MATERIALIZED (
+    SELECT unnest(_duckanon_cols), * EXCLUDE (_duckanon_cols, _duckanon_sensitive) FROM _duckanon_wanted
 ), _duckanon_narrowed AS (
     SELECT anon._narrowing_refusal('anon.generalize',
                list({'kept_column': kept_column, 'column_name': column_name, 'narrows': narrows}
                     ORDER BY kept_place ASC NULLS LAST, column_place ASC NULLS LAST),
                'leave {it} out, make {it} coarser too, or name {it} in narrowing') AS sentence
-    FROM anon._kept_pairs('anon.generalize', '"_duckanon_wanted"', cols, '_duckanon_plan', keep, person)
+    FROM anon._kept_pairs('anon.generalize', '"_duckanon_kept_beside"', cols, '_duckanon_plan')
     WHERE narrows IS DISTINCT FROM false
           AND NOT anon._is_among(kept_column, anon._with_column(coalesce(narrowing, []), person))
 ), _duckanon_left AS (
@@ -88,8 +98,10 @@ WITH _duckanon_nothing AS (
     SELECT anon._kept_promise(any_value(least), max_suppressed_fraction, sum(class_rows),
                               coalesce(sum(class_rows) FILTER (people < least), 0)) AS least_people
     FROM _duckanon_sizes, _duckanon_least
-    WHERE anon._unless((SELECT sentence FROM query_table(CASE WHEN keep IS NULL THEN '_duckanon_nothing'
-                                                              ELSE '_duckanon_narrowed' END)))
+    WHERE anon._unless((SELECT sentence FROM query_table(CASE WHEN len(list_filter(
+                                          TRY_CAST(keep AS VARCHAR[]), lambda name: NOT anon._is_among(
+                                              name, anon._with_column(coalesce(narrowing, []), person)))) > 0
+                                      THEN '_duckanon_narrowed' ELSE '_duckanon_nothing' END)))
           AND anon._unless((SELECT sentence FROM query_table(CASE WHEN t IS NULL THEN '_duckanon_nothing'
                                                                   ELSE '_duckanon_far' END)))
 ), _duckanon_shuffled AS (                                      -- as numbers, of which a sort holds many more

@@ -13,14 +13,15 @@
 --                 distances are less than seven tenths (in a column of at least 30 values: ranks of a few codes tell
 --                 little), either by more than three standard deviations between the six; or whether the rank
 --                 correlation is at least .85, beyond chance. NULL where too few rows tell
---     plan  the name of a plan's table; NULL: each value is its own label
-CREATE OR REPLACE MACRO anon._kept_pairs(caller, tbl, cols, plan, keep, person) AS TABLE
+--     tbl, plan  as for anon._coded_cells
+CREATE OR REPLACE MACRO anon._kept_pairs(caller, tbl, cols, plan) AS TABLE
 WITH _duckanon_coarse_names AS (
     SELECT row_number() OVER (ORDER BY place ASC NULLS LAST) AS column_place, column_name
     FROM anon._columns(tbl) WHERE anon._is_among(column_name, cols)
 ), _duckanon_kept_names AS (
     SELECT row_number() OVER (ORDER BY place ASC NULLS LAST) AS kept_place, column_name AS kept_column
-    FROM anon._columns(tbl) WHERE anon._is_kept(column_name, cols, keep, person)
+    FROM anon._columns(tbl)
+    WHERE column_name NOT IN ('_duckanon_none', '_duckanon_person') AND NOT anon._is_among(column_name, cols)
 ), _duckanon_least AS (
     SELECT count(*) AS "rows", greatest(5_000, 10 * sqrt(count(*))) AS least FROM query_table(tbl)
 ), _duckanon_fraction AS (                             -- of the rows; each pair is looked at seven times
@@ -34,7 +35,7 @@ WITH _duckanon_coarse_names AS (
 ), _duckanon_sample AS MATERIALIZED (
     SELECT *, hash(labels) AS class,
            row_number() OVER (PARTITION BY hash(labels) ORDER BY number ASC NULLS LAST) AS place
-    FROM anon._coded_cells(caller, '"_duckanon_rows"', cols, plan, keep, person)
+    FROM anon._coded_cells(caller, '"_duckanon_rows"', cols, plan)
 ), _duckanon_fewer AS MATERIALIZED (
     SELECT number, class, labels, numbers, texts, kept, kept_keys FROM _duckanon_sample
     WHERE hash(number, 7)

@@ -4,28 +4,25 @@
 --                        are whole [40, 50) reaches from 40 to 49
 --     everything else    (values that it stands for - 1) / (values of the original - 1); 'other' is what no other label
 --                        says, unless it is a value itself
---     value_counts, spans, labels, leaves, names  names of steps; names: place and column_name
-CREATE OR REPLACE MACRO anon._label_losses(caller, value_counts, spans, labels, leaves, names) AS TABLE
-WITH _duckanon_covered AS MATERIALIZED (
-    FROM anon._label_leaves(value_counts, spans, labels, leaves)
-), _duckanon_meant AS (
+--     is_ordered, has_null   of the column; stands_for: values that the label names, NULL where it names none
+--     spans, labels, covered, names  names of steps; covered: anon._label_leaves; names: place and column_name
+CREATE OR REPLACE MACRO anon._label_losses(caller, spans, labels, covered, names) AS TABLE
+WITH _duckanon_meant AS (
     SELECT place, label, count(DISTINCT value) AS stands_for, min(number) AS first_leaf, max(number) AS last_leaf
-    FROM _duckanon_covered GROUP BY place, label
-), _duckanon_rest AS (                                 -- what is left for the label 'other'
-    SELECT place, distinct_values - coalesce(named, 0) - (has_null AND null_released)::INTEGER AS others
-    FROM query_table(spans)
-    LEFT JOIN (SELECT place, count(DISTINCT value) AS named FROM _duckanon_covered GROUP BY place) USING (place)
-    LEFT JOIN (SELECT place, bool_or(label IS NULL) AS null_released FROM query_table(labels) GROUP BY place)
-        USING (place)
+    FROM query_table(covered) GROUP BY place, label
+), _duckanon_named AS (
+    SELECT place, count(DISTINCT value) AS named FROM query_table(covered) GROUP BY place
 ), _duckanon_bounded AS (
     SELECT place, column_name, label, size, is_ordered, is_finite, distinct_values, has_null, lowest, highest, unit,
-           others, stands_for,
+           stands_for,
+           distinct_values - coalesce(named, 0)        -- what is left for the label 'other'
+               - (has_null AND bool_or(label IS NULL) OVER (PARTITION BY place))::INTEGER AS others,
            CASE WHEN is_ordered AND stands_for > 0 THEN anon._interval(first_leaf, true, last_leaf, true)
                 WHEN kind = 'numeric' AND isfinite(TRY_CAST(label AS DOUBLE))      -- there may be many: read quickly
                      THEN anon._interval(TRY_CAST(label AS DOUBLE), true, TRY_CAST(label AS DOUBLE), true)
                 WHEN is_ordered THEN anon._label_bounds(label, kind) END AS bounds
     FROM query_table(labels) JOIN query_table(spans) USING (place) JOIN query_table(names) USING (place)
-    JOIN _duckanon_rest USING (place) LEFT JOIN _duckanon_meant USING (place, label)
+    LEFT JOIN _duckanon_named USING (place) LEFT JOIN _duckanon_meant USING (place, label)
 ), _duckanon_closed AS (                               -- on whole numbers [40, 50) ends at 49, on others just below 50
     SELECT *, CASE WHEN bounds.lower IS NULL THEN '-infinity'::DOUBLE
                    WHEN unit > 0 AND bounds.lower_closed THEN ceil(bounds.lower / unit) * unit
@@ -39,7 +36,8 @@ WITH _duckanon_covered AS MATERIALIZED (
                    ELSE nextafter(bounds.upper, '-infinity'::DOUBLE) END AS held_to
     FROM _duckanon_bounded
 )
-SELECT place, label, size, is_ordered AND label IS NOT NULL AS is_held, held_from, held_to,
+SELECT place, label, size, is_ordered, has_null, stands_for, is_ordered AND label IS NOT NULL AS is_held, held_from,
+       held_to,
        CASE WHEN is_ordered AND NOT is_finite
                  THEN error(caller || ': column ' || column_name || ' has values that are infinite or not numbers.')
             WHEN label IS NOT NULL AND label <> '*'

@@ -48,9 +48,11 @@ WITH _duckanon_original AS MATERIALIZED (
     FROM anon._column_spans('_duckanon_values')
 ), _duckanon_leaves AS (
     FROM anon._hierarchy_leaves('anon.generalization_loss', hierarchies, '_duckanon_names')
+), _duckanon_covered AS MATERIALIZED (
+    FROM anon._label_leaves('_duckanon_values', '_duckanon_spans', '_duckanon_labels', '_duckanon_leaves')
 ), _duckanon_losses AS MATERIALIZED (
-    FROM anon._label_losses('anon.generalization_loss', '_duckanon_values', '_duckanon_spans', '_duckanon_labels',
-                            '_duckanon_leaves', '_duckanon_names')
+    FROM anon._label_losses('anon.generalization_loss', '_duckanon_spans', '_duckanon_labels', '_duckanon_covered',
+                            '_duckanon_names')
 ), _duckanon_classes AS (
     SELECT count(*) AS classes, min(_duckanon_size) AS smallest_class,
            coalesce(sum(_duckanon_size), 0)::BIGINT AS released_rows,

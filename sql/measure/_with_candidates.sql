@@ -12,8 +12,10 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
     SELECT COLUMNS(cols) FROM query_table(original)
 ), _duckanon_original_lists AS MATERIALIZED (
     FROM anon._cell_lists(caller, '_duckanon_everyone', cols)
-), _duckanon_rules AS MATERIALIZED (
+), _duckanon_label_rules AS MATERIALIZED (
     FROM anon._label_rules(caller, '_duckanon_everyone', '_duckanon_shown', cols, hierarchies)
+), _duckanon_rules AS MATERIALIZED (
+    FROM anon._exact_rules('_duckanon_label_rules')
 ), _duckanon_parts AS MATERIALIZED (
     FROM anon._label_parts('_duckanon_original_lists', '_duckanon_rules')
 ), _duckanon_classes AS MATERIALIZED (

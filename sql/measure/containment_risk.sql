@@ -48,8 +48,10 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
           UNION ALL
           SELECT cells, 0, size FROM anon._cell_lists('anon.containment_risk', '_duckanon_population', cols))
     GROUP BY cells
-), _duckanon_rules AS MATERIALIZED (
+), _duckanon_label_rules AS MATERIALIZED (
     FROM anon._label_rules('anon.containment_risk', '_duckanon_everyone', '_duckanon_shown', cols, hierarchies)
+), _duckanon_rules AS MATERIALIZED (
+    FROM anon._exact_rules('_duckanon_label_rules')
 ), _duckanon_parts AS MATERIALIZED (
     FROM anon._label_parts('_duckanon_lists', '_duckanon_rules')
 ), _duckanon_classes AS MATERIALIZED (

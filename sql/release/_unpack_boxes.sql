@@ -2,7 +2,7 @@
 -- intervals of `cols`, and the columns to keep, in the types of anon._release_shape. The two empty sides of the join
 -- bring the names and types of both.
 -- needs: python
-CREATE OR REPLACE MACRO anon._unpack_boxes(result, tbl, cols, keep, person) AS TABLE
+CREATE OR REPLACE MACRO anon._unpack_boxes(result, tbl, cols, kept) AS TABLE
 SELECT * EXCLUDE (_duckanon_none)
 FROM (SELECT unnest(anon._released(_py._duckanon_released, '_duckanon_box').i) AS box,
              struct_pack(lo := unnest(anon._slot(_py._duckanon_released, alias(COLUMNS(_duckanon_boxed.*)),
@@ -14,6 +14,4 @@ FROM (SELECT unnest(anon._released(_py._duckanon_released, '_duckanon_box').i) A
                                COLUMNS(_duckanon_others.*)))
       FROM (SELECT result AS _duckanon_released LIMIT 1) AS _py
            LEFT JOIN anon._release_shape(tbl, cols) AS _duckanon_boxed ON true
-           LEFT JOIN (SELECT COLUMNS(lambda column_name: anon._is_kept(column_name, cols, keep, person))
-                      FROM (SELECT *, NULL::VARCHAR AS _duckanon_none FROM anon._release_shape(tbl, '')) LIMIT 0)
-                  AS _duckanon_others ON true);
+           LEFT JOIN (FROM query_table(kept) LIMIT 0) AS _duckanon_others ON true);

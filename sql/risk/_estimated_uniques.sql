@@ -3,7 +3,8 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon._estimated_uniques(tbl, cols, population, interactions, variant, nulls, person) AS TABLE
 WITH _duckanon_chosen AS NOT MATERIALIZED (
-    SELECT COLUMNS(_anon_choose(*, 'anon.population_uniques', tbl, {'cols': cols, 'person': person})) FROM query_table(tbl)
+    SELECT COLUMNS(_anon_choose(*, 'anon.population_uniques', tbl, {'cols': cols, 'person': person}))
+    FROM query_table(tbl)
 ), _duckanon_records AS NOT MATERIALIZED (
     FROM anon._risk_records('anon.population_uniques', '"_duckanon_chosen"', cols, NULL, NULL, NULL, person, 'exact',
                             nulls, 1)

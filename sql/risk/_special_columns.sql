@@ -2,7 +2,8 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon._special_columns(tbl, cols, max_size, weighting, nulls, person) AS TABLE
 WITH _duckanon_chosen AS NOT MATERIALIZED (
-    SELECT COLUMNS(_anon_choose(*, 'anon.special_unique_columns', tbl, {'cols': cols, 'person': person})) FROM query_table(tbl)
+    SELECT COLUMNS(_anon_choose(*, 'anon.special_unique_columns', tbl, {'cols': cols, 'person': person}))
+    FROM query_table(tbl)
 ), _duckanon_cells AS NOT MATERIALIZED (
     FROM anon._unique_cells('anon.special_unique_columns', '"_duckanon_chosen"', cols, person)
 ), _duckanon_found AS MATERIALIZED (

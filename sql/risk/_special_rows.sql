@@ -6,7 +6,8 @@ CREATE OR REPLACE MACRO anon._special_rows(
     tbl, cols, max_size, weighting, sampling_fraction, nulls, person
 ) AS TABLE
 WITH _duckanon_chosen AS NOT MATERIALIZED (
-    SELECT COLUMNS(_anon_choose(*, 'anon.special_uniques', tbl, {'cols': cols, 'person': person})) FROM query_table(tbl)
+    SELECT COLUMNS(_anon_choose(*, 'anon.special_uniques', tbl, {'cols': cols, 'person': person}))
+    FROM query_table(tbl)
 ), _duckanon_cells AS NOT MATERIALIZED (
     FROM anon._unique_cells('anon.special_uniques', '"_duckanon_chosen"', cols, person)
 ), _duckanon_found AS MATERIALIZED (

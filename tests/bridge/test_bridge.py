@@ -387,7 +387,7 @@ def test_an_error_names_the_function_once(con: duckdb.DuckDBPyConnection) -> Non
 def test_a_call_for_several_rows_is_refused() -> None:
     """DuckDB hands over several rows where an argument is a column of another table; there is one table to work on."""
     all_tasks = tasks.Tasks(waiting.Waiting())
-    called = calls.report_function(Report("x", "unused:unused", pa.schema([])), parcels.Parcels(), all_tasks)
+    called = calls.report_function(Report(name="x", algorithm="unused:unused"), parcels.Parcels(), all_tasks)
     with pytest.raises(ValueError, match=r"^anon\.x: it works on whole tables and cannot be called for every row"):
         called(pa.array([[1, 1, 1]] * 2), pa.array([None, None], pa.list_(pa.int64())), pa.array([None, None]))
 

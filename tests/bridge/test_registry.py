@@ -9,9 +9,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from duckanon import spectral
 from duckanon._bridge import macros, registry
-from duckanon._core.common.declare import ColumnReport, Declaration, Release, Report, Scalar
+from duckanon._core.common.declare import ColumnReport, Declaration, Group, Release, Report, Scalar
 from duckanon._core.common.imports import imported
 
 NAMES = [declared.name for declared in registry.DECLARATIONS if declared.algorithm]
@@ -25,21 +24,19 @@ def test_names_are_declared_once() -> None:
     assert len(set(NAMES)) == len(NAMES)
 
 
-OF_THE_WHOLE = {"whole", "deviations"}
-"""What is known of the whole table where an algorithm is given a part, by `duckanon.large` and `duckanon.spark`."""
-
-
 def call_of(name: str) -> tuple[str, set[str]]:
     """Return the call of an algorithm in the macro that runs it, and the names of its options.
 
     These stand in the call, or in a step of the macro that it takes them from: ``{...} AS options``.
     """
-    codes = [re.sub(r"--[^\n]*", "", file.sql) for file in macros.macro_files()]
+    paths = sorted(macros.sql_folder().glob("*/*.sql"))
+    codes = [re.sub(r"--[^\n]*", "", path.read_text(encoding="utf-8")) for path in paths]
     calls = (re.search(rf"(?:_anon_|_run_){name}\(", code) for code in codes)
     found = next((match for match in calls if match), None)
     assert found, f"no macro runs {name}"
     call = found.string[found.end() : closing(found.string, found.end() - 1)]
-    struct = re.search(r"(?:AS )?\{'", call) or re.search(r"\{'(?=[^;]*\} AS options\b)", found.string)
+    within, in_step = r"(?:AS )?\{'", r"\{'(?=[^;]*\} AS options\b)"
+    struct = re.search(within, call) or next(iter([*re.finditer(in_step, found.string)][::-1]), None)
     if struct is None:
         return call, set()
     text, start = struct.string, struct.end() - 2
@@ -63,24 +60,41 @@ def closing(code: str, start: int) -> int:
 def test_the_algorithm_takes_what_its_macro_passes(name: str) -> None:
     """Tables and options travel by name, so that a wrong one would show only when somebody calls it."""
     declared = by_name(name)
+    if not declared.algorithm:
+        return  # a query of other functions
     parameters = inspect.signature(imported(declared.algorithm)).parameters
-    passed, options = call_of(name)
     tables = getattr(declared, "tables", ("column",) if isinstance(declared, ColumnReport) else ())
     if getattr(declared, "hands_over", False):  # the one table in a list, from which it is taken
         tables = ("tables",)
     assert set(tables) <= parameters.keys()
-    if isinstance(declared, Release | Report):
-        assert len(re.findall(r"anon\._(?:pack|tickets)|_anon_park", passed)) == len(tables)
+    if declared.is_public and declared.body is None:  # the query is written from the declaration
+        options = {one.name for one in declared.parameters if getattr(one, "kind", "group") != "table"}
+        options |= {"meanings"} if getattr(declared, "reads_labels", False) else set()
+        if isinstance(declared, Release | Report):
+            assert len([one for one in declared.flat if one.kind == "table"]) == len({*tables} - {"stacked"})
+    else:
+        passed, given = call_of(name)
+        groups = [one for one in declared.parameters if isinstance(one, Group) and one.name in given]
+        options = given - {"refused"} - {part.name for one in groups for part in one.parameters}
+        options |= {one.name for one in groups}
+        if isinstance(declared, Release | Report):
+            steps = re.findall(r"THEN '_duckanon_others'", passed)  # a table that is taken in a step of its own
+            assert len(re.findall(r"anon\._(?:pack|tickets)|_anon_park", passed) + steps[:1]) == len(tables)
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return  # the fields of a search, which names them itself
-    assert options <= parameters.keys(), f"{name} does not take {options - parameters.keys()}"
-    if name not in spectral.__all__:  # a public face has options of its own
-        assert options == parameters.keys() - {*tables, "tell"} - OF_THE_WHOLE
+    told = {*getattr(declared, "columns", ())}  # what the query has used, and not every algorithm asks for
+    told |= {"draws", "releases"} if "stacked" in tables else set()
+    told |= {"hierarchies"} if getattr(declared, "reads_labels", False) else set()
+    assert options - told <= parameters.keys(), f"{name} does not take {options - parameters.keys()}"
+    needed = {one.name for one in parameters.values() if one.default is inspect.Parameter.empty}
+    assert needed - {*tables, "tell"} <= options
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_duckdb_reads_the_type_as_it_was_declared(name: str, con: duckdb.DuckDBPyConnection) -> None:
     declared = by_name(name)
+    if not declared.algorithm:
+        return
     sql_type = registry.functions()[f"_anon_{name}"].sql_type
     if isinstance(declared, Report | ColumnReport):
         empty = con.sql(f"SELECT unnest(NULL::{sql_type}, max_depth := 2) LIMIT 0").to_arrow_table()

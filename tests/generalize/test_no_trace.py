@@ -31,6 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from duckanon._methods.generalize.declared import PLAN
 from duckanon._methods.generalize.plans import plan
 
 Row = tuple[Any, ...]
@@ -85,16 +86,12 @@ def planned(cols: list[str], rows: list[Row], k: int, fraction: float) -> list[B
     nothing = pa.nulls(len(counts), pa.int64())
     table = pa.table({**columns, "sensitive": nothing, "person": nothing, "size": list(counts.values())})
     methods = {name: KINDS[name].method for name in cols if KINDS[name].method}
-    options = {"beta": 0.1, "population": None, "weights": None, "hierarchies": None, "l": 1.0, "l_kind": "distinct"}
-    options |= {"c": 3.0, "t": None, "is_ordered": None, "refused": None, "unfit": None}
-    return plan(
-        table, None, cols=cols, k=k, methods=methods, max_suppressed_fraction=fraction, has_person=False,
-        has_sensitive=False, **options,
-    ).to_pylist()  # fmt: skip
+    given = PLAN.defaults | {"cols": cols, "k": k, "methods": methods, "max_suppressed_fraction": fraction}
+    return plan(table, None, **PLAN.arguments(given)).to_pylist()
 
 
 def label_of(buckets: list[Bucket], value: Any) -> str | None:
-    """Return what a plan calls a value, by its words in sql/generalize/plan.sql."""
+    """Return what a plan calls a value, by its words in sql/generalize/README.md."""
     by_covers = {bucket["covers"]: bucket for bucket in buckets}
     if value is None:
         return by_covers["null"]["label"]

@@ -23,12 +23,12 @@ from tests.profiles import cheap, dear
 Connection = duckdb.DuckDBPyConnection
 
 FUNCTIONS = {
-    "quantile, k": (3, lambda values: quantile(values, name="x", k=3, buckets=None, label="interval", nulls="error")),
+    "quantile, k": (3, lambda values: quantile(values, col="x", k=3, buckets=None, label="interval", nulls="error")),
     "quantile, buckets": (
         10,
-        lambda values: quantile(values, name="x", k=None, buckets=4, label="interval", nulls="error"),
+        lambda values: quantile(values, col="x", k=None, buckets=4, label="interval", nulls="error"),
     ),
-    "optimal": (3, lambda values: optimal(values, name="x", k=3, cost="squares", label="interval", nulls="error")),
+    "optimal": (3, lambda values: optimal(values, col="x", k=3, cost="squares", label="interval", nulls="error")),
 }
 SQL = {
     "quantile, k": (3, "anon.quantile_partition('t', 'x', k := 3)"),
@@ -120,7 +120,7 @@ def test_medians_are_no_ones_value_and_keep_the_order(con, call):
 def test_a_median_is_the_bucket_s_or_between_k_values_around_it(values, k):
     if len(values) < k:
         return
-    options = {"name": "x", "k": k, "buckets": None, "nulls": "error"}
+    options = {"col": "x", "k": k, "buckets": None, "nulls": "error"}
     cuts, _ = bounds(values, quantile(pa.array(values), label="interval", **options))
     names = quantile(pa.array(values), label="median", **options)["label"].to_pylist()
     ordered = sorted(float(value) + 0.0 for value in values)

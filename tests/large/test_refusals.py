@@ -22,7 +22,7 @@ THOROUGH = pytest.mark.thorough  # every release opens a database of its own, wh
 @pytest.mark.parametrize(
     ("road", "options", "sentence"),
     [
-        (large.boxes, {"k": 1}, "anon.boxes: k must be a whole number of at least 2; got 1."),
+        (large.boxes, {"k": 1}, "duckanon.large.boxes: k must be a whole number of at least 2; got 1."),
         pytest.param(
             large.boxes,
             {"k": 9_999},
@@ -32,7 +32,7 @@ THOROUGH = pytest.mark.thorough  # every release opens a database of its own, wh
         pytest.param(
             large.boxes,
             {"box": "big"},
-            "anon.boxes: box must be one of [parts, cell, bounds, rounded]; got big.",
+            "duckanon.large.boxes: box must be one of 'parts', 'cell', 'bounds', 'rounded'; got 'big'.",
             marks=THOROUGH,
         ),
         pytest.param(
@@ -56,20 +56,20 @@ THOROUGH = pytest.mark.thorough  # every release opens a database of its own, wh
         pytest.param(
             large.boxes,
             {"cols": []},
-            "anon.boxes: cols must name at least one column; got an empty list.",
+            "duckanon.large.boxes: cols must be a list of column names such as ['age', 'zip'], each once; got [].",
             marks=THOROUGH,
         ),
         (large.boxes, {"keep": ["twin"]}, 'anon.boxes: the column "twin" in keep narrows down "age"; '),
         pytest.param(
             large.microaggregate,
             {"method": "mdav"},
-            "anon.microaggregate: method must be 'fast' for tables that are",
+            "duckanon.large.microaggregate: method must be 'fast'; got 'mdav'.",
             marks=THOROUGH,
         ),
         pytest.param(
             large.recode,
             {"effort": "some"},
-            "anon.recode: effort must be one of [quick, default, thorough]; got some.",
+            "duckanon.large.recode: effort must be one of 'quick', 'default', 'thorough'; got 'some'.",
             marks=THOROUGH,
         ),
     ],

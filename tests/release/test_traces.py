@@ -30,7 +30,9 @@ from duckanon._core.numbers.ends import HIGH
 from duckanon._core.numbers.parts import column_parts
 from duckanon._core.numbers.support import column_support
 from duckanon._methods.boxes.boxed_table import boxes
+from duckanon._methods.boxes.declared import BOXES
 from duckanon._methods.boxes.typed import column_numbers
+from duckanon._methods.microaggregate.declared import MICROAGGREGATE
 from duckanon._methods.microaggregate.microaggregated_table import microaggregate
 from tests.release.test_recode import recoded
 
@@ -97,15 +99,13 @@ def by_intervals(table: pa.Table) -> Labels:
 
 
 def by_boxes(table: pa.Table, k: int, **options: Any) -> Labels:
-    given = {"statistics": None, "l": 1, "epsilon": None, "box": "parts", "effort": "default", "seconds": None}
-    given |= {"person": None, "keeps_person": False, "by": None, "top_code": False, "refused": None}
-    given |= {"narrowing": ["id", "job"]} | options
-    return by_intervals(boxes(table, cols=NUMBERS, k=k, **given))
+    given = BOXES.defaults | {"cols": NUMBERS, "k": k, "narrowing": ["id", "job"]} | options
+    return by_intervals(boxes(table, **BOXES.arguments(given)))
 
 
 def by_groups(table: pa.Table, k: int) -> Labels:
-    given = {"method": "mdav", "label": "interval", "by": None, "person": None, "keeps_person": False}
-    return by_intervals(microaggregate(table, cols=NUMBERS, k=k, narrowing=["id", "job"], refused=None, **given))
+    given = MICROAGGREGATE.defaults | {"cols": NUMBERS, "k": k, "label": "interval", "narrowing": ["id", "job"]}
+    return by_intervals(microaggregate(table, **MICROAGGREGATE.arguments(given)))
 
 
 def by_parts(table: pa.Table, k: int) -> Labels:

@@ -91,7 +91,7 @@ def test_microaggregate(numbers: Any, people: duckdb.DuckDBPyConnection, tmp_pat
     from duckanon import spark
 
     to = tmp_path / "groups"
-    released = spark.microaggregate(numbers, ["age", "income"], 5, "fast", label, to=str(to))
+    released = spark.microaggregate(numbers, ["age", "income"], 5, method="fast", label=label, to=str(to))
     smallest = released.groupBy("age", "income").count().selectExpr("min(count)").collect()[0][0]
     assert smallest >= 5
     people.execute(f"CREATE OR REPLACE TABLE of_spark AS FROM '{to}/*.parquet'")
@@ -139,13 +139,13 @@ def test_a_part_that_refuses_is_a_sentence_and_nothing_is_written(numbers: Any, 
 @pytest.mark.parametrize(
     ("name", "options", "sentence"),
     [
-        ("boxes", {"by": ["label"]}, "by must be NULL on Spark"),
+        ("boxes", {"by": ["label"]}, "by must be None here"),
         ("boxes", {"box": "bounds"}, "box must be one of 'parts', 'rounded'"),
         ("boxes", {"cols": ["label"]}, "cols must hold numbers, dates or timestamps"),
         ("boxes", {"k": 30_000}, "k must be at most the number of records"),
         ("microaggregate", {"label": "sum"}, "label must be one of"),
-        ("recode", {"sensitive": "label"}, "sensitive must be NULL on Spark"),
-        ("recode", {"output": "value"}, "output must be 'text' on Spark"),
+        ("recode", {"sensitive": "label"}, "sensitive must be None here"),
+        ("recode", {"output": "value"}, "output must be 'text' here"),
     ],
 )
 def test_refusals(numbers: Any, tmp_path: Path, name: str, options: dict[str, Any], sentence: str) -> None:

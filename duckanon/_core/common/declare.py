@@ -11,8 +11,8 @@ calls. So this module and every ``declared.py`` import nothing but rules and Arr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -169,6 +169,11 @@ class Function:
                 given[one.name] = one.made_by(**{part.name: given.pop(part.name) for part in one.parameters})
         return given
 
+    def having(self, *others: Parameter) -> Self:
+        """Return the same function with other parameters of the same names, for a face that differs in them."""
+        by_name = {one.name: one for one in others}
+        return replace(self, parameters=tuple(by_name.get(one.name, one) for one in self.parameters))
+
     def parameter(self, name: str) -> Parameter | None:
         """Return a parameter by its name; None where there is none."""
         return next((one for one in self.flat if one.name == name), None)
@@ -194,9 +199,9 @@ class Release(Function):
     columns
         The parameters that name the columns to change.
     unpacked_by
-        The macro that turns what Python returns into rows, where the columns have other types than the table's; it
-        takes the lists, the table, `columns`, the columns that are released as they are, and what ``unpack_options``
-        names.
+        The macro that turns what Python returns into rows, where the columns have other types than the table's, or a
+        function that names it by the options; it takes the lists, the table, `columns`, the columns that are released
+        as they are, and what ``unpack_options`` names.
     unpack_options
         The parameters that it takes in addition.
     hands_over
@@ -214,7 +219,7 @@ class Release(Function):
 
     tables: tuple[str, ...] = ("table",)
     columns: tuple[str, ...] = ("cols",)
-    unpacked_by: str | None = None
+    unpacked_by: str | Callable[[Options], str] | None = None
     unpack_options: tuple[str, ...] = ()
     hands_over: bool = False
     coded: bool = False
@@ -243,6 +248,9 @@ class Report(Function):
     row_key
         The parameter that names the column which identifies rows, where rows without one travel with their number in
         the table, as ``_duckanon_number``.
+    rows_by
+        The macro that makes the rows that travel of a table, where they are not its own; it takes the caller, the table
+        and `columns`.
     """
 
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
@@ -252,6 +260,7 @@ class Report(Function):
     caller: str | None = None
     reads_labels: bool = False
     row_key: str | None = None
+    rows_by: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -161,14 +161,11 @@ def _marked(places: Ints, length: int) -> Bools:
     return marks
 
 
-def label_names(table: pa.Table, by: Sequence[str], names: Sequence[str], person: str | None) -> list[str]:
+def label_names(table: pa.Table, by: Sequence[str]) -> list[str]:
     """Return the columns of labels, in the order in which they matter, under the names that the table has for them."""
     spelling = {name.lower(): name for name in table.column_names}
-    for name in by:
-        if name.lower() in (column.lower() for column in (*names, person or "")):
-            raise ValueError(f'by must name other columns than cols and person; got "{name}".')
-        if name.lower() not in spelling:
-            raise ValueError(f'by must name columns of the table; got "{name}".')
-        if pa.types.is_nested(table.schema.field(spelling[name.lower()]).type):
+    labels = [spelling[name.lower()] for name in by]
+    for name in labels:
+        if pa.types.is_nested(table.schema.field(name).type):
             raise ValueError(f'by must name columns of labels, which are not nested; got "{name}".')
-    return list(dict.fromkeys(spelling[name.lower()] for name in by))
+    return labels

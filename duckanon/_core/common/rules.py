@@ -87,7 +87,22 @@ class OneOf:
         return isinstance(value, str) and value in self.choices
 
     def __str__(self) -> str:
-        return f"one of {', '.join(map(repr, self.choices))}"
+        return f"{'one of ' * (len(self.choices) > 1)}{', '.join(map(repr, self.choices))}"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text that is not empty; None too where ``null`` says so."""
+
+    example: str
+    null: bool = False
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether a value is allowed."""
+        return self.null if value is None else isinstance(value, str) and bool(value.strip())
+
+    def __str__(self) -> str:
+        return f"{'NULL or ' * self.null}a text such as {self.example}"
 
 
 class Flag:

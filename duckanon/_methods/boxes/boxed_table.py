@@ -13,6 +13,7 @@ from duckanon._core.common.arguments import generator
 from duckanon._core.common.arrays import Bools, Floats, Ints, is_time
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
+from duckanon._core.common.parameters import Kept
 from duckanon._core.common.people import label_names, people_in, person_index, person_numbers, refuse_too_few
 from duckanon._core.numbers.ends import HIGH
 from duckanon._core.numbers.support import Support, column_support
@@ -37,44 +38,44 @@ def boxes(
     k: int,
     statistics: Sequence[Mapping[str, Any]] | None,
     l: int,  # noqa: E741 - the papers' name
-    epsilon: Any,
+    epsilon: Mapping[str, float] | None,
     box: str,
     effort: str,
     seconds: float | None,
     person: str | None,
-    keeps_person: bool,
-    narrowing: Sequence[str] | None,
+    kept: Kept,
     by: Sequence[str] | None,
     top_code: bool,
-    refused: str | None,
+    bounds_are_public: bool,
     whole: Whole | None = None,
 ) -> pa.Table:
     """Put the records of a table into boxes (`boxes.make`) and return it with intervals, in a random order.
 
-    `whole` is what is known of the table that this one is a part of, if it is one.
+    Options are as `BOXES` declares them; `whole` is what is known of the table that this one is a part of, if it is
+    one.
     """
-    if refused:
-        raise ValueError(refused)
     names = _own_names(table, cols)
-    people, allowed = None, {name.lower() for name in narrowing or []}
+    people, allowed = None, {name.lower() for name in kept.narrowing or []}
     if person is not None:
         index = person_index(person, table.column_names, names)
         people = person_numbers(table.column(index))
         allowed.add(person.lower())
-        table = table if keeps_person else table.remove_column(index)
+        table = table if kept.has(person) else table.remove_column(index)
     for name in table.column_names:
         if name.lower() == "box" or name.lower().startswith("_duckanon_"):
             raise ValueError(f'the table has a column "{name}", a name that is needed for the boxes; rename it first.')
     distances = read_distances(table, names, epsilon)
     strata = None
     if by:
-        labels = label_names(table, by, names, person)
+        labels = label_names(table, by)
         strata = _strata(table, names, labels, k, l, distances, people, box)
         for place, name in enumerate(labels):
-            kept = without_labels(table.column(name), strata.lost[place])
-            table = table.set_column(table.column_names.index(name), name, kept)
+            left = without_labels(table.column(name), strata.lost[place])
+            table = table.set_column(table.column_names.index(name), name, left)
         allowed |= {name.lower() for name in labels}  # a box has the labels of one group, whose k people share it
-    made = _made(table, names, k, statistics, l, distances, effort, seconds, box, people, strata, whole)
+    made = _made(
+        table, names, k, statistics, l, distances, effort, seconds, box, people, strata, whole, bounds_are_public
+    )
     _refuse_narrowing(table, names, made, box, allowed)
     order = generator(None).permutation(table.num_rows)
     shuffled = table.take(pa.array(order))
@@ -115,7 +116,7 @@ def optimal_uncertainty(
         made = _made(table, names, k, statistics, 1, {}, "default", None, kind)
         width = made.uncertainty_of(*_published_numbers(table, names, made, kind))
         row |= {kind: width, f"{kind}_ratio": width / least if least else float("nan")}
-    return report_rows([row], OPTIMAL_UNCERTAINTY)
+    return report_rows([row], OPTIMAL_UNCERTAINTY.schema)
 
 
 def _published_numbers(table: pa.Table, names: Sequence[str], made: Boxes, box: str) -> tuple[Floats, Floats]:
@@ -156,9 +157,8 @@ def _made(
     people: Ints | None = None,
     strata: Strata | None = None,
     whole: Whole | None = None,
+    bounds_are_public: bool = True,
 ) -> Boxes:
-    if seconds is not None and not isinstance(seconds, int | float):
-        raise ValueError(f"seconds must be a number; got {seconds}.")
     asked, numbers = read_statistics(statistics, names), column_numbers(table, names)
     supports = (
         _supports(table, numbers, k, l, people, {} if whole is None else whole.supports) if box == "parts" else {}
@@ -178,7 +178,7 @@ def _made(
         supports=supports,
         strata=of_record,
         whole=whole,
-        bounds_are_public=True,  # the macro has asked for it; `optimal_uncertainty` publishes widths only
+        bounds_are_public=bounds_are_public,  # `optimal_uncertainty` reports widths only
     )
 
 
@@ -197,14 +197,10 @@ def _supports(
     }
 
 
-def read_distances(table: pa.Table, names: Sequence[str], epsilon: Any) -> dict[str, float]:
+def read_distances(table: pa.Table, names: Sequence[str], epsilon: Mapping[str, float] | None) -> dict[str, float]:
     """Read how far apart values must be to be different, for days and moments in microseconds."""
     spelling = {name.lower(): name for name in names}
-    try:
-        pairs = epsilon.items() if isinstance(epsilon, dict) else epsilon or []
-        apart = {spelling.get(str(name).lower(), str(name)): float(value) for name, value in pairs}
-    except (TypeError, ValueError):
-        raise ValueError(f"epsilon must be a map such as MAP {{'age': 2}}; got {epsilon}.") from None
+    apart = {spelling.get(name.lower(), name): float(value) for name, value in (epsilon or {}).items()}
     for name in apart:
         if name in spelling.values() and is_time(table.schema.field(name).type):
             apart[name] *= MICROSECONDS_PER_DAY

@@ -4,30 +4,184 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from duckanon._core.common.declare import Release, Report, Scalar
+from duckanon._core.common.declare import Options, Parameter, Release, Report, Scalar
+from duckanon._core.common.parameters import (
+    BY,
+    COLS,
+    KEPT,
+    PERSON,
+    TBL,
+    K,
+    by_is_apart,
+    keep_is_no_col,
+    person_is_no_col,
+)
+from duckanon._core.common.rules import Flag, ListOf, MapOf, Number, OneOf, Whole, fault_of
 
-OPTIMAL_UNCERTAINTY = pa.schema(
-    [
-        ("optimum", pa.float64()),
-        ("parts", pa.float64()),
-        ("parts_ratio", pa.float64()),
-        ("bounds", pa.float64()),
-        ("bounds_ratio", pa.float64()),
-        ("cell", pa.float64()),
-        ("cell_ratio", pa.float64()),
-    ]
+_STATISTICS = Parameter(
+    "statistics",
+    ListOf(MapOf("{'statistic': 'mean'}"), "[{'statistic': 'variance', 'columns': ['age']}]", null=True),
+    "What the boxes should serve: `mean`, `variance`, `standard_deviation`, `covariance`, `correlation` or "
+    "`regression` (the target first), with `probability` (how often it is asked for) and `accuracy` (which share of "
+    "its value matters). NULL: the means of all columns. In a column that no statistic uses, each box covers all "
+    "values",
+    None,
 )
 
-FUNCTIONS = (
-    Release(name="boxes", algorithm="duckanon._methods.boxes.boxed_table:boxes"),
-    Report(
-        name="optimal_uncertainty",
-        algorithm="duckanon._methods.boxes.boxed_table:optimal_uncertainty",
-        schema=OPTIMAL_UNCERTAINTY,
+BOX = Parameter(
+    "box",
+    OneOf("parts", "cell", "bounds", "rounded"),
+    "Which ends are released. `'parts'`: those of parts of columns shared by at least `k` people, cut at round "
+    "numbers. `'cell'`: boxes tile the space, cut midway between two records; the outermost ends are round. "
+    "`'rounded'`: the smallest and largest value of a box, rounded outward, dates to whole months. "
+    "`'bounds'`: these values themselves, which are real people's",
+    "parts",
+)
+BY_LABELS = BY.having(
+    meaning="Columns of labels, the most important first, that are released as they are: no box has two groups. Groups "
+    "of fewer than `k` people lose their last label, which becomes NULL, and join others that did"
+).without("large", "spark")
+
+
+def _l_is_at_most_k(given: Options) -> str | None:
+    """Refuse more different values than a box has records."""
+    return fault_of(Whole(1, given["k"]), "l", given["l"])
+
+
+def _has_effect(given: Options) -> str | None:
+    """Refuse options that have no effect with the others."""
+    if given["top_code"] and given["box"] != "parts":
+        return "top_code must be false unless box is 'parts'; got true."
+    if given["epsilon"] is not None and given["l"] == 1:
+        return "epsilon must come with l above 1, whose values it tells apart; got l = 1."
+    if given["seconds"] is not None and given["effort"] != "thorough":
+        return f"seconds must come with effort 'thorough', which they limit; got '{given['effort']}'."
+    return None
+
+
+def _bounds_are_public(given: Options) -> str | None:
+    """Refuse to release the smallest and largest values of boxes, unless everybody may know them."""
+    if given["box"] == "bounds" and not given["bounds_are_public"]:
+        return (
+            "box 'bounds' releases real people's values; take 'parts', or set bounds_are_public where everybody may "
+            "know them."
+        )
+    return None
+
+
+BOXES = Release(
+    name="boxes",
+    algorithm="duckanon._methods.boxes.boxed_table:boxes",
+    stage="release",
+    summary="Generalizes numbers and dates to intervals shared by at least k records, shaped for the statistics that "
+    "matter.",
+    parameters=(
+        TBL,
+        COLS.having(meaning="The columns of numbers and dates that become intervals, `STRUCT(lo, hi)`"),
+        K.having(meaning="The smallest number of people in a box"),
+        _STATISTICS,
+        Parameter("l", Whole(1), "How many values at least `epsilon` apart each column of a box has, at least", 1),
+        Parameter(
+            "epsilon",
+            MapOf("MAP {'age': 2}, of finite numbers of at least 0", Number(0)),
+            "How far apart values of a column are to count as different, dates in days; 0 where none is given",
+            None,
+        ),
+        BOX,
+        Parameter(
+            "effort",
+            OneOf("default", "thorough"),
+            "`'thorough'` searches longer and never returns worse boxes",
+            "default",
+        ),
+        Parameter("seconds", Number(0, null=True), "When `'thorough'` stops; NULL: when it is done", None).without(
+            "spark"
+        ),
+        PERSON,
+        KEPT,
+        BY_LABELS,
+        Parameter(
+            "top_code",
+            Flag(),
+            "Whether outermost ends far from the rest of a column are open, which is NULL: those more than 3 "
+            "interquartile ranges beyond the quartiles",
+            False,
+        ),
+        Parameter("bounds_are_public", Flag(), "Whether everybody may know what `'bounds'` releases", False).without(
+            "spark", "policy"
+        ),
     ),
-    Scalar(
-        name="box_halfwidths",
-        algorithm="duckanon._methods.boxes.boxed_table:box_halfwidths",
-        result=pa.list_(pa.float64()),
+    checks=(
+        person_is_no_col,
+        keep_is_no_col,
+        by_is_apart,
+        _l_is_at_most_k,
+        _bounds_are_public,
+        _has_effect,
+    ),
+    unpacked_by="_unpack_boxes",
+)
+
+OPTIMAL_UNCERTAINTY = Report(
+    name="optimal_uncertainty",
+    algorithm="duckanon._methods.boxes.boxed_table:optimal_uncertainty",
+    stage="release",
+    summary="Reports how uncertain statistics become through boxes of k records, and how uncertain at best.",
+    parameters=(
+        TBL,
+        COLS.having(meaning="The columns of numbers and dates"),
+        K.having(meaning="The smallest number of records in a box"),
+        _STATISTICS,
+    ),
+    schema=pa.schema(
+        [
+            ("optimum", pa.float64()),
+            ("parts", pa.float64()),
+            ("parts_ratio", pa.float64()),
+            ("bounds", pa.float64()),
+            ("bounds_ratio", pa.float64()),
+            ("cell", pa.float64()),
+            ("cell_ratio", pa.float64()),
+        ]
     ),
 )
+
+
+def _one_number_a_column(given: Options) -> str | None:
+    """Refuse lists that are not of one number for each column."""
+    sensitivities, epsilon = given["sensitivities"], given["epsilon"]
+    if sensitivities is None:
+        return None
+    if not sensitivities:
+        return "sensitivities must hold one number for each column; got an empty list."
+    if epsilon is not None and len(epsilon) != len(sensitivities):
+        return f"epsilon must be a list of as many numbers as there are sensitivities; got {epsilon}."
+    return None
+
+
+BOX_HALFWIDTHS = Scalar(
+    name="box_halfwidths",
+    algorithm="duckanon._methods.boxes.boxed_table:box_halfwidths",
+    stage="release",
+    summary="Returns the best half-widths of a box around a point, from sensitivities, density, k and diversity.",
+    parameters=(
+        Parameter(
+            "sensitivities",
+            ListOf(Number(above=0), "[1, 2.5], of finite numbers above 0", null=True),
+            "How much the statistic changes with each column at the point",
+        ),
+        Parameter("density", Number(above=0, null=True), "Records per unit of volume at the point"),
+        Parameter("k", Number(above=0, null=True), "How many records the box has, at least"),
+        Parameter("l", Whole(1, null=True), "How many values at least `epsilon` apart each column has, at least", 1),
+        Parameter(
+            "epsilon",
+            ListOf(Number(0), "[0.5, 1], of finite numbers of at least 0", null=True),
+            "How far apart values of each column are to count as different; NULL: 0",
+            None,
+        ),
+    ),
+    checks=(_one_number_a_column,),
+    result=pa.list_(pa.float64()),
+)
+
+FUNCTIONS = (BOXES, OPTIMAL_UNCERTAINTY, BOX_HALFWIDTHS)

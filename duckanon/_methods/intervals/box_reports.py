@@ -11,11 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from duckanon._core.common import values
-from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, is_number, is_time
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
-from duckanon._core.common.rules import Number
 from duckanon._methods.intervals import choices, regression, statistics
 from duckanon._methods.intervals import dismissal as dismissals
 from duckanon._methods.intervals import weights as weightings
@@ -33,10 +31,9 @@ def interval_statistics(table: pa.Table | None, *, weights: str | None, unbiased
         intervals = statistics.interval_statistics(lower, upper, counts, weight, unbiased=unbiased)
         return [{**vars(interval), "columns": [names[index] for index in interval.columns]} for interval in intervals]
 
-    return report_rows(in_groups(table, answer), INTERVAL_STATISTICS)
+    return report_rows(in_groups(table, answer), INTERVAL_STATISTICS.schema)
 
 
-@checked(seconds=Number(0, null=True))
 def interval_regression(
     table: pa.Table | None, *, target: str, predictors: Sequence[str], weights: str | None, seconds: float | None
 ) -> pa.Table:
@@ -56,7 +53,7 @@ def interval_regression(
             for coefficient in coefficients
         ]
 
-    return report_rows(in_groups(table, answer), INTERVAL_REGRESSION)
+    return report_rows(in_groups(table, answer), INTERVAL_REGRESSION.schema)
 
 
 def dismissal(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) -> pa.Table:
@@ -67,7 +64,7 @@ def dismissal(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) ->
         {**_choice(version, choice), "dismissed": numbers[choice.weight == 0].tolist()}
         for version, choice in vars(choice_of_version).items()
     ]
-    return report_rows(rows, DISMISSAL)
+    return report_rows(rows, DISMISSAL.schema)
 
 
 def box_weights(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) -> pa.Table:
@@ -83,7 +80,7 @@ def box_weights(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) 
         }
         for version, choice in vars(choice_of_version).items()
     ]
-    return report_rows(rows, BOX_WEIGHTS)
+    return report_rows(rows, BOX_WEIGHTS.schema)
 
 
 def _choice(version: str, choice: choices.Choice) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
-def interval_counts(table: pa.Table | None, *, condition: object) -> pa.Table:
+def interval_counts(table: pa.Table | None, *, condition: str) -> pa.Table:
     """Report how many records meet a condition, in each group of a table of boxes."""
     parsed = parse(condition)
     if table is None:
@@ -54,7 +54,7 @@ def interval_counts(table: pa.Table | None, *, condition: object) -> pa.Table:
         fractions = {f"{name}_fraction": count[name] / count["records"] for name in ("certain", "estimate", "possible")}
         whole = {name: int(count[name]) for name in ("certain", "possible", "records")}
         rows.append({GROUP: number, **count, **whole, **fractions})
-    return report_rows(rows, INTERVAL_COUNTS)
+    return report_rows(rows, INTERVAL_COUNTS.schema)
 
 
 class _Scale(Protocol):

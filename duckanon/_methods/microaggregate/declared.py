@@ -2,8 +2,49 @@
 
 from __future__ import annotations
 
-from duckanon._core.common.declare import Release
+from duckanon._core.common.declare import Options, Parameter, Release
+from duckanon._core.common.parameters import COLS, KEPT, PERSON, TBL, K, by_is_apart, keep_is_no_col, person_is_no_col
+from duckanon._core.common.rules import OneOf
+from duckanon._methods.boxes.declared import BY_LABELS
 
-FUNCTIONS = (
-    Release(name="microaggregate", algorithm="duckanon._methods.microaggregate.microaggregated_table:microaggregate"),
+METHOD = Parameter(
+    "method",
+    OneOf("mdav", "fast"),
+    "`'mdav'`: the maximum distance to average vector, whose time grows with the square of the rows. `'fast'`: "
+    "MDAV within parts of the table, then improved group by group: it loses less, and its time grows with the "
+    "rows",
+    "mdav",
 )
+
+
+def _unpacking(given: Options) -> str:
+    return "_unpack_boxes" if given["label"] == "interval" else "_unpack_means"
+
+
+MICROAGGREGATE = Release(
+    name="microaggregate",
+    algorithm="duckanon._methods.microaggregate.microaggregated_table:microaggregate",
+    stage="release",
+    summary="Replaces numbers and dates by the means, medians or intervals of groups of at least k similar records.",
+    parameters=(
+        TBL,
+        COLS.having(meaning="The columns of numbers and dates that are grouped"),
+        K.having(meaning="The smallest number of people in a group"),
+        METHOD,
+        Parameter(
+            "label",
+            OneOf("mean", "median", "interval"),
+            "What a group is released as. `'mean'`: the mean of its people. `'median'`: the mean of those in the "
+            "middle, half of `k` and at least three people. `'interval'`: `STRUCT(lo, hi)` as in `anon.boxes`, with "
+            "the number of the group in `box`",
+            "mean",
+        ),
+        BY_LABELS,
+        PERSON,
+        KEPT,
+    ),
+    checks=(person_is_no_col, keep_is_no_col, by_is_apart),
+    unpacked_by=_unpacking,
+)
+
+FUNCTIONS = (MICROAGGREGATE,)

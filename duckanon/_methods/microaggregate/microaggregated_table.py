@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import progress, threads
-from duckanon._core.common.arguments import checked, generator
+from duckanon._core.common.arguments import generator
 from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.parameters import Kept
 from duckanon._core.common.people import label_names, people_in, person_index, person_numbers, refuse_too_few
-from duckanon._core.common.rules import OneOf, Whole
 from duckanon._core.numbers.ends import HIGH
 from duckanon._core.numbers.support import Support, column_support
 from duckanon._core.privacy.narrowing import refuse_narrowing
@@ -25,7 +25,6 @@ from duckanon._methods.microaggregate.mdav import mdav
 METHODS = {"mdav": mdav, "fast": fast}
 
 
-@checked(k=Whole(2), method=OneOf(*METHODS), label=OneOf("mean", "median", "interval"))
 def microaggregate(
     table: pa.Table,
     *,
@@ -35,35 +34,32 @@ def microaggregate(
     label: str,
     by: Sequence[str] | None,
     person: str | None,
-    keeps_person: bool,
-    narrowing: Sequence[str] | None,
-    refused: str | None,
+    kept: Kept,
     deviations: Sequence[float] | None = None,
 ) -> pa.Table:
     """Group the records of a table and release each as its group, in a random order.
 
-    `deviations` are the standard deviations of the table that this one is a part of, if it is one.
+    Options are as `MICROAGGREGATE` declares them; `deviations` are the standard deviations of the table that this one
+    is a part of, if it is one.
     """
-    if refused:
-        raise ValueError(refused)
     wanted = {name.lower() for name in cols}
     names = [name for name in table.column_names if name.lower() in wanted]
-    people, allowed = None, {name.lower() for name in narrowing or []}
+    people, allowed = None, {name.lower() for name in kept.narrowing or []}
     if person is not None:
         index = person_index(person, table.column_names, names)
         people = person_numbers(table.column(index))
         allowed.add(person.lower())
-        table = table if keeps_person else table.remove_column(index)
+        table = table if kept.has(person) else table.remove_column(index)
     _refuse_own_names(table, label)
     numbers = column_numbers(table, names)
     refuse_too_few(k, table.num_rows, people, "records")
     strata = None
     if by:
-        labels = label_names(table, by, names, person)
+        labels = label_names(table, by)
         strata = _strata([table.column(name) for name in labels], numbers, k, people)
         for place, name in enumerate(labels):
-            kept = without_labels(table.column(name), strata.lost[place])
-            table = table.set_column(table.column_names.index(name), name, kept)
+            left = without_labels(table.column(name), strata.lost[place])
+            table = table.set_column(table.column_names.index(name), name, left)
         allowed |= {name.lower() for name in labels}  # a group has the same labels, which k people share
     stratum = None if strata is None else strata.number
     supports = {}

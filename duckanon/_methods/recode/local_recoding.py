@@ -78,7 +78,7 @@ def recode(
         allowed.add(person.lower())
         table = table if kept.has(person) else table.remove_column(index)
     refuse_too_few(k, table.num_rows, people)
-    groups = _groups(table, label_names(table, by, names, person)) if by else None
+    groups = _groups(table, label_names(table, by)) if by else None
     diversity = None
     if sensitive.sensitive is not None:
         index = _place_of(table, sensitive.sensitive)

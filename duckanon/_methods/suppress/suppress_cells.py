@@ -8,18 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arguments import checked, generator, spelled
+from duckanon._core.common.arguments import generator, spelled
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.codes import encode, ranks_of
+from duckanon._core.common.parameters import Kept
 from duckanon._core.common.people import person_index, person_numbers, refuse_too_few
-from duckanon._core.common.rules import OneOf, Whole
 from duckanon._core.privacy.narrowing import MOST_ASKED, MOST_ROWS, Pairs, narrowed_pairs, sentence
 from duckanon._methods.suppress.matching import matching_cells, refuse_unmatched
 from duckanon._methods.suppress.patterns import Classes
 from duckanon._methods.suppress.strict import refuse_unequal, strict_cells
 
 
-@checked(k=Whole(2), nulls=OneOf("any", "value"))
 def suppress_cells(
     table: pa.Table,
     *,
@@ -27,27 +26,24 @@ def suppress_cells(
     k: int,
     importance: Sequence[str] | None,
     person: str | None,
-    keeps_person: bool,
-    narrowing: Sequence[str] | None,
+    keep: Sequence[str] | None,
     nulls: str,
-    refused: str | None,
+    narrowing: Sequence[str] | None,
 ) -> pa.Table:
-    """Make single cells NULL, and return the rows in a random order."""
-    if refused:
-        raise ValueError(refused)
+    """Make single cells NULL, and return the rows in a random order. Options are as `SUPPRESS_CELLS` declares them."""
     names = spelled("cols", cols, table.column_names) or []
     people, allowed = None, {name.lower() for name in narrowing or []}
     if person is not None:
         index = person_index(person, table.column_names, names)
         people = person_numbers(table.column(index))
         allowed.add(person.lower())
-        table = table if keeps_person else table.remove_column(index)
+        table = table if Kept(keep).has(person) else table.remove_column(index)
     refuse_too_few(k, table.num_rows, people, "records")
     order = generator(None).permutation(table.num_rows)
     table, people = table.take(pa.array(order)), None if people is None else people[order]
     encoded = encode(table.select(names))
     codes = np.stack([column.astype(np.int64) for column, _ in encoded], axis=1)
-    costs = column_costs(names, [count for _, count in encoded], _ranked(importance, names, table.column_names))
+    costs = column_costs(names, [count for _, count in encoded], spelled("importance", importance, names) or [])
     is_null = np.stack([np.asarray(table.column(name).is_null()) for name in names], axis=1)
     cells = suppressed(codes, is_null, people, k, costs, nulls)
     _refuse_narrowing(table, dict(zip(names, cells.T, strict=True)), allowed)
@@ -137,13 +133,3 @@ def column_costs(names: Sequence[str], counts: Sequence[int], important: Sequenc
     # All of these together are less than one cell: few cells come first.
     costs[least_first] += np.arange(len(names)) / len(names) ** 2
     return costs
-
-
-def _ranked(importance: Sequence[str] | None, names: Sequence[str], columns: Sequence[str]) -> list[str]:
-    ranked = spelled("importance", importance, columns) or []
-    for name in ranked:
-        if name not in names:
-            raise ValueError(f'importance must name columns of cols, the most important first; got "{name}".')
-    if len(set(ranked)) < len(ranked):
-        raise ValueError("importance must name each column once.")
-    return ranked
