@@ -185,7 +185,8 @@ class Function:
         """
         found = [fault_of(one.rule, one.name, given[one.name], words) for one in self.flat if one.name in given]
         sentences = [sentence for sentence in found if sentence]
-        return sentences or [sentence for check in self.checks if (sentence := check(given))]
+        together = [sentence for check in self.checks if (sentence := check(given))]
+        return sentences or [sentence.replace("got NULL", f"got {words.null}") for sentence in together]
 
 
 @dataclass(frozen=True, kw_only=True)
