@@ -185,8 +185,9 @@ class Function:
         """
         found = [fault_of(one.rule, one.name, given[one.name], words) for one in self.flat if one.name in given]
         sentences = [sentence for sentence in found if sentence]
-        together = [sentence for check in self.checks if (sentence := check(given))]
-        return sentences or [sentence.replace("got NULL", f"got {words.null}") for sentence in together]
+        if not sentences:
+            sentences = [sentence for check in self.checks if (sentence := check(given))]
+        return [sentence.replace("got NULL", f"got {words.null}") for sentence in sentences]
 
 
 @dataclass(frozen=True, kw_only=True)
