@@ -1,4 +1,8 @@
-"""Collects the `.test` files: each runs on a registered connection, and in the stock shell where it is pure SQL."""
+"""Collects the `.test` files.
+
+Each runs on a registered connection, in the stock shell with the extension, and, where it is pure SQL, in the stock
+shell with the script of `duckanon sql`.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,8 @@ import contextlib
 import functools
 import gc
 import importlib
-import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +25,8 @@ import pytest
 import duckanon
 from duckanon._bridge import macros
 from tests import profiles
-from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, empty_schema, parse
+from tests.extension.shells import extension_file, stock_shell
+from tests.sqltest import ROOT, Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, empty_schema, parse
 
 profiles.register()
 
@@ -92,13 +95,6 @@ def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("duckanon._methods.generalize.recoding.stages._STEPS", 8)
 
 
-def stock_shell() -> Path | None:
-    """The unmodified DuckDB shell that the package duckdb-cli installs."""
-    beside_python = Path(sys.executable).parent / "duckdb"
-    found = str(beside_python) if beside_python.exists() else shutil.which("duckdb")
-    return Path(found) if found else None
-
-
 @functools.cache
 def macros_of_shell(binary: Path, folder: Path) -> Path:
     """Run the script of `duckanon sql` once for all `.test` files; return one that attaches what it has made."""
@@ -107,6 +103,14 @@ def macros_of_shell(binary: Path, folder: Path) -> Path:
     subprocess.run([binary, "-bail"], input=script, text=True, check=True, timeout=300)
     init_script = folder / "anon.sql"
     init_script.write_text(f"ATTACH '{made}' AS anon (READ_ONLY);\n", encoding="utf-8")
+    return init_script
+
+
+@functools.cache
+def load_script(folder: Path) -> Path:
+    """Return a script that loads the extension."""
+    init_script = folder / "load.sql"
+    init_script.write_text(f"LOAD '{extension_file()}';\n", encoding="utf-8")
     return init_script
 
 
@@ -138,17 +142,28 @@ class SqlTestFile(pytest.File):
             in_shell = SqlTest.from_parent(self, name="shell")
             in_shell.add_marker("shell")
             yield in_shell
+        with_extension = SqlTest.from_parent(self, name="extension")
+        if self.path not in _quick_with_extension():
+            with_extension.add_marker("shell")
+        yield with_extension
+
+
+@functools.cache
+def _quick_with_extension() -> list[Path]:
+    """Return the files that `make test` runs in the shell with the extension: three, others each day."""
+    return profiles.sample_of_today(sorted(ROOT.glob("tests/*/*.test")), part=35)
 
 
 class SqlTest(pytest.Item):
     def runtest(self) -> None:
         records, _ = parse(self.path)
-        if self.name == "shell":
+        if self.name in ("shell", "extension"):
             binary = stock_shell()
-            if binary is None:
-                pytest.skip("the stock DuckDB shell is not installed")
             folder = self.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
-            self._check(ShellEngine(binary, macros_of_shell(binary, folder)), records)
+            if self.name == "shell":
+                self._check(ShellEngine(binary, macros_of_shell(binary, folder)), records)
+            else:
+                self._check(ShellEngine(binary, load_script(folder), "-unsigned"), records)
         else:
             with empty_schema() as connection:
                 self._check(PythonEngine(connection), records)

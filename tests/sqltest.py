@@ -206,13 +206,13 @@ class PythonEngine:
 
 
 class ShellEngine:
-    """Runs records in the unmodified DuckDB shell, after `duckanon sql`'s script."""
+    """Runs records in the unmodified DuckDB shell, after a script: that of `duckanon sql`, or LOAD of the extension."""
 
     MARK = "@@record"
 
-    def __init__(self, binary: Path, init_script: Path) -> None:
+    def __init__(self, binary: Path, init_script: Path, *options: str) -> None:
         # its output goes to a pipe: line by line, so that results and errors come in the order of the statements
-        self._command = ["stdbuf", "-oL", str(binary), "-init", str(init_script), "-list"]
+        self._command = ["stdbuf", "-oL", str(binary), "-init", str(init_script), "-list", *options]
 
     def run(self, records: Sequence[Record]) -> list[Outcome]:
         script = ['.separator "\\t" "\\n"', ".nullvalue NULL", ".headers off"]

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import duckdb
 
-from duckanon._bridge.registry import WAITING
+from duckanon._bridge.waiting import WAITING
 
 Place: TypeAlias = tuple[int, int]
 """The number of a database, and that of a connection in it."""

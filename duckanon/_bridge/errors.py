@@ -10,7 +10,6 @@ from types import TracebackType
 import duckdb
 
 from duckanon._bridge.calls_in_text import calls_of
-from duckanon._bridge.macros import macro_files
 from duckanon._core.common.names import did_you_mean
 
 _FROM_PYTHON = r"Python exception occurred while executing the UDF: "
@@ -77,7 +76,7 @@ def plain(message: str, statement: str = "") -> str:
     >>> plain("Catalog Error: Table with name anon does not exist!")
     'Catalog Error: Table with name anon does not exist!'
     """
-    if (view := _WITHIN_ITSELF.fullmatch(message)) and view["name"] in {file.name for file in macro_files()}:
+    if (view := _WITHIN_ITSELF.fullmatch(message)) and view["name"] in _macro_names():
         return (
             f"anon.{view['name']}: a table that it reads is a view over anon.{view['name']} itself, which DuckDB "
             f"cannot bind; make a table of the view first."
@@ -87,14 +86,18 @@ def plain(message: str, statement: str = "") -> str:
             "anon: the database in use has a schema called anon, too, so that DuckDB cannot tell which is meant; USE "
             "another database and name its tables in full, or call the schema something else."
         )
-    if (other := _OTHER_ARGUMENTS.fullmatch(message)) and other["name"].lower() in {
-        file.name for file in macro_files()
-    }:
+    if (other := _OTHER_ARGUMENTS.fullmatch(message)) and other["name"].lower() in _macro_names():
         return _other_arguments(other["name"].lower(), other["parameters"], statement or other["query"])
     if misnamed := _misnamed_column(message, statement):
         return misnamed
     wrapped = next(filter(None, (pattern.fullmatch(message) for pattern in _WRAPPED)), None)
     return _APPENDED.sub("", wrapped["sentence"]).strip() if wrapped else message
+
+
+def _macro_names() -> set[str]:
+    from duckanon._bridge.macros import macro_files  # which reads all macros: only where an error asks for them
+
+    return {file.name for file in macro_files()}
 
 
 def _other_arguments(name: str, parameters: str, statement: str) -> str:

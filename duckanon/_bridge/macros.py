@@ -11,20 +11,11 @@ from pathlib import Path
 from duckanon._bridge.generated import generated_macros
 from duckanon._bridge.macro_file import MacroFile
 from duckanon._bridge.qualified import qualified
+from duckanon._bridge.registration import ATTACH, database_macro
+from duckanon._bridge.sql_folder import sql_folder
 
 STAGES = ("catalog", "assess", "risk", "pseudonymize", "generalize", "release", "measure")
 """The folders of ``sql/`` that hold public functions, in the order in which they are listed."""
-
-ATTACH = "ATTACH IF NOT EXISTS ':memory:' AS anon (READ_WRITE);"
-
-
-def sql_folder() -> Path:
-    """Find the folder of macros: inside the installed package, or beside it in a source tree."""
-    package = Path(__file__).parent.parent
-    for folder in (package / "sql", package.parent / "sql"):
-        if folder.is_dir():
-            return folder
-    raise FileNotFoundError("duckanon: the folder sql/ with its macros is missing; install the package again.")
 
 
 @functools.cache
@@ -64,7 +55,7 @@ def script(database: int | None = None) -> str:
         as the stock shell can run them, where the others say what they need.
     """
     files = [file for file in macro_files() if database is not None or not file.needs_python]
-    number, last = ([], []) if database is None else ([numbered(database)], [_RANDOM])
+    number, last = ([], []) if database is None else ([database_macro(database)], [_RANDOM])
     absent = [_refusal(file) for file in macro_files() if database is None and file.is_public and file.needs_python]
     return "\n".join([ATTACH, *number, _signatures(files), *(file.immune_sql for file in files), *last, *absent])
 
@@ -72,11 +63,6 @@ def script(database: int | None = None) -> str:
 _MACRO = "CREATE OR REPLACE MACRO anon.{}() AS {};\n"
 _RANDOM = _MACRO.format("_random", "system.main._anon_random(system.main.random())")
 """In place of ``sql/bridge/_random.sql``, where there is Python."""
-
-
-def numbered(database: int) -> str:
-    """Return the macro that knows the number of a database."""
-    return _MACRO.format("_database", database)
 
 
 def _refusal(file: MacroFile) -> str:

@@ -15,50 +15,69 @@ import importlib.util
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import duckdb
-
-from duckanon._bridge.macros import sql_folder
+from duckanon._bridge.engine import Connection, Engine, kind_of
+from duckanon._bridge.late_functions import LateFunction
+from duckanon._bridge.sql_folder import sql_folder
 
 _ALIAS = "_duckanon_prepared"
+_FUNCTIONS = "_python_functions"
+"""The table of the functions that the macros call."""
 
 
-def copy_macros(cursor: duckdb.DuckDBPyConnection, create: Callable[[duckdb.DuckDBPyConnection], None]) -> bool:
-    """Copy all macros into the catalog ``anon`` of a connection.
+def copy_catalog(
+    cursor: Connection,
+    engine: Engine,
+    create_functions: Callable[[Connection, Engine, Iterable[LateFunction]], None],
+    create_all: Callable[[Connection, Engine], Iterable[LateFunction]],
+) -> bool:
+    """Copy all functions and macros into the catalog ``anon`` of a connection.
 
     Parameters
     ----------
     cursor
-        A connection whose catalog ``anon`` is empty, with the Python functions registered.
-    create
-        Creates functions and macros in the empty catalog ``anon`` of another connection, where no file is at hand.
+        A connection whose catalog ``anon`` is empty.
+    engine
+        The DuckDB that it belongs to.
+    create_functions
+        Creates the functions that it is given.
+    create_all
+        Creates functions and macros in the empty catalog ``anon`` of another connection, where no file is at hand, and
+        returns the functions.
 
     Returns
     -------
     bool
-        Whether it was possible; if not, nothing has changed.
+        Whether it was possible; if not, there are no macros, and maybe functions.
     """
     try:
-        path = _path()
-        if not path.exists() and not _write(path, create):
+        path = _path(engine.version)
+        if not path.exists() and not _write(path, engine, create_all):
             return False
-    except (OSError, duckdb.IOException):  # no folder, no room, no right to write
+    except OSError:  # no folder, no room, no right to write
+        return False
+    except Exception as error:
+        if kind_of(error) != "io":
+            raise
         return False
     try:
         cursor.execute(f"ATTACH '{_quoted(path)}' AS {_ALIAS} (READ_ONLY)").fetchall()
-    except duckdb.PermissionException:  # this database may not open files
-        return False
-    except duckdb.Error:  # it is damaged: the next process writes it anew
-        with contextlib.suppress(OSError):
-            path.unlink()
+    except Exception as error:
+        if not kind_of(error):
+            raise
+        if kind_of(error) != "permission":  # it is damaged, unless this database may not open files
+            with contextlib.suppress(OSError):
+                path.unlink()  # the next process writes it anew
         return False
     try:
+        rows = cursor.execute(f"SELECT name, sql_type, is_constant FROM {_ALIAS}.{_FUNCTIONS}").fetchall()
+        create_functions(cursor, engine, [LateFunction(*row) for row in rows])  # CREATE MACRO looks for them
         cursor.execute(f"COPY FROM DATABASE {_ALIAS} TO anon").fetchall()
-    except duckdb.InterruptException:
-        raise
-    except duckdb.Error:
+    except Exception as error:
+        if kind_of(error) in ("", "interrupt"):
+            raise
         return False
     finally:
         cursor.execute(f"DETACH {_ALIAS}").fetchall()
@@ -66,28 +85,34 @@ def copy_macros(cursor: duckdb.DuckDBPyConnection, create: Callable[[duckdb.Duck
 
 
 @functools.cache
-def _path() -> Path:
-    """Name the file for this version of DuckDB and these macros, as they were last changed."""
+def _path(version: str) -> Path:
+    """Name the file for a version of DuckDB and these macros, as they were last changed."""
     package = Path(__file__).parent.parent
     sources = [*sql_folder().glob("*/*.sql"), *package.glob("**/declared.py"), *package.glob("_core/common/*.py")]
     sources = sorted([*sources, *Path(__file__).parent.glob("*.py")])
     states = [(str(source), source.stat().st_mtime_ns, source.stat().st_size) for source in sources]
     key = hashlib.sha256(repr(states).encode()).hexdigest()[:16]
     folder = Path(importlib.util.cache_from_source(__file__)).parent
-    return folder / f"catalog.duckdb-{duckdb.__version__}.{key}"
+    return folder / f"catalog.duckdb-{version}.{key}"
 
 
-def _write(path: Path, create: Callable[[duckdb.DuckDBPyConnection], None]) -> bool:
+def _write(path: Path, engine: Engine, create_all: Callable[[Connection, Engine], Iterable[LateFunction]]) -> bool:
     """Write the file under a name of its own and rename it; files of earlier macros go."""
     if sys.dont_write_bytecode:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, ignore_cleanup_errors=True) as folder:
         written = Path(folder, "catalog")
-        with duckdb.connect() as con:
+        con = engine.open()
+        try:
             con.execute(f"ATTACH '{_quoted(written)}' AS anon (STORAGE_VERSION 'latest')").fetchall()
-            create(con)
+            functions = create_all(con, engine)
+            rows = ", ".join(f"('{one.name}', $${one.sql_type}$$, {one.is_constant})" for one in functions)
+            table = f"anon.{_FUNCTIONS} AS FROM (VALUES {rows}) AS _(name, sql_type, is_constant)"
+            con.execute(f"CREATE TABLE {table}").fetchall()
             con.execute("DETACH anon").fetchall()
+        finally:
+            con.close()
         os.replace(written, path)
     for old in path.parent.glob(f"{path.stem}.*"):
         if old != path:

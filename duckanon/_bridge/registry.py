@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from duckanon._bridge import calls, generated, parcels, slots, tasks, waiting
+from duckanon._bridge import calls, generated, parcels, slots, tasks
 from duckanon._bridge.declarations import DECLARATIONS
+from duckanon._bridge.waiting import WAITING
 from duckanon._core.common.declare import ColumnReport, Declaration, Release, Report
 from duckanon._core.common.imports import imported
-
-WAITING = waiting.Waiting()
-"""All that queries have on their way, in all databases."""
 
 PARCELS = parcels.Parcels(WAITING)
 """The rows among it."""

@@ -57,6 +57,10 @@ class Task:
             raise error
         return result
 
+    def is_waited_for(self) -> bool:
+        """Whether the query has asked for it in the last turns."""
+        return not self.query.is_over and self.query.silence < 3 * TURN
+
     def check(self) -> None:
         """Pause while the query is not heard of, and stop where it is over: asked by the algorithm itself."""
         while not self.query.is_over:
@@ -69,7 +73,8 @@ class Task:
         compute, self._compute = self._compute, None
         try:
             if compute is not None:
-                with progress.shown(self.caller) as tell, progress.watched_by(self.check, tell):
+                shown = progress.shown(self.caller, is_waited_for=self.is_waited_for)
+                with shown as tell, progress.watched_by(self.check, tell):
                     self._result = compute()
         except BaseException as error:  # to be raised where it is waited for
             traceback.clear_frames(error.__traceback__)  # which hold people's rows

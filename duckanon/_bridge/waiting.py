@@ -174,3 +174,7 @@ class Waiting:
                 if not self._calls:
                     self._watcher = None
                     return
+
+
+WAITING = Waiting()
+"""All that queries have on their way, in all databases."""

@@ -9,12 +9,20 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import duckanon
-from duckanon.cli import assess_command, demo_command, history_command, policy_command, release_command, render_command
+from duckanon.cli import (
+    assess_command,
+    demo_command,
+    extension_command,
+    history_command,
+    policy_command,
+    release_command,
+    render_command,
+)
 from duckanon.cli.output import FORMATS
 
 JOB_COMMANDS = ("release", "policy", "history")
 """Commands for which exit code 1 means a broken promise, and a wrong command line is 2, like a wrong policy."""
-COMMANDS = ("shell", "run", "functions", "sql", "assess", "demo", "render", *JOB_COMMANDS)
+COMMANDS = ("shell", "run", "functions", "sql", "assess", "demo", "render", "extension", *JOB_COMMANDS)
 TAKING_VALUES = ("--db", "--format", "-c")
 
 EPILOG = """\
@@ -24,6 +32,7 @@ examples:
   duckanon clinic.duckdb
   duckanon -c "FROM anon.column_profile('patients')" --db clinic.duckdb --format markdown
   duckanon run export.sql --db clinic.duckdb
+  duckanon extension
   duckanon sql > duckanon.sql && duckdb -init duckanon.sql
 """
 
@@ -86,6 +95,7 @@ def parser() -> Parser:
         assess_command,
         demo_command,
         render_command,
+        extension_command,
         release_command,
         policy_command,
         history_command,

@@ -6,8 +6,8 @@ thread, and the main one waits for them in Python.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Protocol, TypeVar
 
 _LOOK_EVERY = 0.1  # seconds
@@ -31,15 +31,29 @@ def interruptible(con: Interruptible, function: Callable[[], _Result]) -> _Resul
         When Ctrl-C was pressed meanwhile; the statement has ended then, and the connection can be used again.
     """
     was_interrupted = False
-    with ThreadPoolExecutor(1, "duckanon-statement") as thread:
-        work = thread.submit(function)
-        while not work.done():
-            try:
-                if was_interrupted:
-                    con.interrupt()  # again and again: it is lost on a statement that has not begun yet
-                wait([work], _LOOK_EVERY)
-            except KeyboardInterrupt:
-                was_interrupted = True
+    is_done = threading.Event()
+    results: list[_Result] = []
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:  # to be raised where it is waited for
+            failures.append(error)
+        is_done.set()
+
+    thread = threading.Thread(target=work, name="duckanon-statement")  # concurrent.futures imports logging
+    thread.start()
+    while not is_done.is_set():
+        try:
+            if was_interrupted:
+                con.interrupt()  # again and again: it is lost on a statement that has not begun yet
+            is_done.wait(_LOOK_EVERY)
+        except KeyboardInterrupt:
+            was_interrupted = True
+    thread.join()
     if was_interrupted:
         raise KeyboardInterrupt
-    return work.result()
+    if failures:
+        raise failures[0]
+    return results[0]

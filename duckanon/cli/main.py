@@ -106,20 +106,21 @@ def _open_closed_streams() -> None:
 
 def _run(options: argparse.Namespace) -> int:
     with LeavingAtOnce():
-        import duckanon
-        from duckanon._bridge import macros
-        from duckanon.cli import arguments, interrupts, output, render_command, shell, statements
+        from duckanon.cli import output
 
     write = output.writer(sys.stdout)
-    if options.command == "sql":
-        write(macros.script())
-        return 0
-    if options.command == "render":
-        write(render_command.run(options))
+    if options.command in ("sql", "render", "extension"):  # none of which needs a connection
+        write(_printed(options))
         return 0
     if options.command is None and options.sql is None:
-        write(arguments.parser().format_help())
+        from duckanon.cli.arguments import parser
+
+        write(parser().format_help())
         return 0
+    with LeavingAtOnce():
+        import duckanon
+        from duckanon.cli import arguments, interrupts, statements
+
     if options.command == "run":
         script = sys.stdin.read() if options.file == "-" else statements.script(options.file)
     elif options.command == "functions":
@@ -133,6 +134,8 @@ def _run(options: argparse.Namespace) -> int:
         if not sys.stdout.isatty():  # the progress bar goes to standard output, among the results
             con.execute("SET enable_progress_bar = false").fetchall()
         if options.command == "shell":
+            from duckanon.cli import shell
+
             shell.run_shell(con, style)
             return 0
         if options.command == "functions" and style.output_format == "table":
@@ -145,3 +148,14 @@ def _run(options: argparse.Namespace) -> int:
     finally:
         con.close()
     return 0
+
+
+def _printed(options: argparse.Namespace) -> str:
+    """Return what a command prints that reads no database."""
+    with LeavingAtOnce():
+        from duckanon._bridge import macros
+        from duckanon.cli import extension_command, render_command
+
+    if options.command == "sql":
+        return macros.script()
+    return extension_command.run(options) if options.command == "extension" else render_command.run(options)

@@ -7,11 +7,12 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from duckanon._core.common.memory import bytes_of
-from duckanon.cli.interrupts import Interruptible
 from duckanon.cli.output import complain
+
+if TYPE_CHECKING:
+    from duckanon.cli.interrupts import Interruptible
 
 INTERRUPTED = 130
 """The exit code of an interrupted job, as of shells: 1 would say that a promise was broken."""
@@ -77,6 +78,8 @@ def add_to(commands: Any) -> None:
 
 def _amount(text: str) -> str:
     """Refuse what is no amount of memory."""
+    from duckanon._core.common.memory import bytes_of
+
     try:
         bytes_of(text)
     except ValueError:

@@ -16,6 +16,7 @@ import pytest
 
 import duckanon
 from duckanon._bridge import catalog, macros, prepared
+from duckanon._bridge.sql_folder import sql_folder
 
 ROOT = Path(__file__).parent.parent.parent
 LISTED = "SELECT count(*) > 0 FROM anon.functions()"
@@ -52,10 +53,10 @@ def test_several_threads_register_at_once() -> None:
 
 def test_registering_that_failed_can_be_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     con = duckdb.connect()
-    statements = (*catalog._statements(), *con.extract_statements("SELECT error('stopped')"))
+    parsed = catalog._parsed
     with monkeypatch.context() as patch:
-        patch.setattr(catalog, "_statements", lambda: statements)
-        patch.setattr(prepared, "copy_macros", lambda *_: False)
+        patch.setattr(catalog, "_parsed", lambda script: [*parsed(script), "SELECT error('stopped')"])
+        patch.setattr(prepared, "copy_catalog", lambda *_: False)
         with pytest.raises(duckdb.Error, match="stopped"):
             duckanon.register(con)
     duckanon.register(con)
@@ -166,7 +167,7 @@ def test_tables_by_any_name(own_con: duckdb.DuckDBPyConnection) -> None:
 def test_macro_files_say_what_they_are() -> None:
     python_backed = {file.name for file in macros.macro_files() if file.needs_python}
     for file in macros.macro_files():
-        if not (macros.sql_folder() / file.stage / f"{file.name}.sql").exists():
+        if not (sql_folder() / file.stage / f"{file.name}.sql").exists():
             continue  # written from a declaration
         assert file.sql.startswith(f"-- anon.{file.name}: "), file.name
         code = re.sub(r"--[^\n]*", "", file.sql)
@@ -262,18 +263,21 @@ def test_the_wheel_carries_the_macros(tmp_path: Path) -> None:
 import sys
 sys.path.insert(0, {str(tmp_path / "site")!r})
 import duckanon
-from duckanon._bridge import macros, registry
-print(macros.sql_folder())
+from duckanon._bridge import registry, sql_folder
+print(sql_folder.sql_folder())
 print(duckanon.connect().execute("FROM anon.functions()").fetchall()[0][0])
 from duckanon import report
 print(report.html({{**dict.fromkeys(("duckanon", "duckdb", "python", "started", "finished", "policy")),
                     "outcome": "released", "tables": []}}, {{}}).count("color-scheme: light dark"))
+from duckanon._extension import shim
+print(shim.SOURCE.with_name(shim.LIBRARY).exists() or shim._compiler() is None)
 """
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
-    folder, first, styles = done.stdout.split()
+    folder, first, styles, has_shim = done.stdout.split()
     assert folder == str(tmp_path / "site" / "duckanon" / "sql")
     assert first == "anon.functions"
     assert styles == "1"
+    assert has_shim == "True"
 
 
 @pytest.mark.parametrize("schema", ["anon", "Anon"])
@@ -318,7 +322,7 @@ def test_a_database_that_the_script_was_run_in_can_be_registered() -> None:
 FORKED = """
 import os, threading
 import duckdb, duckanon
-from duckanon._bridge import catalog, registry
+from duckanon._bridge import registration, registry
 from duckanon._core.common import threads
 
 con = duckanon.connect()
@@ -328,7 +332,7 @@ held = threading.Event()
 done = threading.Event()
 
 def hold():  # as threads do that register, park rows and compute at the moment of the fork
-    with catalog._REGISTERING, registry.WAITING._lock, threads._ONE._lock:
+    with registration._REGISTERING, registry.WAITING._lock, threads._ONE._lock:
         held.set()
         done.wait()
 

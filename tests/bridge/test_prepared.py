@@ -21,7 +21,7 @@ COMMENTED = """
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Name a file that is not there yet, in a folder with a quote in its name."""
     path = tmp_path / "it's" / "catalog.duckdb-1.new"
-    monkeypatch.setattr(prepared, "_path", lambda: path)
+    monkeypatch.setattr(prepared, "_path", lambda _: path)
     return path
 
 
@@ -45,7 +45,7 @@ def test_it_is_written_once_and_copied_with_comments(file: Path, monkeypatch: py
     assert sorted(path.name for path in file.parent.iterdir()) == ["catalog.duckdb-1.new", "catalog.duckdb-2.new"]
     monkeypatch.setattr(prepared, "_write", None)
     assert catalog_of(duckanon.connect()) == first
-    monkeypatch.setattr(prepared, "copy_macros", lambda *_: False)
+    monkeypatch.setattr(prepared, "copy_catalog", lambda *_: False)
     assert catalog_of(duckanon.connect()) == first
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import duckanon
 from duckanon._bridge import macros
-from tests.conftest import stock_shell
+from tests.extension.shells import stock_shell
 
 NEEDING_PYTHON = [file for file in macros.macro_files() if file.is_public and file.needs_python]
 
@@ -65,8 +65,6 @@ def test_registering_later_makes_them_work() -> None:
 @pytest.mark.shell
 def test_the_stock_shell_says_so_in_one_sentence(tmp_path: Path) -> None:
     binary = stock_shell()
-    if binary is None:
-        pytest.skip("the stock DuckDB shell is not installed")
     script = tmp_path / "duckanon.sql"
     script.write_text(macros.script(), encoding="utf-8")
     command = [str(binary), "-init", str(script), "-c", "SELECT age FROM anon.pica('patients', ['age'], seed := 1)"]

@@ -11,6 +11,7 @@ import duckdb
 
 import duckanon
 from duckanon._bridge import registry
+from tests.extension.test_interrupts import interrupts
 from tests.stress import chaos, kills
 from tests.stress.memory import resident
 
@@ -37,6 +38,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--connections", type=int, default=100)
+    parser.add_argument("--interrupts", type=int, default=50, help="in the stock shell with the extension")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     counts = chaos.run(options.seconds, options.seed)
@@ -47,6 +49,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for found, number in kills.run(Path(folder), options.kills, options.seed).items():
             print(f"{number:7} kills, after which the database held the {found}")
+    interrupts(options.interrupts, options.seed)
+    print(f"{options.interrupts:7} interrupts in the stock shell, which answered after each")
     early, late = connections(options.connections)
     print(f"{options.connections:7} connections: {early} MB after a tenth of them, {late} MB in the end")
     assert late < 1.1 * early + 20

@@ -91,7 +91,9 @@ def shared(function: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 @contextlib.contextmanager
-def shown(caller: str, after: float = 1.0, every: float = 0.2) -> Iterator[Tell]:
+def shown(
+    caller: str, after: float = 1.0, every: float = 0.2, is_waited_for: Callable[[], bool] = lambda: True
+) -> Iterator[Tell]:
     """Give a function that is told the share of the work done, and shows it to whoever watches, until the work ends.
 
     In a notebook that is a bar of tqdm, where tqdm is installed; on a terminal a line on standard error. Elsewhere
@@ -105,6 +107,8 @@ def shown(caller: str, after: float = 1.0, every: float = 0.2) -> Iterator[Tell]
         Seconds of work that are not worth a sign.
     every
         Seconds between two updates.
+    is_waited_for
+        Whether the query still waits for the work: after an interrupt, the line belongs to the prompt of a shell.
     """
     due = time.monotonic() + after
     display: _Line | _NotebookBar | None = None
@@ -112,7 +116,7 @@ def shown(caller: str, after: float = 1.0, every: float = 0.2) -> Iterator[Tell]
     def tell(share: float) -> None:
         nonlocal due, display
         now = time.monotonic()
-        if now < due:
+        if now < due or not is_waited_for():
             return
         due = now + every
         display = _display(caller) if display is None else display
@@ -122,7 +126,7 @@ def shown(caller: str, after: float = 1.0, every: float = 0.2) -> Iterator[Tell]
     try:
         yield tell
     finally:
-        if display is not None:
+        if display is not None and (is_waited_for() or not isinstance(display, _Line)):
             display.close()
 
 

@@ -1,0 +1,186 @@
+"""Registration: fills the catalog ``anon`` of a database with every macro and every function.
+
+It works on any `engine.Connection` and imports neither DuckDB's client nor the libraries of algorithms: a database is
+registered from the prepared catalog, and a function is imported when it is first called.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Iterable
+
+from duckanon._bridge import prepared
+from duckanon._bridge.engine import Connection, Engine, kind_of
+from duckanon._bridge.late_functions import LateFunction, late_functions
+from duckanon._bridge.waiting import WAITING
+
+_DATABASES = itertools.count(1)
+"""The numbers by which registered databases are told apart."""
+
+_REGISTERING = threading.Lock()
+"""Threads that register the same database at the same time wait for each other."""
+
+ATTACH = "ATTACH IF NOT EXISTS ':memory:' AS anon (READ_WRITE);"
+
+
+def register_database(con: Connection, engine: Engine, caller: str) -> None:
+    """Load every macro and function into the database of a connection; doing it again is harmless.
+
+    Parameters
+    ----------
+    con
+        A cursor of its own does the work, so that a result which the connection has not finished reading stays.
+    engine
+        The DuckDB that the connection belongs to.
+    caller
+        What the user has called, as errors name it.
+    """
+    with _REGISTERING:
+        cursor = con.cursor()
+        try:
+            _register(cursor, engine)
+        except RefusedError as error:
+            raise ValueError(f"{caller}: {error}") from error.__cause__
+        finally:
+            cursor.close()
+
+
+class RefusedError(ValueError):
+    """The database cannot be registered; the sentence lacks the caller's name."""
+
+
+def _register(cursor: Connection, engine: Engine) -> None:
+    is_attached = _is_attached(cursor)
+    _refuse_schema(cursor)
+    cursor.execute(ATTACH).fetchall()
+    if is_attached:
+        if _is_registered(cursor):
+            return
+        _refuse_objects(cursor)
+    if not prepared.copy_catalog(cursor, engine, _create_functions, _create_all):
+        _create_all(cursor, engine)
+    cursor.execute(database_macro(next(_DATABASES))).fetchall()  # comes last: _is_registered asks for it
+
+
+def database_macro(number: int) -> str:
+    """Return the macro that knows the number of a database."""
+    return f"CREATE OR REPLACE MACRO anon._database() AS {number};\n"
+
+
+def _is_attached(cursor: Connection) -> bool:
+    """Tell whether there is a catalog called anon; refuse to write into a user's own database of that name."""
+    attached = cursor.execute("SELECT path FROM system.main.duckdb_databases() WHERE database_name = 'anon'").fetchall()
+    for (path,) in attached:
+        if path is not None:
+            raise RefusedError(
+                f"the name anon is taken by the database file {path}; "
+                f"attach that file under another name (ATTACH '{path}' AS other_name)."
+            )
+    return bool(attached)
+
+
+def _refuse_schema(cursor: Connection) -> None:
+    """Refuse a database with a schema called anon: to DuckDB, anon.swap could then mean either."""
+    schemas = cursor.execute(
+        "SELECT database_name, schema_name FROM system.main.duckdb_schemas() "
+        "WHERE system.main.lower(schema_name) = 'anon' AND database_name = system.main.current_database()"
+    )
+    for database, schema in schemas.fetchall():
+        raise RefusedError(
+            f"the database {database} has a schema called {schema}, so that anon.swap could mean "
+            f"either; move its tables to a schema of another name and drop it (DROP SCHEMA {schema})."
+        )
+
+
+def _refuse_objects(cursor: Connection) -> None:
+    """Refuse a user's own database in memory that is called anon and has something in it, which might be replaced."""
+    objects = {
+        name
+        for (name,) in cursor.execute(
+            "SELECT table_name FROM system.main.duckdb_tables() WHERE database_name = 'anon' UNION ALL "
+            "SELECT view_name FROM system.main.duckdb_views() WHERE database_name = 'anon' AND NOT internal UNION ALL "
+            "SELECT function_name FROM system.main.duckdb_functions() WHERE database_name = 'anon' AND NOT internal"
+        ).fetchall()
+    }
+    if objects and "_signatures" not in objects:  # which the script of `duckanon sql` leaves
+        raise RefusedError(
+            f"the name anon is taken by a database in memory that holds {min(objects)}; "
+            f"attach it under another name (ATTACH ':memory:' AS other_name) and move what is in it there."
+        )
+
+
+def _create_all(cursor: Connection, engine: Engine) -> list[LateFunction]:
+    """Create functions and macros in the catalog ``anon``, and return the functions."""
+    functions = late_functions()
+    _create_functions(cursor, engine, functions)
+    _create_macros(cursor, engine)
+    return functions
+
+
+def _create_functions(cursor: Connection, engine: Engine, functions: Iterable[LateFunction]) -> None:
+    for one in functions:
+        try:
+            cursor.create_function(
+                one.name,
+                one.function,
+                None,
+                engine.type_of(cursor, one.sql_type),
+                type="arrow",
+                null_handling="special",
+                side_effects=not one.is_constant,
+            )
+        except Exception as error:
+            if kind_of(error) not in ("catalog", "not implemented"):  # it is there, from a time when the macros failed
+                raise
+
+
+def _create_macros(cursor: Connection, engine: Engine) -> None:
+    """Create all macros, or none where one fails or the user interrupts."""
+    from duckanon._bridge.macros import script  # which reads all of them
+
+    _divide_exactly(cursor)
+    statements = engine.parsed(script(0))
+    cursor.execute("BEGIN").fetchall()
+    try:
+        for statement in statements:
+            cursor.execute(statement).fetchall()
+        cursor.execute("COMMIT").fetchall()
+    except BaseException:
+        cursor.execute("ROLLBACK").fetchall()
+        raise
+
+
+def _divide_exactly(cursor: Connection) -> None:
+    """Let a slash mean division while the macros are parsed: with integer_division, every risk would be 0."""
+    if cursor.execute("SELECT system.main.current_setting('integer_division')").fetchall() == [(True,)]:
+        try:
+            cursor.execute("SET SESSION integer_division = false").fetchall()
+        except Exception as error:
+            if kind_of(error) != "invalid input":
+                raise
+            raise RefusedError(
+                "integer_division must be off, and the configuration is locked; register first."
+            ) from error
+
+
+def _is_registered(cursor: Connection) -> bool:
+    """Tell whether the database has its number, which comes after all the rest."""
+    try:
+        return cursor.execute("SELECT anon._database()").fetchall() != [(0,)]
+    except Exception as error:
+        if kind_of(error) != "catalog":
+            raise
+        return False
+
+
+def _begin_anew_after_fork() -> None:
+    """Give a forked process locks of its own: the threads that held the old ones are not in it, and never let go."""
+    global _REGISTERING
+    _REGISTERING = threading.Lock()
+    WAITING.forget_all()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew_after_fork)
