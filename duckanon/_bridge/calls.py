@@ -201,7 +201,7 @@ def _taken(algorithm: Callable[..., Any], declared: Release | Report, options: d
     The query has chosen the columns and read the labels by then. Any other option that it forgets is an error.
     """
     own = inspect.signature(algorithm).parameters
-    optional = {*declared.columns, "tell", *(["hierarchies"] if getattr(declared, "reads_labels", False) else [])}
+    optional = {*declared.columns, "tell", *(["hierarchies"] if declared.reads_labels else [])}
     given = declared.arguments(options) | {"tell": progress.at}
     return {name: value for name, value in given.items() if name in own or name not in optional}
 

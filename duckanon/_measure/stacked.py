@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 RELEASE = "_duckanon_release"
-"""The column that names the release of a row (`anon._stacked`)."""
+"""The column that names the release of a row (`duckanon._bridge.measured_tables`)."""
 
 
 def rows_of(stacked: pa.Table, name: str) -> pa.Table:

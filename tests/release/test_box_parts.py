@@ -367,3 +367,21 @@ def test_parts_are_hardly_wider_than_bounds(columns, most):
     of_parts, of_bounds, of_cells = (widths(data, kind) for kind in ("parts", "bounds", "cell"))
     assert of_parts <= most * of_bounds
     assert of_parts < of_cells
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [3.5, 2.9999, 4, 103, 3.5, 3],
+        [1, 0.0003, 2, 0.0006, 2, 100],
+        [299999999, 299999996.9999, 299999996.9999, 299999997, 299999997, 299999997.0003],
+    ],
+)
+def test_a_unit_that_hardly_anybody_has_rounds_nothing_away(
+    con: duckdb.DuckDBPyConnection, values: list[float]
+) -> None:
+    """Tables of fewer than 2 k people: any five of six values were rounded to the unit of the sixth."""
+    con.execute("CREATE OR REPLACE TABLE few AS SELECT unnest($1)::DECIMAL(18, 4) AS x", [values]).fetchall()
+    ((low, high),) = con.execute("SELECT DISTINCT x.lo, x.hi FROM anon.boxes('few', ['x'], 6)").fetchall()
+    assert low <= sorted(values)[2]
+    assert high >= sorted(values)[3]

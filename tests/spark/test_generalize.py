@@ -129,7 +129,7 @@ def test_a_hierarchy_and_a_list_of_very_many_values(spark: Any, people: duckdb.D
         ({"keep": ["sex"]}, "keep must not name a column of cols"),
         ({"k": 1}, "k must be a whole number of at least 2"),
         ({"cols": ["sexx"]}, 'column "sexx" in cols does not exist; did you mean "sex"?'),
-        ({"l": 2}, "sensitive must be given where l or t is"),
+        ({"l": 2}, "sensitive must name the column that l and t are about; got None"),
         ({"to": "a b"}, "to must be a path or the name of a table"),
     ],
 )

@@ -118,8 +118,8 @@ class Function:
         Its name in SQL, without ``anon.``.
     algorithm
         Module and function: ``duckanon._methods.swap.people_swaps:pica``. It takes its tables under the names in
-        ``tables`` and the options under the names of the parameters, but need not take those that only the query uses;
-        where it has a parameter ``tell``, that is called with the share of the work done.
+        ``tables`` and the options under the names of the parameters, but need not take those that name the columns of
+        its tables; where it has a parameter ``tell``, that is called with the share of the work done.
     stage
         The folder of ``sql/`` with its reference; empty: only macros call it.
     summary
@@ -185,7 +185,9 @@ class Function:
         """
         found = [fault_of(one.rule, one.name, given[one.name], words) for one in self.flat if one.name in given]
         sentences = [sentence for sentence in found if sentence]
-        return sentences or [sentence for check in self.checks if (sentence := check(given))]
+        if not sentences:
+            sentences = [sentence for check in self.checks if (sentence := check(given))]
+        return [sentence.replace("got NULL", f"got {words.null}") for sentence in sentences]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +246,7 @@ class Report(Function):
         The function that an error names, where that is not ``anon.`` and the name.
     reads_labels
         Whether a released table may hold labels, whose meanings are read from the original and from ``hierarchies``
-        and given to the algorithm as ``meanings``; those of several ``releases`` by their names.
+        and given to the algorithm as ``meanings`` in their place; those of several ``releases`` by their names.
     row_key
         The parameter that names the column which identifies rows, where rows without one travel with their number in
         the table, as ``_duckanon_number``.

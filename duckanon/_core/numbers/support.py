@@ -18,6 +18,9 @@ from duckanon._core.common.labels import FIRST_DAY, LAST_DAY, MICROSECONDS_PER_D
 from duckanon._core.common.people import numbered_pairs, occurrences, people_in
 from duckanon._core.numbers.grids import Calendar, Decimals, Grid
 
+_MOST_ODD = 0.5
+"""The share of the rows that a unit may round: one that hardly anybody has would round a small table to nothing."""
+
 _FAR = 3  # interquartile ranges beyond the quartiles: Tukey's "far out"
 _BEYOND = 0.1  # of a table of normal numbers, this many people are expected beyond an end
 _STEPS = 2  # of which at least so many fit between the median and an end, that is rounded by them
@@ -95,6 +98,12 @@ def column_support(
     of normal numbers mostly none, of heavy tails some.
     """
     few = _fewer(k, people, counts)
+
+    def odd(rows: Ints) -> bool:
+        """Tell whether rows need not be multiples of the unit: in tables of fewer than 2 k people not most of them."""
+        weight = len(rows) / len(values) if counts is None else counts[rows].sum() / counts.sum()
+        return few(rows) and weight <= _MOST_ODD
+
     order = np.argsort(values, kind="stable")
     sides = _sides(values[order], *(None if given is None else given[order] for given in (people, counts)))
     total = max(sides[0].total, 1)
@@ -112,10 +121,10 @@ def column_support(
     if kind is not None and is_time(kind):
         first, last = FIRST_DAY * MICROSECONDS_PER_DAY, LAST_DAY * MICROSECONDS_PER_DAY
         low, high = max(low, first), min(high, last)
-        grid: Grid = Calendar.of(_inside(values, low, high), None if is_exact else few)
+        grid: Grid = Calendar.of(_inside(values, low, high), None if is_exact else odd)
     else:
         largest = max(abs(value) for value in supported)
-        grid = Decimals.of(_inside(values, low, high), None if is_exact else few, largest)
+        grid = Decimals.of(_inside(values, low, high), None if is_exact else odd, largest)
     quartiles = [side.at(-(-total // 4)) for side in sides]
     far = _FAR * (quartiles[1] - quartiles[0])
     is_far = not is_shared[0] and low < quartiles[0] - far, not is_shared[1] and high > quartiles[1] + far
