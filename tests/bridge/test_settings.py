@@ -231,7 +231,7 @@ def test_another_calendar_does_not_show_who_is_over_89(own_con: duckdb.DuckDBPyC
 def test_a_slash_divides(is_prepared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slash means what it meant when a macro was parsed: set before registering, every risk was 0."""
     if not is_prepared:
-        monkeypatch.setattr(prepared, "copy_macros", lambda *_: False)
+        monkeypatch.setattr(prepared, "copy_catalog", lambda *_: False)
     con = duckdb.connect()
     con.execute("CREATE TABLE people AS SELECT i % 4 AS a FROM range(48) AS t(i)").fetchall()
     con.execute("SET GLOBAL integer_division = true").fetchall()
@@ -242,7 +242,7 @@ def test_a_slash_divides(is_prepared: bool, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_locked_configuration_is_refused_where_macros_must_be_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepared, "copy_macros", lambda *_: False)
+    monkeypatch.setattr(prepared, "copy_catalog", lambda *_: False)
     con = duckdb.connect(config={"integer_division": True, "lock_configuration": True})
     with pytest.raises(ValueError, match=r"^duckanon.register: integer_division must be off"):
         duckanon.register(con)

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 class _Required:
     """The default of a parameter that has none."""
 
-    def __repr__(self) -> str:
-        return "required"
-
 
 REQUIRED = _Required()
 
