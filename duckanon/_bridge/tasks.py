@@ -12,6 +12,7 @@ over.
 from __future__ import annotations
 
 import atexit
+import math
 import threading
 import time
 import traceback
@@ -57,10 +58,6 @@ class Task:
             raise error
         return result
 
-    def is_waited_for(self) -> bool:
-        """Whether the query has asked for it in the last turns."""
-        return not self.query.is_over and self.query.silence < 5 * TURN
-
     def check(self) -> None:
         """Pause while the query is not heard of, and stop where it is over: asked by the algorithm itself."""
         while not self.query.is_over:
@@ -69,11 +66,14 @@ class Task:
             time.sleep(TURN)  # also lets the query's thread have Python's lock, which may be all that kept it silent
         raise progress.StoppedError
 
+    def _silence(self) -> float:
+        return math.inf if self.query.is_over else self.query.silence
+
     def _run(self) -> None:
         compute, self._compute = self._compute, None
         try:
             if compute is not None:
-                shown = progress.shown(self.caller, is_waited_for=self.is_waited_for)
+                shown = progress.shown(self.caller, silence=self._silence)
                 with shown as tell, progress.watched_by(self.check, tell):
                     self._result = compute()
         except BaseException as error:  # to be raised where it is waited for

@@ -18,6 +18,12 @@ Tell: TypeAlias = Callable[[float], None]
 
 _Result = TypeVar("_Result")
 
+_UNHEARD = 0.2
+"""Seconds of silence after which nothing is shown: a query that waits asks ten times a second."""
+
+_FORGOTTEN = 1.0
+"""Seconds of silence after which the line is not wiped any more: less may be a busy machine."""
+
 
 class StoppedError(BaseException):
     """The work was stopped from outside: like KeyboardInterrupt, nothing that an algorithm should catch."""
@@ -92,7 +98,7 @@ def shared(function: Callable[..., _Result]) -> Callable[..., _Result]:
 
 @contextlib.contextmanager
 def shown(
-    caller: str, after: float = 1.0, every: float = 0.2, *, is_waited_for: Callable[[], bool] = lambda: True
+    caller: str, after: float = 1.0, every: float = 0.2, *, silence: Callable[[], float] = lambda: 0.0
 ) -> Iterator[Tell]:
     """Give a function that is told the share of the work done, and shows it to whoever watches, until the work ends.
 
@@ -107,8 +113,8 @@ def shown(
         Seconds of work that are not worth a sign.
     every
         Seconds between two updates.
-    is_waited_for
-        Whether the query still waits for the work: after an interrupt, the line belongs to the prompt of a shell.
+    silence
+        Seconds since somebody has asked for the work: after an interrupt, the line belongs to the prompt of a shell.
     """
     due = time.monotonic() + after
     display: _Line | _NotebookBar | None = None
@@ -116,7 +122,7 @@ def shown(
     def tell(share: float) -> None:
         nonlocal due, display
         now = time.monotonic()
-        if now < due or not is_waited_for():
+        if now < due or silence() > _UNHEARD:
             return
         due = now + every
         display = _display(caller) if display is None else display
@@ -126,7 +132,7 @@ def shown(
     try:
         yield tell
     finally:
-        if display is not None and (is_waited_for() or not isinstance(display, _Line)):
+        if display is not None and (silence() < _FORGOTTEN or not isinstance(display, _Line)):
             display.close()
 
 
