@@ -31,11 +31,11 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "demo",
         prog="duckanon demo",
-        help="show the whole road on generated people",
+        help="run the whole workflow on generated people",
         description="Generate the visits of a clinic, assess them, release them by a policy, and write the report.",
     )
-    parser.add_argument("--rows", type=int, default=200_000, metavar="N", help="so many people (default: 200000)")
-    parser.add_argument("--to", dest="folder", default="duckanon-demo", metavar="DIR", help="where all files go")
+    parser.add_argument("--rows", type=int, default=200_000, metavar="N", help="the number of people (default: 200000)")
+    parser.add_argument("--to", dest="folder", default="duckanon-demo", metavar="DIR", help="the folder for all files")
     parser.set_defaults(runner=run)
 
 

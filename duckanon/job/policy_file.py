@@ -121,7 +121,7 @@ def _check_numbers(path: Path, text: str, document: dict[str, Any]) -> None:
 
 
 def _why(error: Exception) -> str:
-    return str(error.strerror) if isinstance(error, OSError) else "it is no text in UTF-8"
+    return str(error.strerror) if isinstance(error, OSError) else "it is not UTF-8 text"
 
 
 def _not_toml(path: Path, error: tomllib.TOMLDecodeError) -> str:
@@ -238,7 +238,7 @@ def _what(problem: Mapping[str, Any], place: Sequence[str | int]) -> str:
     got = "" if is_secret or not isinstance(problem["input"], int | float | str) else f"; got {problem['input']!r}"
     if kind == "extra_forbidden":
         hint = ": the key of pseudonyms comes from key.environment or key.file, never from the policy"
-        return f"is nothing that a policy has{hint if is_secret else ''}"
+        return f"is not a field of a policy{hint if is_secret else ''}"
     if kind == "missing":
         return "is missing"
     if kind == "string_pattern_mismatch":

@@ -65,7 +65,7 @@ def release(
         In place of what the policy says; paths are meant from the folder of the process.
     memory
         What the process may take, such as '2GB', in place of what the policy says; a release that would take more is
-        made by parts, or refused where it is not made so.
+        processed in partitions, or refused where it is not made so.
     no_formulas
         In CSV files, an apostrophe before texts that a spreadsheet would compute.
     previous

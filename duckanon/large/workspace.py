@@ -42,7 +42,7 @@ _TARGET = "target_file"
 
 @dataclass(frozen=True)
 class Workspace:
-    """What a release works with.
+    """Connection, folder and files of a release.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Workspace:
 
 @contextmanager
 def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> Iterator[Workspace]:
-    """Open a source and a place to write to; the target gets its name when the block ends without an error.
+    """Open a source and a place to write to; the target is published when the block ends without an error.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> I
 
 @contextmanager
 def _places(target: Any, where: Path | None) -> Iterator[tuple[Path, Path, str | None]]:
-    """Give the folder of parts, the hidden target and its table; the target gets its name in the end."""
+    """Give the folder of parts, the hidden target and its table; the target is published in the end."""
     if target is None:
         with temporary_folder(where) as folder:
             yield folder, folder / "released.parquet", None

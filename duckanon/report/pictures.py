@@ -107,7 +107,7 @@ def _tried(title: str, part: str, draw: Callable[[], Figure | None]) -> Figure |
     try:
         return draw()
     except (duckdb.Error, ValueError):
-        reason = "the tables have too few rows, or too little that differs, for it."
+        reason = "the tables have too few rows or too few different values."
         return Figure(title, "", "", f"It could not be drawn: {reason}", part)
 
 

@@ -1,7 +1,7 @@
 """Where a release is written: under a name that nobody reads until the promise was counted on what was written.
 
 A DataFrame is only a recipe: a release that stayed one would be drawn again at every action, and what was counted would
-not be what is read. So it is written, read again, counted, and only then gets its name.
+not be what is read. So it is written, read again, counted, and only then is it published.
 """
 
 from __future__ import annotations

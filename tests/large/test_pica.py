@@ -241,7 +241,7 @@ def test_rows_that_should_be_one_cluster_are_divided_at_random(
     monkeypatch.setattr(pica_release, "_size", lambda *given: float("inf"))
     done, table = released(patients, tmp_path, ["age", "pay", "day", "sex"], cluster_size=None)
     assert done.parts > 3
-    assert done.notes == ("all rows of a part are one cluster.",)
+    assert done.notes == ("all rows of a partition are one cluster.",)
     before, after = (t.select(["age", "day"]).cast(_INTEGERS) for t in (patients, table))
     correlations = [np.corrcoef(t.column("age").to_numpy(), t.column("day").to_numpy())[0, 1] for t in (before, after)]
     assert abs(correlations[0] - correlations[1]) < 0.02

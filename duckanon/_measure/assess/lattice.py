@@ -50,7 +50,7 @@ class SetStats(NamedTuple):
     distinct : int
         Number of distinct combinations that occur.
     singletons : int
-        Number of rows whose combination occurs exactly once; of people who are alone in a class at least once.
+        Number of rows whose combination occurs exactly once; of people who are unique in a class at least once.
     smallest : int
         Size of the smallest class (0 for a table without rows), in rows or in people.
     stopped : bool

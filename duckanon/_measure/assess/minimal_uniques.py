@@ -21,7 +21,7 @@ from duckanon._core.common.codes import Codes
 from duckanon._measure.assess.class_keys import DENSE, MAX_KEY, distinct_share, order_of_keys, ranked
 
 SEVERAL = -1
-"""In place of a number: the cell has rows of several people, and nobody is alone in it whatever the columns."""
+"""In place of a number: the cell has rows of several people, and nobody is unique in it, whatever the columns."""
 
 NOBODY = 0
 """The holder of a row that does not say whose it is: it hides nobody, and is not hidden by its like."""

@@ -62,7 +62,7 @@ class Labels:
     Attributes
     ----------
     coarsenings, groups
-        How the columns are made coarser, and the groups of their leaves.
+        How the columns are generalized, and the groups of their leaves.
     is_released
         Which combinations of the table are released.
     """

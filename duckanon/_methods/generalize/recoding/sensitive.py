@@ -1,4 +1,4 @@
-"""What must hold of the sensitive values in every class: l-diversity and t-closeness, as SQL counts them."""
+"""Conditions on the sensitive values of every class: l-diversity and t-closeness, as SQL counts them."""
 
 from __future__ import annotations
 
