@@ -43,7 +43,7 @@ class Planned:
             return []
         strange = [
             f"the plan does not know {row['unseen'] + row['below_range'] + row['above_range']} values of "
-            f"{row['column_name']}; they are in its rest, or in its first or last bucket."
+            f"{row['column_name']}; they are in its bucket for other values, or in its first or last one."
             for row in self.coverage
             if row["unseen"] + row["below_range"] + row["above_range"]
         ]
@@ -55,7 +55,7 @@ class Planned:
         return strange
 
     def entry(self, path: Path) -> dict[str, Any]:
-        """Return what the record tells."""
+        """Return the entry of the record."""
         return {
             "path": path.name,
             "reused": self.is_reused,

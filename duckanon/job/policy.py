@@ -67,7 +67,7 @@ class Promises(Part):
     max_suppressed_fraction
         The share of the people (without a person: of the rows) that may be left out.
     max_small_changes
-        Classes whose number of rows differs from the last release's by fewer than k, at most; without it they are
+        Classes whose number of rows differs from the previous release's by fewer than k, at most; without it they are
         only reported.
     prediction
         The measures of anon.privacy_test, against the reference where there is one.

@@ -20,7 +20,7 @@ from duckanon.job.policy import Policy, Table
 _OF_JOB = ("key", "report", "record", "plan", "memory")
 _OF_TABLE = ("source", "target", "columns", "method", "promises", "hierarchies", "reference")
 _ALONE = "table"
-"""What the only table of a policy is called that names neither tables nor the table of its source."""
+"""The name of a policy's only table, if the policy names neither tables nor the table of its source."""
 _DEEPEST = 20
 """Brackets within brackets: parameters of methods have four."""
 

@@ -109,7 +109,7 @@ def _parts(work: Workspace, what: Checked, k: int, *, is_exact: bool) -> tuple[d
 
 
 class BoxColumns:
-    """The columns of boxes: numbers that do not tell the part, and the same ends in all parts where no column shapes.
+    """The columns of boxes: numbers that do not reveal the part, and the same ends in all parts where no column shapes.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from duckanon.large.workspace import SOURCE, Workspace
 
 _PART = "_duckanon_part"
 _RESTING = "64MB"
-"""What DuckDB keeps while parts are made, which need the memory themselves."""
+"""Memory of DuckDB while partitions are processed, which need the rest."""
 
 _GROUP_ROWS = 122_880
 """Rows of a row group of the released file: DuckDB's own number."""

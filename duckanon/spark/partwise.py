@@ -33,7 +33,7 @@ _ROWS = "_duckanon_rows"
 
 @dataclass(frozen=True)
 class Asked:
-    """What every such release is asked for, with names as the table spells them."""
+    """Options of every release in partitions, with names as the table spells them."""
 
     frame: Any
     cols: list[str]
@@ -170,7 +170,7 @@ def made(asked: Asked, rows: Any, release: Callable[[pa.Table], pa.Table], field
 
 
 def written(asked: Asked, released: Any, row_count: int, target: Target) -> Any:
-    """Write a release, count its classes on what was written, and give it its name.
+    """Write a release, count its classes on the written rows, and publish it.
 
     Whose the rows are is in a first draft only, unless the column is kept.
     """

@@ -23,7 +23,7 @@ _SIZES = "_duckanon_sizes"
 
 @dataclass(frozen=True)
 class Members:
-    """Who has which value in which class.
+    """Sensitive values of people, by class.
 
     Attributes
     ----------

@@ -139,7 +139,8 @@ def test_a_plan_is_used_again_and_new_small_classes_are_left_out(
     assert second["changes"]["small_changes"] == 0
     assert [warning.split(";")[0] for warning in run["warnings"]] == [
         "the plan does not know 1 values of sex",
-        "1 classes of the plan have fewer than 10 people, or too few values of a sensitive column, and were suppressed.",
+        "1 classes of the plan have fewer than 10 people, or too few values of a sensitive column, and were "
+        "suppressed.",
     ]
     with pytest.raises(PolicyError, match=r"the plan must have the policy's quasi-identifiers"):
         release(
@@ -162,7 +163,7 @@ def test_who_came_between_two_releases_is_noticed(folder: Path, database: duckdb
     change = new["tables"][0]["changes"]
     assert (change["small_changes"], change["came_in_small_changes"], change["went_in_small_changes"]) == (1, 1, 0)
     assert change["previous_sha256"] == old["tables"][0]["output"]["sha256"]
-    assert new["warnings"][0].startswith("1 classes differ from the last release by fewer than 10 rows")
+    assert new["warnings"][0].startswith("1 classes differ from the previous release by fewer than 10 rows")
     lines = history.differences(old, new)
     assert "table: original rows: 240 -> 241" in lines
     assert "table: classes that differ by fewer than k rows: 1 (1 came, 0 went)" in lines

@@ -170,7 +170,7 @@ def test_a_release_with_a_value_of_one_person_gets_no_name(
             yield block.set_column(block.column_names.index(name), name, values)
 
     monkeypatch.setattr(pipeline, "_blocks", broken)
-    with pytest.raises(AssertionError, match="held by fewer than 10 people"):
+    with pytest.raises(AssertionError, match="shared by fewer than 10 people"):
         released(patients, tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -181,7 +181,7 @@ def test_a_release_that_lost_rows_gets_no_name(
 ) -> None:
     blocks = pipeline._blocks
     monkeypatch.setattr(pipeline, "_blocks", lambda results: (block.slice(1) for block in blocks(results)))
-    with pytest.raises(AssertionError, match="not all of its rows"):
+    with pytest.raises(AssertionError, match="rows are missing"):
         released(patients, tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -1,4 +1,4 @@
-"""What one pass over a table learns about a column, and the rows that it adds to the pass's wide matrix."""
+"""Statistics of a column from one pass over a table, and its rows of the pass's wide matrix."""
 
 from __future__ import annotations
 

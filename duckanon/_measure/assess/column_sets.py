@@ -47,7 +47,7 @@ errors of the first two counts."""
 
 
 class Search(NamedTuple):
-    """What is searched for, as the macro passes it.
+    """Options of the search, as the macro passes them.
 
     Attributes
     ----------

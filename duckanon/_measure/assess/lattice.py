@@ -41,7 +41,7 @@ _DENSE_DEEPER = 8.0  # the same where the classes are numbered too: sorting must
 
 
 class SetStats(NamedTuple):
-    """What `walk` tells about one set of columns.
+    """Counts of one set of columns, as `walk` yields them.
 
     Attributes
     ----------

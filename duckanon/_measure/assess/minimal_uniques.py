@@ -222,7 +222,7 @@ def _views(table: _Table, depth: int) -> list[_Table]:
 
 
 def _collapsed(table: _Table, depth: int) -> _Table:
-    """Put cells together that agree on every column in play: none of them is alone in any set below."""
+    """Merge cells that agree on every column in play: none of them is unique in any set below."""
     size, left = len(table.prefix), _sets_below(len(table.tail), depth)
     cells = table.prefix_count * math.prod(column.distinct for column in table.tail)
     if table.holders is not None or size < _FEW_CELLS or cells >= MAX_KEY:

@@ -71,7 +71,7 @@ class Coarsening(ABC):
     @property
     @abstractmethod
     def structure(self) -> Structure:
-        """What the search may merge."""
+        """The merges that the search may choose from."""
 
     @abstractmethod
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[Bucket]:

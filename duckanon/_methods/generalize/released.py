@@ -24,7 +24,7 @@ from duckanon._methods.generalize.recoding.sensitive import Sensitive
 
 @dataclass(frozen=True)
 class Promise:
-    """What every released class of a table keeps.
+    """Conditions on every released class of a table.
 
     Attributes
     ----------

@@ -73,7 +73,7 @@ class Comparison:
 
 
 class Contributions(NamedTuple):
-    """What each box contributes to a statistic when all records count alike.
+    """Contributions of boxes to a statistic when all records have the same weight.
 
     Attributes
     ----------

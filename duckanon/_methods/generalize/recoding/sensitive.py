@@ -18,7 +18,7 @@ _MOST_SHARES = 4_000_000
 
 @dataclass(frozen=True)
 class Sensitive:
-    """Who has which sensitive value in which combination.
+    """Sensitive values of people, by combination.
 
     Attributes
     ----------
