@@ -280,5 +280,5 @@ def test_the_command_takes_memory(people: Path, capsys: pytest.CaptureFixture[st
     assert main.main(["release", "policy.toml", "--memory", "100GB", "--progress", "--dry-run"]) == 0
     printed = capsys.readouterr()
     assert "in partitions: in memory it would take about 1000." in printed.err
-    assert " parts, within 100GB\n" in printed.out
+    assert " partitions, within 100GB\n" in printed.out
     assert not (people / "release.parquet").exists()

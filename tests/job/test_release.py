@@ -108,7 +108,7 @@ def test_a_broken_promise_leaves_the_last_release(folder: Path) -> None:
     with pytest.raises(PromiseBroken) as error:
         release(changed(folder, ("k = 10", "k = 10\nl = 4")))
     assert "measured 3" in str(error.value)
-    assert "What would help" in str(error.value)
+    assert "What may help" in str(error.value)
     assert error.value.record is not None
     assert error.value.record["outcome"] == "promise broken"
     assert sorted(os.listdir(folder)) == ["people.parquet", "policy.toml", "release.parquet"]
