@@ -52,7 +52,7 @@ CREATE OR REPLACE TABLE averaged AS
 FROM anon.microaggregate('newcomers', ['age', 'glucose'], 10, method := 'fast', by := ['sex']);
 SELECT corr(age, glucose) FROM averaged;
 
--- numbers and categories together, made coarser class by class, with smokers and others in each class; and what that lost
+-- numbers and categories together, generalized class by class, with smokers and others in each class; and what that lost
 CREATE OR REPLACE TABLE ward AS FROM patients WHERE patient_id <= 'P003000';
 CREATE OR REPLACE TABLE recoded AS
 FROM anon.recode('ward', ['age', 'sex', 'occupation'], 10, sensitive := 'smoker', l := 2, keep := ['smoker']);

@@ -1,4 +1,4 @@
--- The whole road: a table about people is assessed, generalized, boxed, spectrally released three ways, and measured.
+-- The whole workflow: a table about people is assessed, generalized, boxed, spectrally released three ways, and measured.
 -- Run it on a database that population.sql made:
 --     mkdir -p build/demo
 --     duckanon run examples/population.sql --db clinic.duckdb --create && duckanon run examples/road.sql --db clinic.duckdb

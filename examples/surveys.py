@@ -243,7 +243,7 @@ def _distance(before: Any, after: Any) -> float:
 
 
 def _of_few(original: pa.Table, released: pa.Table) -> float:
-    """Return the share of released values that one or two people hold."""
+    """Return the share of released values shared by one or two people."""
     found = []
     for name in original.column_names:
         before, after = (_without_noise(table.column(name).to_pylist()) for table in (original, released))

@@ -112,7 +112,7 @@ def _other_arguments(name: str, parameters: str, statement: str) -> str:
         missing = [one for one in needed[len(call.positional) :] if one not in map(str.lower, call.options)]
         if missing:
             return f"anon.{name}: {missing[0]} is missing; it takes {', '.join(names)}."
-    return f"anon.{name}: it does not take what it was given; it takes {', '.join(names)}."
+    return f"anon.{name}: it does not take these arguments; it takes {', '.join(names)}."
 
 
 def _nearest(option: str, names: list[str]) -> str:

@@ -19,7 +19,7 @@ from duckanon._bridge.waiting import FOR_EVERY_ROW, Owner, Waiting
 
 
 class Accumulator(Protocol):
-    """What blocks of rows are added to."""
+    """Collector of blocks of rows."""
 
     def add(self, rows: pa.Array, *others: pa.Array) -> None:
         """Take in a block: a struct array with the rows, and whatever else the macro passes along."""

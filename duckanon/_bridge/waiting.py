@@ -1,4 +1,4 @@
-"""What queries have on their way in Python: rows that were collected, and work that is under way.
+"""State of running queries in Python: collected rows, and work that is under way.
 
 DuckDB does not tell when a query ends. What a query left behind is dropped when its connection runs another one, when
 the connection is closed or goes, and at the latest when the query has not been heard of for `PATIENCE` seconds.

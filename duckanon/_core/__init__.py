@@ -1,1 +1,1 @@
-"""What methods and measures share."""
+"""Code that methods and measures share."""

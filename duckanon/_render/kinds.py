@@ -1,4 +1,4 @@
-"""What is known of a column's type: said by the caller, or guessed from the texts of a plan.
+"""The type of a column: given by the caller, or guessed from the texts of a plan.
 
 A plan says what its buckets hold, not the type of the column that it was made for. Most SQL is the same for all types;
 where it is not, a guess may only lead to a refusal, which the caller answers by saying the type.

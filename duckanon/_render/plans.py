@@ -33,7 +33,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class PlannedColumn:
-    """How one column is made coarser.
+    """How one column is generalized.
 
     Attributes
     ----------

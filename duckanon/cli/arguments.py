@@ -113,7 +113,7 @@ def _add_database(to: Parser, is_command: bool) -> None:
     default = argparse.SUPPRESS if is_command else None
     to.add_argument("--db", metavar="FILE", default=default, help="database file (default: in memory)")
     for option, text in (
-        ("--create", "make the database file if there is none"),
+        ("--create", "create the database file if it does not exist"),
         ("--read-only", "open the database file read-only"),
     ):
         to.add_argument(option, action="store_true", default=argparse.SUPPRESS if is_command else False, help=text)
@@ -126,7 +126,7 @@ def _add_output(to: Parser, is_command: bool) -> None:
         "--no-formulas",
         action="store_true",
         default=argparse.SUPPRESS if is_command else False,
-        help="in CSV, an apostrophe before texts that a spreadsheet would compute",
+        help="in CSV, put an apostrophe before texts that a spreadsheet would compute",
     )
 
 
@@ -167,5 +167,5 @@ def database(options: argparse.Namespace) -> str:
     path: str = options.db or ":memory:"
     is_local = not re.match(r":memory:|\w\w+:", path)  # nor s3://, md: and the like
     if is_local and not options.create and not Path(path).exists():
-        raise ValueError(f"duckanon: there is no database file {path}; give another, or add --create to make it.")
+        raise ValueError(f"duckanon: there is no database file {path}; name another, or add --create to create it.")
     return path

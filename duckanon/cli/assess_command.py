@@ -19,12 +19,12 @@ _DATABASES = (".duckdb", ".db", ".ddb")
 _TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".csv.zst")
 
 ROLES = {
-    "identifier": "Identifiers: they name people, and have to go.",
-    "person key": "Person keys: they say whose a row is.",
-    "household key": "Household keys: they say who belongs together, and have to go.",
-    "quasi-identifier": "Quasi-identifiers: what others may know of a person, and find them by.",
+    "identifier": "Identifiers: they name people; remove them.",
+    "person key": "Person keys: they say which person a row belongs to.",
+    "household key": "Household keys: they say who belongs together; remove them.",
+    "quasi-identifier": "Quasi-identifiers: others may know these values and find a person by them.",
     "possible quasi-identifier": "Possible quasi-identifiers: decide whether others may know them.",
-    "sensitive": "Sensitive: what nobody should learn.",
+    "sensitive": "Sensitive: nobody should learn these values of a person.",
     "weight": "Sampling weights.",
     "constant": "Constants.",
     "undecided": "Undecided: decide before you release.",
@@ -44,12 +44,12 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "assess",
         prog="duckanon assess",
-        help="say what a table tells of people",
-        description="Say of every column of a table which role it plays and why, and what to type next.",
+        help="report what a table reveals about people",
+        description="Report the role of every column of a table, why it has that role, and what to type next.",
     )
     parser.add_argument("file", metavar="FILE", help="CSV, Parquet or DuckDB file")
     parser.add_argument("--table", metavar="NAME", help="the table of a DuckDB file, if it has several")
-    parser.add_argument("--person", metavar="COLUMN", help="the column that says whose a row is, if it is not found")
+    parser.add_argument("--person", metavar="COLUMN", help="the column that identifies people, if it is not found")
     parser.set_defaults(runner=run)
 
 
@@ -145,14 +145,14 @@ def _listed(meaning: str, columns: list[Column]) -> list[str]:
 
 
 def _crowds(con: duckdb.DuckDBPyConnection, columns: list[str], person: str | None) -> list[str]:
-    """Say how many people are alone with all quasi-identifiers together."""
-    smallest, alone, rows = con.execute(
+    """Say how many rows are unique in all quasi-identifiers together."""
+    smallest, unique, rows = con.execute(
         "SELECT k, rows_under_2, \"rows\" FROM anon.k_anonymity('assessed', $1, person := $2)", [columns, person]
     ).fetchall()[0]
     unit = ("person" if person else "row") if smallest == 1 else ("people" if person else "rows")
     text = (
-        f"The {len(columns)} quasi-identifiers together are unique in {alone:,} of {rows:,} rows "
-        f"({alone / max(rows, 1):.1%}); the smallest class has {smallest} {unit}."
+        f"The {len(columns)} quasi-identifiers together are unique in {unique:,} of {rows:,} rows "
+        f"({unique / max(rows, 1):.1%}); the smallest class has {smallest} {unit}."
     )
     return [*textwrap.wrap(text, WIDTH), ""]
 
@@ -161,7 +161,7 @@ def _next_steps(file: str, table: str | None) -> list[str]:
     source = f"--from {shlex.quote(file)}" + (f" --table {shlex.quote(table)}" if table else "")
     draft, release = f"  duckanon policy init {source} --to policy.toml", "  duckanon release policy.toml"
     return [
-        "Roles are suggestions from structure, values and names: you know better. Next, type",
-        f"{draft}  # a draft to read and to decide",
-        f"{release.ljust(len(draft))}  # a file that may leave, and its report",
+        "Roles are suggestions from names, values and structure: correct them where you know better. Next, type",
+        f"{draft}  # drafts a policy; review every role",
+        f"{release.ljust(len(draft))}  # writes the release and its report",
     ]

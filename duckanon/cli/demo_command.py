@@ -1,4 +1,4 @@
-"""``duckanon demo``: the whole road on people who do not exist, from a table to a file that may leave and a report."""
+"""``duckanon demo``: the whole workflow on fictitious people, from a table to a released file and its report."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "demo",
         prog="duckanon demo",
-        help="show the whole road on generated people",
+        help="run the whole workflow on generated people",
         description="Generate the visits of a clinic, assess them, release them by a policy, and write the report.",
     )
-    parser.add_argument("--rows", type=int, default=200_000, metavar="N", help="so many people (default: 200000)")
-    parser.add_argument("--to", dest="folder", default="duckanon-demo", metavar="DIR", help="where all files go")
+    parser.add_argument("--rows", type=int, default=200_000, metavar="N", help="the number of people (default: 200000)")
+    parser.add_argument("--to", dest="folder", default="duckanon-demo", metavar="DIR", help="the folder for all files")
     parser.set_defaults(runner=run)
 
 
@@ -64,24 +64,24 @@ def _make_folder(folder: Path) -> None:
 
 
 def shown(folder: Path, people: int, write: Callable[[str], None]) -> int:
-    """Go the whole road in a folder, and say what is done."""
+    """Run the whole workflow in a folder, and print each step."""
     import duckanon
     from duckanon.cli import assess_command, statements
 
-    write(f"1. A clinic with {people:,} patients, none of whom exists: {folder / DATABASE}\n\n")
+    write(f"1. A clinic with {people:,} fictitious patients: {folder / DATABASE}\n\n")
     con = duckanon.connect(folder / DATABASE)
     try:
         con.execute(f"SET VARIABLE people = {people}; SET enable_progress_bar = false").fetchall()
         for statement in statements.split(statements.script(FILES / "population.sql")):
             con.execute(statement).fetchall()
-        write("2. Who can be picked out of its visits? (duckanon assess)\n\n")
+        write("2. Who can be singled out by their visits? (duckanon assess)\n\n")
         con.execute("CREATE TEMP VIEW assessed AS FROM visits").fetchall()
         write(assess_command.assessment(con, str(folder / DATABASE), "visits", None, is_last=False) + "\n")
     finally:
         con.close()
     from duckanon import job
 
-    write(f"3. The release that {folder / POLICY} asks for (duckanon release)\n\n")
+    write(f"3. The release by the policy {folder / POLICY} (duckanon release)\n\n")
     record = job.release(folder / POLICY, report=folder / REPORT, show_progress=sys.stderr.isatty())
     for table in record["tables"]:
         write("".join(f"  {'kept' if kept['passed'] else 'broken'}: {kept['words']}\n" for kept in table["promises"]))

@@ -54,7 +54,7 @@ class History:
             self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
-        print(f"duckanon: the history is not kept; {self._file}: {error.strerror}.", file=sys.stderr)
+        print(f"duckanon: the history was not saved; {self._file}: {error.strerror}.", file=sys.stderr)
         self._file = None
 
 

@@ -12,8 +12,8 @@ def add_to(commands: Any) -> None:
         "history",
         prog="duckanon history",
         help="compare the records of two releases",
-        description="Compare the records of two releases: what was done otherwise, and what their difference tells "
-        "about who came or went.",
+        description="Compare the records of two releases: what changed, and what the difference reveals about "
+        "people who came or left.",
     )
     parser.exit_code = 2
     parser.add_argument("old", metavar="OLD.json", help="the record of the older release")

@@ -16,7 +16,7 @@ _Result = TypeVar("_Result")
 
 
 class Interruptible(Protocol):
-    """What can be asked to stop its work: a connection of DuckDB, for one."""
+    """Anything that can be interrupted, such as a connection of DuckDB."""
 
     def interrupt(self) -> None:
         """Stop it, from another thread."""

@@ -40,7 +40,7 @@ _FORMULA = re.compile(r'(^|[;\t\r\n])(?=[\s"]*[=+\-@＝＋－＠])')
 
 @dataclass(frozen=True)
 class Style:
-    """What results should look like.
+    """The format of results.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ def add_to(commands: Any) -> None:
         "init",
         prog="duckanon policy init",
         help="draft a policy from a table",
-        description="Draft a policy from what anon.assess sees in a table; every role is a hint, to be read.",
+        description="Draft a policy from what anon.assess finds in a table; every role is a suggestion to review.",
     )
     init.add_argument("--from", dest="source", metavar="FILE", required=True, help="DuckDB, Parquet or CSV file")
     init.add_argument("--table", metavar="NAME", help="the table of a DuckDB file")
@@ -35,7 +35,7 @@ def add_to(commands: Any) -> None:
     )
     check.add_argument("policy", metavar="POLICY.toml", help="the policy")
     check.add_argument(
-        "--no-data", action="store_true", help="read no rows: columns that narrow down others are not looked for"
+        "--no-data", action="store_true", help="read no rows; does not search for columns that narrow down others"
     )
     for step in (parser, init, check):
         step.exit_code = 2

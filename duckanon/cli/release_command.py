@@ -21,10 +21,10 @@ TERMINATED = 143
 EPILOG = """\
 exit codes:
   0  released; every promise was counted on the written file
-  1  a promise is broken, or cannot be kept; the last release is still in its place
+  1  a promise is broken, or cannot be kept; the previous release stays in place
   2  the policy is wrong, or does not fit the table
-  3  a source could not be read, or a target not be written
-  130, 143  interrupted (Ctrl-C, SIGTERM); the last release is still in its place
+  3  a source could not be read, or a target could not be written
+  130, 143  interrupted (Ctrl-C, SIGTERM); the previous release stays in place
 
 examples:
   duckanon release policy.toml
@@ -41,38 +41,38 @@ def add_to(commands: Any) -> None:
         prog="duckanon release",
         help="release a table by a policy",
         description="Release the tables of a policy: read, anonymize, write, read back, count every promise on the "
-        "written file, and only then give it its name.",
+        "written file, and only then publish it.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.exit_code = 2
     parser.add_argument("policy", nargs="?", metavar="POLICY.toml", help="the policy")
-    parser.add_argument("--policy", dest="named_policy", metavar="FILE", help="the policy, by name")
+    parser.add_argument("--policy", dest="named_policy", metavar="FILE", help="the policy, as an option")
     parser.add_argument(
         "--from", dest="source", metavar="FILE", help="DuckDB, Parquet or CSV file, a glob of them, or postgresql://..."
     )
     parser.add_argument("--table", metavar="NAME", help="the table of a DuckDB file or a server")
-    parser.add_argument("--query", metavar="SQL", help="a query in place of a table; files are its table source")
+    parser.add_argument("--query", metavar="SQL", help="a query in place of a table; in it, files are the table source")
     parser.add_argument(
         "--to", dest="target", metavar="FILE", help="the release: .parquet, .csv, .csv.gz, .duckdb, postgresql://..."
     )
-    parser.add_argument("--report", metavar="FILE.html", help="write a report for people")
-    parser.add_argument("--plan", metavar="FILE.parquet", help="use this plan; if there is none, save it there")
+    parser.add_argument("--report", metavar="FILE.html", help="write a report for readers without SQL")
+    parser.add_argument("--plan", metavar="FILE.parquet", help="use this plan; if there is no such file, save it there")
     parser.add_argument(
         "--memory",
         type=_amount,
         metavar="AMOUNT",
-        help="what the process may take, such as 2GB; beyond it a release is made by parts",
+        help="memory limit of the process, such as 2GB; larger tables are processed in partitions",
     )
     parser.add_argument(
         "--no-formulas",
         action="store_true",
         default=argparse.SUPPRESS,  # it may stand before the command, too
-        help="in CSV files, an apostrophe before texts that a spreadsheet would compute",
+        help="in CSV files, put an apostrophe before texts that a spreadsheet would compute",
     )
-    parser.add_argument("--previous", metavar="FILE", help="the last release (default: the file in the target's place)")
-    parser.add_argument("--dry-run", action="store_true", help="do all but write")
-    parser.add_argument("--progress", action="store_true", help="say what is being done, also without a terminal")
+    parser.add_argument("--previous", metavar="FILE", help="the previous release (default: the file at the target)")
+    parser.add_argument("--dry-run", action="store_true", help="do everything except write")
+    parser.add_argument("--progress", action="store_true", help="show progress, also without a terminal")
     parser.set_defaults(runner=run)
 
 
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
         return _released(options)
     except KeyboardInterrupt:
         what = "terminated" if terminations else "interrupted"
-        complain(f"duckanon release: {what}; what is in the target's place was checked.")
+        complain(f"duckanon release: {what}; a file at the target, if any, passed all checks.")
         return TERMINATED if terminations else INTERRUPTED
 
 
@@ -175,7 +175,7 @@ def exit_code(command: str, work: Callable[[], int]) -> int:
 
 
 class _Work:
-    """What a job is busy with: statements of DuckDB and of servers, and releases by parts."""
+    """The running work of a job, to be interrupted: statements of DuckDB and servers, and partitions."""
 
     def __init__(self, con: Interruptible) -> None:
         self._con = con
@@ -204,8 +204,8 @@ def summary(record: dict[str, Any]) -> str:
         output, memory = table["output"], table.get("memory")
         lines.append(f"{record['outcome']}: {table['name']}, {output['rows']} rows, {output['path']}\n")
         if memory and memory["by_parts"]:
-            parts = f"{memory['parts']} part{'s' * (memory['parts'] != 1)}"
-            lines.append(f"  made in {parts}, within {memory['given']}\n")
+            parts = f"{memory['parts']} partition{'s' * (memory['parts'] != 1)}"
+            lines.append(f"  processed in {parts}, within {memory['given']}\n")
         lines += [
             f"  {'kept' if promise['passed'] else 'BROKEN'}: {promise['words']}\n" for promise in table["promises"]
         ]

@@ -18,9 +18,9 @@ def add_to(commands: Any) -> None:
     command.add_argument("plan", metavar="PLAN.parquet", help="the plan: COPY (FROM anon.plan(...)) TO 'plan.parquet'")
     command.add_argument("--dialect", required=True, help="the engine, such as postgres, spark, snowflake or bigquery")
     command.add_argument("--table", default="patients", metavar="NAME", help="the table to read (default: patients)")
-    command.add_argument("--k", type=int, metavar="K", help="leave out classes of fewer rows, or people with --person")
+    command.add_argument("--k", type=int, metavar="K", help="suppress classes of fewer rows, or people with --person")
     command.add_argument("--keep", action="append", metavar="COLUMN", help="another column to release; may be repeated")
-    command.add_argument("--person", metavar="COLUMN", help="with --k, the column that says whose row it is")
+    command.add_argument("--person", metavar="COLUMN", help="with --k, the column that identifies people")
     command.add_argument(
         "--type",
         action="append",

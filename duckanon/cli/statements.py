@@ -17,7 +17,7 @@ def script(file: str | Path) -> str:
     try:
         return Path(file).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise ValueError(f"duckanon: {file}: it is no text in UTF-8.") from None
+        raise ValueError(f"duckanon: {file}: it is not UTF-8 text.") from None
 
 
 def split(script: str) -> Iterator[str]:

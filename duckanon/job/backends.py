@@ -1,4 +1,4 @@
-"""Which way a release is made: in memory, or by parts where it would take more memory than is given."""
+"""The backend of a release: in memory, or in partitions where it would take more memory than the limit."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Backend:
     estimate
         Bytes that the process would take if the release was made in memory.
     is_by_parts
-        Whether it is made by parts, on the disk.
+        Whether it is processed in partitions, on the disk.
     """
 
     memory: str | None = None
@@ -84,10 +84,10 @@ class Backend:
 
     @property
     def words(self) -> str:
-        """What is said while the release is made."""
+        """The message shown while the release is made."""
         if not self.is_by_parts:
             return ""
-        return f", by parts: in memory it would take about {amount(self.estimate)}, more than {self.memory}"
+        return f", in partitions: in memory it would take about {amount(self.estimate)}, more than {self.memory}"
 
     def entry(self, made: Released | None) -> dict[str, Any]:
         """Return what the record tells."""
@@ -121,7 +121,7 @@ def choose_backend(table: Table, rows: int, place: Storage, plan: Path | None) -
     Raises
     ------
     PolicyError
-        The release would take more than is given, and is not made by parts.
+        The release would exceed the limit, and cannot be processed in partitions.
     """
     memory = place.memory
     if memory is None:
@@ -132,25 +132,25 @@ def choose_backend(table: Table, rows: int, place: Storage, plan: Path | None) -
     missing = _missing(table, plan)
     if missing:
         raise PolicyError(
-            f"memory must be at least {amount(estimate)} for {table.method.name} of {rows} rows; got {memory}, and by "
-            f"parts it is not made {missing}."
+            f"memory must be at least {amount(estimate)} for {table.method.name} of {rows} rows; got {memory}, and "
+            f"it cannot be processed in partitions {missing}."
         )
     return Backend(memory, estimate, True)
 
 
 def _missing(table: Table, plan: Path | None) -> str | None:
-    """Say what of a policy no release by parts has."""
+    """Return the part of a policy that partitions do not support, in words."""
     method = table.method.name
     if method not in _ABSENT:
         return "at all"
     if plan is not None:
-        return "with a plan that is to be saved"
+        return "with a plan to save"
     given = methods.parameters(table)
     for parameter in _ABSENT[method]:
         if parameter in given:
             return "with l or t" if parameter == "sensitive" else f"with {parameter}"
     if method == "microaggregate" and given.get("method") != "fast":
-        return 'but with method = "fast"'
+        return 'without method = "fast"'
     for promise in _IN_MEMORY:
         if getattr(table.promises, promise):
             return f"where {promise} is promised, which is measured in memory"
@@ -161,12 +161,12 @@ def parameters(table: Table, backend: Backend) -> dict[str, Any]:
     """Return the parameters that the function is called with, without columns."""
     given = methods.parameters(table)
     if backend.is_by_parts and table.method.name == "recode":
-        del given["max_suppressed_fraction"]  # by parts nobody is left out
+        del given["max_suppressed_fraction"]  # in partitions nobody is suppressed
     return given
 
 
 def release(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, backend: Backend, folder: Path) -> Released:
-    """Release a table by parts; the job reads the result as `tables.released`.
+    """Release a table in partitions; the job reads the result as `tables.released`.
 
     Parameters
     ----------
@@ -219,14 +219,14 @@ def _refuse_other_types(
     for column in columns:
         if before[column] != after.get(column):
             raise PolicyError(
-                f"columns.{column} has the type {before[column]}, which no release by parts keeps; cast it in "
+                f"columns.{column} has the type {before[column]}, which cannot be processed in partitions; cast it in "
                 "source.query, or give more memory."
             )
 
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Turn what a release by parts refuses into what the same function refuses in SQL."""
+    """Translate refusals of `duckanon.large` into those of the same function in SQL."""
     try:
         yield
     except ValueError as error:
@@ -235,5 +235,5 @@ def _translate_errors() -> Iterator[None]:
         raise PolicyError(f"{error}") from None
     except OSError as error:
         raise FileProblem(
-            f"the release by parts failed ({error.strerror or 'a file cannot be read or written'})."
+            f"processing in partitions failed ({error.strerror or 'a file cannot be read or written'})."
         ) from None

@@ -45,7 +45,7 @@ def cancelled_by(cancel: threading.Event | None, con: duckdb.DuckDBPyConnection)
             yield ask
     except (Exception, progress.StoppedError):
         if cancel.is_set():
-            raise Cancelled("the job was cancelled; what is in the target's place was checked.") from None
+            raise Cancelled("the job was cancelled; a file at the target, if any, passed all checks.") from None
         raise
     finally:
         is_over.set()

@@ -1,4 +1,4 @@
-"""What two releases of the same people tell together: who came or went between them.
+"""What two releases of the same people reveal together: who came or left between them.
 
 A class of twelve that was one of eleven before tells that one person came: who knows of somebody new knows the class
 then, and the sensitive value too, as the difference of two counts.
@@ -80,8 +80,8 @@ def promise(table: Table, change: dict[str, Any]) -> Promise | None:
 def words(table: Table, change: dict[str, Any]) -> str:
     """Say what changed."""
     return (
-        f"{change['small_changes']} classes differ from the last release by fewer than {table.promises.k} "
-        f"{change['counted']}: who knows somebody who came or went between both learns more than a class."
+        f"{change['small_changes']} classes differ from the previous release by fewer than {table.promises.k} "
+        f"{change['counted']}: an attacker who knows who came or left in between learns more than their class."
     )
 
 

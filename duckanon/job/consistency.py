@@ -1,4 +1,4 @@
-"""What a policy must not say although each of its parts is right: checked before any data is read."""
+"""Refuse policies whose parts contradict each other, before any data is read."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _check_source(table: Table, wrong: Wrong) -> None:
     if source.query and _KEYED.search(source.query):
         raise wrong(
             ("source", "query"),
-            "source.query must not call anon.pseudonym or anon.shift_date, since a key would stand in it; give the "
+            "source.query must not call anon.pseudonym or anon.shift_date, since it would contain the key; give the "
             'column the role "pseudonym", or shift_days.',
         )
     _check_target(table, wrong)
@@ -97,7 +97,7 @@ def _check_people(table: Table, wrong: Wrong) -> None:
     people = table.named("person")
     if len(people) > 1:
         raise wrong(
-            ("columns", people[1]), "columns must have one person at the most; who else is meant is an identifier."
+            ("columns", people[1]), "columns must have at most one person; give other keys the role identifier."
         )
     for column_name, column in table.columns.items():
         path = ("columns", column_name)

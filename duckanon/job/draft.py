@@ -22,11 +22,11 @@ _ROLES = {
     "quasi-identifier": "quasi_identifier",
     "sensitive": "sensitive",
 }
-"""What a draft says by itself; whatever else anon.assess sees is for a person to decide."""
+"""Roles that a draft assigns; for all others of anon.assess a person decides."""
 
 _BEGINNING = """\
-# A draft by duckanon policy init. Roles are suggestions from structure, values and names: read every line before you
-# use it, and write a role wherever it says "?".
+# Drafted by duckanon policy init. Roles are suggestions from names, values and structure: review every line, and
+# replace every "?" by a role.
 # duckanon policy check {policy}
 # duckanon release {policy}
 
@@ -37,14 +37,14 @@ path = {path}
 path = {target}  # .parquet, .csv, .csv.gz or .duckdb
 
 # The role of every column; a column without one, or with "?", stops the job.
-#   ?                 undecided: what was seen stands beside it
-#   identifier        names a person or a household: left out
-#   drop              left out
+#   ?                 undecided: the comment says what was found
+#   identifier        names a person or a household: dropped
+#   drop              dropped
 #   pseudonym         replaced by a code that is the same in every table; needs [key]
-#   person            says whose row it is: promises count people; left out, or {{ role = "person", pseudonym = true }}
-#   quasi_identifier  what others may know of a person: protected by the method
-#   sensitive         released as it is; l and t are promised of it
-#   free              released as it is; only you know that nobody is told by it
+#   person            identifies people, whom promises count: dropped, or {{ role = "person", pseudonym = true }}
+#   quasi_identifier  others may know it: protected by the method
+#   sensitive         released as it is; l and t are promised for it
+#   free              released as it is; only you can know that it identifies nobody
 [columns]
 """
 
@@ -54,10 +54,10 @@ _ENDING = """
 [method]
 name = "generalize"  # or recode, suppress_cells, boxes, microaggregate, svd_swap, pica, spectral_release
 
-# Counted on the written file, before it gets its name.
+# Counted on the written file before it is published.
 [promises]
-k = {k}                          # people in every class, at the least
-{diversity}max_suppressed_fraction = 0.01  # of the people
+k = {k}                          # people in every class, at least
+{diversity}max_suppressed_fraction = 0.01  # of the people may be suppressed
 """
 
 
@@ -114,9 +114,9 @@ def narrowing_comments(con: duckdb.DuckDBPyConnection, roles: dict[str, str]) ->
     told = "".join(f"#   {_comment(narrowing.finding(*pair))}\n" for pair in judged)
     names = json.dumps(list(dict.fromkeys(kept for kept, *_ in judged)), ensure_ascii=False)
     return (
-        f"\n# A release stops at columns that tell more of a quasi-identifier than its released values do:\n{told}"
-        "# Two ways out: give them the role quasi_identifier (protected, too) or identifier (left out); or, where\n"
-        f"# that is meant, write under [method]: narrowing = {_comment(names)}\n"
+        f"\n# A release refuses columns that reveal more about a quasi-identifier than its released values do:\n{told}"
+        "# Give them the role quasi_identifier (protected, too) or identifier (dropped); or, to release them\n"
+        f"# all the same, write under [method]: narrowing = {_comment(names)}\n"
     )
 
 
@@ -134,9 +134,7 @@ def _diversity(sensitive: list[str]) -> str:
     if len(sensitive) == 1:
         return "l = 2                           # values of the sensitive column in every class\n"
     shaped = _comment(sensitive[0])
-    return (
-        f"# l = 2                         # values in every class: shaped for {shaped}, counted of all sensitive ones\n"
-    )
+    return f"# l = 2                         # values in every class: shaped for {shaped}, counted for all of them\n"
 
 
 def _files(path: str) -> list[Path]:
@@ -155,7 +153,7 @@ def _one_person(columns: list[tuple[str, str, str]]) -> list[tuple[str, str, str
         role = _ROLES.get(seen, UNDECIDED)
         why = why if seen == "undecided" else f"{seen}: {why}" if role == UNDECIDED else why
         if role == "person" and has_person:
-            role, why = "identifier", f"{why} Another column is the person already."
+            role, why = "identifier", f"{why} Another column is the person key already."
         has_person = has_person or role == "person"
         translated.append((name, role, why))
     return translated

@@ -47,7 +47,7 @@ class PolicyError(JobError):
 
 
 class Cancelled(JobError):  # noqa: N818 - it says what happened
-    """The job was asked to stop, and has: what is in the target's place is the last release."""
+    """The job was cancelled; the previous release stays in place."""
 
     exit_code: ClassVar[int] = 130
 

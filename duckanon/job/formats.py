@@ -13,7 +13,7 @@ FORMATS: dict[str, Format] = {
     ".duckdb": "duckdb",
     ".db": "duckdb",
 }
-"""What can be written."""
+"""Formats that can be written."""
 
 _READ: dict[str, Format] = {**FORMATS, ".tsv": "csv", ".txt": "csv", ".tsv.gz": "csv", ".ddb": "duckdb"}
 

@@ -18,7 +18,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     for name in ("duckanon", "duckdb", "python", "outcome"):
         lines += _changed(name, old.get(name), new.get(name))
     if _hash(old.get("policy")) != _hash(new.get("policy")):
-        lines.append("policy: another one")
+        lines.append("policy: changed")
     before = {table["name"]: table for table in old["tables"]}
     after = {table["name"]: table for table in new["tables"]}
     lines += [f"{name}: no longer released" for name in before.keys() - after.keys()]
@@ -48,15 +48,15 @@ def _of_table(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     yield from _changed("original people", old["people"], new["people"])
     yield from _changed("released rows", old["output"]["rows"], new["output"]["rows"])
     yield from _changed("released people", old["output"]["people"], new["output"]["people"])
-    yield from _changed("left out", old["suppressed"]["fraction"], new["suppressed"]["fraction"])
+    yield from _changed("suppressed", old["suppressed"]["fraction"], new["suppressed"]["fraction"])
     if _hash(old) == _hash(new):
-        yield "original: the same rows, released again: two releases of one table tell more than one"
+        yield "original: the same rows, released again: two releases of one table reveal more than one"
     yield from _changed("method", old["method"]["name"], new["method"]["name"])
     parameters = old["method"]["parameters"], new["method"]["parameters"]
     for name in sorted(parameters[0].keys() | parameters[1].keys()):
         yield from _changed(f"parameter {name}", parameters[0].get(name), parameters[1].get(name))
     by_parts = [(table.get("memory") or {}).get("by_parts", False) for table in (old, new)]
-    yield from _changed("made by parts", *by_parts)
+    yield from _changed("processed in partitions", *by_parts)
     roles = [{column["name"]: column["role"] for column in table["columns"]} for table in (old, new)]
     for name in sorted(roles[0].keys() | roles[1].keys()):
         yield from _changed(f"column {name}", roles[0].get(name), roles[1].get(name))
@@ -72,7 +72,7 @@ def _difference_attack(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str
     """Say what the difference of both gives away, if the newer run compared its classes with the older release."""
     change = new.get("changes")
     if change is None or change["previous_sha256"] != old["output"]["sha256"]:
-        yield "classes: not compared, since the newer run did not have the older release at hand"
+        yield "classes: not compared: the newer run did not have the older release"
         return
     yield (
         f"classes: {change['classes_in_both']} in both, {change['classes_before'] - change['classes_in_both']} gone, "

@@ -1,4 +1,4 @@
-"""What pseudonyms let a reader put together: the rows of one person, in all tables of a job.
+"""Linkage by pseudonym: the rows of one person, in all tables of a job.
 
 A class of ten hides nobody whose rows, taken together, are in a set of classes that nobody else has. Where a pseudonym
 is released, the people of one such set are counted (as linked_k of anon.k_anonymity, over all tables at once).
@@ -45,7 +45,7 @@ def _class(form: Shape) -> str:
 def linking(table: Table) -> list[str]:
     """Return the released columns that tell which rows are one person's.
 
-    Where the policy says whose a row is, other pseudonyms are those of doctors, houses and the like.
+    Where the policy says which person a row belongs to, other pseudonyms are those of doctors, houses and the like.
     """
     person = table.person
     if person:
@@ -56,9 +56,10 @@ def linking(table: Table) -> list[str]:
 def _promise(table: Table, measured: int) -> Promise:
     asked = table.promises.linked_k if table.promises.linked_k is not None else table.promises.k or 0
     words = (
-        f"Who puts together all rows of a pseudonym, in all tables, finds at least {measured} people with the same."
+        f"Linked by pseudonym across all tables, at least {measured} people share every combination of classes."
         if measured >= asked
-        else f"Who puts together all rows of a pseudonym, in all tables, finds {measured} people with the same; "
+        else f"Linked by pseudonym across all tables, the rarest combination of classes belongs to {measured} "
+        f"{'person' if measured == 1 else 'people'}; "
         f"{asked} were promised."
     )
     helpful = "dropping the pseudonym, coarser quasi-identifiers, or a smaller linked_k where that is acceptable"

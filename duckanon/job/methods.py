@@ -8,14 +8,14 @@ from duckanon._bridge import sql
 from duckanon.job.policy import LEFT_OUT, Table
 
 _TREATMENTS = {
-    "generalize": "made coarser",
-    "recode": "made coarser, class by class",
-    "suppress_cells": "single cells left out",
-    "boxes": "put into intervals",
-    "microaggregate": "replaced by what its group has in common",
+    "generalize": "generalized",
+    "recode": "generalized class by class",
+    "suppress_cells": "single cells suppressed",
+    "boxes": "replaced by intervals",
+    "microaggregate": "replaced by the group's mean, median or interval",
     "svd_swap": "swapped",
     "pica": "swapped within clusters",
-    "spectral_release": "drawn anew",
+    "spectral_release": "synthesized",
 }
 
 
@@ -43,12 +43,12 @@ def treatment(table: Table, column: str) -> str:
     if role.role == "pseudonym" or role.pseudonym:
         return "replaced by a pseudonym"
     if role.role in (*LEFT_OUT, "person"):
-        return "left out"
+        return "dropped"
     shifted = "shifted per person, then " if role.shift_days else ""
     if column in protected(table):
         return shifted + _TREATMENTS[table.method.name]
     if column in (getattr(table.method, "by", None) or ()):
-        return f"{shifted}released as it is, with rare groups joined"
+        return f"{shifted}released as it is, with rare groups merged"
     return f"{shifted}released as it is" if not shifted else "shifted per person"
 
 

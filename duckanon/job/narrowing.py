@@ -38,7 +38,7 @@ def foreseen(
     rows
         A query.
     protected, kept
-        The columns that are made coarser, and those that are released as they are.
+        The columns that are generalized, and those that are released as they are.
     k
         People in a class.
     hierarchies

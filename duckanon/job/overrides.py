@@ -1,4 +1,4 @@
-"""What the command line says in place of the policy."""
+"""Options of the command line that override the policy."""
 
 from __future__ import annotations
 

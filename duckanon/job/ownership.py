@@ -33,7 +33,7 @@ def check_owner(file: PolicyFile, where: Places) -> list[str]:
     if where.report and not is_other and (other := _policy_of_report(where.report)) not in (None, file.path.name):
         raise FileProblem(_sentence(where.report, "report", str(other)))
     warnings = [
-        f"{beside.name}: it is the record of the release that is replaced, and not of the new one; remove it."
+        f"{beside.name}: it is the record of the replaced release, not of the new one; remove it."
         for target in where.targets.values()
         if (beside := target.with_name(f"{target.name}.record.json")) != where.record
         and target.name in _outputs(_record(beside))

@@ -42,20 +42,20 @@ class Planned:
         if not self.is_reused:
             return []
         strange = [
-            f"the plan has never seen {row['unseen'] + row['below_range'] + row['above_range']} values of "
-            f"{row['column_name']}; they are in its rest, or in its first or last bucket."
+            f"the plan does not know {row['unseen'] + row['below_range'] + row['above_range']} values of "
+            f"{row['column_name']}; they are in its bucket for other values, or in its first or last one."
             for row in self.coverage
             if row["unseen"] + row["below_range"] + row["above_range"]
         ]
         if self.small_classes:
             strange.append(
                 f"{self.small_classes} classes of the plan have fewer than {k} people, or too few values of a "
-                "sensitive column, and were left out."
+                "sensitive column, and were suppressed."
             )
         return strange
 
     def entry(self, path: Path) -> dict[str, Any]:
-        """Return what the record tells."""
+        """Return the entry of the record."""
         return {
             "path": path.name,
             "reused": self.is_reused,
@@ -123,7 +123,7 @@ def _load(con: duckdb.DuckDBPyConnection, table: Table, path: Path) -> None:
         raise FileProblem(f"{path}: the plan cannot be read ({sql.why(error)}).") from None
     if planned != set(methods.protected(table)):
         raise PolicyError(
-            f"{path}: the plan must be for the policy's quasi-identifiers; it is for {', '.join(sorted(planned))}: "
+            f"{path}: the plan must have the policy's quasi-identifiers; it has {', '.join(sorted(planned))}: "
             "remove the file to have a new one made."
         )
 

@@ -1,4 +1,4 @@
-"""What a policy of a release says: the roles of columns, the method, the promises. Its schema, nothing else."""
+"""The schema of a policy: roles of columns, method and promises."""
 
 from __future__ import annotations
 
@@ -53,26 +53,26 @@ def _as_memory(value: str) -> str:
 
 
 class Promises(Part):
-    """What is counted on the written file before it gets its name.
+    """Promises, counted on the written file before it is published.
 
     Attributes
     ----------
     k
-        People in every class over the quasi-identifiers, at the least.
+        People in every class over the quasi-identifiers, at least.
     linked_k
-        People whose rows, in all tables of the job, are in exactly the same classes, at the least, where a released
+        People whose rows, in all tables of the job, are in exactly the same classes, at least, where a released
         pseudonym tells which rows belong together. As large as k if it is not given.
     l, l_kind, c, t
         Of every sensitive column, as in anon.generalize.
     max_suppressed_fraction
         The share of the people (without a person: of the rows) that may be left out.
     max_small_changes
-        Classes whose number of rows differs from the last release's by fewer than k, at the most; without it they are
+        Classes whose number of rows differs from the previous release's by fewer than k, at most; without it they are
         only reported.
     prediction
         The measures of anon.privacy_test, against the reference where there is one.
     max_correlation_difference, max_detectability_auc, max_marginal_difference
-        What analysts may lose at the most: the median difference of correlations, how well a classifier tells released
+        What analysts may lose at most: the median difference of correlations, how well a classifier tells released
         from original, the largest difference of one column's distributions.
     """
 
@@ -166,7 +166,7 @@ class Policy(Part):
     report, record, plan
         Where the report, the record of the run and the plan go; the record goes beside the first release if not named.
     memory
-        What the process may take, such as '2GB'; a release that would take more is made by parts.
+        The memory limit of the process, such as '2GB'; larger tables are processed in partitions.
     """
 
     tables: Annotated[dict[str, Table], Field(min_length=1)]

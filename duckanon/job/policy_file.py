@@ -20,7 +20,7 @@ from duckanon.job.policy import Policy, Table
 _OF_JOB = ("key", "report", "record", "plan", "memory")
 _OF_TABLE = ("source", "target", "columns", "method", "promises", "hierarchies", "reference")
 _ALONE = "table"
-"""What the only table of a policy is called that names neither tables nor the table of its source."""
+"""The name of a policy's only table, if the policy names neither tables nor the table of its source."""
 _DEEPEST = 20
 """Brackets within brackets: parameters of methods have four."""
 
@@ -121,7 +121,7 @@ def _check_numbers(path: Path, text: str, document: dict[str, Any]) -> None:
 
 
 def _why(error: Exception) -> str:
-    return str(error.strerror) if isinstance(error, OSError) else "it is no text in UTF-8"
+    return str(error.strerror) if isinstance(error, OSError) else "it is not UTF-8 text"
 
 
 def _not_toml(path: Path, error: tomllib.TOMLDecodeError) -> str:
@@ -238,7 +238,7 @@ def _what(problem: Mapping[str, Any], place: Sequence[str | int]) -> str:
     got = "" if is_secret or not isinstance(problem["input"], int | float | str) else f"; got {problem['input']!r}"
     if kind == "extra_forbidden":
         hint = ": the key of pseudonyms comes from key.environment or key.file, never from the policy"
-        return f"is nothing that a policy has{hint if is_secret else ''}"
+        return f"is not a field of a policy{hint if is_secret else ''}"
     if kind == "missing":
         return "is missing"
     if kind == "string_pattern_mismatch":

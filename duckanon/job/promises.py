@@ -140,7 +140,7 @@ def _diversity(
     if promises.t is not None:
         measured = sql.one(con, f"SELECT t FROM anon.t_closeness({arguments})")[0]
         passed = round(measured, 12) <= promises.t
-        words = f"Within every class, {column} is spread as in the whole release, up to a distance of {measured:.3g}."
+        words = f"In every class, {column} is distributed as in the whole release, up to a distance of {measured:.3g}."
         yield Promise(f"t of {column}", promises.t, measured, passed, words, "larger classes (k), or a larger t")
 
 
@@ -150,7 +150,7 @@ def _l(con: duckdb.DuckDBPyConnection, table: Table, arguments: str, column: str
     if kind == "recursive":
         # a class with fewer than l values has no row for l, and keeps no promise about the l-th
         excess = next((c for measure, level, c in rows if measure == "recursive" and level == asked), float("inf"))
-        words = f"In every class the most frequent {column} is less frequent than {table.promises.c:g} times the rare."
+        words = f"In every class the top {column} is less frequent than {table.promises.c:g} times the rare values."
         passed = excess < table.promises.c
         measured = excess if excess < float("inf") else None
         return Promise(f"recursive l of {column}", table.promises.c, measured, passed, words, helpful)
@@ -166,7 +166,7 @@ def _suppressed(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables) ->
     who = "people" if gone["people"] is not None else "rows"
     count = gone["people"] if gone["people"] is not None else gone["rows"]
     passed = gone["fraction"] <= gone["limit"]
-    words = f"{count} {who} were left out, {gone['fraction']:.4%}; at most {gone['limit']:.4%} may be."
+    words = f"{count} {who} were suppressed ({gone['fraction']:.4%}; limit {gone['limit']:.4%})."
     helpful = (
         "a smaller k, fewer quasi-identifiers, a larger max_suppressed_fraction, or a new plan where one was reused"
     )
@@ -182,7 +182,7 @@ def _prediction(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables) ->
     ).fetchall()
     for measure, measured, limit, passed, answer in rows:
         than = "another sample of the population" if tables.reference else "all other records"
-        words = f"The release tells as little about its people as {than} ({measure}): {answer}."
+        words = f"The release reveals as little about its people as {than} ({measure}): {answer}."
         helpful = "larger clusters, a larger k, or more records; anon.privacy_test shows the measures"
         yield Promise(f"prediction: {measure}", limit, measured, bool(passed), words, helpful)
 

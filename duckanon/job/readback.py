@@ -57,7 +57,7 @@ class Shape:
 
     @property
     def selected(self) -> str:
-        """What is selected from the release to be written."""
+        """The select list of the release to write."""
         shown = _defused_name if self.no_formulas else str
         return ", ".join(f"{expression} AS {sql.name(shown(name))}" for name, expression in self.expressions.items())
 

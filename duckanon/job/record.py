@@ -73,10 +73,10 @@ def broken_words(promises_by_table: dict[str, list[Promise]]) -> str:
     for name, of_table_promises in promises_by_table.items():
         for promise in of_table_promises:
             if not promise.passed:
-                reached = "nothing that can be measured" if promise.measured is None else f"{promise.measured:.6g}"
+                reached = "nothing" if promise.measured is None else f"{promise.measured:.6g}"
                 sentences.append(
-                    f"{name}: {promise.name} was promised as {promise.asked:g}, reached is {reached}. {promise.words} "
-                    f"What would help: {promise.help}."
+                    f"{name}: {promise.name}: promised {promise.asked:g}, measured {reached}. {promise.words} "
+                    f"What may help: {promise.help}."
                 )
     return "\n".join(sentences)
 

@@ -35,7 +35,7 @@ def translate_errors(file: PolicyFile, table: str | None = None) -> Iterator[Non
             raise narrowed from None
         if _UNREACHABLE.search(why):
             raise PromiseBroken(
-                f"{why}. What would help: a smaller k or l, fewer or coarser quasi-identifiers, or a larger "
+                f"{why}. What may help: a smaller k or l, fewer or coarser quasi-identifiers, or a larger "
                 "max_suppressed_fraction."
             ) from None
         raise PolicyError(f"{policy}: {why}.") from None

@@ -62,22 +62,22 @@ def release(
     policy
         The TOML file.
     source, table, query, target, report, plan
-        In place of what the policy says; paths are meant from the folder of the process.
+        Override the policy; paths are relative to the folder of the process.
     memory
-        What the process may take, such as '2GB', in place of what the policy says; a release that would take more is
-        made by parts, or refused where it is not made so.
+        The memory limit of the process, such as '2GB'; overrides the policy. A release that would take more is
+        processed in partitions, or refused where that is not supported.
     no_formulas
-        In CSV files, an apostrophe before texts that a spreadsheet would compute.
+        Put an apostrophe before texts in CSV files that a spreadsheet would compute.
     previous
-        The last release, to say what the difference tells; the file that is in the target's place if it is not given.
+        The previous release, to compare with; the file at the target if it is not given.
     dry_run
-        Do all but write.
+        Do everything except write.
     show_progress
-        Say on standard error what is being done.
+        Show each step on standard error.
     say
-        Is told what is being done, in place of standard error: ``reading patients``.
+        Called with each step, such as ``reading patients``, in place of standard error.
     cancel
-        Stops the job when another thread sets it; the last release stays in its place.
+        Stops the job when another thread sets it; the previous release stays in place.
 
     Returns
     -------
@@ -87,13 +87,13 @@ def release(
     Raises
     ------
     PromiseBroken
-        The release does not keep what the policy promises; the last release is still in its place.
+        The release breaks a promise of the policy; the previous release stays in place.
     PolicyError
         The policy is wrong.
     FileProblem
-        A source cannot be read or a target not be written.
+        A source cannot be read, or a target cannot be written.
     Cancelled
-        `cancel` was set before the release was in its place.
+        `cancel` was set before the release was published.
     """
     given = changes_of(
         source=source,

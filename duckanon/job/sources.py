@@ -123,7 +123,7 @@ def read(
     if row_count == 0:
         raise FileProblem(f"{label}: the table has no rows.")
     if before != [_state(path) for path in files]:
-        raise FileProblem(f"{label}: the file was changed while it was read; run the job again.")
+        raise FileProblem(f"{label}: the file changed while it was read; run the job again.")
     sha256 = hashlib.sha256(fingerprint.encode()).hexdigest() if is_of_rows else hash_of(files)
     if fetched is None:
         return Original(original, label, files, sha256, row_count)

@@ -16,12 +16,12 @@ from duckanon.job.errors import PolicyError
 
 _CATALOG = "job_tables"
 _RESTING = "64MB"
-"""What the job's database keeps while a release is made by parts, which needs the memory itself."""
+"""Memory limit of the job's database while partitions are processed, which need the memory themselves."""
 
 
 @dataclass(frozen=True)
 class Storage:
-    """What the tables of a job may take.
+    """The memory limit of the tables of a job.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ class TableResult:
 def last_release(
     con: duckdb.DuckDBPyConnection, name: str, previous: str | Path | None, warehouse: Warehouse, where: Places
 ) -> Path | str | None:
-    """Return the last release: a file, or the query of a server's rows."""
+    """Return the previous release: a file, or the query of a server's rows."""
     if previous or name in where.targets:
         return Path(previous) if previous else where.targets[name]
     return warehouse.previous(con, name, "previous_rows") if name in warehouse else None
@@ -46,7 +46,7 @@ def last_release(
 def compare_with_last(
     con: duckdb.DuckDBPyConnection, made: TableResult, last: Path | str | None, run: dict[str, Any], is_asked: bool
 ) -> None:
-    """Say what the difference to the last release tells; without a last one there is none."""
+    """Record what the difference to the previous release reveals, if there is one."""
     is_there = last is not None and (is_asked or isinstance(last, str) or last.exists())
     if not made.table.method.makes_classes or last is None or not is_there:
         return
@@ -54,11 +54,11 @@ def compare_with_last(
         change = changes.compared(con, made.table, made.form, made.tables, last)
     except (duckdb.Error, OSError) as error:
         if is_asked:
-            raise FileProblem(f"{last}: the last release cannot be read ({sql.why(error)}).") from None
+            raise FileProblem(f"{last}: the previous release cannot be read ({sql.why(error)}).") from None
         change = None
     if change is None:
         last_name = made.table.target.table if isinstance(last, str) else last.name
-        run["warnings"].append(f"{last_name}: the last release cannot be compared, its columns are others.")
+        run["warnings"].append(f"{last_name}: the previous release has other columns and cannot be compared.")
         return
     made.entry["changes"] = change
     promise = changes.promise(made.table, change)

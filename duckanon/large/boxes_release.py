@@ -30,7 +30,7 @@ from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
 
 CALLER = "anon.boxes"
 SAMPLE = 1_000_000
-"""Rows that the routing tree is fitted on, at the most: with a million, boxes of ten million rows lose .08 % more than
+"""Rows that the routing tree is fitted on, at most: with a million, boxes of ten million rows lose .08 % more than
 in memory, with 200,000 .22 %."""
 
 _LEAST_SAMPLE = 10_000
@@ -109,7 +109,7 @@ def _parts(work: Workspace, what: Checked, k: int, *, is_exact: bool) -> tuple[d
 
 
 class BoxColumns:
-    """The columns of boxes: numbers that do not tell the part, and the same ends in all parts where no column shapes.
+    """The columns of boxes: numbers that do not reveal the part, and the same ends in all parts where no column shapes.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def numbers_of(work: Workspace, what: Checked, k: int, seed: int | None) -> Surv
         raise ValueError(f"k must be at most the number of records, {rows}; got {k}.")
     for name, count in nulls.items():
         if count:
-            raise ValueError(f'column "{name}" has {count} NULLs, which no interval holds; leave them out.')
+            raise ValueError(f'column "{name}" has {count} NULLs, which no interval contains; remove them.')
     return surveyed(_batches(work.con, what.names), what.names, rows, sample_rows(work, len(what.names)), seed)
 
 

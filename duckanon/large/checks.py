@@ -22,11 +22,11 @@ class Checked:
     Attributes
     ----------
     names
-        The columns that are made coarser.
+        The columns that are generalized.
     kept
         Those that are released as they are.
     person
-        The one that tells whose a row is.
+        The one that tells which person a row belongs to.
     types
         The types of all columns of the table.
     """
@@ -44,7 +44,7 @@ class Checked:
 
     @property
     def expressions(self) -> dict[str, str]:
-        """For each column that is made coarser, the SQL expression of its number."""
+        """For each column that is generalized, the SQL expression of its number."""
         return {name: _number(name, self.types[name]) for name in self.names}
 
 

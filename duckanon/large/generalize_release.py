@@ -223,7 +223,7 @@ def _left(work: Workspace, what: Checked, coarse: str, k: int, most: float) -> i
         f"coalesce(sum(_duckanon_rows) FILTER (_duckanon_people < {k}), 0)::BIGINT FROM classes",
     )
     if small > most * rows + 1e-6:
-        raise ValueError(f"{small} rows are in classes of fewer than {k} people, more than may be left out.")
+        raise ValueError(f"{small} rows are in classes of fewer than {k} people, more than may be suppressed.")
     work.con.execute(f"DELETE FROM classes WHERE _duckanon_people >= {k}").fetchall()
     return int(rows - small)
 

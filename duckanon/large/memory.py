@@ -11,7 +11,7 @@ _DATABASE_SHARE = 0.4
 """Of the memory that is free, what DuckDB may take while it routes and counts; parts are made when it rests."""
 
 _LEAST_FREE = 200 * 10**6
-"""What a release needs besides Python and its libraries: DuckDB's buffers, and one part of a useful size."""
+"""Memory of a release besides Python and its libraries: DuckDB's buffers, and one partition of a useful size."""
 
 
 @dataclass(frozen=True)

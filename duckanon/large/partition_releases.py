@@ -1,4 +1,4 @@
-"""What all releases by parts have in common: parts are released, mixed, written, and counted."""
+"""Releases in partitions: each partition is released, then all are mixed, written and counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from duckanon.large.workspace import Workspace
 
 @dataclass(frozen=True)
 class Released:
-    """What was written.
+    """A written release.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What `anon.pica` promises of values, counted on a written release: no choice of a few people, no number beyond k."""
+"""Promises of `anon.pica` about values, counted on a written release: no choice of a few people, no number beyond k."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def counted(
     """
     (found,) = sql.one(con, f"SELECT count(*) FROM {written}")
     if found != rows:
-        raise AssertionError("the written release has not all of its rows.")
+        raise AssertionError("rows are missing in the written release.")
     (fewest,) = sql.one(con, f"SELECT count(*) FROM {SOURCE}")
     for column in columns:
         value = _value(column)
@@ -68,7 +68,7 @@ def counted(
             f"SELECT min(people) FROM counts WHERE ({is_label}) IS NOT TRUE",
         )
         if smallest is not None and smallest < k:
-            raise AssertionError(f"a value of the written release is held by fewer than {k} people.")
+            raise AssertionError(f"a value of the written release is shared by fewer than {k} people.")
         fewest = fewest if smallest is None else min(fewest, smallest)
     return int(fewest)
 

@@ -218,9 +218,9 @@ def _axes(
 
 
 def _notes(size: float, rows: int, released: int) -> tuple[str, ...]:
-    notes = ["all rows of a part are one cluster."]
+    notes = ["all rows of a partition are one cluster."]
     if size < rows:
-        notes = [f"the clusters have about {round(size)} rows, or more where a part had to pass its checks."]
+        notes = [f"the clusters have about {round(size)} rows, or more where a partition had failed its checks."]
     if released < rows:
-        notes.append(f"{rows - released} rows were left out, which gave records away.")
+        notes.append(f"{rows - released} rows were suppressed, since they revealed records.")
     return tuple(notes)

@@ -20,7 +20,7 @@ from duckanon.large.workspace import SOURCE, Workspace
 
 _PART = "_duckanon_part"
 _RESTING = "64MB"
-"""What DuckDB keeps while parts are made, which need the memory themselves."""
+"""Memory of DuckDB while partitions are processed, which need the rest."""
 
 _GROUP_ROWS = 122_880
 """Rows of a row group of the released file: DuckDB's own number."""
@@ -67,7 +67,7 @@ def route(
     k
         The smallest number of people that a part must have; smaller ones are joined with others.
     person
-        The column that tells whose a row is; None: every row is another person.
+        The column that tells which person a row belongs to; None: every row is another person.
     source
         The name of the rows.
 
@@ -186,7 +186,7 @@ def mixed(
     finish
         Gives the rows of a block the columns that are released.
     person
-        The column that tells whose a row is, to be counted.
+        The column that tells which person a row belongs to, to be counted.
     keeps_person
         Whether it is released.
 
@@ -244,7 +244,7 @@ def counted(work: Workspace, written: str, classes: Sequence[str], k: int, perso
     if smallest < k:
         raise AssertionError(f"a class of the written release has fewer than {k} people.")
     if found != rows:
-        raise AssertionError("the written release has not all of its rows.")
+        raise AssertionError("rows are missing in the written release.")
     return int(smallest)
 
 

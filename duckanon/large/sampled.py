@@ -122,7 +122,7 @@ class _Holders:
         if self._is_category:
             raise ValueError(
                 f'column "{self._name}" has more than {MOST_CATEGORIES:,} different values; '
-                "leave it out of cols or generalise it first."
+                "leave it out of cols or generalize it first."
             )
         self._is_open, self._kept = False, {}
         return np.zeros(0, np.int64)
@@ -146,7 +146,7 @@ class _Ends:
         numbers = doubles(array)
         is_null = np.isnan(numbers)
         if int(is_null.sum()) > array.null_count or np.isinf(numbers).any():
-            raise ValueError(f'column "{self._name}" holds NaN or infinity; remove these rows or make them NULL.')
+            raise ValueError(f'column "{self._name}" holds NaN or infinity; remove these rows or set them to NULL.')
         rows = left[~is_null[left]]
         self._lowest = self._joined(self._lowest, numbers[rows], rows + first)
         self._highest = self._joined(self._highest, -numbers[rows], rows + first)

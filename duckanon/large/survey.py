@@ -1,4 +1,4 @@
-"""What a release has to know of a whole table, from one reading of it: moments and a sample."""
+"""Moments and a sample of a whole table, from one reading of it."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def counted_values(work: Workspace, name: str, k: int, person: str | None = None
     k
         How many people a part must have: of one value, no more are looked at.
     person
-        The column that tells whose a row is; None: every row is another person.
+        The column that tells which person a row belongs to; None: every row is another person.
     """
     quoted = sql.name(name)
     values, looked_at = sql.one(

@@ -42,7 +42,7 @@ _TARGET = "target_file"
 
 @dataclass(frozen=True)
 class Workspace:
-    """What a release works with.
+    """Connection, folder and files of a release.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Workspace:
         return f"{_TARGET}.main.{name}"
 
     def reader(self) -> pa.RecordBatchReader | None:
-        """Open a release that has no target: its file loses its name with the folder, and lasts with the reader."""
+        """Open a release without a target: its file is unlinked with the folder, and lasts as long as the reader."""
         if self.is_named:
             return None
         file = pq.ParquetFile(self.hidden)
@@ -92,7 +92,7 @@ class Workspace:
 
 @contextmanager
 def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> Iterator[Workspace]:
-    """Open a source and a place to write to; the target gets its name when the block ends without an error.
+    """Open a source and a place to write to; the target is published when the block ends without an error.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> I
 
 @contextmanager
 def _places(target: Any, where: Path | None) -> Iterator[tuple[Path, Path, str | None]]:
-    """Give the folder of parts, the hidden target and its table; the target gets its name in the end."""
+    """Give the folder of parts, the hidden target and its table; the target is published in the end."""
     if target is None:
         with temporary_folder(where) as folder:
             yield folder, folder / "released.parquet", None
@@ -158,7 +158,7 @@ def _check_apart(target: Path, read: Iterable[Path]) -> None:
 
 
 def interrupt_all() -> None:
-    """Stop all releases of this process, from another thread; what is in the targets' places stays there."""
+    """Stop all releases of this process, from another thread; previous releases stay in place."""
     for con, is_stopped in list(_OPEN.items()):
         is_stopped.set()
         con.interrupt()
@@ -205,7 +205,7 @@ def _place(parameter: str, given: Any) -> tuple[Path, str | None]:
 
 
 def _open(con: duckdb.DuckDBPyConnection, source: Any, folder: Path) -> None:
-    """Let the source's rows be read by the name of `SOURCE`, as often as is needed."""
+    """Make the source's rows readable under the name of `SOURCE`, repeatedly."""
     if isinstance(source, str | os.PathLike | tuple):
         path, table = _place("source", source)
         place = sql.literal(str(path))

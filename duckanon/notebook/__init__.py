@@ -25,7 +25,7 @@ _NATIVE = "_connection"
 
 
 class _Extension:
-    """What an IPython shell does as long as the extension is loaded."""
+    """Hooks of an IPython shell while the extension is loaded."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell

@@ -60,7 +60,7 @@ def _picture(kind: str, title: str, names: Sequence[str], rows: Sequence[tuple[A
 
     table = pa.table({name: [row[place] for row in rows] for place, name in enumerate(names)})
     try:
-        svg = plot.svg(getattr(plot, kind)(table), title, "The same numbers stand in the table below.", "white")
+        svg = plot.svg(getattr(plot, kind)(table), title, "The table below has the same numbers.", "white")
     except (ValueError, TypeError, pa.ArrowException):
         return ""
     return f'<div style="max-width:640px">{svg}</div>'

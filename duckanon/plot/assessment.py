@@ -28,7 +28,7 @@ def quasi_identifiers(relation: Any, labels: int = 5) -> Figure:
 
     The curve is the largest expected share of unique rows when a set of columns takes D values in a population of n
     (Probabilistic Anonymity, Figure 1): D / (e n) up to n values, e^(-n/D) above. Each point is a set of columns, at
-    the share of people who are alone in it.
+    the share of people who are unique in it.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def quasi_identifiers(relation: Any, labels: int = 5) -> Figure:
     axes.set_xlim(lowest, highest)
     axes.set_ylim(-0.03, 1.05)
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    style.label(axes, "different values for each person of the population", "people who are alone")
+    style.label(axes, "different values for each person of the population", "unique people")
     _name_points(axes, [row["columns"] for row in rows], places, shares, labels)
     style.legend(figure, 1)
     return figure
@@ -97,7 +97,7 @@ def _name_points(axes: Axes, sets: Sequence[Sequence[str]], places: Floats, shar
 
 
 def column_sets(relation: Any) -> Figure:
-    """Draw the column sets of `anon.quasi_identifiers` as a heat map: who is alone in a pair of columns.
+    """Draw the column sets of `anon.quasi_identifiers` as a heat map: the share of unique people by pair.
 
     The diagonal has the columns by themselves. Pairs that the relation does not list are marked by a dot.
 
@@ -128,7 +128,7 @@ def column_sets(relation: Any) -> Figure:
             else:
                 shaded_cell(axes, column, row, share, f"{100 * share:.0f}")
     square_axes(axes, names)
-    style.label(axes, "alone, in % of the people; · not listed")
+    style.label(axes, "unique, in % of the people; · not listed")
     return figure
 
 

@@ -99,7 +99,7 @@ def risk_utility(relation: Any, risk: str = "distance", loss: str = "correlation
     for name, across, up in points:
         if across is None or up is None:
             continue
-        meaning = "a test of privacy failed" if name in failed else "all tests of privacy passed"
+        meaning = "a privacy test failed" if name in failed else "all privacy tests passed"
         axes.scatter(
             [across],
             [up],

@@ -1,4 +1,4 @@
-"""What all pictures have in common: their size, their colours, and how names are written.
+"""The common style of all plots: size, colours, and how names are written.
 
 Everything is set on the figure itself: `matplotlib.rcParams` belong to the user, and to all threads.
 """

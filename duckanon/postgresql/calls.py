@@ -1,4 +1,4 @@
-"""What users call: a table of a server read into DuckDB, and a release written back once it was counted there."""
+"""Read a table of a server into DuckDB, and write a release back after counting it there."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def write(
         The columns that make classes. An interval is written as two columns, ``age_lo`` and ``age_hi``, which count
         for it.
     k
-        Rows that every class must have, at the least.
+        Rows that every class must have, at least.
     person
-        A released column, such as a pseudonym, that says whose a row is: k different ones are counted then.
+        A released column, such as a pseudonym, that identifies people: k different ones are counted then.
     replace
         Replace a table of this name, and keep who may read it. Tables that this process has read are never replaced.
 

@@ -15,8 +15,8 @@ INSTALL = "PostgreSQL is read through ADBC; install it with: pip install 'duckan
 
 _REASONS = {
     "08": "the server cannot be reached",
-    "22": "it does not take a value",
-    "23": "it does not take a row",
+    "22": "it rejects a value",
+    "23": "it rejects a row",
     "28": "it does not let this user in",
     "2B": "views or other objects depend on it",
     "3D": "there is no such database",
@@ -28,7 +28,7 @@ _REASONS = {
     "42P01": "there is no such table",
     "42P07": "there is a table of this name",
     "25006": "the query writes, and a source is only read",
-    "53": "it has no room left",
+    "53": "its disk is full",
     "55P03": "another session holds a lock on it",
     "57": "the server ended the session",
 }
@@ -43,7 +43,7 @@ _open: set[Server] = set()
 
 
 class ServerProblem(Exception):  # noqa: N818 - it says what happened
-    """What PostgreSQL refused, in one sentence without an address, a password or a value."""
+    """A refusal of PostgreSQL, in one sentence without an address, a password or a value."""
 
 
 def name(text: str) -> str:

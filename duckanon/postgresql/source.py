@@ -21,7 +21,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Fetched:
-    """What was read.
+    """A table that was read.
 
     Attributes
     ----------

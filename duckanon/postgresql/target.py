@@ -35,7 +35,7 @@ class Delivery:
         self._server = server
         *schemas, self._name = table.split(".")
         if len(schemas) > 1 or not self._name or len(self._name.encode()) > LONGEST_NAME:
-            raise ServerProblem(f"{table}: a table is named name or schema.name, of {LONGEST_NAME} bytes at the most.")
+            raise ServerProblem(f"{table}: a table is named name or schema.name, of at most {LONGEST_NAME} bytes.")
         self._schema = schemas[0] if schemas else str(server.rows("SELECT current_schema()::text")[0][0])
         self.table = f"{self._schema}.{self._name}"
         self._hidden = f"_duckanon_{secrets.token_hex(8)}"

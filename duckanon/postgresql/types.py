@@ -43,7 +43,7 @@ _KEPT = re.compile(
 """What a column of the source is declared as, and a column of the release is, too, if it has the same values."""
 
 _PRECISION = 38
-"""Digits of a DECIMAL, at the most."""
+"""Digits of a DECIMAL, at most."""
 
 
 @dataclass(frozen=True)

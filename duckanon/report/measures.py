@@ -12,7 +12,7 @@ from duckanon.report.safe import rounded, significant, step_for
 from duckanon.report.tables import NEW_RECORDS, Pair, comparable, literal, name_list, sampled, utility_query
 
 _HIGH_RISK = 5
-"""People in a class: in smaller ones somebody is found with a chance above 0.2, the usual threshold."""
+"""People in a class: in smaller ones the chance of finding somebody is above 0.2, the usual threshold."""
 
 _COMPONENTS = 5
 _ATTACKED = 1_000
@@ -42,7 +42,7 @@ def measured(
     reference
         The name of a sample of other people, with the same columns.
     plan
-        The name of the plan with which columns were made coarser; what kept columns narrow is then measured, too.
+        The name of the plan that generalized the columns; what kept columns narrow down is then measured, too.
     hierarchies
         Names of tables with hierarchies, by column, for methods that release their labels.
 
@@ -118,7 +118,7 @@ def _bands(sizes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _risk(sizes: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return what `anon.reidentification_risk` says of the prosecutor, from class sizes, by rows."""
+    """Return the prosecutor risk of `anon.reidentification_risk`, from class sizes, by rows."""
     total = sum(row["rows"] for row in sizes) or 1
     return {
         "maximum": max(1 / max(row["class_size"], 1) for row in sizes),
@@ -128,7 +128,7 @@ def _risk(sizes: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _narrowing(pair: Pair, columns: Sequence[str], plan: str | None) -> list[dict[str, Any]]:
-    """Say of every kept column what somebody who knows it is left with, and whether it tells what was made coarser."""
+    """Return the k of every kept column together with the others, and the generalized columns that it narrows down."""
     kept = pair.with_role("sensitive", "free")
     if not kept or pair.method == "suppress_cells":
         return []
@@ -158,7 +158,7 @@ def _narrowing(pair: Pair, columns: Sequence[str], plan: str | None) -> list[dic
 
 
 def _prediction(pair: Pair, reference: str, step: float) -> list[dict[str, Any]] | None:
-    """Compare how near released records come to people with how near other people's records come."""
+    """Compare the distance from people to released records with the distance to other people's records."""
     with sampled(pair) as (sample, _):
         there = set(pair.columns_of(reference))
         columns = comparable(sample, [name for name in pair.described if name in there])

@@ -17,7 +17,7 @@ from duckanon.report.tables import NEW_RECORDS, role_of
 from duckanon.report.words import DEFINITIONS, MEASURES, PARAMETERS, PROMISES, ROLES, STATISTICS
 
 _SECRET = re.compile(r"seed|key|salt|secret|password|token", re.IGNORECASE)
-"""Parameters that a report does not show, whatever a record has."""
+"""Parameters that a report never shows."""
 
 
 _PARTS = ("classes", "risk", "narrowing", "prediction", "utility")
@@ -37,8 +37,8 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
     Returns
     -------
     html
-        A whole page. What fewer than k people share of the original is written as `fewer than k`, hashes of the
-        original, seeds and keys are not written at all: somebody who knows nearly everything could try values.
+        A whole page. Counts of fewer than k people of the original are written as `fewer than k`. Hashes of the
+        original, seeds and keys are not written: somebody who knows nearly everything could try values.
     """
     environment = Environment(
         loader=PackageLoader("duckanon.report"),
@@ -72,7 +72,7 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
 
 
 class _Page:
-    """What the template asks about a record."""
+    """Values and texts for the template, read from a record."""
 
     def __init__(self, record: Mapping[str, Any]) -> None:
         self._record = record
@@ -85,7 +85,7 @@ class _Page:
         return _written(value, path, form)
 
     def counted(self, place: int, *path: Any) -> Markup:
-        """Write a count of left out rows or people; one of fewer than k is not told."""
+        """Write a count of suppressed rows or people; a count below k is not shown."""
         table = self._record["tables"][place]
         value: Any = table
         for key in path:
@@ -95,13 +95,13 @@ class _Page:
         return self.number("tables", place, *path, form="count")
 
     def few_left_out(self, place: int) -> bool:
-        """Tell whether so few were left out that the report does not count them."""
+        """Tell whether so few were suppressed that the report does not count them."""
         table = self._record["tables"][place]
         gone = table.get("suppressed") or {}
         return any(is_small(gone.get(what), promised_k(table)) for what in ("rows", "people"))
 
     def measured(self, place: int, position: int) -> Markup:
-        """Write what was measured for a promise, to two digits: an exact statistic of the original could be solved."""
+        """Write the measured value of a promise to two digits: an exact one could be solved for original values."""
         table = self._record["tables"][place]
         promise = table["promises"][position]
         if "suppressed" in str(promise["name"]) and self.few_left_out(place):
@@ -112,13 +112,13 @@ class _Page:
         return self.number(*path)
 
     def in_words(self, place: int, position: int) -> str:
-        """Return the sentence of a promise; one that counts fewer than k people is left out."""
+        """Return the sentence of a promise; one that counts fewer than k people is replaced."""
         promise = self._record["tables"][place]["promises"][position]
         is_told = not ("suppressed" in str(promise["name"]) and self.few_left_out(place))
         return str(promise["words"] or "") if is_told else "Nearly everybody is in the release."
 
     def originals(self, place: int, what: str) -> Markup:
-        """Write how many rows or people the original has; less the released ones, that tells who was left out."""
+        """Write how many rows or people the original has; minus the released ones, that would count the suppressed."""
         table = self._record["tables"][place]
         k = promised_k(table)
         if is_small((table.get("suppressed") or {}).get(what), k) and table.get("output"):
@@ -137,7 +137,7 @@ class _Page:
 
 
 def _completed(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table's entry with None for what a run did not come to, such as the output of a dry run."""
+    """Return a table's entry with None for missing parts, such as the output of a dry run."""
     whole = {"people": None, "promises": [], "output": None, "suppressed": None, "memory": None, **table}
     whole["measures"] = {**dict.fromkeys(_PARTS), **(table.get("measures") or {})}
     whole["promises"] = [
@@ -182,13 +182,13 @@ _FORMS = {"number": _any, "count": _any, "percent": _percent}
 
 
 def _place(name: Any) -> str:
-    """Write where something is without saying more: no folders, no address with a password."""
+    """Write the name of a file or the kind of a database, without folders, addresses and passwords."""
     text = str(name or "–")
     return f"a {text.partition('://')[0]} database" if "://" in text else PurePath(text).name
 
 
 def _parameters(table: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the names of parameters that may be told, with what they mean."""
+    """Return the names of parameters that may be shown, with their meanings."""
     given = (table.get("method") or {}).get("parameters") or {}
     return [
         (name, PARAMETERS.get(name, name.replace("_", " ")))
@@ -198,7 +198,7 @@ def _parameters(table: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Tell whether a parameter is a number, a word or a list of these: what is set for single columns is not shown."""
+    """Tell whether a parameter is a number, a word or a list of these: settings of single columns are not shown."""
     if isinstance(value, list):
         return all(isinstance(item, str | int | float) for item in value)
     return isinstance(value, str | int | float)

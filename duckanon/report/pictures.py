@@ -107,7 +107,7 @@ def _tried(title: str, part: str, draw: Callable[[], Figure | None]) -> Figure |
     try:
         return draw()
     except (duckdb.Error, ValueError):
-        reason = "the tables have too few rows, or too little that differs, for it."
+        reason = "the tables have too few rows or too few different values."
         return Figure(title, "", "", f"It could not be drawn: {reason}", part)
 
 
@@ -138,8 +138,8 @@ def _class_figure(measures: Mapping[str, Any]) -> Figure | None:
         "How many people look the same",
         class_bands(names, shares),
         f"Bar chart of the share of rows by class size. {alt}.",
-        "The height of a bar is the share of the rows whose class has as many people as written below it. Before the "
-        "release the shares are rounded.",
+        "The height of a bar is the share of the rows in classes of the size below it. Shares before the release are "
+        "rounded.",
         "classes",
     )
 
@@ -163,8 +163,8 @@ def _correlation_figure(measures: Mapping[str, Any]) -> Figure | None:
         plot.correlations(relation),
         f"Table of {len(rows)} correlations, original and released. The largest difference of all correlations, those "
         f"of categories included, is {largest}.",
-        "Above the diagonal stands the original's correlation of two columns, below it that of the release; the more "
-        "alike the two halves, the better.",
+        "Correlations of the original are above the diagonal, those of the release below it; the more similar the two "
+        "halves, the better.",
         "utility",
     )
 
@@ -193,7 +193,7 @@ def _distribution_figure(sample: Pair, columns: Sequence[str], least: int) -> Fi
         f"Pairs of bars for {', '.join(shown)}: shares of the original and of the release. The largest difference of "
         f"two bars is {_percent(abs(farthest['original'] - farthest['released']))}, in {farthest['column_name']}.",
         "Each pair of bars is a range or a category. Where the release has ranges or groups, a value within them is "
-        f"drawn for each row. What fewer than {least} rows of the original share is joined with its neighbours.",
+        f"drawn for each row. Bars of fewer than {least} rows of the original are merged with their neighbours.",
         "utility",
     )
 
@@ -207,9 +207,9 @@ def _component_figure(sample: Pair, columns: Sequence[str], least: int) -> Figur
         _COMPONENTS,
         plot.kernel_components(relation, least),
         "The distributions of original and released records along three components on the diagonal, and in pairs "
-        "beside it. How far they are apart stands in the table of components.",
-        "A component sums up how columns vary together, beyond correlations. Lines that lie on each other, and dots "
-        "where the ground is shaded, say that relations between columns are kept.",
+        "beside it. The table of components has their distances.",
+        "A component sums up how columns vary together, beyond correlations. Relations between columns are kept if the "
+        "lines coincide and the dots are on the shaded ground.",
         "utility",
     )
 
@@ -235,8 +235,8 @@ def _prediction_figure(sample: Pair, columns: Sequence[str], reference: str) -> 
         _PREDICTION,
         cumulative_curves(curves),
         f"Cumulative curves of three measures for the release and a reference sample: {'; '.join(middles)}.",
-        "A curve that is not left of the dashed one says that the release comes no nearer to the people in it than "
-        "records of others do.",
+        "If a curve is not left of the dashed one, released records are no nearer to the people in the release than "
+        "records of others are.",
         "prediction",
     )
 

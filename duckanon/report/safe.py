@@ -1,4 +1,4 @@
-"""What a report may say about an original: numbers that one person hardly moves, and nothing of fewer than k people.
+"""Numbers about an original that a report may show: one person hardly moves them, none is about fewer than k.
 
 Somebody who knows everybody but one person could compute the last one's values from an exact statistic. So shares,
 correlations and differences come in steps of at least ten people's weight: one person moves a share by 1/n, and a

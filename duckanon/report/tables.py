@@ -1,4 +1,4 @@
-"""What a report asks DuckDB: which columns take part, samples, and calls of the functions of `anon`."""
+"""Queries of a report: comparable columns, samples, and calls of the functions of `anon`."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ class Pair:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """What the method was called with."""
+        """The parameters of the method."""
         return (self.table.get("method") or {}).get("parameters") or {}
 
     def person(self, name: str) -> str | None:
-        """Return the column of a table that says whose a row is, where it has one."""
+        """Return the column of a table that says which person a row belongs to, where it has one."""
         keys = [column["name"] for column in self.table["columns"] if role_of(column) in ("person", "person_key")]
         there = self.columns_of(name)
         return next((key for key in keys if key in there), None)

@@ -2,7 +2,7 @@
 
 Only the DataFrame API is used, so that all of it works over Spark Connect too. Checks are computed by the cluster;
 plans are fitted on the driver to what the cluster has counted; releases are written (``to``), and what they promise is
-counted on what was written before it gets its name.
+counted on what was written before it is published.
 """
 
 from __future__ import annotations
@@ -47,10 +47,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Say of what is not there that it is not, and where it is."""
+    """Refuse a name that does not exist, and say where to find it."""
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     raise AttributeError(
-        f"duckanon.spark.{name} is not there: on Spark there are {', '.join(__all__)}; everything else is in DuckDB, "
-        "among anon's functions."
+        f"duckanon.spark.{name} does not exist: on Spark there are {', '.join(__all__)}; call others of anon in DuckDB."
     )

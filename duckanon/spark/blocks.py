@@ -144,7 +144,7 @@ def written(released: Any, fewest: int, most: int, target: Target, refuse: Calla
     """
     draft = target.draft(shuffled(released))
     if not fewest <= draft.count() <= most:
-        raise ValueError("what was written has other rows than were released.")
+        raise ValueError("the written rows differ from those that were released.")
     refuse(draft)
     return target.publish()
 

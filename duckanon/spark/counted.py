@@ -1,6 +1,6 @@
 """The values of a column with those who hold them, counted by the cluster, and the column in small on the driver.
 
-What may come out of a release is decided once, over the whole table. The functions that decide it take the rows of a
+Which values are releasable is decided once, over the whole table. The functions that decide it take the rows of a
 column; the driver gives them fewer rows, in which whatever k people hold has k people, and nothing else has.
 """
 
@@ -84,7 +84,7 @@ def counted(frame: Any, name: str, person: str | None, k: int) -> Counted:
     if found.num_rows > MOST_VALUES:
         raise ValueError(
             f'column "{name}" has more than {MOST_VALUES:,} different values, which is more than the driver takes; '
-            "round it, make it coarser or leave it out of cols."
+            "round it, generalize it or leave it out of cols."
         )
     found = found.sort_by(VALUE)
     values, rows = found.column(VALUE).combine_chunks(), found.column(ROWS).to_numpy()
@@ -121,7 +121,7 @@ def _pairs(frame: Any, name: str, person: str | None) -> Any:
 
 
 def _rare_rows(frame: Any, sized: Any, name: str, person: str, k: int, share: float) -> tuple[pa.Array, list[Ints]]:
-    """Return the values that fewer than k people hold, and numbers of these, for each row in small."""
+    """Return the values shared by fewer than k people, and numbers of these, for each row in small."""
     rare = sized.where(F.col(HOLDERS) < k).select(F.col(VALUE).alias(_OTHER))
     pairs = _pairs(frame, name, person)
     held = pairs.join(F.broadcast(rare), F.col(VALUE).eqNullSafe(F.col(_OTHER)), "inner")

@@ -1,4 +1,4 @@
-"""What is known of a sensitive value once the class is known: `l_diversity` and `t_closeness`."""
+"""Diversity of sensitive values within classes: `l_diversity` and `t_closeness`."""
 
 from __future__ import annotations
 

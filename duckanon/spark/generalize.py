@@ -1,4 +1,4 @@
-"""Columns made coarser until no one stands out: `generalize`."""
+"""Columns generalized until no one stands out: `generalize`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _released(
         row_count, small_rows = counted
         if small_rows > options.max_suppressed_fraction * row_count + 1e-6:
             raise ValueError(
-                f"{small_rows} rows are in classes of fewer than {least} people, more than may be left out."
+                f"{small_rows} rows are in classes of fewer than {least} people, more than may be suppressed."
             )
         keys = key_names(options.cols)
         large = classes.where(~is_small).select(*keys)
@@ -161,9 +161,9 @@ def _refuse_broken(written: Any, options: PlanOptions, others: Any, least: int, 
     """Count what was promised on what was written; a distance is that from the rows that are left."""
     found = _classes(written, options, others).agg(F.min(_PEOPLE), F.coalesce(F.sum(_ROWS), F.lit(0))).collect()[0]
     if found[1] != row_count:
-        raise ValueError("what was written has other rows than the table had; it may have changed in the meantime.")
+        raise ValueError("the written rows differ from those of the table; it may have changed in the meantime.")
     if found[0] is not None and found[0] < least:
-        raise ValueError("what was written does not keep what was asked for; classes that are left are too much alike.")
+        raise ValueError("the written release does not keep l or t: its classes are not diverse enough.")
 
 
 def _refuse_narrowing(frame: Any, options: PlanOptions, kept: list[str], allowed: list[str], plan: pa.Table) -> None:

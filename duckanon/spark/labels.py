@@ -19,7 +19,7 @@ _SPARK = DIALECTS["spark"]
 
 @public
 def apply_plan(frame: Any, plan: Any, keep: Any = None) -> Any:
-    """Return the planned columns of a table, made coarser as a stored plan says, and the columns to keep.
+    """Return the planned columns of a table, generalized as a stored plan says, and the columns to keep.
 
     Parameters
     ----------

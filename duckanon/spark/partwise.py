@@ -33,7 +33,7 @@ _ROWS = "_duckanon_rows"
 
 @dataclass(frozen=True)
 class Asked:
-    """What every such release is asked for, with names as the table spells them."""
+    """Options of every release in partitions, with names as the table spells them."""
 
     frame: Any
     cols: list[str]
@@ -88,7 +88,7 @@ def surveyed(frame: Any, names: Sequence[str], has_nulls: bool) -> Survey:
         raise ValueError("the table has no rows to look at.")
     for name, known in zip(names, found[1 : 1 + size], strict=True):
         if known < rows and not has_nulls:
-            raise ValueError(f'column "{name}" has {rows - known} NULLs, which no interval holds; leave them out.')
+            raise ValueError(f'column "{name}" has {rows - known} NULLs, which no interval contains; remove them.')
     covariances = np.zeros((size, size))
     for (one, other), value in zip(pairs, found[1 + 2 * size :], strict=True):
         place = keys.index(one), keys.index(other)
@@ -115,7 +115,7 @@ def routed(asked: Asked, tree: Tree) -> Any:
     counts = {row[0]: row[1] for row in rows.groupBy(PART).agg(people).collect()}
     if sum(counts.values()) < asked.k or max(counts.values(), default=0) < asked.k:
         of_what = "records" if asked.person is None else "people"
-        raise ValueError(f"k must be at most the number of {of_what} that can be parted; got {asked.k}.")
+        raise ValueError(f"k must be at most the number of {of_what} that can be partitioned; got {asked.k}.")
     homes = merged(tree, counts, asked.k)
     return frame.select(*chosen, F.expr(case(renumbered(tree, homes), expressions)).alias(PART))
 
@@ -170,7 +170,7 @@ def made(asked: Asked, rows: Any, release: Callable[[pa.Table], pa.Table], field
 
 
 def written(asked: Asked, released: Any, row_count: int, target: Target) -> Any:
-    """Write a release, count its classes on what was written, and give it its name.
+    """Write a release, count its classes on the written rows, and publish it.
 
     Whose the rows are is in a first draft only, unless the column is kept.
     """
@@ -186,9 +186,9 @@ def written(asked: Asked, released: Any, row_count: int, target: Target) -> Any:
     classes = sized.agg(F.count("*").alias(_ROWS), people.alias(_PEOPLE))
     found = classes.agg(F.min(_PEOPLE), F.coalesce(F.sum(_ROWS), F.lit(0))).collect()[0]
     if found[1] != row_count:
-        raise ValueError("what was written has other rows than the table had; it may have changed in the meantime.")
+        raise ValueError("the written rows differ from those of the table; it may have changed in the meantime.")
     if found[0] < asked.k:
-        raise ValueError(f"what was written has a class of fewer than {asked.k} people; it is not released.")
+        raise ValueError(f"the written release has a class of fewer than {asked.k} people; it is not released.")
     if proof:
         last = target.draft(shuffled(first.select(*(column(name) for name in names))))
         refuse_other_classes(first, last, asked.cols)
@@ -200,7 +200,7 @@ def refuse_other_classes(first: Any, last: Any, cols: list[str]) -> None:
     keys = key_names(cols)
     before, after = (rows.select(*keyed(cols)).groupBy(*keys).agg(F.count("*").alias(_ROWS)) for rows in (first, last))
     if before.exceptAll(after).limit(1).count() or after.exceptAll(before).limit(1).count():
-        raise ValueError("what was written has other rows than what was counted.")
+        raise ValueError("the written rows differ from those that were counted.")
 
 
 def interval_type(kind: Any) -> Any:

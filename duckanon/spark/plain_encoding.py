@@ -32,7 +32,7 @@ class Plain:
     Attributes
     ----------
     schemes
-        How the columns are taken apart.
+        How the columns are split.
     bounds
         By column, the ends of its numbers.
     columns
@@ -62,7 +62,7 @@ class Plain:
         return replace(self.encoding, columns=tuple(columns))
 
     def back(self, plain: pa.Table) -> pa.Table:
-        """Put released rows together."""
+        """Recombine released rows."""
         batches = plain.combine_chunks().to_batches()
         return pa.Table.from_batches([self.columns.back(batch) for batch in batches], self.columns.schema)
 
@@ -81,7 +81,7 @@ class Plain:
         found = draft.agg(*(F.max(~_allowed(one, ends)) for one, ends in checked)).collect()[0]
         for (one, _), is_other in zip(checked, found, strict=True):
             if is_other:
-                raise ValueError(f'column "{one.name}" would release what too few people have: it is not released.')
+                raise ValueError(f'column "{one.name}" would release values of too few people; nothing was released.')
 
     @property
     def _parts(self) -> list[ColumnParts]:
@@ -171,7 +171,7 @@ def _seen(
 
 
 def _allowed(one: ColumnParts, ends: Bounds | None) -> Any:
-    """Return whether a column has a value that may come out, as an expression."""
+    """Return whether a column has a value that may be released, as an expression."""
     own = column(one.name)
     known = [value for value in one.outcomes if value is not None]
     tests = [own.isNull() if None in one.outcomes else F.lit(False)]

@@ -38,7 +38,7 @@ class PlanOptions:
 
     @property
     def population_size(self) -> float | None:
-        """How many people the table is a sample of; None where they are at hand, or nothing is said."""
+        """How many people the table is a sample of; None where they are at hand, or unspecified."""
         return None if self.population is None or self.has_population_table else float(self.population)
 
     @property

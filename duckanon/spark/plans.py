@@ -89,7 +89,7 @@ def _counted(rows: Any) -> pa.Table:
     if table.num_rows > MOST_COMBINATIONS:
         raise ValueError(
             f"cols must have at most {MOST_COMBINATIONS:,} different combinations of values, since the driver plans "
-            "for all of them; make the finest column coarser first, such as a date a month."
+            "for all of them; generalize the finest column first, such as a date to its month."
         )
     return table
 

@@ -1,4 +1,4 @@
-"""A table made coarser class by class: `recode`."""
+"""A table generalized class by class: `recode`."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _ALL = 2**30  # of which a share is drawn, by a hash of the person
 
 @dataclass(frozen=True)
 class Scheme:
-    """How one column is taken apart.
+    """How one column is split.
 
     Attributes
     ----------
@@ -91,9 +91,9 @@ class Surveyed:
     rows
         How many there are.
     whole
-        The columns in small, taken apart, and the people of their rows.
+        The columns in small, split, and the people of their rows.
     schemes
-        How each is taken apart.
+        How each is split.
     sample
         Some rows, drawn at random; all rows of a person.
     """
@@ -121,7 +121,7 @@ def applied(schemes: Sequence[Scheme], rows: pa.Table) -> list[ColumnParts]:
 
 
 def surveyed(frame: Any, names: list[str], person: str | None, k: int, options: dict[str, Any]) -> Surveyed:
-    """Count the values of a table's columns and learn how each is taken apart.
+    """Count the values of a table's columns and learn how each is split.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Who has which sensitive value in which class, how many values a class has, and how far they are from all."""
+"""Sensitive values by class: people, number of different values, and distance from the whole table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SIZES = "_duckanon_sizes"
 
 @dataclass(frozen=True)
 class Members:
-    """Who has which value in which class.
+    """Sensitive values of people, by class.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""New records of values that many people hold: `spectral_release`."""
+"""New records of values shared by many people: `spectral_release`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where a release is written: under a name that nobody reads until the promise was counted on what was written.
 
 A DataFrame is only a recipe: a release that stayed one would be drawn again at every action, and what was counted would
-not be what is read. So it is written, read again, counted, and only then gets its name.
+not be what is read. So it is written, read again, counted, and only then is it published.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Target:
             raise ValueError("to must be new: there is something of that name, and it is not replaced.")
 
     def draft(self, rows: Any) -> Any:
-        """Write rows under a name of our own, and return them as they can be read there."""
+        """Write rows under a temporary name, and return them as read from there."""
         token = os.urandom(8).hex()
         if self._is_table:
             self._drafts.append(f"{self._name}_duckanon_{token}")
@@ -58,7 +58,7 @@ class Target:
         return self._session.read.schema(rows.schema).parquet(self._drafts[-1])
 
     def publish(self) -> Any:
-        """Give the last draft the release's name, and return it."""
+        """Publish the last draft as the release, and return it."""
         draft = self._drafts[-1]
         if self._is_table:
             self._session.sql(f"ALTER TABLE {_quoted(draft)} RENAME TO {_quoted(self._name)}")
@@ -104,7 +104,7 @@ def target_called(session: Any, name: Any) -> Iterator[Target]:
 
 
 def shuffled(rows: Any) -> Any:
-    """Return rows in an order that depends on nothing but what they hold, and a number that nobody keeps.
+    """Return rows in an order that depends only on their values and a number that is not kept.
 
     A task that is run again puts its rows in the same places: with random numbers, some rows could be written twice and
     others never. Spark's hash of (NULL, 1) is that of (1, NULL), so that it must be told which are NULL.

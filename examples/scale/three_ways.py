@@ -30,7 +30,7 @@ PEOPLE = """
 
 
 def main(folder: Path, rows: int) -> None:
-    """Make the table, and release it on every road that there is."""
+    """Make the table, and release it on every available backend."""
     people = folder / "people.parquet"
     con = duckanon.connect()
     con.execute(f"COPY ({PEOPLE.format(rows=rows)}) TO '{people}'").fetchall()
@@ -56,7 +56,7 @@ def main(folder: Path, rows: int) -> None:
     tell("on Spark", on_cluster / "*.parquet")
 
 
-def tell(road: str, written: Path) -> None:
+def tell(backend: str, written: Path) -> None:
     """Count what was written, with nothing but SQL."""
     widths = ", ".join(f"avg({name}.hi - {name}.lo)" for name in COLS)
     with duckanon.connect() as con:
@@ -65,7 +65,7 @@ def tell(road: str, written: Path) -> None:
                 FROM (SELECT *, count(*) OVER (PARTITION BY {", ".join(COLS)}) AS size FROM '{written}')"""
         ).fetchall()[0]
     ends = ", ".join(f"{name} {width:.2f}" for name, width in zip(COLS, row[2:], strict=True))
-    print(f"{road}: {row[0]:,} rows, at least {row[1]} alike, mean widths {ends}")
+    print(f"{backend}: {row[0]:,} rows, at least {row[1]} alike, mean widths {ends}")
 
 
 if __name__ == "__main__":

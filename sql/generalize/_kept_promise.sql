@@ -5,5 +5,5 @@
 CREATE OR REPLACE MACRO anon._kept_promise(least, max_suppressed_fraction, row_count, small_rows) AS
     CASE WHEN small_rows > max_suppressed_fraction * row_count + 1e-6
               THEN anon._refuse('anon.generalize: ' || small_rows || ' rows are in classes of fewer than ' || least
-                                || ' people, more than may be left out.')
+                                || ' people, more than may be suppressed.')
          ELSE least END;

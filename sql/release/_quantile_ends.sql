@@ -8,7 +8,7 @@ CREATE OR REPLACE MACRO anon._quantile_ends(name, ends, quantiles) AS
         lower := quantile_disc(ends.lo, quantiles), upper := quantile_disc(ends.hi, quantiles),
         refused := CASE WHEN count(*) FILTER (ends.is_missing) > 0
                              THEN 'column "' || any_value(name) || '" has ' || count(*) FILTER (ends.is_missing)
-                                  || ' NULLs, which no interval holds; leave them out.'
+                                  || ' NULLs, which no interval contains; remove them.'
                         WHEN count(*) FILTER (isnan(ends.lo) OR isnan(ends.hi)) > 0
                              THEN 'column "' || any_value(name) || '" holds NaN; leave these records out.'
                         WHEN count(*) FILTER (ends.lo > ends.hi) > 0

@@ -41,7 +41,7 @@ def test_a_function_that_needs_python_says_so(stock: duckdb.DuckDBPyConnection, 
             stock.execute(query).fetchall()
         said = str(raised.value).removeprefix("Invalid Input Error: ").partition("\n")[0]
         assert said == (
-            f"anon.{file.name}: it needs Python, which is not at hand here; "
+            f"anon.{file.name}: it needs Python, which is not available here; "
             f"call it in `duckanon shell`, or in Python after `duckanon.register(con)`."
         )
 
@@ -70,4 +70,4 @@ def test_the_stock_shell_says_so_in_one_sentence(tmp_path: Path) -> None:
     command = [str(binary), "-init", str(script), "-c", "SELECT age FROM anon.pica('patients', ['age'], seed := 1)"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "anon.pica: it needs Python, which is not at hand here; call it in `duckanon shell`" in done.stderr
+    assert "anon.pica: it needs Python, which is not available here; call it in `duckanon shell`" in done.stderr

@@ -134,7 +134,7 @@ def test_a_broken_promise_is_seen_without_scrolling(show: Any, run: Any) -> None
     page = show(PHONE, html=report.html(record, run[1]))
     box = page.locator("[role=alert]").bounding_box()
     assert box["y"] < 200
-    assert "Not to be released" in page.locator("[role=alert] h2").inner_text()
+    assert "Do not release" in page.locator("[role=alert] h2").inner_text()
 
 
 def test_links_of_the_contents_lead_to_headings(show: Any) -> None:

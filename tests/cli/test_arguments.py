@@ -53,7 +53,7 @@ COUNT = "SELECT count(*) AS n FROM patients"
 def test_a_mistyped_database_is_not_made(clinic: Path, capsys: pytest.CaptureFixture[str], given: list[str]) -> None:
     code, out, err = output(capsys, *given)
     assert (code, out) == (1, "")
-    assert err == "duckanon: there is no database file clnic.duckdb; give another, or add --create to make it.\n"
+    assert err == "duckanon: there is no database file clnic.duckdb; name another, or add --create to create it.\n"
     assert [entry.name for entry in clinic.iterdir()] == ["clinic.duckdb"]
 
 
@@ -181,7 +181,7 @@ def test_a_job_runs_with_its_streams_closed(clinic: Path, monkeypatch: pytest.Mo
     ("content", "outcome"),
     [
         (b"\xef\xbb\xbfSELECT 1 AS a;\r\n", (0, "a\n1\n", "")),
-        ("SELECT 'ä';".encode("latin-1"), (1, "", "duckanon: job.sql: it is no text in UTF-8.\n")),
+        ("SELECT 'ä';".encode("latin-1"), (1, "", "duckanon: job.sql: it is not UTF-8 text.\n")),
     ],
 )
 def test_files_of_other_systems(

@@ -250,7 +250,7 @@ def test_a_home_that_cannot_be_used_is_said_once(home: str, capsys: pytest.Captu
     for entry in ("SELECT 1;", "SELECT 2;"):
         kept.add(entry)
     err = capsys.readouterr().err
-    assert err.startswith(f"duckanon: the history is not kept; {home}/.duckanon_history: ")
+    assert err.startswith(f"duckanon: the history was not saved; {home}/.duckanon_history: ")
     assert len(err.splitlines()) == 1
 
 

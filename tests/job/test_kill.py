@@ -108,5 +108,5 @@ def test_jobs_clean_up_when_they_are_asked_to_stop(number: signal.Signals, code:
     process.send_signal(number)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == code
-    assert errors.endswith("what is in the target's place was checked.\n")
+    assert errors.endswith("a file at the target, if any, passed all checks.\n")
     assert sorted(path.name for path in folder.iterdir()) == ["people.parquet", "policy.toml"]

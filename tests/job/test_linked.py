@@ -86,7 +86,7 @@ def test_classes_of_two_tables_put_together_single_people_out(
     write_visits(database, "CASE WHEN i IN (1, 2, 4, 6, 8) THEN 0 ELSE 1 END")
     with pytest.raises(PromiseBroken) as error:
         release(clinic / "policy.toml")
-    assert "linked_k was promised as 5, reached is 1." in str(error.value)
+    assert "linked_k: promised 5, measured 1." in str(error.value)
     assert KEY not in str(error.value)
     assert not (clinic / "patients_out.parquet").exists()
     (clinic / "policy.toml").write_text(TWO_TABLES.replace("k = 5", "k = 5\nlinked_k = 1"))
@@ -138,10 +138,11 @@ def test_a_plan_is_used_again_and_new_small_classes_are_left_out(
     assert {row["column_name"]: row["unseen"] for row in second["plan"]["coverage"]} == {"age": 0, "sex": 1}
     assert second["changes"]["small_changes"] == 0
     assert [warning.split(";")[0] for warning in run["warnings"]] == [
-        "the plan has never seen 1 values of sex",
-        "1 classes of the plan have fewer than 10 people, or too few values of a sensitive column, and were left out.",
+        "the plan does not know 1 values of sex",
+        "1 classes of the plan have fewer than 10 people, or too few values of a sensitive column, and were "
+        "suppressed.",
     ]
-    with pytest.raises(PolicyError, match=r"the plan must be for the policy's quasi-identifiers"):
+    with pytest.raises(PolicyError, match=r"the plan must have the policy's quasi-identifiers"):
         release(
             changed(folder, ('"suppress_cells"', '"generalize"'), ('sex = "quasi_identifier"', 'sex = "free"')),
             plan="plan.parquet",
@@ -156,13 +157,13 @@ def test_who_came_between_two_releases_is_noticed(folder: Path, database: duckdb
         "COPY (FROM 'people.parquet' UNION ALL SELECT 1000, 1000, 'x', 30, 'm', 'flu') TO 'next.parquet'"
     ).fetchall()
     strict = changed(folder, ("k = 10", "k = 10\nmax_small_changes = 0"), name="strict.toml")
-    with pytest.raises(PromiseBroken, match=r"max_small_changes was promised as 0, reached is 1\."):
+    with pytest.raises(PromiseBroken, match=r"max_small_changes: promised 0, measured 1\."):
         release(strict, source="next.parquet")
     new = release(folder / "policy.toml", source="next.parquet")
     change = new["tables"][0]["changes"]
     assert (change["small_changes"], change["came_in_small_changes"], change["went_in_small_changes"]) == (1, 1, 0)
     assert change["previous_sha256"] == old["tables"][0]["output"]["sha256"]
-    assert new["warnings"][0].startswith("1 classes differ from the last release by fewer than 10 rows")
+    assert new["warnings"][0].startswith("1 classes differ from the previous release by fewer than 10 rows")
     lines = history.differences(old, new)
     assert "table: original rows: 240 -> 241" in lines
     assert "table: classes that differ by fewer than k rows: 1 (1 came, 0 went)" in lines

@@ -78,7 +78,7 @@ def test_by_parts_the_file_has_what_the_record_tells(method: str, target: str, p
     (table,) = record["tables"]
     assert table["memory"]["by_parts"]
     assert table["memory"]["parts"] > 1
-    assert f"  made in {table['memory']['parts']} parts, within 100GB\n" in summary(record)
+    assert f"  processed in {table['memory']['parts']} partitions, within 100GB\n" in summary(record)
     rows = {"parquet": f"'{target}'", "csv": f"read_csv('{target}', all_varchar = true)", "duckdb": 'made.main."table"'}
     with duckdb.connect() as con:
         if target.endswith("duckdb"):
@@ -106,7 +106,7 @@ def test_the_report_says_it_and_no_more(people: Path) -> None:
     (note, *_) = record["tables"][0]["memory"]["notes"]
     assert "lose" in note
     page = (people / "report.html").read_text()
-    assert "made by parts" in page
+    assert "processed in partitions" in page
     assert "in steps of" not in page
     assert "100GB" not in page
 
@@ -129,20 +129,20 @@ def test_what_fits_is_made_in_memory_and_said_so(folder: Path) -> None:
     assert 0 < told["estimated_bytes"] < 100 * 10**9
     other = json.loads(json.dumps(record))
     other["tables"][0]["memory"]["by_parts"] = True
-    assert "table: made by parts: False -> True" in history.differences(record, other)
+    assert "table: processed in partitions: False -> True" in history.differences(record, other)
 
 
 REFUSED: dict[str, tuple[str, str, Callable[[Path], Any]]] = {
-    "svd_swap": ("svd_swap", "it is not made at all", lambda path: None),
-    "mdav": ("microaggregate", 'it is not made but with method = "fast"', lambda path: None),
-    "by": ("boxes", "it is not made with by", lambda path: None),
-    "l": ("recode", "it is not made with l or t", lambda path: None),
+    "svd_swap": ("svd_swap", "at all", lambda path: None),
+    "mdav": ("microaggregate", 'without method = "fast"', lambda path: None),
+    "by": ("boxes", "with by", lambda path: None),
+    "l": ("recode", "with l or t", lambda path: None),
     "prediction": (
         "recode",
-        "it is not made where prediction is promised, which is measured in memory",
+        "where prediction is promised, which is measured in memory",
         lambda p: None,
     ),
-    "plan": ("generalize", "it is not made with a plan that is to be saved", lambda path: "plan.parquet"),
+    "plan": ("generalize", "with a plan to save", lambda path: "plan.parquet"),
 }
 CHANGES: dict[str, list[tuple[str, str]]] = {
     "svd_swap": [("k = 10", "prediction = true"), ('"quasi_identifier"', '"numeric"'), ('"sensitive"', '"numeric"')],
@@ -164,7 +164,10 @@ def test_memory_that_cannot_be_kept_is_refused(case: str, people: Path) -> None:
         assert before in text
         text = text.replace(before, after)
     path.write_text(text)
-    words = rf"memory must be at least 1000\.\dGB for {method} of {ROWS} rows; got 100GB, and by parts {sentence}\.$"
+    words = (
+        rf"memory must be at least 1000\.\dGB for {method} of {ROWS} rows; got 100GB, "
+        rf"and it cannot be processed in partitions {sentence}\.$"
+    )
     with pytest.raises(PolicyError, match=words):
         release(path, memory="100GB", plan=plan(people))
     assert (people / "release.parquet").read_bytes() == b"the last release"
@@ -207,7 +210,7 @@ def test_a_bad_release_by_parts_is_found_out(people: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(large, "boxes", bad)
     (people / "release.parquet").write_bytes(b"the last release")
-    with pytest.raises(PromiseBroken, match=r"k was promised as 10, reached is 1\."):
+    with pytest.raises(PromiseBroken, match=r"k: promised 10, measured 1\."):
         release(policy(people, "boxes"), memory="100GB")
     assert (people / "release.parquet").read_bytes() == b"the last release"
     assert not list((people / "temporary").iterdir())
@@ -218,7 +221,7 @@ def test_refusals_of_parts_are_the_job_s_own(people: Path) -> None:
     with pytest.raises(PromiseBroken, match=r"anon\.boxes: k must be at most the number of records, 3000; got 5000"):
         release(policy(people, "boxes", ("k = 10", "k = 5000")), memory="100GB")
     huge = 'query = "SELECT * REPLACE (age::HUGEINT AS age) FROM source"'
-    with pytest.raises(PolicyError, match=r"columns\.age has the type HUGEINT, which no release by parts keeps"):
+    with pytest.raises(PolicyError, match=r"columns\.age has the type HUGEINT, which cannot be processed"):
         release(policy(people, "boxes", ('"people.parquet"', f'"people.parquet"\n{huge}')), memory="100GB")
     assert sorted(os.listdir(people)) == ["people.parquet", "policy.toml", "temporary"]
 
@@ -276,6 +279,6 @@ def test_the_command_takes_memory(people: Path, capsys: pytest.CaptureFixture[st
     policy(people, "boxes")
     assert main.main(["release", "policy.toml", "--memory", "100GB", "--progress", "--dry-run"]) == 0
     printed = capsys.readouterr()
-    assert "by parts: in memory it would take about 1000." in printed.err
-    assert " parts, within 100GB\n" in printed.out
+    assert "in partitions: in memory it would take about 1000." in printed.err
+    assert " partitions, within 100GB\n" in printed.out
     assert not (people / "release.parquet").exists()

@@ -47,7 +47,7 @@ def test_classes_of_every_method(method: str, target: str, folder: Path) -> None
     assert measured["l of diagnosis"] == fewest
     assert 0 <= measured["t of diagnosis"] <= 0.5
     assert table["output"]["rows"] == count
-    assert {column["name"]: column["treatment"] for column in table["columns"]}["name"] == "left out"
+    assert {column["name"]: column["treatment"] for column in table["columns"]}["name"] == "dropped"
 
 
 @pytest.mark.thorough
@@ -59,7 +59,7 @@ def test_hierarchies_references_and_utility(folder: Path, database: duckdb.DuckD
         "[source]", 'reference = "others.csv"\n[hierarchies]\nsex = "sexes.csv"\n[source]'
     )
     policy.write_text(text)
-    with pytest.raises(PromiseBroken, match=r"max_marginal_difference was promised as 0\.01, reached is 0\.\d+"):
+    with pytest.raises(PromiseBroken, match=r"max_marginal_difference: promised 0\.01, measured 0\.\d+"):
         release(policy)
     policy.write_text(text.replace("0.01", "0.9"))
     (table,) = release(policy)["tables"]

@@ -96,5 +96,5 @@ def test_a_draft_shows_what_the_release_would_refuse(survey: Path) -> None:
         con.execute(f"CREATE TABLE memory.main.drafted AS {SURVEY}").fetchall()
         comments = draft.narrowing_comments(con, roles)
     assert "#   v1 narrows down date_of_birth\n#   v2 narrows down date_of_birth\n#" in comments
-    assert '# that is meant, write under [method]: narrowing = ["v1", "v2"]' in comments
+    assert '# all the same, write under [method]: narrowing = ["v1", "v2"]' in comments
     assert tomllib.loads(comments) == {}

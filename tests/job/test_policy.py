@@ -13,14 +13,14 @@ WRONG = {
     "k = 10": {
         "k = 1": "line 19: promises.k must be at least 2; got 1.",
         'k = "ten"': "line 19: promises.k must be a whole number; got 'ten'.",
-        "k = 10\nK = 3": "line 20: promises.K is nothing that a policy has.",
+        "k = 10\nK = 3": "line 20: promises.K is not a field of a policy.",
         "k = 10\nt = 2": "line 20: promises.t must be at most 1; got 2.",
         "l = 2": "line 18: promises.k must say how many people every class of suppress_cells has.",
         "k = ten": "line 19: it is no TOML; invalid value.",
     },
     'name = "suppress_cells"': {
         'name = "supress"': "line 16: method.name must be one of",
-        'name = "suppress_cells"\nseed = 3': "line 17: method.seed is nothing that a policy has.",
+        'name = "suppress_cells"\nseed = 3': "line 17: method.seed is not a field of a policy.",
         'name = "suppress_cells"\nimportance = ["x"]': "line 17: method.importance: x must be one of age, sex.",
         'name = "suppress_cells"\nnulls = "any"': 'line 17: method.nulls must be "value" where people are counted.',
         'name = "svd_swap"': "line 19: promises.k cannot be counted for svd_swap",
@@ -29,10 +29,10 @@ WRONG = {
     'sex = "quasi_identifier"': {
         'sex = "quasi"': "line 12: columns.sex.role must be one of",
         'sex = "numeric"': "line 12: columns.sex: numeric is for svd_swap, pica and spectral_release",
-        'sex = "person"': "line 12: columns must have one person at the most",
+        'sex = "person"': "line 12: columns must have at most one person",
         'sex = "pseudonym"': "line 12: columns.sex needs a key",
         'sex = { role = "free", pseudonym = true }': "line 12: columns.sex: pseudonym is for a person",
-        'sex = { role = "free", key = "my secret" }': "line 12: columns.sex.key is nothing that a policy has",
+        'sex = { role = "free", key = "my secret" }': "line 12: columns.sex.key is not a field of a policy",
     },
     'path = "release.parquet"': {
         'path = "release.xlsx"': "line 5: target.path must end in one of .parquet, .csv, .csv.gz, .duckdb, .db, or",
@@ -124,6 +124,6 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     ]
     text = POLICY.replace("k = 10", "l = 2").replace('id = "identifier"', 'id = "person"')
     assert checked(tmp_path, text).split("\n") == [
-        "line 9: columns must have one person at the most; who else is meant is an identifier.",
+        "line 9: columns must have at most one person; give other keys the role identifier.",
         f"{tmp_path}/policy.toml, line 18: promises.k must say how many people every class of suppress_cells has.",
     ]

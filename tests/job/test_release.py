@@ -77,7 +77,7 @@ def test_missing_and_empty_are_one_value_to_readers_of_csv(folder: Path, databas
     ).fetchall()
     promise = ("k = 10", "k = 10\nl = 2")
     release(changed(folder, promise))
-    with pytest.raises(PromiseBroken, match=r"l of diagnosis was promised as 2, reached is 1\."):
+    with pytest.raises(PromiseBroken, match=r"l of diagnosis: promised 2, measured 1\."):
         release(changed(folder, promise, ("release.parquet", "release.csv")))
     assert not (folder / "release.csv").exists()
 
@@ -103,12 +103,12 @@ def test_originals_are_never_overwritten(how: str, folder: Path) -> None:
 
 def test_a_broken_promise_leaves_the_last_release(folder: Path) -> None:
     (folder / "release.parquet").write_text("the last release")
-    with pytest.raises(PromiseBroken, match=r"k must be at most the number of .* What would help: a smaller k"):
+    with pytest.raises(PromiseBroken, match=r"k must be at most the number of .* What may help: a smaller k"):
         release(changed(folder, ("k = 10", "k = 500")))
     with pytest.raises(PromiseBroken) as error:
         release(changed(folder, ("k = 10", "k = 10\nl = 4")))
-    assert "reached is 3" in str(error.value)
-    assert "What would help" in str(error.value)
+    assert "measured 3" in str(error.value)
+    assert "What may help" in str(error.value)
     assert error.value.record is not None
     assert error.value.record["outcome"] == "promise broken"
     assert sorted(os.listdir(folder)) == ["people.parquet", "policy.toml", "release.parquet"]

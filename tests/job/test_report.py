@@ -33,8 +33,8 @@ def test_a_broken_promise_has_a_report_of_its_own(folder: Path) -> None:
         release(changed(folder, ("k = 10", "k = 10\nl = 4")), report="report.html")
     assert (folder / "report.html").read_text() == "of the last release"
     page = (folder / "report.not-released.html").read_text(encoding="utf-8")
-    assert "Not to be released: 1 promise is broken" in page
-    assert "This page stays at home" in page
+    assert "Do not release: 1 promise is broken" in page
+    assert "Keep this page internal" in page
     assert "may leave together" not in page
     assert "<svg" not in page
     assert not any(value in page for value in ("asthma", "flu", "Person 1"))

@@ -69,7 +69,7 @@ def test_a_survey_with_code_names_stops_until_it_is_decided(
 def test_a_column_is_left_out_without_being_called_a_name(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
     record = release(changed(folder, ('name = "identifier"', 'name = "drop"')))
     entries = {column["name"]: column for column in record["tables"][0]["columns"]}
-    assert entries["name"] == {"name": "name", "role": "drop", "treatment": "left out"}
+    assert entries["name"] == {"name": "name", "role": "drop", "treatment": "dropped"}
     assert "name" not in columns_of(database, folder / "release.parquet")
     assert (words.ROLES["identifier"], words.ROLES["drop"]) == ("names a person", "")
 

@@ -170,7 +170,7 @@ def test_a_release_with_a_value_of_one_person_gets_no_name(
             yield block.set_column(block.column_names.index(name), name, values)
 
     monkeypatch.setattr(pipeline, "_blocks", broken)
-    with pytest.raises(AssertionError, match="held by fewer than 10 people"):
+    with pytest.raises(AssertionError, match="shared by fewer than 10 people"):
         released(patients, tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -181,7 +181,7 @@ def test_a_release_that_lost_rows_gets_no_name(
 ) -> None:
     blocks = pipeline._blocks
     monkeypatch.setattr(pipeline, "_blocks", lambda results: (block.slice(1) for block in blocks(results)))
-    with pytest.raises(AssertionError, match="not all of its rows"):
+    with pytest.raises(AssertionError, match="rows are missing"):
         released(patients, tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -241,7 +241,7 @@ def test_rows_that_should_be_one_cluster_are_divided_at_random(
     monkeypatch.setattr(pica_release, "_size", lambda *given: float("inf"))
     done, table = released(patients, tmp_path, ["age", "pay", "day", "sex"], cluster_size=None)
     assert done.parts > 3
-    assert done.notes == ("all rows of a part are one cluster.",)
+    assert done.notes == ("all rows of a partition are one cluster.",)
     before, after = (t.select(["age", "day"]).cast(_INTEGERS) for t in (patients, table))
     correlations = [np.corrcoef(t.column("age").to_numpy(), t.column("day").to_numpy())[0, 1] for t in (before, after)]
     assert abs(correlations[0] - correlations[1]) < 0.02

@@ -89,7 +89,7 @@ def test_wrong_options_are_refused_as_in_sql(
 @pytest.mark.thorough
 def test_nulls_are_counted_in_the_whole_table(people: pa.Table, tmp_path: Path) -> None:
     holes = people.set_column(0, "age", pa.array([None, None, *people.column("age").to_pylist()[2:]]))
-    with pytest.raises(ValueError, match=r'anon\.boxes: column "age" has 2 NULLs, which no interval holds'):
+    with pytest.raises(ValueError, match=r'anon\.boxes: column "age" has 2 NULLs, which no interval contains'):
         large.boxes(holes, tmp_path / "release.parquet", ["age"], 5)
 
 

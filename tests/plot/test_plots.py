@@ -102,12 +102,12 @@ def box_rows() -> pa.Table:
 
 
 PLOTS = {
-    "quasi_identifiers": (sets, ["zip + age", "people who are alone"]),
+    "quasi_identifiers": (sets, ["zip + age", "unique people"]),
     "column_sets": (sets, ["60", "10", "age"]),
     "class_sizes": (sizes, ["3–4", "1000+", "people who look the same"]),
     "prediction_curves": (risks, ["distance", "ambiguity", "uncertainty"]),
     "kernel_components": (projections, ["component 1", "component 3"]),
-    "risk_utility": (compared, ["noise", "swapped", "a test of privacy failed"]),
+    "risk_utility": (compared, ["noise", "swapped", "a privacy test failed"]),
     "correlations": (correlated, ["0.25", "0.75", "bmi"]),
     "distributions": (shares, ["< 30", "released"]),
     "boxes": (box_rows, ["age", "seen"]),

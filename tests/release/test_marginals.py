@@ -25,7 +25,7 @@ from tests.profiles import cheap
 Connection = duckdb.DuckDBPyConnection
 
 REFUSED = re.compile(
-    "no value that at least|too few numbers inside its range|as an identifier has|the same value in every row"
+    "no value shared by at least|too few numbers inside its range|as an identifier has|the same value in every row"
     "|holds nothing but NULL"
 )
 """What may be said of a small table instead of a release."""
@@ -220,7 +220,7 @@ def test_floats_get_a_decimal_where_they_need_one() -> None:
     np.testing.assert_array_equal(drawn, np.round(drawn, 2))
     assert ks_2samp(drawn, number / 10).statistic < 0.03
     for whole in (number, np.where(number == 100, 101, number)):
-        with pytest.raises(ValueError, match='column "x" has too few numbers inside its range that 10 people hold'):
+        with pytest.raises(ValueError, match='column "x" has too few numbers inside its range shared by 10 people'):
             spectral.copula_synthesize(pa.table({"x": whole, "y": np.arange(1000) % 7}))
 
 

@@ -37,7 +37,7 @@ def entry(**changes: Any) -> dict[str, Any]:
     """Return the entry of the table in a record, without its measures."""
     roles = {
         "person_id": ("identifier", "dropped"),
-        "age": ("quasi_identifier", "made coarser"),
+        "age": ("quasi_identifier", "generalized"),
         "sex": ("quasi_identifier", "kept as it is"),
         "income": ("sensitive", "kept as it is"),
         "occupation": ("free", "kept as it is"),

@@ -106,7 +106,7 @@ def test_hostile_names_stay_text(run: Run, con: duckdb.DuckDBPyConnection) -> No
 def test_a_broken_promise_stands_first(run: Run, outcome: str) -> None:
     broken = [{"name": "l", "asked": 3, "measured": 2, "passed": False, "words": "A class has two illnesses."}]
     page = Page(report.html(changed(run, promises=broken) | {"outcome": outcome}, run[1]))
-    assert page.all("h2")[0][1].startswith("✗ Not to be released: 1 promise is broken")
+    assert page.all("h2")[0][1].startswith("✗ Do not release: 1 promise is broken")
     alert = next(text for attributes, text in page.all("div") if attributes.get("role") == "alert")
     assert "A class has two illnesses." in alert
     assert "Released" not in page.all("h2")[0][1]
@@ -224,7 +224,7 @@ def test_fewer_than_k_people_are_not_counted(run: Run) -> None:
 @pytest.mark.parametrize("gone", [{"rows": 3, "people": 3}, {"rows": 37, "people": 3}, {"rows": 3, "people": None}])
 def test_a_promise_does_not_count_them_either(run: Run, gone: dict[str, int | None]) -> None:
     promise = {"name": "max_suppressed_fraction", "asked": 0.01, "measured": 0.007543, "passed": True}
-    promise["words"] = "3 people were left out, 0.7543%."
+    promise["words"] = "3 people were suppressed (0.7543%)."
     html = report.html(changed(run, suppressed=gone | {"fraction": 0.007543, "limit": 0.01}, promises=[promise]), {})
     text = Page(html).all("body")[0][1]
     assert "0.0075" not in html
@@ -327,7 +327,7 @@ def test_a_column_that_cannot_be_compared_is_named(con: duckdb.DuckDBPyConnectio
     table["measures"] = report.measured(con, "nested", "nested", table)
     assert table["measures"]["classes"] is None
     assert table["measures"]["utility"]["columns"] == ["a", "c"]
-    assert "Not compared, since their values or labels cannot be: b." in " ".join(
+    assert "Not compared, since their values or labels are not comparable: b." in " ".join(
         text for _, text in Page(report.html(record(table), {})).all("p")
     )
 

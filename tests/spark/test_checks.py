@@ -111,5 +111,5 @@ def test_a_table_without_rows_is_refused(frame: Any) -> None:
 def test_what_is_not_there_is_refused_in_a_sentence(name: str) -> None:
     from duckanon import spark
 
-    with pytest.raises(AttributeError, match=rf"duckanon\.spark\.{name} is not there: .*\.$"):
+    with pytest.raises(AttributeError, match=rf"duckanon\.spark\.{name} does not exist: .*\.$"):
         getattr(spark, name)

@@ -1,1 +1,1 @@
-"""What every package uses: options, progress, threads, codes, values and their labels."""
+"""Code that every package uses: options, progress, threads, codes, values and their labels."""

@@ -61,12 +61,12 @@ class Parameter:
 
     @property
     def kind(self) -> str:
-        """What it is: ``table``, ``tables``, ``column``, ``columns`` or ``option``."""
+        """Its kind: ``table``, ``tables``, ``column``, ``columns`` or ``option``."""
         return getattr(self.rule, "kind", "option")
 
     @property
     def allowed(self) -> str:
-        """What it may be, as the reference says it."""
+        """Its allowed values, in the words of the reference."""
         return str(self.rule)
 
     def having(self, **changes: Any) -> Parameter:
@@ -107,7 +107,7 @@ Options: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
-    """What all declarations have.
+    """Base of all declarations.
 
     Attributes
     ----------

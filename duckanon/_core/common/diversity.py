@@ -1,4 +1,4 @@
-"""What the sensitive values of a class must be like: l-diversity and t-closeness, as ``anon.l_diversity`` counts them.
+"""Conditions on the sensitive values of a class: l-diversity and t-closeness, as ``anon.l_diversity`` counts them.
 
 The values of classes are counted as histograms, one row a class, which is quick where there are few values, or as
 entries, one for each value that a class has, where there are many. What is asked of the counts stands here, once.
@@ -18,7 +18,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class DiversityRule:
-    """What is asked of the sensitive values of a class.
+    """Conditions on the sensitive values of a class.
 
     Attributes
     ----------

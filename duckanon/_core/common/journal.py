@@ -1,4 +1,4 @@
-"""What a run has decided, written down before the first of its files takes its name.
+"""The renames that a run has decided on, written down before the first file is published.
 
 A file system renames one file at once, not several. So the list of all renames is written first: a run that is killed
 between two of them is completed by the next run of any of its targets, and one that is killed before the list is

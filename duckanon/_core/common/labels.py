@@ -1,4 +1,4 @@
-"""What coarser values are called: ``[20, 30)``, ``<20``, ``2024-Q1``, ``1980s``; and round numbers to cut at."""
+"""Labels of generalized values: ``[20, 30)``, ``<20``, ``2024-Q1``, ``1980s``; and round numbers to cut at."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def bytes_of(memory: Any) -> int:
 
 
 def resident() -> int:
-    """Return the bytes of memory that the process has now, or had at the most where the system does not tell."""
+    """Return the bytes of memory that the process has now, or had at most where the system does not tell."""
     pages = Path("/proc/self/statm")
     if pages.exists():
         return int(pages.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")

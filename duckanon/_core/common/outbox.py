@@ -94,7 +94,7 @@ class Outbox:
         self._leave()
 
     def beside(self, path: Path) -> Path:
-        """Return where a file is written before it gets its name."""
+        """Return where a file is written before it is published."""
         path = _real(path)
         if path not in self._beside:
             self._beside[path] = self._hidden(path)

@@ -237,7 +237,7 @@ def refuse_other_columns(parameter: str, named: Iterable[str], names: Sequence[s
 
 
 def column_weights(option: Any, names: Sequence[str], cols: Sequence[str]) -> list[float]:
-    """Return the weight of each column: from a list parallel to `cols`, or from a map; 1 where nothing is said."""
+    """Return the weight of each column: from a list parallel to `cols`, or from a map; 1 where none is given."""
     is_plain_list = isinstance(option, list) and not (option and isinstance(option[0], tuple))
     if is_plain_list:
         if len(option) != len(cols):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 
 class Rule(Protocol):
-    """What an option may be."""
+    """The allowed values of an option."""
 
     def holds(self, value: Any) -> bool:
         """Tell whether a value is allowed."""
@@ -231,7 +231,7 @@ class ListOf:
 
 @dataclass(frozen=True)
 class Either:
-    """What one of several rules allows."""
+    """Values that one of several rules allows."""
 
     rules: tuple[Rule, ...]
 

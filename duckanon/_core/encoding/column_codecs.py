@@ -91,7 +91,7 @@ class NumberColumn:
         if valid is not None:
             row[~valid] = 0.0
         if not math.isfinite(float(row.sum())):
-            raise ValueError(f'column "{self.name}" holds NaN or infinity; remove these rows or make them NULL.')
+            raise ValueError(f'column "{self.name}" holds NaN or infinity; remove these rows or set them to NULL.')
         out[0] = row
         if self.nullable:
             out[1] = -1.0

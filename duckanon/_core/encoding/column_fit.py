@@ -1,4 +1,4 @@
-"""What one pass over a table learns about a column, and the rows that it adds to the pass's wide matrix."""
+"""Statistics of a column from one pass over a table, and its rows of the pass's wide matrix."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class NumberSeen:
         if self.log:
             smallest = self.low - zero_of(self.type) if self.exact else self.low
             raise ValueError(
-                f'column "{self.name}" cannot be logged, for its values must be positive; got {smallest}: '
+                f'column "{self.name}" has no logarithms: its values must be positive; got {smallest}: '
                 "leave it out of log."
             )
         return False
@@ -135,7 +135,7 @@ class NumberSeen:
 
     def _read_codes(self, codes: Ints, low: int, high: int) -> Floats:
         if is_moment(self.type) and max(-low, high) >= 2 ** (31 if self.type.bit_width == 32 else 63) - 1:
-            raise ValueError(f'column "{self.name}" holds NaN or infinity; remove these rows or make them NULL.')
+            raise ValueError(f'column "{self.name}" holds NaN or infinity; remove these rows or set them to NULL.')
         if self.low is None:
             self.origin = int(codes[0])
         self.low = low if self.low is None else min(low, self.low)
@@ -155,7 +155,7 @@ class NumberSeen:
 
     def _read_floats(self, floats: Reals, low: float, high: float) -> Floats:
         if not (math.isfinite(low) and math.isfinite(high)):
-            raise ValueError(f'column "{self.name}" holds NaN or infinity; remove these rows or make them NULL.')
+            raise ValueError(f'column "{self.name}" holds NaN or infinity; remove these rows or set them to NULL.')
         if max(-low, high) > LARGEST:
             raise ValueError(f'column "{self.name}" holds {max(-low, high):g}; numbers may be as large as {LARGEST:g}.')
         self.low = low if self.low is None else min(low, self.low)
@@ -192,7 +192,7 @@ class CategoriesSeen:
                 if value is not None and len(self.values) - (None in self.values) == MOST_CATEGORIES:
                     raise ValueError(
                         f'column "{self.name}" has more than {MOST_CATEGORIES:,} different values; '
-                        "leave it out of cols or generalise it first."
+                        "leave it out of cols or generalize it first."
                     )
                 self.values[value] = self.wide.next()
             slots[index] = self.values[value]
@@ -216,7 +216,7 @@ class CategoriesSeen:
         if distinct == rows or (rows > 100 and 2 * distinct > rows):
             raise ValueError(
                 f'column "{self.name}" has {distinct:,} different values in {rows:,} rows, as an identifier has; '
-                "leave it out of cols or generalise it first."
+                "leave it out of cols or generalize it first."
             )
         if pa.types.is_dictionary(self.type) and distinct - 1 > np.iinfo(storage_of(self.type.index_type)).max:
             raise ValueError(f'column "{self.name}" has {distinct} values, too many for {self.type}; cast it to text.')

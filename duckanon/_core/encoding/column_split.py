@@ -1,4 +1,4 @@
-"""The columns of a table taken apart: which numbers are special, which are categories, and which values are merged."""
+"""Split columns into choices and numbers: which numbers are special or categories, and which values are merged."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from duckanon._core.encoding.special import special_values
 FEW_VALUES = 12
 """Whole numbers of at most as many values are categories."""
 OTHER = "other"
-"""What texts that fewer than k people hold are called together."""
+"""The name of all texts shared by fewer than k people."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How columns are taken apart.
+    """How columns are split.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ def split_columns(table: pa.Table, people: Ints | None, reading: Reading) -> lis
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """Put the chunks of a column together."""
+    """Join the chunks of a column."""
     if column.num_chunks > 1 and pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries()
     whole = column.combine_chunks()
@@ -82,7 +82,7 @@ def _parts(name: str, array: pa.Array, people: Ints | None, reading: Reading) ->
     known = values[~np.isnan(values)] if array.null_count else values
     distinct, counts = np.unique(known, return_counts=True)
     if not np.isfinite(distinct[[0, -1]]).all():
-        raise ValueError(f'column "{name}" holds NaN or infinity; remove these rows or make them NULL.')
+        raise ValueError(f'column "{name}" holds NaN or infinity; remove these rows or set them to NULL.')
     if is_category(name, distinct, reading):
         return _number_categories(name, array, values, distinct, people, reading.k)
     refuse_identifier(name, known, len(distinct))
@@ -125,19 +125,19 @@ def _refuse_names(name: str, distinct: int, rows: int) -> None:
     if distinct == rows or (rows > 100 and 2 * distinct > rows):
         raise ValueError(
             f'column "{name}" has {distinct:,} different values in {rows:,} rows, as an identifier has; '
-            "leave it out of cols or generalise it first."
+            "leave it out of cols or generalize it first."
         )
     if distinct > MOST_CATEGORIES:
         raise ValueError(
             f'column "{name}" has more than {MOST_CATEGORIES:,} different values; '
-            "leave it out of cols or generalise it first."
+            "leave it out of cols or generalize it first."
         )
 
 
 def _merged_categories(
     name: str, array: pa.Array, codes: Ints, values: list[Any], people: Ints | None, k: int
 ) -> ColumnParts:
-    """Call texts that fewer than k people hold 'other'; where these are few, too, give them the commonest value."""
+    """Call texts shared by fewer than k people 'other'; where these are few, too, give them the commonest value."""
     holders = people_in(codes, people, len(values))
     is_rare = holders < k
     if not is_rare.any():
@@ -168,7 +168,7 @@ def _recoded(name: str, array: pa.Array, codes: Ints, values: list[Any]) -> Colu
 def _number_categories(
     name: str, array: pa.Array, values: Floats, distinct: Floats, people: Ints | None, k: int
 ) -> ColumnParts:
-    """Take numbers as categories; those that fewer than k people hold become the nearest that more hold."""
+    """Take numbers as categories; those shared by fewer than k people become the nearest that more hold."""
     _refuse_names(name, len(distinct) if len(distinct) > FEW_VALUES else 1, len(array))
     is_known = ~np.isnan(values)
     codes = np.searchsorted(distinct, np.where(is_known, values, distinct[0]))
@@ -194,7 +194,7 @@ def _number_categories(
 def _refuse_rare_only(name: str, is_rare: Bools, k: int) -> None:
     if is_rare.all():
         raise ValueError(
-            f'column "{name}" has no value that at least {k} people hold; make it coarser, lower k or leave it out of '
+            f'column "{name}" has no value shared by at least {k} people; generalize it, lower k or leave it out of '
             "cols."
         )
 

@@ -142,7 +142,7 @@ def _seen(column: pa.Field, log: Sequence[str] | None, wide: Wide, places: Place
     kind = kind_of(column.name, column.type)
     named = None if log is None else column.name in log
     if named and not is_number(column.type):
-        raise ValueError(f'column "{column.name}" cannot be logged, for it holds no numbers; got {column.type}.')
+        raise ValueError(f'column "{column.name}" has no logarithms: it holds no numbers; got {column.type}.')
     if kind == "category":
         return CategoriesSeen(column.name, column.type, wide)
     return NumberSeen(column.name, column.type, kind == "exact", named, wide)

@@ -23,7 +23,7 @@ def refuse_identifier(name: str, values: Floats, distinct: int) -> None:
     if looks_like_identifier(name, values, distinct):
         raise ValueError(
             f'column "{name}" has {distinct:,} different whole numbers in {len(values):,} rows, as an identifier has; '
-            "leave it out of cols or generalise it first."
+            "leave it out of cols or generalize it first."
         )
 
 

@@ -232,5 +232,5 @@ def _numbers(name: str, array: pa.Array) -> Floats:
     if kind_of(name, array.type) == "category":
         raise ValueError(f'column "{name}" must hold numbers; got {array.type}.')
     if pa.types.is_floating(array.type) and not np.isfinite(array.drop_null().to_numpy(zero_copy_only=False)).all():
-        raise ValueError(f'column "{name}" holds NaN or infinity; remove these rows or make them NULL.')
+        raise ValueError(f'column "{name}" holds NaN or infinity; remove these rows or set them to NULL.')
     return doubles(array)

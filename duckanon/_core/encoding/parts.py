@@ -29,7 +29,7 @@ from duckanon._core.encoding.column_codecs import NumberColumn
 
 @dataclass(frozen=True)
 class ColumnParts:
-    """A column of a table, taken apart.
+    """A column of a table, split into a choice and numbers.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class ColumnParts:
         return doubles(self.array)
 
     def joined(self, codes: Ints, numbers: pa.Array | None) -> pa.Array:
-        """Put the column together again.
+        """Recombine the column.
 
         Parameters
         ----------

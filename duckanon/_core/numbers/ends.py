@@ -12,7 +12,7 @@ from duckanon._core.common.arrays import Floats
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 
 HIGH = "_duckanon_hi "
-"""What the name of a column of upper ends begins with, on its way to SQL."""
+"""The prefix of names of columns of upper ends, on their way to SQL."""
 
 _ROUNDED = 2.0**50  # decimals of more units may be one unit off after the way to a double and back
 

@@ -1,4 +1,4 @@
-"""What the values of a column are multiples of, and the round numbers and moments to cut it at."""
+"""The unit of a column, and the round numbers and moments to cut it at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What at least k people of a column decide: its unit and its outermost ends. What fewer have beyond is coded.
+"""The unit and the outermost ends of a column, decided by at least k people; values beyond them are coded.
 
 A unit and an end that one person decides would show that person's value in the labels of all others.
 """

@@ -1,1 +1,1 @@
-"""What a release and a measure both ask: nearest rows, copies, and how a fresh sample would compare."""
+"""Privacy tests of releases and measures: nearest rows, copies, and comparison with a fresh sample."""

@@ -28,7 +28,7 @@ Releaser: TypeAlias = Callable[[Ints, np.random.Generator], Matrix]
 
 @dataclass(frozen=True)
 class Audit:
-    """What the audit found on one scale.
+    """Findings of the audit on one scale.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ def audits(
     splits: int = SPLITS,
     seed: int | np.random.Generator | None = None,
 ) -> dict[str, Audit]:
-    """Release both halves of a table again and again, and see whether isolated people are told from their releases.
+    """Release both halves of a table again and again, and test whether isolated people are traced to their half.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Whether members of a release are told from other people by how near its rows come to them."""
+"""Whether an attacker tells members of a release from other people by how near its rows come to them."""
 
 from __future__ import annotations
 

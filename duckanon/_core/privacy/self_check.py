@@ -1,4 +1,4 @@
-"""What a release looks for in its own rows before it returns them: copies, near copies, an order that links."""
+"""Search a release for copies, near copies and an order that links rows, before it is returned."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ PERSON = "_duckanon_person"
 every row is a person."""
 
 SAMPLE_BYTES = 2**28
-"""What all samples of one approximate search take together, at the most."""
+"""Memory of all samples of one approximate search together, at most."""
 
 MOST_COMBINATIONS, LEAST_COMBINATIONS = 8192, 256
 """How many combinations are sampled for a set: standard errors of 1 and 6 percent."""
@@ -47,7 +47,7 @@ errors of the first two counts."""
 
 
 class Search(NamedTuple):
-    """What is searched for, as the macro passes it.
+    """Options of the search, as the macro passes them.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Search(NamedTuple):
     population
         Size of the population; None: the table itself.
     person
-        The name of the column that says whose a row is; None: every row is a person.
+        The name of the column that identifies people; None: every row is a person.
     """
 
     max_size: int
@@ -155,7 +155,7 @@ class SetSampler:
     max_size
         Size of the largest sets, the same with every row.
     has_people
-        Whether `PERSON` says whose a row is, the same with every row.
+        Whether `PERSON` says which person a row belongs to, the same with every row.
     """
 
     def __init__(self, rows: pa.Array, max_size: pa.Array, has_people: pa.Array) -> None:

@@ -1,4 +1,4 @@
-"""What was said of the columns of a table so far: their roles, and why."""
+"""Roles of columns found so far, with their reasons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Said = tuple[str, str] | None
 
 @dataclass
 class Columns:
-    """The columns of a table and what was said of them so far.
+    """The columns of a table, with roles and reasons found so far.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Columns:
     groups
         Rows by the values of a column, of those that may be keys.
     person
-        The column that says whose a row is.
+        The column that identifies people.
     sources
         Of a column that follows from others, these.
     growth
@@ -89,7 +89,4 @@ def person_reason(profile: Profile, key: Key | None = None) -> str:
     rows = 1 / max(profile.distinct_share, 1e-12)
     structure = f"; {constant_columns(key)}, {key.reason}" if key else ""
     quoted = profile.name.replace("'", "''")
-    return (
-        f"{rows:.1f} rows for each of its values{structure}: rows are not people, and person := '{quoted}' belongs in "
-        "every call"
-    )
+    return f"{rows:.1f} rows per value{structure}: rows are not people; pass person := '{quoted}' in every call"

@@ -43,7 +43,7 @@ def assess(
     keys
         Places of the columns, from 1, whose groups of equal values the sample keeps whole.
     person
-        The column that says whose a row is, where that is known.
+        The column that identifies people, where that is known.
     """
     if table is None or not names:
         return _report([(place, UNDECIDED, "the table has no rows.", None, [], []) for place, _ in enumerate(names, 1)])

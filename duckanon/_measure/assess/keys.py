@@ -198,7 +198,7 @@ def _whose(own: Groups, others: list[Profile]) -> tuple[bool | None, str]:
         return False, "ages differ within it"
     if any(shapes.is_time(one) for one in others if own.lift(one) < 0.9):
         return True, "its rows differ by time"
-    return None, "the values do not tell a person from a group"
+    return None, "the values do not show whether it is a person or a group"
 
 
 def _sexes(profiles: Iterable[Profile]) -> list[Profile]:

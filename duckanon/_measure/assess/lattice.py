@@ -41,7 +41,7 @@ _DENSE_DEEPER = 8.0  # the same where the classes are numbered too: sorting must
 
 
 class SetStats(NamedTuple):
-    """What `walk` tells about one set of columns.
+    """Counts of one set of columns, as `walk` yields them.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class SetStats(NamedTuple):
     distinct : int
         Number of distinct combinations that occur.
     singletons : int
-        Number of rows whose combination occurs exactly once; of people who are alone in a class at least once.
+        Number of rows whose combination occurs exactly once; of people who are unique in a class at least once.
     smallest : int
         Size of the smallest class (0 for a table without rows), in rows or in people.
     stopped : bool

@@ -21,7 +21,7 @@ from duckanon._core.common.codes import Codes
 from duckanon._measure.assess.class_keys import DENSE, MAX_KEY, distinct_share, order_of_keys, ranked
 
 SEVERAL = -1
-"""In place of a number: the cell has rows of several people, and nobody is alone in it whatever the columns."""
+"""In place of a number: the cell has rows of several people, and nobody is unique in it, whatever the columns."""
 
 NOBODY = 0
 """The holder of a row that does not say whose it is: it hides nobody, and is not hidden by its like."""
@@ -222,7 +222,7 @@ def _views(table: _Table, depth: int) -> list[_Table]:
 
 
 def _collapsed(table: _Table, depth: int) -> _Table:
-    """Put cells together that agree on every column in play: none of them is alone in any set below."""
+    """Merge cells that agree on every column in play: none of them is unique in any set below."""
     size, left = len(table.prefix), _sets_below(len(table.tail), depth)
     cells = table.prefix_count * math.prod(column.distinct for column in table.tail)
     if table.holders is not None or size < _FEW_CELLS or cells >= MAX_KEY:

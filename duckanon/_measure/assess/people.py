@@ -66,7 +66,7 @@ def class_people(key: Codes, cells: int, people: People) -> tuple[ClassCounts, i
     Returns
     -------
     tuple
-        Distinct combinations, people who are alone in one at least once, people in the smallest class; and the sum of
+        Distinct combinations, people who are unique in one at least once, people in the smallest class; and the sum of
         the classes' numbers of people.
     """
     base = people.people_count + 1

@@ -1,4 +1,4 @@
-"""What the values of a column look like: counts, numbers, texts. The rules of `assess.roles` ask for it."""
+"""Profiles of columns for the rules of `assess.roles`: counts, numbers, texts."""
 
 from __future__ import annotations
 

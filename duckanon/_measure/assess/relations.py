@@ -65,7 +65,7 @@ def derived(
     asked
         Those that may follow; of two that follow from each other only the later does.
     person
-        The column that says whose a row is: what is constant for a person is compared once for each.
+        The column that identifies people: what is constant for a person is compared once for each.
     apart
         Keys and weights, from which nothing is said to follow.
     """

@@ -40,7 +40,7 @@ def find(profiles: list[Profile], row_count: int, person: str | None = None) -> 
     row_count
         Rows of the whole table.
     person
-        The column that says whose a row is, where that is known.
+        The column that identifies people, where that is known.
     """
     columns = Columns(profiles, row_count)
     columns.ask(rules.constant, rules.direct_identifier, rules.sentences)
@@ -96,12 +96,12 @@ def _key_role(key: keys.Key, columns: Columns, is_person: bool) -> Said:
     seen = f"repeats, and {constant_columns(key)}; {key.reason}"
     if columns.person is not None and (is_person or key.profile.distinct >= 0.95 * columns.person.distinct):
         if key.profile.distinct >= 0.5 * columns.person.distinct and columns.is_constant_for_person(key.profile):
-            return IDENTIFIER, f"as fine as the person key: {seen}; remove it"
+            return IDENTIFIER, f"as fine-grained as the person key: {seen}; remove it"
         if key.is_person:
             return HOUSEHOLD, f"{seen}; coarser than the person key: remove it"
     is_named = "household key" in key.profile.topics
     if keys.is_large_group(key, columns.groups[key.profile.name]) and not is_named:
-        return QUASI, "a code of large groups, as places are"
+        return QUASI, "a code of large groups, such as places"
     return HOUSEHOLD, f"{seen}: remove it, or replace it by a pseudonym"
 
 
@@ -116,7 +116,7 @@ def _one_person_key(columns: Columns) -> None:
     ]
     best = max(codes, key=lambda one: ("person key" in one.topics, one.kind == "numeric"), default=None)
     if best is not None:
-        columns.say(best, (PERSON, f"{columns.reasons[best.name]}, or name it as person: every row is one"))
+        columns.say(best, (PERSON, f"{columns.reasons[best.name]}, or pass it as person: every row is one person"))
 
 
 def _say_derived(columns: Columns) -> None:
@@ -148,7 +148,7 @@ def _say_growth(columns: Columns) -> None:
         if grown < _ADDS:
             # where nobody is unique in all of them together, none can be told from the others
             role = UNDECIDED if share >= _ADDS else POSSIBLE
-            columns.say(profile, (role, f"{reason}; adds nothing to what makes people unique"))
+            columns.say(profile, (role, f"{reason}; adds no unique people"))
             continue
         role = QUASI if grown >= PICKS_OUT and not weights.may_be(profile) else POSSIBLE
-        columns.say(profile, (role, f"{reason}; with it the share of unique people grows by {100 * grown:.1f} %"))
+        columns.say(profile, (role, f"{reason}; adding it makes {100 * grown:.1f} % more of the people unique"))

@@ -1,4 +1,4 @@
-"""What the values and the name of one column say about its role; each rule returns a role and its reason, or None."""
+"""Rules for the role of one column, from its values and its name; each returns a role and its reason, or None."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _INDIRECT = frozenset({"geographic_subdivision", "zip", "date", "age_over_89", "
 def constant(profile: Profile, columns: Columns) -> Said:
     """Find columns of one value."""
     is_one = profile.distinct <= 1 and profile.missing in (0, 1) and profile.distinct_share * columns.row_count < 2
-    return (CONSTANT, "has the same value everywhere") if is_one else None
+    return (CONSTANT, "has the same value in every row") if is_one else None
 
 
 def direct_identifier(profile: Profile, columns: Columns) -> Said:
@@ -49,7 +49,7 @@ def sentences(profile: Profile, columns: Columns) -> Said:
     is_various = profile.distinct > 0.3 * profile.known and profile.distinct > 30 and words.length_deviation > 6
     is_named = "text" in profile.topics and words.per_value > 2
     if (words.per_value >= 4 and is_various) or (words.per_value >= 6 and profile.distinct > 100) or is_named:
-        return IDENTIFIER, "text: remove it or have it read"
+        return IDENTIFIER, "free text: remove it, or have it reviewed"
     return None
 
 
@@ -57,11 +57,11 @@ def repeats_key(profile: Profile, columns: Columns) -> Said:
     """Find other writings of a key."""
     for key in columns.having(PERSON, HOUSEHOLD, IDENTIFIER):
         if keys.repeats(profile, key, columns.groups.setdefault(key.name, Groups(key))):
-            return IDENTIFIER, f"follows from {key.name} and tells it: remove it"
+            return IDENTIFIER, f"follows from {key.name} and reveals it: remove it"
     person = columns.person
     is_fine = person is not None and profile.kind == "text" and profile.distinct >= 0.5 * person.distinct > 10
     if is_fine and columns.is_constant_for_person(profile):
-        return IDENTIFIER, "follows from the person key and almost tells it: remove it"
+        return IDENTIFIER, "follows from the person key and nearly determines it: remove it"
     return None
 
 
@@ -76,7 +76,7 @@ def unique_code(profile: Profile, columns: Columns) -> Said:
         is_code = not numbers.negative and (numbers.density > 0.5 or numbers.ascending > 0.97)
         is_code = is_code or "person key" in profile.topics
         is_code = is_code or (is_even and not profile.topics & vocabulary.CONFIDENTIAL)
-    reason = f"different in {profile.distinct_share:.0%} of the rows, built like a code: remove it"
+    reason = f"{profile.distinct_share:.0%} of its values are distinct, built like a code: remove it"
     return (IDENTIFIER, reason) if is_code else None
 
 
@@ -91,7 +91,7 @@ def first_names(profile: Profile, columns: Columns) -> Said:
     if vocabulary.tells_names(profile.plain_values):
         return IDENTIFIER, "values are first names: remove it"
     is_many = profile.distinct > 100 and profile.distinct > 0.05 * profile.known and profile.words.with_digits < 0.05
-    return (IDENTIFIER, "many different words without digits, as names are: remove it") if is_many else None
+    return (IDENTIFIER, "many different words without digits, like names: remove it") if is_many else None
 
 
 def named_identifier(profile: Profile, columns: Columns) -> Said:
@@ -100,7 +100,7 @@ def named_identifier(profile: Profile, columns: Columns) -> Said:
     is_many = profile.distinct > 20 if profile.kind == "text" else profile.distinct_share > 0.3
     is_wide = profile.kind == "numeric" and profile.numeric.median >= 1e5 and profile.distinct > 2
     if told and profile.kind in ("text", "numeric") and (is_many or ("contact" in told and is_wide)):
-        return IDENTIFIER, f"its name says that it is a {told[0]}: remove it"
+        return IDENTIFIER, f"its name suggests a {told[0]}: remove it"
     return None
 
 
@@ -118,7 +118,7 @@ def key_by_name(profile: Profile, columns: Columns) -> Said:
         columns.groups.setdefault(profile.name, Groups(profile))
         return PERSON, person_reason(profile)
     role = HOUSEHOLD if "household key" in told and repeats else IDENTIFIER
-    return role, "is named like the key of a person or a household: remove it"
+    return role, "named like the key of a person or a household: remove it"
 
 
 def sampling_weight(profile: Profile, columns: Columns) -> Said:
@@ -136,7 +136,7 @@ def telling_weight(profile: Profile, columns: Columns) -> Said:
         for one in columns.having(QUASI, POSSIBLE)
         if one.agreement < 0.9 and one.distinct <= _FEW and relations.tells(profile, one)
     ]
-    return (UNDECIDED, f"a weight that nearly tells {', '.join(told)}: round it before it leaves") if told else None
+    return (UNDECIDED, f"a weight that nearly reveals {', '.join(told)}: round it before a release") if told else None
 
 
 def date_or_period(profile: Profile, columns: Columns) -> Said:
@@ -164,7 +164,7 @@ def known_words(profile: Profile, columns: Columns) -> Said:
     alike = [one for one in columns.profiles if one.kind == "numeric" and shapes.is_sex(one)]
     is_coded = profile in alike and len(alike) == 1 and not profile.topics & vocabulary.CONFIDENTIAL
     return (
-        (QUASI, "codes 1 and 2 about equally often, as of sex")
+        (QUASI, "codes 1 and 2 about equally often, like sex")
         if is_coded and not _counts_rows(profile, columns)
         else None
     )
@@ -180,8 +180,8 @@ def age_or_body(profile: Profile, columns: Columns) -> Said:
     if profile.topics & vocabulary.CONFIDENTIAL:
         return None
     if shapes.is_age(profile):
-        return QUASI, "spread as ages are"
-    return (QUASI, "spread as weights or heights of bodies are") if shapes.is_body(profile) else None
+        return QUASI, "distributed like ages"
+    return (QUASI, "distributed like body weights or heights") if shapes.is_body(profile) else None
 
 
 def code_of_person(profile: Profile, columns: Columns) -> Said:
@@ -192,7 +192,7 @@ def code_of_person(profile: Profile, columns: Columns) -> Said:
     if not is_code or profile.distinct < 20 or not columns.is_constant_for_person(profile):
         return None
     if "household key" in profile.topics:
-        return HOUSEHOLD, "people stay in it, and it is named like a group: remove it"
+        return HOUSEHOLD, "constant for a person, and named like a group: remove it"
     return QUASI, "constant for a person, with many values"
 
 
@@ -201,7 +201,7 @@ def place_code(profile: Profile, columns: Columns) -> Said:
     words = profile.words if profile.kind == "text" and profile.distinct > 20 else None
     is_digits = words is not None and words.top_shape > 0.95 and words.with_digits == 1 and words.with_letters == 0
     is_shared = profile.distinct < 0.2 * profile.known
-    return (QUASI, "digits of one length that many share, as codes of places are") if is_digits and is_shared else None
+    return (QUASI, "digits of one length that many people share, like place codes") if is_digits and is_shared else None
 
 
 def named_topic(profile: Profile, columns: Columns) -> Said:
@@ -213,12 +213,12 @@ def named_topic(profile: Profile, columns: Columns) -> Said:
     if known and profile.distinct > 1:
         is_coarse = profile.distinct < max(2000, profile.known / 2) or "place" in known
         if confidential or is_coarse or not shapes.is_amount(profile):
-            return QUASI, f"its name says that it is about {' and '.join(sorted(known + confidential))}"
+            return QUASI, f"its name suggests {' and '.join(sorted(known + confidential))}"
     if confidential and not known:
         if confidential == ["money"] and (profile.kind != "numeric" or profile.distinct <= _COARSE):
             return POSSIBLE, "named like money, but with few values"
         if profile.distinct <= _FEW or profile.kind == "numeric":
-            return SENSITIVE, f"its name says that it is about {' and '.join(sorted(confidential))}"
+            return SENSITIVE, f"its name suggests {' and '.join(sorted(confidential))}"
     return None
 
 
@@ -228,8 +228,8 @@ def picks_out(profile: Profile, columns: Columns) -> Said:
         return None
     is_large = profile.is_integer and profile.numeric.highest > 1e4
     if is_large or weights.may_be(profile):
-        return UNDECIDED, "numbers that mostly differ: a code, a measure or an amount"
-    return QUASI, "its values alone pick people out"
+        return UNDECIDED, "mostly distinct numbers: a code, a measurement or an amount"
+    return QUASI, "it singles people out by itself"
 
 
 def other_number(profile: Profile, columns: Columns) -> Said:
@@ -241,14 +241,14 @@ def other_number(profile: Profile, columns: Columns) -> Said:
     if profile.distinct <= _FEW:
         return None
     if profile.is_integer and profile.distinct_share > 0.5 and profile.numeric.highest > 1e4:
-        return UNDECIDED, "whole numbers that mostly differ: a code or an amount"
-    return POSSIBLE, "whole numbers: amounts or codes" if profile.is_integer else "a measure with many values"
+        return UNDECIDED, "mostly distinct whole numbers: a code or an amount"
+    return POSSIBLE, "whole numbers: amounts or codes" if profile.is_integer else "a measurement with many values"
 
 
 def few_values(profile: Profile, columns: Columns) -> Said:
     """Say that a column of few values may be a quasi-identifier."""
     if profile.top_share > 0.995:
-        return UNDECIDED, "nearly the same value everywhere"
+        return UNDECIDED, "nearly the same value in every row"
     if profile.distinct <= _FEW or profile.distinct < 0.05 * profile.known:
         return POSSIBLE, "few values"
     return UNDECIDED, "no hint in its name or values"

@@ -47,7 +47,7 @@ class Estimate(NamedTuple):
         Indices of the columns, ascending.
     distinct, singletons : float
         Estimated number of distinct combinations, and of rows whose combination occurs once; exact when `rate` is 1.
-        Where people are counted, `singletons` is the number of people who are alone in a combination when `rate` is 1,
+        Where people are counted, `singletons` is the number of people who are unique in a combination when `rate` is 1,
         and otherwise the estimated number of combinations of one person, which is at least as large: a person who is
         alone in several counts in each.
     distinct_error, singletons_error : float

@@ -80,7 +80,7 @@ def special_uniques(
     nulls
         "drop": a NULL matches nothing, and belongs to no set; "value": it is a value.
     person
-        The name of the column that says whose a row is; None: every row is a person.
+        The name of the column that identifies people; None: every row is a person.
 
     Returns
     -------

@@ -30,7 +30,7 @@ def growth(known: list[Profile], asked: list[Profile], person: Profile | None) -
     asked
         Columns that may be some.
     person
-        Says whose a row is: one row of each person is looked at.
+        Says which person a row belongs to: one row of each person is looked at.
     """
     rows = _some_people(known + asked, person)
     codes = {profile.name: profile.codes[rows] for profile in known + asked}

@@ -1,4 +1,4 @@
-"""Sampling weights, told from the weights of bodies and from amounts."""
+"""Detect sampling weights, as opposed to body weights and amounts."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def role_of(
     if profile.topics & (vocabulary.CONFIDENTIAL | {"birth", "age"}):
         return None
     if shapes.is_body(profile):
-        return None if has_heights else ("undecided", "named like a weight, spread as weights of bodies are")
+        return None if has_heights else ("undecided", "named like a weight, distributed like body weights")
     numbers = profile.numeric
     is_fixed = any(own.fixes(profile) for own in households) or profile.distinct <= min(50, profile.known / 50)
     if numbers.heaped >= 0.6 or not (numbers.variation > 0.45 or is_fixed):
-        return "undecided", "named like a weight, but spread as a measure is"
+        return "undecided", "named like a weight, but distributed like a measurement"
     total = numbers.mean * row_count
     return "weight", f"named like a sampling weight; positive, without gaps, adds up to {total:.3g}"
 

@@ -22,7 +22,7 @@ _PAIRS = 1 << 23  # of a person and a class of released rows that are looked at 
 
 @dataclass(frozen=True)
 class KnownCells:
-    """What the cells of known columns hold, and people in the numbers of the cells.
+    """Cells of known columns, and people as numbers of cells.
 
     Attributes
     ----------

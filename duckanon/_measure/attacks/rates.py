@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 
 class Risk(NamedTuple):
-    """What an attack gains over its baseline, from 0 to 1, with a confidence interval."""
+    """The gain of an attack over its baseline, from 0 to 1, with a confidence interval."""
 
     value: float
     lower: float

@@ -19,7 +19,7 @@ from duckanon._measure.queries.cells import Cells
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a label holds.
+    """The values that a label stands for.
 
     Attributes
     ----------

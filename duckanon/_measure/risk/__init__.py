@@ -1,1 +1,1 @@
-"""How many people of a population stand alone, estimated from a sample of it."""
+"""How many people of a population are unique, estimated from a sample of it."""

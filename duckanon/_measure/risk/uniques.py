@@ -1,4 +1,4 @@
-"""How many people of a population are alone in their class, from the histogram of a sample's class sizes.
+"""How many people of a population are unique in their class, from the histogram of a sample's class sizes.
 
 All estimators take the table for a simple random sample without replacement. They differ in what they believe about
 classes that the sample has not shown.
@@ -36,7 +36,7 @@ _SOLVED = 1e-8
 """How far the logarithms of both sides of the shifted negative binomial's equations may be from each other."""
 
 _SOLVER_STEPS = {True: 200, False: 40}
-"""From the first start, and from each other: a dozen are usual, more where nearly everybody is alone."""
+"""From the first start, and from each other: a dozen are usual, more where nearly everybody is unique."""
 
 _Floats = npt.NDArray[np.float64]
 

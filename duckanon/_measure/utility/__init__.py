@@ -1,1 +1,1 @@
-"""What a release keeps: statistics, distributions, models."""
+"""Utility of a release: statistics, distributions, models."""

@@ -1,4 +1,4 @@
-"""Values drawn for one column of a table, none of which fewer than k people hold."""
+"""Values drawn for one column of a table: shared by at least k people, or by nobody."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def drawn(
     people
         Whose each row is; None where every row is another person.
     k
-        The least number of people that hold a value which is released, or NULL; numbers that nobody holds may come out
+        The least number of people who share a released value, or NULL; numbers that nobody has may be released
         too.
     levels
         Numbers from 0 to 1, one for each value to draw.
@@ -43,7 +43,7 @@ def drawn(
     Raises
     ------
     ValueError
-        Where no value may come out.
+        Where no value may be released.
     """
     if isinstance(column, NumberColumn):
         return drawn_numbers(column, values, people, k, levels)
@@ -60,7 +60,7 @@ def drawn_categories(
     assert copula.categories is not None
     kept = copula.categories[pieces.value]
     piece, _ = pieces.at(levels)
-    # Only values that may come out: a dictionary lists them all.
+    # Only values that may be released: a dictionary lists them all.
     order = np.argsort(kept)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
@@ -81,7 +81,7 @@ def drawn_numbers(
         found = marginals.of_numbers(grid, grid.places(array)[known], whose, k)
     if found.shift > _TOO_MUCH and len(found.pieces.rows):
         raise ValueError(
-            f'column "{column.name}" has too few numbers inside its range that {k} people hold, or nobody; '
+            f'column "{column.name}" has too few numbers inside its range shared by {k} people or by nobody; '
             "make it coarser, lower k or leave it out of cols."
         )
     pieces = found.pieces
@@ -104,5 +104,5 @@ def drawn_numbers(
 
 def _nothing_to_draw(name: str, k: int) -> ValueError:
     return ValueError(
-        f'column "{name}" has no value that at least {k} people hold; make it coarser, lower k or leave it out of cols.'
+        f'column "{name}" has no value shared by at least {k} people; generalize it, lower k or leave it out of cols.'
     )

@@ -1,4 +1,4 @@
-"""What boxes can be made of, and whether they keep what they promise."""
+"""Validate the input of boxes, and count their promises."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def promise(
     people: Ints | None,
     strata: Ints | None,
 ) -> None:
-    """Count again, from the result alone, what was promised."""
+    """Count the promises again, from the result only."""
     counts = np.bincount(boxes.box)
     if not np.array_equal(counts, boxes.counts) or people_in(boxes.box, people, len(counts)).min() < k:
         raise AssertionError(f"a box has fewer than {k} {'records' if people is None else 'people'}.")

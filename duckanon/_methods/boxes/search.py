@@ -23,7 +23,7 @@ _LARGE = 512  # of a node with more records only a sample's sensitivities are lo
 
 @dataclass(frozen=True)
 class Rules:
-    """What a box must hold, and how hard to look for good ones.
+    """Conditions on a box, and the effort of the search.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ def column_numbers(table: pa.Table, names: Sequence[str]) -> dict[str, Floats]:
     for name in names:
         column = table.column(name)
         if column.null_count:
-            raise ValueError(f'column "{name}" has {column.null_count} NULLs, which no interval holds; leave them out.')
+            raise ValueError(f'column "{name}" has {column.null_count} NULLs, which no interval contains; remove them.')
         numbers[name] = values.numbers(name, column)[0]
         units = np.abs(numbers[name]) / unit_of(column.type)
         is_far = len(units) and units.max() > _LARGEST_EXACT[is_day(column.type)]

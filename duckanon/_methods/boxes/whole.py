@@ -1,4 +1,4 @@
-"""What is known of a whole table where boxes are made of a part of it: larger tables are released part by part."""
+"""Properties of a whole table of which one partition is boxed: larger tables are released in partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from duckanon._methods.boxes.shaping import Sensitivities
 
 @dataclass(frozen=True)
 class Whole:
-    """What the parts of a table have in common.
+    """Properties that all partitions of a table share.
 
     Attributes
     ----------

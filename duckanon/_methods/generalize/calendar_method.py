@@ -1,4 +1,4 @@
-"""How columns of dates can be made coarser: periods of the calendar."""
+"""How columns of dates can be generalized: periods of the calendar."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 ROOT = "*"
-"""The label of values about which nothing is said."""
+"""The label of suppressed values."""
 
 
 class HierarchyTable:

@@ -17,7 +17,7 @@ from duckanon._core.common.values import exact_numbers
 
 @dataclass(frozen=True)
 class Holders:
-    """Who has the combinations of a grouped table.
+    """People by combination of a grouped table.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How one column can be made coarser: what may be merged, and what the merged values are called.
+"""How one column can be generalized: what may be merged, and what the merged values are called.
 
 A coarsening takes the leaves of a column, its distinct values, tells the search which of them may be merged, and turns
 the groups that the search found into the buckets of a plan. Each method has its class; those of the first three are in
@@ -52,14 +52,14 @@ class Bucket(NamedTuple):
 
 
 class Coarsening(ABC):
-    """One column and the method by which it is made coarser.
+    """One column and the method by which it is generalized.
 
     Attributes
     ----------
     method
         The method's name.
     root_label
-        The label of values about which nothing is said, not even whether they are NULL.
+        The label of suppressed values; it does not even say whether they are NULL.
     """
 
     method: str
@@ -71,7 +71,7 @@ class Coarsening(ABC):
     @property
     @abstractmethod
     def structure(self) -> Structure:
-        """What the search may merge."""
+        """The merges that the search may choose from."""
 
     @abstractmethod
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[Bucket]:

@@ -1,4 +1,4 @@
-"""How columns of numbers and dates can be made coarser: intervals and steps."""
+"""How columns of numbers and dates can be generalized: intervals and steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans: fits how every column of a table is made coarser, and writes it down bucket by bucket.
+"""Plans: fits how every column of a table is generalized, and writes it down bucket by bucket.
 
 The search looks for the groups that lose least while every class, a small part of the rows apart, is large enough
 (`duckanon._methods.generalize.recoding.recode`): k people of the table; so many that fewer than k in the population are
@@ -190,7 +190,7 @@ def _coarsening(
     method: str | None,
     hierarchies: Mapping[str, HierarchyTable],
 ) -> Coarsening:
-    """Choose how a column is made coarser: as the caller says, or by what it holds."""
+    """Choose how a column is generalized: as the caller says, or by what it holds."""
     if column.null_count == len(column):
         return Top(no_leaves(holders), k)
     hierarchy = hierarchies.get(name.lower())

@@ -24,7 +24,7 @@ from duckanon._methods.generalize.recoding.sensitive import Sensitive
 
 @dataclass(frozen=True)
 class Promise:
-    """What every released class of a table keeps.
+    """Conditions on every released class of a table.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Labels:
     Attributes
     ----------
     coarsenings, groups
-        How the columns are made coarser, and the groups of their leaves.
+        How the columns are generalized, and the groups of their leaves.
     is_released
         Which combinations of the table are released.
     """

@@ -127,7 +127,7 @@ def _ends(name: str, column: pa.ChunkedArray) -> tuple[Floats, Floats]:
     whole = column.combine_chunks()
     kind = whole.type
     if whole.null_count:
-        raise ValueError(f'column "{name}" has {whole.null_count} NULLs, which no interval holds; leave them out.')
+        raise ValueError(f'column "{name}" has {whole.null_count} NULLs, which no interval contains; remove them.')
     if is_number(kind) or is_time(kind):
         return _outward(name, whole, -np.inf), _outward(name, whole, np.inf)
     if not pa.types.is_struct(kind) or {field.name for field in kind} != {"lo", "hi"}:

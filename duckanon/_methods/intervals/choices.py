@@ -1,4 +1,4 @@
-"""What it costs to count boxes with given weights: the width they bring, the standard error, and the shift.
+"""The cost of counting boxes with given weights: width, standard error and shift.
 
 Leaving out large boxes, or giving them small weights, trades the width that they bring (privacy part) for a larger
 standard error (statistical part).  The papers forget a third part: the boxes that are left out are not like the others,
@@ -73,7 +73,7 @@ class Comparison:
 
 
 class Contributions(NamedTuple):
-    """What each box contributes to a statistic when all records count alike.
+    """Contributions of boxes to a statistic when all records have the same weight.
 
     Attributes
     ----------

@@ -110,7 +110,7 @@ def _column(name: str, column: pa.Array) -> tuple[regions.Ends, _Scale]:
     kind = column.type
     if pa.types.is_struct(kind) and {field.name for field in kind} == {"lo", "hi"}:
         if column.null_count:
-            raise ValueError(f'column "{name}" has {column.null_count} NULLs, which no interval holds; leave them out.')
+            raise ValueError(f'column "{name}" has {column.null_count} NULLs, which no interval contains; remove them.')
         low, high = column.field("lo"), column.field("hi")
         scale = _Numbers.of(name, _common_type(low.type, high.type))
         ends = scale.steps(low, -np.inf), scale.steps(high, np.inf)

@@ -23,7 +23,7 @@ from duckanon._methods.intervals.moments import Range, mean_range, variance_rang
 from duckanon._methods.intervals.scaled import EPS, ScaledBoxes, outward, scaled_boxes
 
 INTERVAL_STATISTICS = tuple(name for name in STATISTICS if name != "regression")
-"""What can be asked for; covariance and correlation come for all pairs of columns."""
+"""Available statistics; covariance and correlation are computed for all pairs of columns."""
 RELATIVE = 1e-4
 """How near the ends of ranges are brought to the exact ones: a tenth of the standard error of a million records."""
 ACCURACY = Number(1e-12, 0.5)

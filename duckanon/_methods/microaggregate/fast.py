@@ -24,14 +24,14 @@ _SMALL = 10_000
 """Records that MDAV itself groups at the start, in a second: no more is lost than there."""
 
 _MOST_TURNS, _WORK = 150, 90_000
-"""Small tables are taken apart more often; in those of more than 90,000 records single steps are all that is done."""
+"""Pools of small tables are dissolved more often; above 90,000 records there are single steps only."""
 
 _SEARCHES, _STEPS = 4, 3
 """How often the neighbours of each group are looked for, and rounds of single steps with each: the first rounds gain
 most, and new neighbours more than more rounds."""
 
 _LAST_STEPS = 12
-"""Rounds of single steps after pools were taken apart."""
+"""Rounds of single steps after pools were dissolved."""
 
 
 @checked(k=Whole(2))
@@ -52,7 +52,7 @@ def fast(points: Matrix, k: int, people: Ints | None = None) -> Ints:
     -----
     Up to 10,000 records are grouped by MDAV.  Of more, halving the table at medians makes parts of at most 100 k or
     1,000 records, within which MDAV groups (`mdav_of_parts`).  Then records move and swap between neighbouring groups
-    (`refine`), and pools of two or three groups are taken apart and grown anew (`pools`), in turns: the number of turns
+    (`refine`), and pools of two or three groups are dissolved and grown anew (`pools`), in turns: the number of turns
     depends on the number of records alone.
     """
     refuse_too_few(k, len(points), people)

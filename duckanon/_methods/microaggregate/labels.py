@@ -1,4 +1,4 @@
-"""What a group is released as: the mean of its people, the mean of those in the middle, or an interval."""
+"""The released value of a group: the mean of its people, the mean of those in the middle, or an interval."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ class _Members(NamedTuple):
 
 
 class _Added:
-    """What steps between pairs of groups add to the sum of squares.
+    """The change of the sum of squares by steps between pairs of groups.
 
     Notes
     -----

@@ -23,7 +23,7 @@ from duckanon._methods.generalize.leaves import as_text
 from duckanon._methods.recode.column_losses import Column
 
 OTHER = "other"
-"""What values are called that fewer than k people have: naming one would give its few people away."""
+"""The label of values of fewer than k people: naming one would reveal its few people."""
 
 SEPARATOR, NULL_MARK = "\x1f", "\x1e"
 """How a list of values travels as text: between two of them, and for NULL (``anon._listed`` reads it)."""

@@ -43,7 +43,7 @@ class Table(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What classes must keep.
+    """Conditions on classes.
 
     Attributes
     ----------

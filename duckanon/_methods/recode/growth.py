@@ -56,7 +56,7 @@ class Pools(NamedTuple):
 
 
 class Guide(NamedTuple):
-    """What the sensitive values of classes that grow should become.
+    """Targets for the sensitive values of growing classes.
 
     Attributes
     ----------

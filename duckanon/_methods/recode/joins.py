@@ -1,4 +1,4 @@
-"""What classes become when a row joins them: the inner loop of the search, on whole arrays of classes and rows.
+"""Classes after a row joins them: the inner loop of the search, on whole arrays of classes and rows.
 
 A class is a state in each `Join`, a row a value; both are tuples of arrays, and functions of the two broadcast. Where
 rows of pools are asked for, pools are the last axis: numpy is several times quicker along a long one.

@@ -1,4 +1,4 @@
-"""Pools: a few neighbouring classes each, taken apart and built anew from random seeds, many pools at once."""
+"""Pools: a few neighbouring classes each, dissolved and rebuilt from random seeds, many pools at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recoded table promises: which rows can be in a class at all, and a count of all classes in the end."""
+"""Promises of a recoded table: which rows can be in a class at all, and a final count of all classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from duckanon._core.common.people import NOBODY, people_in
 
 
 class Diversity(NamedTuple):
-    """What is asked of a sensitive column.
+    """Conditions on a sensitive column.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Rounds that improve classes: neighbours are taken apart and built anew, and what loses less is kept."""
+"""Rounds that improve classes: neighbours are dissolved and rebuilt, and the result is kept if it loses less."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def off_taken(places: Ints, taken: Ints, step: int, lowest: int, highest: int) -
     places
         Where values were drawn, from `lowest` to `highest`.
     taken
-        The places that must not come out, in ascending order, each once.
+        The places that must not be released, in ascending order, each once.
     step
         The distance of neighbours.
     lowest, highest

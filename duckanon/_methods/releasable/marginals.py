@@ -1,6 +1,6 @@
-"""One column's distribution, to be drawn from: no value that fewer than k people hold has a place in it.
+"""One column's distribution, to be drawn from: no value shared by fewer than k people has a place in it.
 
-Values that at least k people hold keep their shares. All other numbers are drawn evenly between the ends of groups of
+Values shared by at least k people keep their shares. All other numbers are drawn evenly between the ends of groups of
 at least k people, whose values follow each other.
 """
 
@@ -45,7 +45,7 @@ class Pieces(NamedTuple):
 
 
 def of_values(codes: Ints, people: Ints | None, k: int) -> Pieces:
-    """Return the pieces of codes from 0 that at least k people hold; the others' rows are those of nobody.
+    """Return the pieces of codes from 0 shared by at least k people; the others' rows are those of nobody.
 
     The shares of the others go to these in proportion. There may be no piece at all.
     """
@@ -65,11 +65,11 @@ class Numbers(NamedTuple):
     pieces
         In their order; none where fewer than k people hold any number.
     rare
-        The places that fewer than k people hold, ascending.
+        The places shared by fewer than k people, ascending.
     lowest, highest
         The range of the places.
     shift
-        The largest share of the rows that would be moved past some number, if all that may not come out were moved to
+        The largest share of the rows that would be moved past some number if all unreleasable ones were moved to
         the nearest number that may (the Kolmogorov-Smirnov distance); 1 where none may.
     """
 
@@ -83,7 +83,7 @@ class Numbers(NamedTuple):
     def drawn(self, piece: Ints, share: Floats) -> Ints:
         """Return the places of draws, by piece and by the share of the piece that lies below.
 
-        A draw that falls on a number of fewer than k people is moved to the nearest one that k people hold, or nobody.
+        A draw that falls on a number of fewer than k people is moved to the nearest one shared by k people, or nobody.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class Numbers(NamedTuple):
         places[between] = np.clip(self.grid.nearest(numbers), self.lowest, self.highest)
         free = off_taken(places, self.rare, self.grid.step, self.lowest, self.highest)
         if free is None:
-            raise ValueError("no number may come out.")
+            raise ValueError("no number is releasable.")
         return free
 
 
@@ -119,7 +119,7 @@ def of_numbers(grid: Grid, places: Ints, people: Ints | None, k: int) -> Numbers
     Notes
     -----
     Numbers of fewer than k people between two that more people hold make a run. A run of at least k people is cut into
-    groups; one of fewer counts with the nearest number that k people hold, as the outermost ones do: they are coded.
+    groups; one of fewer counts with the nearest number shared by k people, as the outermost ones do: they are coded.
     """
     order = np.argsort(places, kind="stable")
     ordered = places[order]

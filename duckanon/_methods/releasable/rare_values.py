@@ -13,7 +13,7 @@ from duckanon._core.common.people import people_in
 
 
 def refuse_rare(original: pa.Table, released: pa.Table, people: Ints | None, least: Sequence[int]) -> None:
-    """Count again, from the two tables alone, that nothing is released that fewer people hold than a column's least."""
+    """Count again, from the two tables only, that every released value has a column's least number of people."""
     for name, before, after, k in zip(original.column_names, original.columns, released.columns, least, strict=True):
         ((codes, count),) = encode(pa.table({"value": pa.chunked_array([*before.chunks, *after.chunks], before.type)}))
         held = codes[: len(before)].astype(np.int64)

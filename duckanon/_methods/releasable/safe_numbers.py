@@ -1,4 +1,4 @@
-"""Numbers of a column by their rank, none of which fewer than k people hold."""
+"""Releasable numbers of a column by their rank: shared by at least k people, or by nobody."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from duckanon._methods.releasable import marginals
 from duckanon._methods.releasable.grids import Grid, finer, grid_of, has_digits, off_taken, places_of
 
 FEWEST = 3
-"""People who hold a number that comes out, where k would change the column too much; never one or two."""
+"""People who share a released number, at least, where k would change the column too much; never one or two."""
 _SLIGHT, _NOTICEABLE, _TOO_MUCH = 0.01, 0.05, 0.25  # the share of the rows that are moved past a number
 _ROUND = 0.2  # deviations: bounds are rounded to the power of ten below
 
@@ -33,13 +33,13 @@ class SafeNumbers:
     Attributes
     ----------
     grid
-        The values that may come out.
+        The values that may be released.
     places
         Where the value of each row stands; arbitrary where it is not regular.
     is_regular
         Where it is.
     rare
-        The places that fewer than `least` people hold, ascending: they never come out.
+        The places shared by fewer than `least` people, ascending: they are never released.
     ordered
         The places of the regular rows, ascending.
     k
@@ -61,7 +61,7 @@ class SafeNumbers:
 
     @classmethod
     def of(cls, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
-        """Learn which numbers of a column may come out.
+        """Learn which numbers of a column may be released.
 
         Raises
         ------
@@ -75,8 +75,8 @@ class SafeNumbers:
             numbers = _learnt(more_places, column, people, k)
         if numbers.shift() > _TOO_MUCH:
             raise ValueError(
-                f'column "{column.name}" has too few numbers inside its range that {k} people hold, or nobody; make it '
-                "coarser, lower k or leave it out of cols."
+                f'column "{column.name}" has too few numbers inside its range shared by {k} people or by nobody; make '
+                "it coarser, lower k or leave it out of cols."
             )
         return numbers
 
@@ -130,7 +130,7 @@ class SafeNumbers:
         return self._off_rare(places, lowest, highest)
 
     def _off_rare(self, places: Ints, lowest: int, highest: int) -> Ints:
-        """Move places to the nearest that may come out, inside of a range if that has any."""
+        """Move places to the nearest that may be released, inside of a range if that has any."""
         moved = off_taken(places, self.rare, self.grid.step, lowest, highest)
         if moved is None:
             moved = off_taken(places, self.rare, self.grid.step, int(self.ordered[0]), int(self.ordered[-1]))
@@ -139,7 +139,7 @@ class SafeNumbers:
 
 
 def _at_levels(grid: Grid, places: Ints, whose: Ints | None, k: int, levels: Floats) -> tuple[Ints, int, int]:
-    """Return the places at levels of the distribution of some, rare ones too, and the range of what may come out."""
+    """Return the places at levels of the distribution of some, rare ones too, and the range of what may be released."""
     found = marginals.of_numbers(grid, places, whose, k)
     held = found.pieces.value[np.isnan(found.pieces.low)]
     lowest, highest = _bounds(grid, places, whose, k, held)
@@ -148,7 +148,7 @@ def _at_levels(grid: Grid, places: Ints, whose: Ints | None, k: int, levels: Flo
 
 
 def _bounds(grid: Grid, places: Ints, whose: Ints | None, k: int, held: Ints) -> tuple[int, int]:
-    """Return the rounded means of the k lowest and the k highest places, but never cut off those that k people hold."""
+    """Return the rounded means of the k lowest and the k highest places, but never cut off those shared by k people."""
     if whose is None:
         ordered, owners = np.sort(places), None
     else:
@@ -163,7 +163,7 @@ def _bounds(grid: Grid, places: Ints, whose: Ints | None, k: int, held: Ints) ->
 
 
 class Bounds(NamedTuple):
-    """The numbers that a column may come out with: those between two that k people stand behind.
+    """The numbers that a column may be released with: those between two that k people stand behind.
 
     Attributes
     ----------
@@ -233,18 +233,18 @@ def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> Saf
 def rare_places(
     grid: Grid, column: ColumnParts, people: Ints | None, k: int, slight: float = _SLIGHT
 ) -> tuple[Ints, int]:
-    """Return the places of a column's values, special ones too, that must not come out, and who may: see `SafeNumbers`.
+    """Return the places of values that must not be released, special ones too, and the rest as `SafeNumbers`.
 
     Parameters
     ----------
     grid, column, people, k
         The column, and whose its rows are.
     slight
-        The share of the rows that may be moved past a number where those of fewer than k people do not come out.
+        The share of the rows that may be moved past a number where those of fewer than k people are not released.
 
     Notes
     -----
-    All that comes out is drawn between the ends of groups of at least k people. Amounts may be any number in between;
+    All that is released is drawn between the ends of groups of at least k people. Amounts may be any number in between;
     of whole numbers such as ages nearly all are somebody's, and those of fewer than k people are left out only if that
     moves no more than a hundredth of the rows. Otherwise those of one or two people are. What is moved is counted
     twice: to the nearest value that is left, and to what is drawn, whose ends are nearer.
@@ -252,7 +252,7 @@ def rare_places(
     places = places_of(grid, column.array)
     valid = valid_of(column.array)
     known = np.arange(len(places)) if valid is None else np.flatnonzero(valid)
-    # A value of more digits than most is none that comes out, and its holders do not hold the place beside it; unless
+    # A value of more digits than most is none that is released, and its holders do not hold the place beside it; unless
     # most have more, whose digits only say how they were computed.
     if has_digits(grid, column):
         is_held = pc.equal(grid.array(places[known], None), column.array.drop_null())

@@ -19,7 +19,7 @@ MARGIN = 0.7
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the tests say about one release.
+    """Results of the privacy tests of one release.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from duckanon._core.common.arrays import Floats, Reals
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.common.threads import one_thread
 
-_ROUNDS = 40  # the rotation stays orthogonal all the way, so that stopping early costs some fidelity at the most
+_ROUNDS = 40  # the rotation stays orthogonal all the way, so that stopping early costs some fidelity at most
 _CONVERGED = 1e-4  # 1 - cos of the angle that a component turned by in the last round
 _PARCEL_ROWS = 16_384  # clusters handed to a thread at a time
 

@@ -1,4 +1,4 @@
-"""The thesis's methods for tables of people: their columns are made plain first, and put together again."""
+"""The thesis's methods for tables of people: columns are encoded as plain numbers, swapped, and recombined."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class PlainColumns:
     schema
         That of the table itself.
     columns
-        Its columns, taken apart.
+        Its columns, split.
     formulas, lookups
         What is computed from the rest in the end.
     table
@@ -116,7 +116,7 @@ class PlainColumns:
             usable = [column.name for column in columns if {column.name, _choice_name(column)} & {*both.column_names}]
             raise ValueError(
                 f"cols must name at least two columns that vary by themselves; got {len(usable)} of {len(names)}: the "
-                f"others follow from them, are NULL, or have no second value that {settings.k} people hold."
+                f"others follow from them, are NULL, or have no second value shared by {settings.k} people."
             )
         plain, others = both.slice(0, rows), None if reference is None else both.slice(rows)
         return cls(table.schema, columns, formulas, lookups, plain, others, wide_places(columns, plain))
@@ -127,7 +127,7 @@ class PlainColumns:
         for name in known_columns("log", names or [], self.schema.names):
             if not is_number(self.schema.field(name).type):
                 type_ = self.schema.field(name).type
-                raise ValueError(f'column "{name}" cannot be logged, for it holds no numbers; got {type_}.')
+                raise ValueError(f'column "{name}" has no logarithms: it holds no numbers; got {type_}.')
         numbers = {column.name for column in self.columns if column.regular is not None}
         numbers &= set(self.table.column_names)
         return None if names is None else [name for name in names if name in numbers]
@@ -135,7 +135,7 @@ class PlainColumns:
     def alike(
         self, columns: Sequence[ColumnParts], bounds: Mapping[str, Bounds], random: np.random.Generator
     ) -> pa.Table:
-        """Return the plain columns of other rows that were taken apart like the table's.
+        """Return the plain columns of other rows that were split like the table's.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class PlainColumns:
         return plain_table(columns, ends, followers, len(columns[0].codes), random)
 
     def back(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Put the columns of released rows together."""
+        """Recombine the columns of released rows."""
         decided = {lookup.column: lookup for lookup in self.lookups}
         computed = {formula.column: formula for formula in self.formulas}
         codes: dict[int, Ints] = {}

@@ -146,7 +146,7 @@ class SurveyColumns:
         return self._plain.alike(columns, self.bounds, random)
 
     def released(self, plain: pa.Table) -> pa.Table:
-        """Put the columns of released rows together."""
+        """Recombine the columns of released rows."""
         batches = [self._plain.back(batch) for batch in plain.to_batches()]
         return pa.Table.from_batches(batches, self._plain.schema)
 

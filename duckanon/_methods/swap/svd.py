@@ -121,7 +121,7 @@ def swapped_block(
 
 @dataclass(frozen=True)
 class _Swap:
-    """What is known after the first pass."""
+    """Results of the first pass."""
 
     encoding: Encoding
     rows: int

@@ -1,4 +1,4 @@
-"""What columns have to do with each other beyond chance: the rest says more about the people than about the columns."""
+"""Relations between columns beyond chance: the rest says more about the people than about the columns."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Parts:
 
 @dataclass(frozen=True, kw_only=True)
 class CodedTable:
-    """A table, taken apart.
+    """A table, split into the parts of its columns.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class CodedTable:
     equal
         The numbers that are those of another column in many rows.
     k
-        The least number of people that hold what comes out.
+        The least number of people who share a released value.
     wide
         The coordinates of choices between many values, by column.
     """

@@ -1,4 +1,4 @@
-"""Numbers computed from others in a release, none of which fewer than k people hold."""
+"""Numbers computed from others in a release: shared by at least k people, or by nobody."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Computed:
     column
         The table's.
     grid, rare
-        The places of its values, and those that fewer than `least` people hold.
+        The places of its values, and those shared by fewer than `least` people.
     least
         The number of people: see `SafeNumbers`.
     """
@@ -49,13 +49,13 @@ class Computed:
 
     @classmethod
     def of(cls, formula: Formula, column: ColumnParts, people: Ints | None, k: int) -> Computed:
-        """Learn which values must not come out."""
+        """Learn which values must not be released."""
         assert column.regular is not None
         grid = grid_of(column.regular)
         return cls(formula, column, grid, *rare_places(grid, column, people, k, _SLIGHT))
 
     def array(self, sources: Sequence[Floats]) -> pa.Array:
-        """Compute the column; a value that fewer people hold is moved to the nearest that may come out.
+        """Compute the column; a value of fewer people is moved to the nearest releasable one.
 
         Raises
         ------
@@ -80,7 +80,7 @@ class Computed:
         return doubles(rounded(self.column, self.formula.computed(sources)))
 
     def is_rare(self, sources: Sequence[Floats]) -> Bools:
-        """Tell in which rows the column has a value that fewer than k people hold."""
+        """Tell in which rows the column has a value shared by fewer than k people."""
         made = rounded(self.column, self.formula.computed(sources))
         places = self.grid.places(made)
         if not len(self.rare):

@@ -1,4 +1,4 @@
-"""A table redrawn: its parts as a matrix, new rows in clusters, and back to parts that at least k people hold."""
+"""A table redrawn: its parts as a matrix, new rows in clusters, and back to parts shared by at least k people."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Redrawing(CodedTable):
 
     @property
     def least(self) -> list[int]:
-        """How many people hold a value of each column that comes out, at least."""
+        """The least number of people who share a released value, by column."""
         computed = {one.formula.column: one.least for one in self.computed}
         drawn = {index: numbers.least for index, numbers in self.numbers.items()}
         return [(computed | drawn).get(index, self.k) for index in range(len(self.columns))]
@@ -266,7 +266,7 @@ class Redrawing(CodedTable):
         parts.places[source][:] = parts.places[source][taken_from]
 
     def table(self, parts: Parts, schema: pa.Schema) -> pa.Table:
-        """Put the columns of new rows together, and compute those that follow from others."""
+        """Recombine the columns of new rows, and compute those that follow from others."""
         computed = {one.formula.column: one for one in self.computed}
         arrays = {
             index: self._joined(index, parts.codes, parts.places)

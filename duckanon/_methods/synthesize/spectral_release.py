@@ -1,4 +1,4 @@
-"""The release to recommend: new records whose clusters keep means and covariances, of values that many people hold."""
+"""The release to recommend: new records whose clusters keep means and covariances, of values shared by many people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bucket of a one-dimensional partition costs: five measures, each written as a left part plus a right part.
+"""Costs of a bucket of a one-dimensional partition: five measures, each written as a left part plus a right part.
 
 The search (`generalize.partition.search`) looks at buckets that all hold one common value, the pivot. A bucket
 that begins at value `i` and ends before value `j` is then the rows from `i` to the pivot and the rows after it. Every

@@ -17,7 +17,7 @@ Candidates: TypeAlias = tuple[Floats, Floats, int | Ints, int | Ints, int | Ints
 
 
 class Axis(ABC):
-    """What all kinds of column share.
+    """Base of all kinds of columns.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a search returns: how each column is recoded, and what that loses."""
+"""The result of a search: how each column is recoded, and the loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is in which classes, where people have several rows."""
+"""Classes of people who have several rows."""
 
 from __future__ import annotations
 

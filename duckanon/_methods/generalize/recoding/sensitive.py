@@ -1,4 +1,4 @@
-"""What must hold of the sensitive values in every class: l-diversity and t-closeness, as SQL counts them."""
+"""Conditions on the sensitive values of every class: l-diversity and t-closeness, as SQL counts them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_SHARES = 4_000_000
 
 @dataclass(frozen=True)
 class Sensitive:
-    """Who has which sensitive value in which combination.
+    """Sensitive values of people, by combination.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from duckanon._methods.generalize.recoding.people import Moving
 
 
 class View:
-    """What all ways to see the table from one column share.
+    """Base of all views of the table from one column.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Slice(View):
 
     @cached_property
     def entry_price(self) -> Floats:
-        """What suppressing one row of each entry costs beyond its loss in the other columns."""
+        """The cost of suppressing one row of each entry, beyond its loss in the other columns."""
         return self.price[self.other]
 
     @property

@@ -134,7 +134,7 @@ class Table:
 
     @property
     def view_work(self) -> int:
-        """What it takes to look at the table from one column, in combinations."""
+        """The cost of a view of the table from one column, in combinations."""
         return len(self.counts) + (0 if self.people is None else len(self.people.person))
 
     def set_state(self, column: int, state: State) -> None:
