@@ -192,7 +192,8 @@ def sensitive_is_apart(given: Options) -> str | None:
         is_asked = given["l"] > 1 or given["t"] is not None
         return "sensitive must name the column that l and t are about; got NULL." if is_asked else None
     if _among(sensitive, [*given["cols"], *(given.get("by") or ()), given["person"] or ""]):
-        return f"sensitive must be none of cols, by and person; got {sensitive}."
+        others = "cols, by and person" if "by" in given else "cols and person"
+        return f"sensitive must be none of {others}; got {sensitive}."
     return None
 
 
