@@ -72,7 +72,7 @@ def _refusal(file: MacroFile) -> str:
     column that somebody asks for would be missed first, and a mere count of the rows would be answered.
     """
     sentence = (
-        f"anon.{file.name}: it needs Python, which is not at hand here; "
+        f"anon.{file.name}: it needs Python, which is not available here; "
         f"call it in `duckanon shell`, or in Python after `duckanon.register(con)`."
     )
     first = file.parameters.partition(",")[0]
