@@ -119,8 +119,7 @@ def _refuse_own_names(parameter: str, names: Sequence[str]) -> None:
     for name in names:
         if name.lower().startswith("_duckanon_"):
             raise ValueError(
-                f"{parameter} must be without names that begin with _duckanon_, which are our own; got {name}: "
-                "rename it first."
+                f"{parameter} must not name a column that begins with _duckanon_; got {name}: rename it first."
             )
 
 

@@ -105,10 +105,7 @@ def named_column(frame: Any, parameter: str, name: Any) -> str:
     if len(fitting) > 1:
         raise ValueError(f'{parameter} must name one column of the table; it has several that are called "{name}".')
     if fitting[0].lower().startswith(_OWN):
-        raise ValueError(
-            f"{parameter} must be without names that begin with {_OWN}, which are our own; "
-            f'got "{name}": rename it first.'
-        )
+        raise ValueError(f'{parameter} must not name a column that begins with {_OWN}; got "{name}": rename it first.')
     if " collate " in str(frame.schema[fitting[0]].dataType.simpleString()).lower():
         raise ValueError(
             f'column "{name}" has a collation, to which different texts may be equal; collate it to UTF8_BINARY first.'

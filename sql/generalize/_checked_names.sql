@@ -3,8 +3,7 @@
 --     names  a list of columns, or NULL
 CREATE OR REPLACE MACRO anon._checked_names(caller, parameter, names, result) AS
     CASE WHEN len(list_filter(TRY_CAST(names AS VARCHAR[]), lambda named: anon._is_own_name(named))) > 0
-              THEN error(anon._must_be(caller, parameter, 'without names that begin with _duckanon_, which are our own',
-                                       list_filter(TRY_CAST(names AS VARCHAR[]),
-                                                   lambda named: anon._is_own_name(named))[1]
-                                       || ': rename it first'))
+              THEN error(concat(caller, ': ', parameter, ' must not name a column that begins with _duckanon_; got ',
+                                list_filter(TRY_CAST(names AS VARCHAR[]), lambda named: anon._is_own_name(named))[1],
+                                ': rename it first.'))
          ELSE result END;

@@ -18,8 +18,10 @@ WITH _duckanon_coded AS (
     SELECT unnest(columns), struct_pack(kept := kept, kept_keys := kept_keys, somebody := somebody, number := number)
                AS "duckanon others"
     FROM _duckanon_coded
+), _duckanon_plan_of_cols AS (                                  -- a plan may be for other columns, too
+    FROM query_table(coalesce(plan, tbl)) WHERE anon._is_among(column_name, cols)
 ), _duckanon_planned AS (
-    FROM anon._labelled_cells(caller, '"_duckanon_packed"', coalesce(plan, tbl))
+    FROM anon._labelled_cells(caller, '"_duckanon_packed"', '"_duckanon_plan_of_cols"')
 ), _duckanon_plain AS (
     SELECT struct_pack(value := COLUMNS(*), label := CAST(COLUMNS(*) AS VARCHAR)) FROM _duckanon_packed
 )

@@ -78,8 +78,7 @@ def test_names_of_our_own_steps_are_refused(planned, name, call, parameter):
         planned.execute(f"FROM anon.{call.format(n=name)}").fetchall()
     function = call.partition("(")[0]
     assert (
-        f"anon.{function}: {parameter} must be without names that begin with _duckanon_, which are our own; "
-        f"got {name}: rename it first."
+        f"anon.{function}: {parameter} must not name a column that begins with _duckanon_; got {name}: rename it first."
     ) in str(raised.value)
 
 

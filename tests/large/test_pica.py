@@ -281,9 +281,12 @@ def test_nulls_are_refused_or_one_more_value(patients: pa.Table, tmp_path: Path)
     ("options", "sentence"),
     [
         ({"k": 1}, "anon.pica: k must be a whole number of at least 2; got 1."),
-        ({"cluster_size": 3}, "anon.pica: cluster_size must be NULL or a finite number of at least 10; got 3."),
+        (
+            {"cluster_size": 3},
+            "duckanon.large.pica: cluster_size must be None or a finite number of at least 10; got 3.",
+        ),
         ({"cluster_size": 5_000}, "anon.pica: cluster_size must be at most "),
-        ({"basis": "none"}, "anon.pica: basis must be one of "),
+        ({"basis": "none"}, "duckanon.large.pica: basis must be one of "),
         ({"cols": ["age"]}, "anon.pica: cols must name at least two columns; got 1."),
         ({"cols": ["age", "name"]}, 'anon.pica: column "name" has more than 1,000 different values; '),
     ],

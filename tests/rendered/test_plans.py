@@ -158,7 +158,7 @@ def column_plan(covers: str, *lowers: str | None) -> pa.Table:
         (SEXES, {"keep": ["*"]}, "keep must name the columns one by one; got \\*."),
         (SEXES, {"keep": ["Sex"]}, 'keep must not name a column of the plan; got "Sex".'),
         (SEXES, {"keep": "id"}, "keep must be a list of column names such as .*; got 'id'."),
-        (SEXES, {"keep": ["_duckanon_people"]}, "keep must be without names that begin with _duckanon_, .*"),
+        (SEXES, {"keep": ["_duckanon_people"]}, "keep must not name a column that begins with _duckanon_; .*"),
         (SEXES, {"person": "who"}, "person must be None where no k is asked for; .*"),
         (SEXES, {"types": "INTEGER"}, "types must be a pyarrow.Schema or a dictionary such as .*"),
         (column_plan("value", "true", "false"), {"dialect": "sqlite"}, 'column "x" holds .* booleans, .* sqlite .*'),
