@@ -225,7 +225,7 @@ def test_a_release_that_breaks_its_promise_gets_no_name(patients: Any, tmp_path:
             lambda draft: synthesized._refuse_rare(survey, draft, least),
         ),
         ('column "income" would release values of too few people', 6000, plain.refused),
-        ("other rows", 6001, plain.refused),
+        ("the written rows differ", 6001, plain.refused),
     ):
         with (
             pytest.raises(ValueError, match=sentence),
