@@ -55,6 +55,11 @@ _MISSING = re.compile(
 
 _AMBIGUOUS = re.compile(r'Binder Error: Ambiguous reference to catalog or schema "anon".*', re.DOTALL)
 
+_SUBQUERY = re.compile(
+    r"Binder Error: Table function cannot contain subqueries.*?\b(?P<name>anon\.\w+)\(.*", re.DOTALL | re.IGNORECASE
+)
+"""How it refuses a subquery as an argument of a function whose query is written while it is bound."""
+
 _APPENDED = re.compile(r"\n\s*(?:LINE \d+:|At:).*", re.DOTALL)
 """What DuckDB adds after a message: the line of the query, or the lines of our code."""
 
@@ -80,6 +85,11 @@ def plain(message: str, statement: str = "") -> str:
         return (
             f"anon.{view['name']}: a table that it reads is a view over anon.{view['name']} itself, which DuckDB "
             f"cannot bind; make a table of the view first."
+        )
+    if subquery := _SUBQUERY.fullmatch(message):
+        return (
+            f"{subquery['name'].lower()}: its arguments must be constants, not subqueries; "
+            "SET VARIABLE x = (SELECT ...) first, and pass getvariable('x')."
         )
     if _AMBIGUOUS.fullmatch(message):
         return (

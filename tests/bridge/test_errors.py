@@ -141,3 +141,12 @@ def test_a_schema_called_anon_in_the_database_in_use(people: duckdb.DuckDBPyConn
     with pytest.raises(duckdb.BinderException, match=r"^anon: the database in use has a schema called anon, too"):
         cursor.execute("FROM anon.functions()").fetchall()
     cursor.execute("USE memory; DETACH other").fetchall()
+
+
+def test_a_subquery_as_an_argument_is_answered_with_what_to_do(people: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error) as raised:
+        people.execute("FROM anon.recode('people', ['age'], k := (SELECT 2))")
+    assert str(raised.value).startswith("anon.recode: its arguments must be constants, not subqueries; SET VARIABLE x")
+    people.execute("SET VARIABLE least = (SELECT 2)").fetchall()
+    with pytest.raises(duckdb.Error, match="at most the number of rows, 1; got 2"):  # it got there
+        people.execute("FROM anon.recode('people', ['age'], getvariable('least'))").fetchall()

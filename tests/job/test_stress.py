@@ -195,7 +195,9 @@ def test_two_policies_that_share_a_record_are_told_so(folder: Path) -> None:
     assert (folder / "record.json").read_bytes() == before
     (folder / "record.json").rename(folder / "release.parquet.record.json")
     (warning,) = release(changed(folder, shared, name="third.toml"), dry_run=True)["warnings"][:1]
-    assert warning.startswith("release.parquet.record.json: it is the record of the replaced release, not of the new one")
+    assert warning.startswith(
+        "release.parquet.record.json: it is the record of the replaced release, not of the new one"
+    )
     (folder / "release.parquet.record.json").rename(folder / "record.json")
     renamed = changed(folder, shared, name="renamed.toml")
     assert release(renamed, dry_run=True)["warnings"][0] == (

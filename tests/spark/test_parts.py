@@ -156,7 +156,9 @@ def test_refusals(numbers: Any, tmp_path: Path, name: str, options: dict[str, An
         getattr(spark, name)(numbers, **asked)
 
 
-@pytest.mark.parametrize(("rows", "sentence"), [(20_000, "a class of fewer than 10 people"), (19_000, "the written rows differ")])
+@pytest.mark.parametrize(
+    ("rows", "sentence"), [(20_000, "a class of fewer than 10 people"), (19_000, "the written rows differ")]
+)
 def test_a_release_that_breaks_its_promise_gets_no_name(numbers: Any, tmp_path: Path, rows: int, sentence: str) -> None:
     """Rows as they are would be such a release, and so would one from which a task has lost some."""
     from duckanon.spark.partwise import Asked, written
