@@ -55,14 +55,13 @@ def additive_noise(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
 
     The released row that is nearest to a record is nearly always its own.
 
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from duckanon import spectral
-    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
-    >>> released = spectral.additive_noise(people, noise_fraction=0.2, seed=1).read_all()
-    >>> released.num_rows, released.column_names
-    (400, ['height', 'weight'])
+    Examples:
+        >>> import pyarrow as pa
+        >>> from duckanon import spectral
+        >>> people = pa.table({"age": [20 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+        >>> released = spectral.additive_noise(people, noise_fraction=0.2, seed=1).read_all()
+        >>> released.num_rows, released.column_names
+        (400, ['age', 'weight'])
     """
     return _released(noise.additive_noise, source, given)
 
@@ -71,13 +70,12 @@ def additive_noise(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
 def copula_synthesize(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
     """Draw new records from a normal copula with the rank correlations and distributions of the source.
 
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from duckanon import spectral
-    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
-    >>> spectral.copula_synthesize(people, rows=1000, k=5, seed=1).read_all().num_rows
-    1000
+    Examples:
+        >>> import pyarrow as pa
+        >>> from duckanon import spectral
+        >>> people = pa.table({"age": [20 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+        >>> spectral.copula_synthesize(people, rows=1000, k=5, seed=1).read_all().num_rows
+        1000
     """
     return _released(copula_releases.copula_synthesize, source, given)
 
@@ -86,14 +84,13 @@ def copula_synthesize(source: Any, given: dict[str, Any]) -> pa.RecordBatchReade
 def data_shuffle(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
     """Rearrange every column to the ranks of normal data with the same rank correlations.
 
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from duckanon import spectral
-    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
-    >>> released = spectral.data_shuffle(people, seed=1).read_all()
-    >>> sorted(released["height"].to_pylist()) == sorted(people["height"].to_pylist())
-    True
+    Examples:
+        >>> import pyarrow as pa
+        >>> from duckanon import spectral
+        >>> people = pa.table({"age": [20 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+        >>> released = spectral.data_shuffle(people, seed=1).read_all()
+        >>> sorted(released["age"].to_pylist()) == sorted(people["age"].to_pylist())
+        True
     """
     return _released(copula_releases.data_shuffle, source, given)
 
@@ -102,23 +99,20 @@ def data_shuffle(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
 def pica(source: Any, given: dict[str, Any], *, reference: Any = None) -> pa.RecordBatchReader:
     """Swap independent components inside clusters of similar records.
 
-    Parameters
-    ----------
-    reference
-        Other people with the same columns, anything that the source may be, to compare with during the search for a
-        cluster size. Default: None, every record is compared with all others.
+    Args:
+        reference: Other people with the same columns, anything that the source may be, to compare with during the
+            search for a cluster size. Default: None, every record is compared with all others.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pyarrow as pa
-    >>> from duckanon import spectral
-    >>> random = np.random.default_rng(0)
-    >>> height = random.normal(170, 10, 400)
-    >>> people = pa.table({"height": height, "weight": height - 100 + random.normal(0, 8, 400)})
-    >>> released = spectral.pica(people, cluster_size=100, seed=1).read_all()
-    >>> released.num_rows, released.column_names
-    (400, ['height', 'weight'])
+    Examples:
+        >>> import numpy as np
+        >>> import pyarrow as pa
+        >>> from duckanon import spectral
+        >>> random = np.random.default_rng(0)
+        >>> height = random.normal(170, 10, 400)
+        >>> people = pa.table({"age": height, "weight": height - 100 + random.normal(0, 8, 400)})
+        >>> released = spectral.pica(people, cluster_size=100, seed=1).read_all()
+        >>> released.num_rows, released.column_names
+        (400, ['age', 'weight'])
     """
     return _released(people_swaps.pica, source, given, reference=reference)
 
@@ -127,13 +121,12 @@ def pica(source: Any, given: dict[str, Any], *, reference: Any = None) -> pa.Rec
 def rhs(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
     """Replace groups, formed by splitting all columns at once, by copies of one record: for comparison only.
 
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from duckanon import spectral
-    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
-    >>> spectral.rhs(people, k=5, checks="off", seed=1).read_all().num_rows
-    400
+    Examples:
+        >>> import pyarrow as pa
+        >>> from duckanon import spectral
+        >>> people = pa.table({"age": [20 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+        >>> spectral.rhs(people, k=5, checks="off", seed=1).read_all().num_rows
+        400
     """
     return _released(halving.rhs, source, given)
 
@@ -142,17 +135,16 @@ def rhs(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
 def spectral_release(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
     """Draw new records, cluster by cluster, of values shared by many people: the release to recommend.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pyarrow as pa
-    >>> from duckanon import spectral
-    >>> random = np.random.default_rng(0)
-    >>> height = random.normal(170, 10, 400)
-    >>> people = pa.table({"height": height, "weight": height - 100 + random.normal(0, 8, 400)})
-    >>> released = spectral.spectral_release(people, cluster_size=100, seed=1).read_all()
-    >>> released.num_rows, released.column_names
-    (400, ['height', 'weight'])
+    Examples:
+        >>> import numpy as np
+        >>> import pyarrow as pa
+        >>> from duckanon import spectral
+        >>> random = np.random.default_rng(0)
+        >>> height = random.normal(170, 10, 400)
+        >>> people = pa.table({"age": height, "weight": height - 100 + random.normal(0, 8, 400)})
+        >>> released = spectral.spectral_release(people, cluster_size=100, seed=1).read_all()
+        >>> released.num_rows, released.column_names
+        (400, ['age', 'weight'])
     """
     return _released(synthesis.spectral_release, source, given)
 
@@ -161,15 +153,14 @@ def spectral_release(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader
 def spectral_rhs(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
     """Replace groups of at least k records, formed along principal components, by copies of one record.
 
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from duckanon import spectral
-    >>> people = pa.table({"height": [150 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
-    >>> released = spectral.spectral_rhs(people, k=5, seed=1).read_all()
-    >>> groups = released.group_by(released.column_names).aggregate([([], "count_all")])
-    >>> min(groups["count_all"].to_pylist()) >= 5
-    True
+    Examples:
+        >>> import pyarrow as pa
+        >>> from duckanon import spectral
+        >>> people = pa.table({"age": [20 + i % 50 for i in range(400)], "weight": [50 + i % 41 for i in range(400)]})
+        >>> released = spectral.spectral_rhs(people, k=5, seed=1).read_all()
+        >>> groups = released.group_by(released.column_names).aggregate([([], "count_all")])
+        >>> min(groups["count_all"].to_pylist()) >= 5
+        True
     """
     return _released(halving.spectral_rhs, source, given)
 
@@ -178,24 +169,21 @@ def spectral_rhs(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
 def svd_swap(source: Any, given: dict[str, Any], *, memory: str | None = None) -> pa.RecordBatchReader:
     """Swap the principal components of a table.
 
-    Parameters
-    ----------
-    memory
-        What the matrix of components may take, such as '2GB'; a larger one is swapped within random blocks of rows. It
-        needs the settings of the thesis: ``k`` of 1, ``special`` and ``derived`` ``'off'``, ``categories`` ``[]``.
-        Default: None, the table is held in memory.
+    Args:
+        memory: What the matrix of components may take, such as '2GB'; a larger one is swapped within random blocks of
+            rows. It needs the settings of the thesis: ``k`` of 1, ``special`` and ``derived`` ``'off'``, ``categories``
+            ``[]``. Default: None, the table is held in memory.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pyarrow as pa
-    >>> from duckanon import spectral
-    >>> random = np.random.default_rng(0)
-    >>> height = random.normal(170, 10, 400)
-    >>> people = pa.table({"height": height, "weight": height - 100 + random.normal(0, 8, 400)})
-    >>> released = spectral.svd_swap(people, seed=1).read_all()
-    >>> released.num_rows, released.column_names
-    (400, ['height', 'weight'])
+    Examples:
+        >>> import numpy as np
+        >>> import pyarrow as pa
+        >>> from duckanon import spectral
+        >>> random = np.random.default_rng(0)
+        >>> height = random.normal(170, 10, 400)
+        >>> people = pa.table({"age": height, "weight": height - 100 + random.normal(0, 8, 400)})
+        >>> released = spectral.svd_swap(people, seed=1).read_all()
+        >>> released.num_rows, released.column_names
+        (400, ['age', 'weight'])
     """
     return _released(people_swaps.svd_swap, source, given, memory=memory)
 

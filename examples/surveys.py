@@ -103,16 +103,11 @@ def columns_of(table: pa.Table) -> dict[str, np.ndarray]:
 class Survey:
     """A table, and what is known about it.
 
-    Attributes
-    ----------
-    name, table
-        What it is called, and its rows.
-    special
-        Values that many hold and that stand apart, by column.
-    contradictions
-        Tells which rows, given by column, contradict themselves.
-    categories
-        Numbers that are categories; None where whole numbers of few values are.
+    Attributes:
+        name, table: What it is called, and its rows.
+        special: Values that many hold and that stand apart, by column.
+        contradictions: Tells which rows, given by column, contradict themselves.
+        categories: Numbers that are categories; None where whole numbers of few values are.
     """
 
     name: str

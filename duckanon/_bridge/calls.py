@@ -46,14 +46,10 @@ ArrowFunction: TypeAlias = Callable[..., pa.Array]
 def release_function(declared: Release, parcels: Parcels, tasks: Tasks) -> ArrowFunction:
     """Make the function that begins a release: tickets and options in, lists out once it is done.
 
-    Parameters
-    ----------
-    declared
-        A ValueError that its algorithm raises is one sentence about the argument that was wrong.
-    parcels
-        Where the macro's scan parked the rows.
-    tasks
-        Where the algorithm is at work.
+    Args:
+        declared: A ValueError that its algorithm raises is one sentence about the argument that was wrong.
+        parcels: Where the macro's scan parked the rows.
+        tasks: Where the algorithm is at work.
     """
 
     def release(tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:

@@ -15,14 +15,10 @@ _TOKEN = re.compile(
 class Call(NamedTuple):
     """A call.
 
-    Attributes
-    ----------
-    name
-        The function, without ``anon.``.
-    positional
-        The arguments without a name, as they are written.
-    options
-        The arguments with one.
+    Attributes:
+        name: The function, without ``anon.``.
+        positional: The arguments without a name, as they are written.
+        options: The arguments with one.
     """
 
     name: str
@@ -41,10 +37,9 @@ class Call(NamedTuple):
 def calls_of(statement: str, name: str = r"\w+") -> Iterator[Call]:
     """Yield the calls of a function, or of any.
 
-    Examples
-    --------
-    >>> next(calls_of("FROM anon.plan('t', ['a', 'b'], k := 5, persn := 'id') LIMIT 3"))
-    Call(name='plan', positional=["'t'", "['a', 'b']"], options={'k': '5', 'persn': "'id'"})
+    Examples:
+        >>> next(calls_of("FROM anon.plan('t', ['a', 'b'], k := 5, persn := 'id') LIMIT 3"))
+        Call(name='plan', positional=["'t'", "['a', 'b']"], options={'k': '5', 'persn': "'id'"})
     """
     for found in re.finditer(rf"\banon\s*\.\s*({name})\s*\(", statement, re.IGNORECASE):
         yield _call(found[1].lower(), statement[found.end() :])

@@ -17,24 +17,18 @@ from duckanon._bridge.registration import register_database
 def connect(path: str | Path = ":memory:", read_only: bool = False) -> duckdb.DuckDBPyConnection:
     """Open a database with everything registered.
 
-    Parameters
-    ----------
-    path
-        The database file, or ``:memory:``.
-    read_only
-        Open the file read-only; the functions work all the same.
+    Args:
+        path: The database file, or ``:memory:``.
+        read_only: Open the file read-only; the functions work all the same.
 
-    Returns
-    -------
-    duckdb.DuckDBPyConnection
+    Returns:
         An ordinary connection.
 
-    Examples
-    --------
-    >>> import duckanon
-    >>> con = duckanon.connect()
-    >>> con.sql("SELECT count(*) > 0 AS found FROM anon.functions()").fetchall()
-    [(True,)]
+    Examples:
+        >>> import duckanon
+        >>> con = duckanon.connect()
+        >>> con.sql("SELECT count(*) > 0 AS found FROM anon.functions()").fetchall()
+        [(True,)]
     """
     con = duckdb.connect(str(path), read_only=read_only)
     try:
@@ -49,31 +43,24 @@ def connect(path: str | Path = ":memory:", read_only: bool = False) -> duckdb.Du
 def register(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
     """Load every macro and function into the database of a connection; doing it again is harmless.
 
-    Parameters
-    ----------
-    con
-        Any connection to the database; None means DuckDB's default connection, which notebook SQL cells use.
-
-    Returns
-    -------
-    duckdb.DuckDBPyConnection
-        The same connection. Every other connection, cursor and thread of its database sees the functions too.
-
-    Examples
-    --------
-    >>> import duckdb, duckanon
-    >>> con = duckanon.register(duckdb.connect())
-    >>> con.execute("CREATE TABLE people AS SELECT i % 3 AS age FROM range(9) AS t(i)").fetchall()
-    [(9,)]
-    >>> con.execute("SELECT k FROM anon.k_anonymity('people', ['age'])").fetchall()
-    [(3,)]
-
-    Notes
-    -----
     All goes into an attached in-memory catalog called ``anon``: nothing is written to the user's database file. A
     cursor of its own does the work, so that a result which the connection has not finished reading stays as it is.
 
     An error of a function is a ``duckdb.Error`` whose text is the function's own sentence.
+
+    Args:
+        con: Any connection to the database; None means DuckDB's default connection, which notebook SQL cells use.
+
+    Returns:
+        The same connection. Every other connection, cursor and thread of its database sees the functions too.
+
+    Examples:
+        >>> import duckdb, duckanon
+        >>> con = duckanon.register(duckdb.connect())
+        >>> con.execute("CREATE TABLE people AS SELECT i % 3 AS age FROM range(9) AS t(i)").fetchall()
+        [(9,)]
+        >>> con.execute("SELECT k FROM anon.k_anonymity('people', ['age'])").fetchall()
+        [(3,)]
     """
     errors.speak_plainly()
     con = duckdb.default_connection() if con is None else con

@@ -32,12 +32,9 @@ _WRAPPING = threading.Lock()
 def watch(con: duckdb.DuckDBPyConnection, is_fresh: bool) -> None:
     """Let what a connection has on its way go with it.
 
-    Parameters
-    ----------
-    con
-        A connection to a registered database.
-    is_fresh
-        Whether it has no result that somebody may still be reading, so that it can be asked for its number.
+    Args:
+        con: A connection to a registered database.
+        is_fresh: Whether it has no result that somebody may still be reading, so that it can be asked for its number.
     """
     _wrap_methods()
     if _PLACES.get(con) is not None:

@@ -56,10 +56,9 @@ class Engine(NamedTuple):
 def kind_of(error: BaseException) -> str:
     """Return the kind of an error of DuckDB's, in lower case; empty: it is none of DuckDB's.
 
-    Examples
-    --------
-    >>> kind_of(ValueError("Catalog Error: Table with name anon does not exist!"))
-    'catalog'
+    Examples:
+        >>> kind_of(ValueError("Catalog Error: Table with name anon does not exist!"))
+        'catalog'
     """
     told = re.match(r"((?:\w+ )+)Error: ", BaseException.__str__(error))
     return told[1].strip().lower() if told else ""

@@ -67,19 +67,15 @@ _APPENDED = re.compile(r"\n\s*(?:LINE \d+:|At:).*", re.DOTALL)
 def plain(message: str, statement: str = "") -> str:
     """Return the sentence of duckanon that a message of DuckDB's carries, or the message as it is.
 
-    Parameters
-    ----------
-    message
-        What DuckDB says.
-    statement
-        The SQL that it says it of, where that is known: only there is seen what an option was called.
+    Args:
+        message: What DuckDB says.
+        statement: The SQL that it says it of, where that is known: only there is seen what an option was called.
 
-    Examples
-    --------
-    >>> plain("Invalid Input Error: Python exception occurred while executing the UDF: ValueError: anon.x: no.")
-    'anon.x: no.'
-    >>> plain("Catalog Error: Table with name anon does not exist!")
-    'Catalog Error: Table with name anon does not exist!'
+    Examples:
+        >>> plain("Invalid Input Error: Python exception occurred while executing the UDF: ValueError: anon.x: no.")
+        'anon.x: no.'
+        >>> plain("Catalog Error: Table with name anon does not exist!")
+        'Catalog Error: Table with name anon does not exist!'
     """
     if (view := _WITHIN_ITSELF.fullmatch(message)) and view["name"] in _macro_names():
         return (
@@ -167,10 +163,9 @@ def without_python(message: str) -> str:
 def without_json(message: str) -> str:
     r"""Return the sentence of an error that DuckDB wrote as JSON into another, as it does where it writes files.
 
-    Examples
-    --------
-    >>> without_json('IO Error: Write failed: {"exception_type":"IO","exception_message":"Could not \\"write\\""}')
-    'IO Error: Could not "write"'
+    Examples:
+        >>> without_json('IO Error: Write failed: {"exception_type":"IO","exception_message":"Could not \\"write\\""}')
+        'IO Error: Could not "write"'
     """
     found = re.search(r'\{"exception_type":.*', message, re.DOTALL)
     if found is None:
@@ -187,8 +182,6 @@ def without_json(message: str) -> str:
 def speak_plainly() -> None:
     """Let DuckDB's exceptions show the sentences of duckanon as they were written; doing it again is harmless.
 
-    Notes
-    -----
     The exceptions are made by DuckDB, also on connections that are not ours, and keep their types. Connections cannot
     be wrapped instead: DuckDB looks for data frames among the variables of whoever calls it, which would be the
     wrapper. So the types in which our sentences arrive are told how to show them; other messages stay as they are.

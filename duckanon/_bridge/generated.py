@@ -83,15 +83,11 @@ def write(*arguments: pa.Array) -> pa.Array:
 def written_query(declared: Declaration, given: Options, collation: str | None = None) -> str:
     """Return the query that answers a call, or refuse it.
 
-    Parameters
-    ----------
-    declared
-        The function.
-    given
-        All its parameters.
-    collation
-        The session's default collation: where one is set, 'F' and 'f' are the same to GROUP BY, and yet a release
-        tells them apart, so that a class of k people would be none.
+    Args:
+        declared: The function.
+        given: All its parameters.
+        collation: The session's default collation: where one is set, 'F' and 'f' are the same to GROUP BY, and yet a
+            release tells them apart, so that a class of k people would be none.
     """
     faults = declared.faults(given, IN_SQL)
     if (collation or "").lower() not in _BINARY_COLLATIONS:

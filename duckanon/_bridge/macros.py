@@ -48,11 +48,9 @@ def _read(path: Path) -> MacroFile:
 def script(database: int | None = None) -> str:
     """Return the macros as one SQL script.
 
-    Parameters
-    ----------
-    database
-        The number by which Python functions tell this database from others; None for the macros that need no Python,
-        as the stock shell can run them, where the others say what they need.
+    Args:
+        database: The number by which Python functions tell this database from others; None for the macros that need no
+            Python, as the stock shell can run them, where the others say what they need.
     """
     files = [file for file in macro_files() if database is not None or not file.needs_python]
     number, last = ([], []) if database is None else ([database_macro(database)], [_RANDOM])

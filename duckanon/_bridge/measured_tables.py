@@ -27,12 +27,9 @@ def stacked_rows(tables: Mapping[str, str] | Sequence[str], chosen: Callable[[st
     Each table has a column of its own, in which its rows are structs: the same column may hold numbers in one table,
     labels or intervals in another.
 
-    Parameters
-    ----------
-    tables
-        By name, or in a list.
-    chosen
-        Writes the columns of a table, for ``COLUMNS()``.
+    Args:
+        tables: By name, or in a list.
+        chosen: Writes the columns of a table, for ``COLUMNS()``.
     """
     named = tables.items() if isinstance(tables, Mapping) else enumerate(tables, 1)
     return " UNION ALL BY NAME ".join(

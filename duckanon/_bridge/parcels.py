@@ -46,10 +46,8 @@ class Parcels:
         Its arguments are the rows, the call's number, and what else the accumulator wants. It returns the number where
         a thread's first block began, the ticket, and NULL everywhere else.
 
-        Parameters
-        ----------
-        make
-            Makes an accumulator from the arguments of its first block.
+        Args:
+            make: Makes an accumulator from the arguments of its first block.
         """
 
         def parked(*arguments: pa.Array) -> pa.Array:

@@ -35,21 +35,14 @@ def copy_catalog(
 ) -> bool:
     """Copy all functions and macros into the catalog ``anon`` of a connection.
 
-    Parameters
-    ----------
-    cursor
-        A connection whose catalog ``anon`` is empty.
-    engine
-        The DuckDB that it belongs to.
-    create_functions
-        Creates the functions that it is given.
-    create_all
-        Creates functions and macros in the empty catalog ``anon`` of another connection, where no file is at hand, and
-        returns the functions.
+    Args:
+        cursor: A connection whose catalog ``anon`` is empty.
+        engine: The DuckDB that it belongs to.
+        create_functions: Creates the functions that it is given.
+        create_all: Creates functions and macros in the empty catalog ``anon`` of another connection, where no file is
+            at hand, and returns the functions.
 
-    Returns
-    -------
-    bool
+    Returns:
         Whether it was possible; if not, there are no macros, and maybe functions.
     """
     try:

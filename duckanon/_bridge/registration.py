@@ -28,14 +28,10 @@ ATTACH = "ATTACH IF NOT EXISTS ':memory:' AS anon (READ_WRITE);"
 def register_database(con: Connection, engine: Engine, caller: str) -> None:
     """Load every macro and function into the database of a connection; doing it again is harmless.
 
-    Parameters
-    ----------
-    con
-        A cursor of its own does the work, so that a result which the connection has not finished reading stays.
-    engine
-        The DuckDB that the connection belongs to.
-    caller
-        What the user has called, as errors name it.
+    Args:
+        con: A cursor of its own does the work, so that a result which the connection has not finished reading stays.
+        engine: The DuckDB that the connection belongs to.
+        caller: What the user has called, as errors name it.
     """
     with _REGISTERING:
         cursor = con.cursor()

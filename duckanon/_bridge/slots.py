@@ -36,9 +36,7 @@ _EXACT_DECIMAL_DIGITS = 15  # a double holds every decimal number of so many dig
 def slot_of(arrow_type: pa.DataType) -> str | None:
     """Tell which slot carries values of an Arrow type (``anon._unpack`` has the same rule on SQL types).
 
-    Returns
-    -------
-    str or None
+    Returns:
         None where the type cannot travel: nested values, binary strings, intervals.
     """
     value_type = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else None
@@ -76,13 +74,11 @@ def refuse_types_that_cannot_travel(schema: pa.Schema) -> None:
 def pack(table: list[pa.Table], coded: bool = False) -> pa.Array:
     """Turn a table into the one value that ``anon._unpack`` expects: the names, and each column as a list.
 
-    Parameters
-    ----------
-    table
-        The table, in a list that is emptied: where nobody else holds the table, its memory goes piece by piece as the
-        lists are filled, and there is never a second copy of it.
-    coded
-        Whether dictionaries travel as they are: as codes, and each value once. ``anon._unpack`` does not read these.
+    Args:
+        table: The table, in a list that is emptied: where nobody else holds the table, its memory goes piece by piece
+            as the lists are filled, and there is never a second copy of it.
+        coded: Whether dictionaries travel as they are: as codes, and each value once. ``anon._unpack`` does not read
+            these.
     """
     names, columns = table[0].column_names, table.pop().columns
     codes: list[pa.Array | None] = [None] * len(columns)

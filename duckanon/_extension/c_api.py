@@ -102,15 +102,11 @@ _FUNCTIONS: dict[str, tuple[int, Any, tuple[Any, ...]]] = {
 class Api:
     """The functions of DuckDB's C API by their names without ``duckdb_``.
 
-    Parameters
-    ----------
-    info, access
-        What DuckDB has given to the extension.
+    Args:
+        info, access: What DuckDB has given to the extension.
 
-    Raises
-    ------
-    ValueError
-        DuckDB has a version whose functions are not known.
+    Raises:
+        ValueError: DuckDB has a version whose functions are not known.
     """
 
     def __init__(self, info: int, access: Access) -> None:

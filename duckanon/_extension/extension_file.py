@@ -31,15 +31,11 @@ RELEASES = ("v1.5.2", "v1.5.3", "v1.5.4", "v1.5.5", "v1.5.6", "v2.0.0")
 def write_extension(path: Path) -> Path:
     """Write the extension for this Python and return where it is.
 
-    Parameters
-    ----------
-    path
-        The file, or an existing folder.
+    Args:
+        path: The file, or an existing folder.
 
-    Raises
-    ------
-    ValueError
-        Python's library cannot be loaded by another program, or the shim is missing and cannot be compiled.
+    Raises:
+        ValueError: Python's library cannot be loaded by another program, or the shim is missing and cannot be compiled.
     """
     path = (path / NAME if path.is_dir() else path).absolute()
     if path.name != NAME:
@@ -77,10 +73,8 @@ def extension_bytes() -> bytes:
 def libpython() -> Path:
     """Find the library of this Python, which the shim loads.
 
-    Raises
-    ------
-    ValueError
-        Python was built without a shared library.
+    Raises:
+        ValueError: Python was built without a shared library.
     """
     for folder in _library_folders():
         for name in _library_names():

@@ -14,17 +14,12 @@ from duckanon._extension.connection import Callbacks, Connection
 def start(info: int, access_address: int, version: str) -> None:
     """Register everything in the database that loads the extension.
 
-    Parameters
-    ----------
-    info, access_address
-        What DuckDB has given to the extension.
-    version
-        The version of duckanon that wrote the extension's file.
+    Args:
+        info, access_address: What DuckDB has given to the extension.
+        version: The version of duckanon that wrote the extension's file.
 
-    Raises
-    ------
-    Exception
-        One sentence, which LOAD shows.
+    Raises:
+        Exception: One sentence, which LOAD shows.
     """
     if version != duckanon.__version__:
         raise ValueError(

@@ -25,10 +25,8 @@ class NoCompilerError(Exception):
 def shim_bytes() -> bytes:
     """Return the compiled library; in a source tree it is compiled now.
 
-    Raises
-    ------
-    NoCompilerError
-        The wheel was built without one, and there is no compiler here either.
+    Raises:
+        NoCompilerError: The wheel was built without one, and there is no compiler here either.
     """
     carried = SOURCE.with_name(LIBRARY)
     if carried.exists():

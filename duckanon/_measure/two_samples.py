@@ -12,8 +12,6 @@ from scipy import stats
 def ks_distance(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> float:
     """Return the largest difference between the distribution functions of two sorted samples.
 
-    Notes
-    -----
     F1 - F2 is largest at a value of the first sample, F2 - F1 just below one of them (or nowhere above 0).
     """
     at = np.searchsorted(second, first, side="right") / len(second)
@@ -25,8 +23,6 @@ def ks_distance(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> float:
 def ks_p_value(distance: float, first_rows: int, second_rows: int) -> float:
     """Return the two-sided p-value of a Kolmogorov-Smirnov distance between samples of the given sizes.
 
-    Notes
-    -----
     As `scipy.stats.ks_2samp` with ``method="asymp"``: the distribution of the one-sample distance at the effective
     number of rows.
     """

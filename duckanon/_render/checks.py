@@ -126,32 +126,24 @@ def render_check(
 ) -> str:
     """Write a check of a table as one SELECT of another engine.
 
-    Parameters
-    ----------
-    check
-        ``k``: the smallest class, the number of classes and of rows, classes of one, and rows in classes of fewer than
-        2, 3, 5, 10 and 20, as in `anon.k_anonymity`. ``l``: the fewest values of ``sensitive`` in a class, the smallest
-        exp(entropy), and the c that recursive 2-diversity must exceed (NULL: a class has a single value, and no c is
-        enough), as in `anon.l_diversity`. ``t``: the largest distance, its average over the rows and the classes, as in
-        `anon.t_closeness`. ``individual_risk``: every row with ``sample_frequency``, ``population_frequency`` and
-        ``risk``, as in `anon.individual_risk` with ``method := 'approximate'``.
-    cols
-        The columns that an attacker may know, spelled as in the table. NULL is a value.
-    dialect, table
-        As in `duckanon.render`.
-    sensitive
-        With ``l`` and ``t``, the column that nobody should learn; NULL is a value.
-    distance
-        With ``t``: ``ordered`` for numbers and dates, ``equal`` for all others; which it is, a query cannot see.
-    weight
-        With ``individual_risk``, the column that says for how many people a row stands; None: the table is its own
-        population.
-    person
-        With ``k``, the column that says whose row it is: classes then count different people.
+    Args:
+        check: ``k``: the smallest class, the number of classes and of rows, classes of one, and rows in classes of
+            fewer than 2, 3, 5, 10 and 20, as in `anon.k_anonymity`. ``l``: the fewest values of ``sensitive`` in a
+            class, the smallest exp(entropy), and the c that recursive 2-diversity must exceed (NULL: a class has a
+            single value, and no c is enough), as in `anon.l_diversity`. ``t``: the largest distance, its average over
+            the rows and the classes, as in `anon.t_closeness`. ``individual_risk``: every row with
+            ``sample_frequency``, ``population_frequency`` and ``risk``, as in `anon.individual_risk` with ``method :=
+            'approximate'``.
+        cols: The columns that an attacker may know, spelled as in the table. NULL is a value.
+        dialect, table: As in `duckanon.render`.
+        sensitive: With ``l`` and ``t``, the column that nobody should learn; NULL is a value.
+        distance: With ``t``: ``ordered`` for numbers and dates, ``equal`` for all others; which it is, a query cannot
+            see.
+        weight: With ``individual_risk``, the column that says for how many people a row stands; None: the table is its
+            own population.
+        person: With ``k``, the column that says whose row it is: classes then count different people.
 
-    Returns
-    -------
-    str
+    Returns:
         A comment that says whether the tests execute this dialect, and the query, without a semicolon.
     """
     refuse_unless(OneOf(*CHECKS), "check", check)

@@ -14,24 +14,18 @@ from duckanon._core.common.rules import OneOf
 class Dialect:
     """One engine's SQL.
 
-    Attributes
-    ----------
-    name
-        As sqlglot calls it.
-    is_executed
-        Whether the tests run what is rendered and compare it with `anon.apply_plan`; else it is only parsed again.
-    collation
-        A collation that compares texts byte by byte, whatever the column's own does; None: the engine's default does,
-        or a cast takes the column's away.
-    collated_as
-        The type that a column of unknown type is cast to where values must be told apart byte by byte; None: it may
-        have the collation without a cast, or needs none.
-    has_boolean_texts
-        Whether a boolean cast to text is true or false, as in DuckDB.
-    joins_lists
-        Whether a list of values can be joined so that every row finds at most one entry, and NULL where none.
-    lists_are_steps
-        Whether such a list is a step of WITH; else it stands in the join, as sqlglot writes it there.
+    Attributes:
+        name: As sqlglot calls it.
+        is_executed: Whether the tests run what is rendered and compare it with `anon.apply_plan`; else it is only
+            parsed again.
+        collation: A collation that compares texts byte by byte, whatever the column's own does; None: the engine's
+            default does, or a cast takes the column's away.
+        collated_as: The type that a column of unknown type is cast to where values must be told apart byte by byte;
+            None: it may have the collation without a cast, or needs none.
+        has_boolean_texts: Whether a boolean cast to text is true or false, as in DuckDB.
+        joins_lists: Whether a list of values can be joined so that every row finds at most one entry, and NULL where
+            none.
+        lists_are_steps: Whether such a list is a step of WITH; else it stands in the join, as sqlglot writes it there.
     """
 
     name: str

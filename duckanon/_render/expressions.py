@@ -55,18 +55,12 @@ class Lookup:
 class Recoder:
     """Writes the expression of one column.
 
-    Attributes
-    ----------
-    planned
-        The column as the plan has it.
-    kind
-        What is known of its type (`duckanon._render.kinds`).
-    dialect
-        For which engine.
-    outcome
-        What is written for a label.
-    place
-        The column's number, for the names of lists.
+    Attributes:
+        planned: The column as the plan has it.
+        kind: What is known of its type (`duckanon._render.kinds`).
+        dialect: For which engine.
+        outcome: What is written for a label.
+        place: The column's number, for the names of lists.
     """
 
     planned: PlannedColumn

@@ -48,10 +48,8 @@ _KIND_OF_TYPE = {name: kind for kind, names in _TYPES_OF_KIND.items() for name i
 def kinds_of_columns(types: Any) -> dict[str, str]:
     """Return the kinds of columns by their names in lower case.
 
-    Parameters
-    ----------
-    types
-        A pyarrow.Schema; a dictionary of the names of types as DuckDB's DESCRIBE gives them; or None.
+    Args:
+        types: A pyarrow.Schema; a dictionary of the names of types as DuckDB's DESCRIBE gives them; or None.
     """
     if types is None:
         return {}

@@ -35,16 +35,12 @@ class Bucket:
 class PlannedColumn:
     """How one column is generalized.
 
-    Attributes
-    ----------
-    name
-        As the table spells it.
-    covers
-        What the buckets hold: number, time, value or prefix; None: there are none, and all values are the rest's.
-    buckets
-        In the order in which `anon.apply_plan` searches them.
-    null_label, rest_label
-        The labels of NULL, and of what is in no bucket.
+    Attributes:
+        name: As the table spells it.
+        covers: What the buckets hold: number, time, value or prefix; None: there are none, and all values are the
+            rest's.
+        buckets: In the order in which `anon.apply_plan` searches them.
+        null_label, rest_label: The labels of NULL, and of what is in no bucket.
     """
 
     name: str

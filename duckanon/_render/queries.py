@@ -41,35 +41,23 @@ def render(
 ) -> str:
     """Write a stored plan as one SELECT of another engine, whose rows are those of `anon.apply_plan`.
 
-    Parameters
-    ----------
-    plan
-        What `anon.plan` made: an Arrow table, or the path of a Parquet file.
-    dialect
-        The engine: one of `duckanon._render.dialects.DIALECTS`.
-    table
-        The name of the table to read there, with its schema if it needs one.
-    k
-        The least people of a class: rows of smaller classes are left out, and the others come in random order. None:
-        nothing is counted and nobody left out.
-    keep
-        Other columns to release as they are, by their names.
-    person
-        With k, the name of the column that says whose row it is: k then means k different people, and rows where it is
-        NULL count as nobody. None: every row is a person.
-    types
-        The types of the table's columns, where SQL depends on them: a pyarrow.Schema, or a dictionary of the names that
-        DuckDB's DESCRIBE shows. A plan does not say them.
+    Args:
+        plan: What `anon.plan` made: an Arrow table, or the path of a Parquet file.
+        dialect: The engine: one of `duckanon._render.dialects.DIALECTS`.
+        table: The name of the table to read there, with its schema if it needs one.
+        k: The least people of a class: rows of smaller classes are left out, and the others come in random order. None:
+            nothing is counted and nobody left out.
+        keep: Other columns to release as they are, by their names.
+        person: With k, the name of the column that says whose row it is: k then means k different people, and rows
+            where it is NULL count as nobody. None: every row is a person.
+        types: The types of the table's columns, where SQL depends on them: a pyarrow.Schema, or a dictionary of the
+            names that DuckDB's DESCRIBE shows. A plan does not say them.
 
-    Returns
-    -------
-    str
+    Returns:
         A comment that says whether the tests execute this dialect, and the query, without a semicolon.
 
-    Raises
-    ------
-    ValueError
-        For a plan, a name or a type that cannot be rendered so that the engine's labels are the plan's.
+    Raises:
+        ValueError: For a plan, a name or a type that cannot be rendered so that the engine's labels are the plan's.
     """
     target = dialect_called(dialect)
     source = source_table(table, target)

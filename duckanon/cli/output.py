@@ -42,14 +42,10 @@ _FORMULA = re.compile(r'(^|[;\t\r\n])(?=[\s"]*[=+\-@＝＋－＠])')
 class Style:
     """The format of results.
 
-    Attributes
-    ----------
-    output_format
-        One of `FORMATS`.
-    max_rows
-        How many rows a table shows; None leaves it to DuckDB.
-    formulas
-        Whether texts that a spreadsheet would compute are written to CSV as they are.
+    Attributes:
+        output_format: One of `FORMATS`.
+        max_rows: How many rows a table shows; None leaves it to DuckDB.
+        formulas: Whether texts that a spreadsheet would compute are written to CSV as they are.
     """
 
     output_format: str = "table"
@@ -69,10 +65,9 @@ def printed(relation: duckdb.DuckDBPyRelation, style: Style) -> str:
 def visible(text: str, keep: str = "") -> str:
     r"""Write control characters as what they are, so that a terminal shows them instead of doing what they say.
 
-    Examples
-    --------
-    >>> print(visible("red: \x1b[31m"))
-    red: \e[31m
+    Examples:
+        >>> print(visible("red: \x1b[31m"))
+        red: \e[31m
     """
     return _HIDDEN.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
 

@@ -26,12 +26,9 @@ if TYPE_CHECKING:
 class Cost:
     """Bytes that a method takes in memory, the original and the release among them.
 
-    Attributes
-    ----------
-    fixed
-        Whatever the table is: libraries, for the most part.
-    row, cell
-        For each row, and for each of its values.
+    Attributes:
+        fixed: Whatever the table is: libraries, for the most part.
+        row, cell: For each row, and for each of its values.
     """
 
     fixed: int
@@ -68,14 +65,10 @@ _IN_MEMORY = ("prediction", "max_correlation_difference", "max_marginal_differen
 class Backend:
     """How a release is made.
 
-    Attributes
-    ----------
-    memory
-        What the process may take, as it was given; None: nothing was said.
-    estimate
-        Bytes that the process would take if the release was made in memory.
-    is_by_parts
-        Whether it is processed in partitions, on the disk.
+    Attributes:
+        memory: What the process may take, as it was given; None: nothing was said.
+        estimate: Bytes that the process would take if the release was made in memory.
+        is_by_parts: Whether it is processed in partitions, on the disk.
     """
 
     memory: str | None = None
@@ -98,10 +91,9 @@ class Backend:
 def amount(size: int) -> str:
     """Write bytes as people do.
 
-    Examples
-    --------
-    >>> amount(2_840_000_000)
-    '2.8GB'
+    Examples:
+        >>> amount(2_840_000_000)
+        '2.8GB'
     """
     return f"{size / 10**9:.1f}GB" if size >= 10**9 else f"{size / 10**6:.0f}MB"
 
@@ -118,10 +110,8 @@ def choose_backend(table: Table, rows: int, place: Storage, plan: Path | None) -
 
     A plan that was saved before is applied by DuckDB, which spills what does not fit.
 
-    Raises
-    ------
-    PolicyError
-        The release would exceed the limit, and cannot be processed in partitions.
+    Raises:
+        PolicyError: The release would exceed the limit, and cannot be processed in partitions.
     """
     memory = place.memory
     if memory is None:
@@ -168,16 +158,11 @@ def parameters(table: Table, backend: Backend) -> dict[str, Any]:
 def release(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, backend: Backend, folder: Path) -> Released:
     """Release a table in partitions; the job reads the result as `tables.released`.
 
-    Parameters
-    ----------
-    con
-        The job's database.
-    table, tables
-        What the policy says of the table, and the names of its forms.
-    backend
-        What was chosen.
-    folder
-        The job's temporary folder.
+    Args:
+        con: The job's database.
+        table, tables: What the policy says of the table, and the names of its forms.
+        backend: What was chosen.
+        folder: The job's temporary folder.
     """
     from duckanon import large
     from duckanon.large.workspace import arrow_reader

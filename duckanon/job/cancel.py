@@ -18,10 +18,8 @@ _LOOK_EVERY = 0.1  # seconds
 def cancelled_by(cancel: threading.Event | None, con: duckdb.DuckDBPyConnection) -> Iterator[Callable[[], None]]:
     """Stop what the block does when an event is set; give a function that stops here, if it is.
 
-    Raises
-    ------
-    Cancelled
-        In place of whatever an interrupted step raises.
+    Raises:
+        Cancelled: In place of whatever an interrupted step raises.
     """
     if cancel is None:
         yield lambda: None

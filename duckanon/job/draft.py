@@ -66,16 +66,11 @@ def draft(
 ) -> str:
     """Write a policy for a table.
 
-    Parameters
-    ----------
-    con
-        A connection of the job's.
-    path
-        The source.
-    table, query
-        Which of its tables, or rows.
-    policy
-        Where the policy will stand: paths are written from there. None: from the folder of the process.
+    Args:
+        con: A connection of the job's.
+        path: The source.
+        table, query: Which of its tables, or rows.
+        policy: Where the policy will stand: paths are written from there. None: from the folder of the process.
     """
     source = Source(path=path, table=table, query=query)
     if is_database(path) and not (table or query):

@@ -12,10 +12,8 @@ _CREDENTIALS = re.compile(r"(?<=://)\S*@|(?i:password|passwd|passfile|sslpasswor
 class JobError(Exception):
     """A release job that ended without a release; its text is one or more whole sentences, without a value of the data.
 
-    Attributes
-    ----------
-    exit_code
-        What the command ``duckanon release`` returns.
+    Attributes:
+        exit_code: What the command ``duckanon release`` returns.
     """
 
     exit_code: ClassVar[int] = 3
@@ -27,10 +25,8 @@ class JobError(Exception):
 class PromiseBroken(JobError):  # noqa: N818 - it says what happened
     """The release was made, and does not keep what the policy promises; or no release can.
 
-    Attributes
-    ----------
-    record
-        The record of the run, if it came so far: what was asked and what was measured.
+    Attributes:
+        record: The record of the run, if it came so far: what was asked and what was measured.
     """
 
     exit_code: ClassVar[int] = 1

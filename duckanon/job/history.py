@@ -9,10 +9,8 @@ from typing import Any
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """Return what is different in the newer of two records, a line each.
 
-    Parameters
-    ----------
-    old, new
-        Records, as `duckanon.job.release` returns them.
+    Args:
+        old, new: Records, as `duckanon.job.release` returns them.
     """
     lines = [f"{old.get('finished')} -> {new.get('finished')}"]
     for name in ("duckanon", "duckdb", "python", "outcome"):

@@ -13,24 +13,18 @@ Path = tuple[str | int, ...]
 def line_of(text: str, path: Sequence[str | int]) -> int:
     r"""Return the line of the value at a path, or of the nearest that is around it.
 
-    Parameters
-    ----------
-    text
-        A valid TOML document.
-    path
-        The keys that lead to the value, with the numbers of the elements of arrays between them.
+    Args:
+        text: A valid TOML document.
+        path: The keys that lead to the value, with the numbers of the elements of arrays between them.
 
-    Returns
-    -------
-    int
+    Returns:
         A line, counted from 1; 1 where not even the first key of the path is written down.
 
-    Examples
-    --------
-    >>> line_of('[promises]\nk = 10\nl = 2\n', ("promises", "l"))
-    3
-    >>> line_of('[promises]\nk = 10\n', ("promises", "t"))
-    1
+    Examples:
+        >>> line_of('[promises]\nk = 10\nl = 2\n', ("promises", "l"))
+        3
+        >>> line_of('[promises]\nk = 10\n', ("promises", "t"))
+        1
     """
     line_of_path: dict[Path, int] = {}
     for place, line in _places(text):

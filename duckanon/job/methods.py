@@ -73,16 +73,11 @@ def parameters(table: Table) -> dict[str, Any]:
 def call(table: Table, original: str, hierarchies: dict[str, str], function: str | None = None) -> str:
     """Write the call.
 
-    Parameters
-    ----------
-    table
-        What the policy says of the table.
-    original
-        The name of the table.
-    hierarchies
-        The names of the tables of hierarchies.
-    function
-        ``plan``: the function that makes a plan for the same release; else the method's own.
+    Args:
+        table: What the policy says of the table.
+        original: The name of the table.
+        hierarchies: The names of the tables of hierarchies.
+        function: ``plan``: the function that makes a plan for the same release; else the method's own.
     """
     given = parameters(table)
     arguments = [sql.literal(original), sql.literal(protected(table))]

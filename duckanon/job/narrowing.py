@@ -31,18 +31,12 @@ def foreseen(
 ) -> list[Judged]:
     """Return the pairs that a release would refuse, judged by a plan for a sample of the rows.
 
-    Parameters
-    ----------
-    con
-        The job's database.
-    rows
-        A query.
-    protected, kept
-        The columns that are generalized, and those that are released as they are.
-    k
-        People in a class.
-    hierarchies
-        The names of the tables of hierarchies.
+    Args:
+        con: The job's database.
+        rows: A query.
+        protected, kept: The columns that are generalized, and those that are released as they are.
+        k: People in a class.
+        hierarchies: The names of the tables of hierarchies.
     """
     if not protected or not kept:
         return []
@@ -72,10 +66,9 @@ def foreseen(
 def told(refusal: str) -> list[Judged]:
     """Return the pairs that a refusal of one of our functions names.
 
-    Examples
-    --------
-    >>> told('anon.boxes: the column "age" in keep narrows down "born", "year" narrows down "born"; leave them out.')
-    [('age', 'born', True), ('year', 'born', True)]
+    Examples:
+        >>> told('anon.boxes: the column "age" in keep narrows down "born", "year" narrows down "born"; omit them.')
+        [('age', 'born', True), ('year', 'born', True)]
     """
     known, _, unknown = refusal.partition(_UNJUDGED)
     return [

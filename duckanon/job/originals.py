@@ -20,12 +20,9 @@ class Originals:
     Two names are of one file if its device and its number are the same, or, where there is no file yet, if they lead to
     the same place.
 
-    Parameters
-    ----------
-    written
-        The files that the job writes.
-    read
-        The files that it is known to read before it begins.
+    Args:
+        written: The files that the job writes.
+        read: The files that it is known to read before it begins.
     """
 
     def __init__(self, written: Iterable[Path], read: Iterable[Path] = ()) -> None:

@@ -18,10 +18,8 @@ _POLICY_OF_REPORT = re.compile(r"<dt>Policy</dt><dd>([^<]*)<")
 def check_owner(file: PolicyFile, where: Places) -> list[str]:
     """Return warnings where the release that is replaced is that of another policy, or has another record.
 
-    Raises
-    ------
-    FileProblem
-        The record or the report that is in its place belongs to another release of another policy.
+    Raises:
+        FileProblem: The record or the report that is in its place belongs to another release of another policy.
     """
     ours = {target.name for target in where.targets.values()} | {table.table for table in where.tables.values()}
     found = _record(where.record)

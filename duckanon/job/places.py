@@ -22,14 +22,10 @@ from duckanon.job.sources import files_of, named_in
 class Places:
     """The files that a job writes.
 
-    Attributes
-    ----------
-    targets
-        The releases that are files, by the names of the tables.
-    tables
-        The releases that are tables of servers, by the names of the tables.
-    record, report, plan
-        The other files.
+    Attributes:
+        targets: The releases that are files, by the names of the tables.
+        tables: The releases that are tables of servers, by the names of the tables.
+        record, report, plan: The other files.
     """
 
     targets: dict[str, Path]
@@ -84,10 +80,8 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
     What else a query opens is told by DuckDB when it reads; only files that a glob has not found yet, since the job has
     still to write them, are looked for in the text.
 
-    Raises
-    ------
-    FileProblem
-        A file would be read and written.
+    Raises:
+        FileProblem: A file would be read and written.
     """
     read = [file.path]
     if file.policy.key and file.policy.key.file:

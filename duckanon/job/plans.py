@@ -23,14 +23,10 @@ anon.apply_plan took 15.5 (five columns of 20 buckets), but 13 where that took 4
 class Planned:
     """A release made by a plan.
 
-    Attributes
-    ----------
-    is_reused
-        Whether the plan was there before.
-    coverage
-        How well it fits: the counts of anon.plan_coverage for each column.
-    small_classes
-        Classes that were left out, since they have too few people or sensitive values.
+    Attributes:
+        is_reused: Whether the plan was there before.
+        coverage: How well it fits: the counts of anon.plan_coverage for each column.
+        small_classes: Classes that were left out, since they have too few people or sensitive values.
     """
 
     is_reused: bool

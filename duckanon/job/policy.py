@@ -19,17 +19,15 @@ LEFT_OUT = ("identifier", "drop")
 class Column(Part):
     """The role of a column.
 
-    Attributes
-    ----------
-    role
-        ``?`` is undecided and stops the job; ``identifier`` names a person and is left out; ``drop`` is left out and
-        nothing else is said about it; ``pseudonym`` is released as a pseudonym; ``person`` says whose row it is, and is
-        left out unless ``pseudonym`` is true; ``quasi_identifier`` is protected; ``sensitive`` is released as it is,
-        and l and t are promised of it; ``numeric`` goes through a spectral method; ``free`` is released as it is.
-    pseudonym
-        For a person: release it as a pseudonym.
-    shift_days
-        Before all else the dates of a person are shifted by the same random number of days, at most so many.
+    Attributes:
+        role: ``?`` is undecided and stops the job; ``identifier`` names a person and is left out; ``drop`` is left out
+            and nothing else is said about it; ``pseudonym`` is released as a pseudonym; ``person`` says whose row it
+            is, and is left out unless ``pseudonym`` is true; ``quasi_identifier`` is protected; ``sensitive`` is
+            released as it is, and l and t are promised of it; ``numeric`` goes through a spectral method; ``free`` is
+            released as it is.
+        pseudonym: For a person: release it as a pseudonym.
+        shift_days: Before all else the dates of a person are shifted by the same random number of days, at most so
+            many.
     """
 
     role: Literal["?", "identifier", "drop", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free"]
@@ -55,25 +53,18 @@ def _as_memory(value: str) -> str:
 class Promises(Part):
     """Promises, counted on the written file before it is published.
 
-    Attributes
-    ----------
-    k
-        People in every class over the quasi-identifiers, at least.
-    linked_k
-        People whose rows, in all tables of the job, are in exactly the same classes, at least, where a released
-        pseudonym tells which rows belong together. As large as k if it is not given.
-    l, l_kind, c, t
-        Of every sensitive column, as in anon.generalize.
-    max_suppressed_fraction
-        The share of the people (without a person: of the rows) that may be left out.
-    max_small_changes
-        Classes whose number of rows differs from the previous release's by fewer than k, at most; without it they are
-        only reported.
-    prediction
-        The measures of anon.privacy_test, against the reference where there is one.
-    max_correlation_difference, max_detectability_auc, max_marginal_difference
-        What analysts may lose at most: the median difference of correlations, how well a classifier tells released
-        from original, the largest difference of one column's distributions.
+    Attributes:
+        k: People in every class over the quasi-identifiers, at least.
+        linked_k: People whose rows, in all tables of the job, are in exactly the same classes, at least, where a
+            released pseudonym tells which rows belong together. As large as k if it is not given.
+        l, l_kind, c, t: Of every sensitive column, as in anon.generalize.
+        max_suppressed_fraction: The share of the people (without a person: of the rows) that may be left out.
+        max_small_changes: Classes whose number of rows differs from the previous release's by fewer than k, at most;
+            without it they are only reported.
+        prediction: The measures of anon.privacy_test, against the reference where there is one.
+        max_correlation_difference, max_detectability_auc, max_marginal_difference: What analysts may lose at most: the
+            median difference of correlations, how well a classifier tells released from original, the largest
+            difference of one column's distributions.
     """
 
     k: Several | None = None
@@ -102,16 +93,11 @@ class Source(Part):
 class Target(Part):
     """Where the release goes.
 
-    Attributes
-    ----------
-    path
-        A file, or the address of a server.
-    table
-        The table of a DuckDB file or of a server.
-    replace
-        Whether a table of a server may be there already; a file always may.
-    no_formulas
-        For CSV files: an apostrophe before texts that a spreadsheet would compute.
+    Attributes:
+        path: A file, or the address of a server.
+        table: The table of a DuckDB file or of a server.
+        replace: Whether a table of a server may be there already; a file always may.
+        no_formulas: For CSV files: an apostrophe before texts that a spreadsheet would compute.
     """
 
     path: Annotated[str, Field(min_length=1)]
@@ -157,16 +143,12 @@ class Table(Part):
 class Policy(Part):
     """A whole policy.
 
-    Attributes
-    ----------
-    tables
-        By their names, in the order of the file.
-    key
-        Where the key of the pseudonyms is.
-    report, record, plan
-        Where the report, the record of the run and the plan go; the record goes beside the first release if not named.
-    memory
-        The memory limit of the process, such as '2GB'; larger tables are processed in partitions.
+    Attributes:
+        tables: By their names, in the order of the file.
+        key: Where the key of the pseudonyms is.
+        report, record, plan: Where the report, the record of the run and the plan go; the record goes beside the first
+            release if not named.
+        memory: The memory limit of the process, such as '2GB'; larger tables are processed in partitions.
     """
 
     tables: Annotated[dict[str, Table], Field(min_length=1)]

@@ -29,16 +29,11 @@ _DEEPEST = 20
 class PolicyFile:
     """A policy and the file that it stands in.
 
-    Attributes
-    ----------
-    path
-        The file.
-    text
-        What is written in it.
-    policy
-        What that means.
-    has_tables
-        Whether the tables are listed as ``[tables.name]``; else the file is about one table.
+    Attributes:
+        path: The file.
+        text: What is written in it.
+        policy: What that means.
+        has_tables: Whether the tables are listed as ``[tables.name]``; else the file is about one table.
     """
 
     path: Path
@@ -63,25 +58,17 @@ class PolicyFile:
 def read(path: str | Path, changes: Mapping[str, Any] | None = None) -> PolicyFile:
     """Read a policy.
 
-    Parameters
-    ----------
-    path
-        A TOML file.
-    changes
-        What the command line says in place of the file, by the names of the policy of one table:
-        ``{"source": {"path": "clinic.duckdb"}, "report": "report.html"}``.
+    Args:
+        path: A TOML file.
+        changes: What the command line says in place of the file, by the names of the policy of one table: ``{"source":
+            {"path": "clinic.duckdb"}, "report": "report.html"}``.
 
-    Returns
-    -------
-    PolicyFile
+    Returns:
         The policy.
 
-    Raises
-    ------
-    FileProblem
-        The file cannot be read.
-    PolicyError
-        The policy is wrong; the text says where and how.
+    Raises:
+        FileProblem: The file cannot be read.
+        PolicyError: The policy is wrong; the text says where and how.
     """
     path = Path(path)
     try:

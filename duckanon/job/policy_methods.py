@@ -31,10 +31,8 @@ class Part(BaseModel):
 class Method(Part):
     """A function that makes the release.
 
-    Attributes
-    ----------
-    makes_classes
-        Whether released rows are those of people, in classes of k: else they are new records.
+    Attributes:
+        makes_classes: Whether released rows are those of people, in classes of k: else they are new records.
     """
 
     makes_classes: ClassVar[bool] = True

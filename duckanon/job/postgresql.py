@@ -22,14 +22,10 @@ FETCHED = "server_rows"
 class Fetched:
     """A table of a server, fetched.
 
-    Attributes
-    ----------
-    query
-        The query that gives its rows; columns that were not read are NULL.
-    declared
-        The types of its columns on the server.
-    relations
-        The tables of the server that the rows come from.
+    Attributes:
+        query: The query that gives its rows; columns that were not read are NULL.
+        declared: The types of its columns on the server.
+        relations: The tables of the server that the rows come from.
     """
 
     query: str

@@ -17,16 +17,11 @@ from duckanon.job.readback import Shape
 class Promise:
     """A promise, what was measured, and what both mean.
 
-    Attributes
-    ----------
-    name
-        As in the policy; of a sensitive column with the column after it.
-    asked, measured, passed
-        What the policy asks for, what was counted, and whether that is enough.
-    words
-        The same for who has not read the policy.
-    help
-        What to do where it is broken.
+    Attributes:
+        name: As in the policy; of a sensitive column with the column after it.
+        asked, measured, passed: What the policy asks for, what was counted, and whether that is enough.
+        words: The same for who has not read the policy.
+        help: What to do where it is broken.
     """
 
     name: str
@@ -45,16 +40,11 @@ class Promise:
 class Tables:
     """The names of a table's forms in the job's database.
 
-    Attributes
-    ----------
-    original, released
-        What was read, and what the method made of it.
-    counted
-        What a reader of the file sees.
-    reference
-        Other people, to compare with.
-    hierarchies
-        The tables of hierarchies.
+    Attributes:
+        original, released: What was read, and what the method made of it.
+        counted: What a reader of the file sees.
+        reference: Other people, to compare with.
+        hierarchies: The tables of hierarchies.
     """
 
     original: str

@@ -29,22 +29,14 @@ _NO_TEXT = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?\b|FLOAT|DOUBLE|DECIMA
 class Shape:
     """The columns of a release as its file has them.
 
-    Attributes
-    ----------
-    kind
-        The format of the file.
-    is_compressed
-        Whether a CSV file is.
-    table
-        The name of the table in a DuckDB file.
-    expressions
-        For each column of the file, the expression over the release that gives it.
-    types
-        The types of the columns that the file has as they are in the release.
-    classes
-        The columns of the file that make classes.
-    no_formulas
-        Whether texts that a spreadsheet would compute have an apostrophe before them.
+    Attributes:
+        kind: The format of the file.
+        is_compressed: Whether a CSV file is.
+        table: The name of the table in a DuckDB file.
+        expressions: For each column of the file, the expression over the release that gives it.
+        types: The types of the columns that the file has as they are in the release.
+        classes: The columns of the file that make classes.
+        no_formulas: Whether texts that a spreadsheet would compute have an apostrophe before them.
     """
 
     kind: Format
@@ -174,10 +166,8 @@ def read_back(
     file does not tell it. `file` is a path, or the query of a server's rows; without it nothing was written, and the
     table is what a reader would see.
 
-    Raises
-    ------
-    FileProblem
-        The file does not have the rows that were written.
+    Raises:
+        FileProblem: The file does not have the rows that were written.
     """
     person = methods.dropped_person(table) if table.method.makes_classes else None
     whose = f", release.{sql.name(person)}" if person else ""

@@ -57,43 +57,27 @@ def release(
 ) -> dict[str, Any]:
     """Release the tables of a policy: `duckanon.release`, the job of the command ``duckanon release``.
 
-    Parameters
-    ----------
-    policy
-        The TOML file.
-    source, table, query, target, report, plan
-        Override the policy; paths are relative to the folder of the process.
-    memory
-        The memory limit of the process, such as '2GB'; overrides the policy. A release that would take more is
-        processed in partitions, or refused where that is not supported.
-    no_formulas
-        Put an apostrophe before texts in CSV files that a spreadsheet would compute.
-    previous
-        The previous release, to compare with; the file at the target if it is not given.
-    dry_run
-        Do everything except write.
-    show_progress
-        Show each step on standard error.
-    say
-        Called with each step, such as ``reading patients``, in place of standard error.
-    cancel
-        Stops the job when another thread sets it; the previous release stays in place.
+    Args:
+        policy: The TOML file.
+        source, table, query, target, report, plan: Override the policy; paths are relative to the folder of the
+            process.
+        memory: The memory limit of the process, such as '2GB'; overrides the policy. A release that would take more is
+            processed in partitions, or refused where that is not supported.
+        no_formulas: Put an apostrophe before texts in CSV files that a spreadsheet would compute.
+        previous: The previous release, to compare with; the file at the target if it is not given.
+        dry_run: Do everything except write.
+        show_progress: Show each step on standard error.
+        say: Called with each step, such as ``reading patients``, in place of standard error.
+        cancel: Stops the job when another thread sets it; the previous release stays in place.
 
-    Returns
-    -------
-    dict
+    Returns:
         The record of the run.
 
-    Raises
-    ------
-    PromiseBroken
-        The release breaks a promise of the policy; the previous release stays in place.
-    PolicyError
-        The policy is wrong.
-    FileProblem
-        A source cannot be read, or a target cannot be written.
-    Cancelled
-        `cancel` was set before the release was published.
+    Raises:
+        PromiseBroken: The release breaks a promise of the policy; the previous release stays in place.
+        PolicyError: The policy is wrong.
+        FileProblem: A source cannot be read, or a target cannot be written.
+        Cancelled: `cancel` was set before the release was published.
     """
     given = changes_of(
         source=source,

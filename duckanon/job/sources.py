@@ -26,22 +26,14 @@ from duckanon.postgresql.server import Relation
 class Original:
     """A table that was read.
 
-    Attributes
-    ----------
-    table
-        Its name in the job's database.
-    label
-        Where it comes from, as the record tells it.
-    files
-        The files that it was read from.
-    sha256
-        Of the files' bytes; of the rows where they come from a database.
-    row_count
-        Its rows.
-    declared
-        The types of its columns on the server that it comes from.
-    relations
-        The tables of the server that it comes from.
+    Attributes:
+        table: Its name in the job's database.
+        label: Where it comes from, as the record tells it.
+        files: The files that it was read from.
+        sha256: Of the files' bytes; of the rows where they come from a database.
+        row_count: Its rows.
+        declared: The types of its columns on the server that it comes from.
+        relations: The tables of the server that it comes from.
     """
 
     table: str
@@ -92,12 +84,9 @@ def read(
 
     `look` refuses files that the job writes; it is asked before all rows are read, too.
 
-    Raises
-    ------
-    PolicyError
-        A column has no role, or a role has no column.
-    FileProblem
-        The source cannot be read.
+    Raises:
+        PolicyError: A column has no role, or a role has no column.
+        FileProblem: The source cannot be read.
     """
     table = file.policy.tables[table_name]
     source, original = table.source, f"original_{number}"

@@ -23,16 +23,11 @@ _RESTING = "64MB"
 class Storage:
     """The memory limit of the tables of a job.
 
-    Attributes
-    ----------
-    schema
-        The schema in which they are made.
-    folder
-        The job's temporary folder, in which originals may be.
-    memory
-        What the process may take, such as '2GB'; None: nothing was said.
-    begun_with
-        Bytes that the process had before it read anything.
+    Attributes:
+        schema: The schema in which they are made.
+        folder: The job's temporary folder, in which originals may be.
+        memory: What the process may take, such as '2GB'; None: nothing was said.
+        begun_with: Bytes that the process had before it read anything.
     """
 
     schema: str
@@ -45,14 +40,10 @@ class Storage:
 def open_storage(con: duckdb.DuckDBPyConnection, memory: str | None, folder: Path) -> Iterator[Storage]:
     """Make the place of the job's tables; where memory is given, DuckDB takes its share and spills beyond.
 
-    Parameters
-    ----------
-    con
-        The job's database.
-    memory
-        What the process may take, such as '2GB'; None: no limit but DuckDB's own.
-    folder
-        The job's temporary folder, in which originals may be.
+    Args:
+        con: The job's database.
+        memory: What the process may take, such as '2GB'; None: no limit but DuckDB's own.
+        folder: The job's temporary folder, in which originals may be.
     """
     if memory is None:
         yield Storage("memory.main", folder, None, 0)

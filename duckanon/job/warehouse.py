@@ -22,10 +22,8 @@ from duckanon.postgresql.types import outgoing
 class Warehouse:
     """The tables of one run; leaving it without a commit leaves the servers as they were.
 
-    Parameters
-    ----------
-    targets
-        The targets on servers, by the names of the tables.
+    Args:
+        targets: The targets on servers, by the names of the tables.
     """
 
     def __init__(self, targets: Mapping[str, Target]) -> None:

@@ -57,12 +57,9 @@ def boxes(
 ) -> partition_releases.Released:
     """Write a table whose numbers and dates are intervals shared by at least k people, as `anon.boxes` makes them.
 
-    Parameters
-    ----------
-    source, target, memory, temporary
-        As for `workspace`.
-    seed
-        Makes the boxes of the same rows in the same order repeatable; the order of the released rows never is.
+    Args:
+        source, target, memory, temporary: As for `workspace`.
+        seed: Makes the boxes of the same rows in the same order repeatable; the order of the released rows never is.
     """
     k, l, box, seconds = (given[name] for name in ("k", "l", "box", "seconds"))  # noqa: E741 - the papers' name
     with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
@@ -111,12 +108,9 @@ def _parts(work: Workspace, what: Checked, k: int, *, is_exact: bool) -> tuple[d
 class BoxColumns:
     """The columns of boxes: numbers that do not reveal the part, and the same ends in all parts where no column shapes.
 
-    Parameters
-    ----------
-    what
-        The columns.
-    covered
-        Those that every box covers from end to end, in the whole table.
+    Args:
+        what: The columns.
+        covered: Those that every box covers from end to end, in the whole table.
     """
 
     def __init__(self, what: Checked, covered: set[str]) -> None:

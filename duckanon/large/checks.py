@@ -19,16 +19,11 @@ from duckanon.large.workspace import SOURCE
 class Checked:
     """The columns of a release, under the names that the table has for them.
 
-    Attributes
-    ----------
-    names
-        The columns that are generalized.
-    kept
-        Those that are released as they are.
-    person
-        The one that tells which person a row belongs to.
-    types
-        The types of all columns of the table.
+    Attributes:
+        names: The columns that are generalized.
+        kept: Those that are released as they are.
+        person: The one that tells which person a row belongs to.
+        types: The types of all columns of the table.
     """
 
     names: list[str]
@@ -71,12 +66,9 @@ def rows_and_nulls(con: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tupl
 def resolve_columns(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> Checked:
     """Find the columns that a call names in the source, and refuse those that it does not have or must not release.
 
-    Parameters
-    ----------
-    con
-        A database with the source.
-    given
-        The options of the call: ``cols``, and where the function has them ``kept`` and ``person``.
+    Args:
+        con: A database with the source.
+        given: The options of the call: ``cols``, and where the function has them ``kept`` and ``person``.
     """
     cols, person, kept = given["cols"], given.get("person"), given.get("kept", Kept())
     types = sql.columns(con, SOURCE)

@@ -18,14 +18,10 @@ _PART = "_duckanon_part"
 class Divided(NamedTuple):
     """A table whose frequent rows were set apart.
 
-    Attributes
-    ----------
-    inside
-        The name of the rows among which classes are searched.
-    rows
-        How many these are.
-    apart
-        The files of parts that hold the others: of every combination in such a part at least k rows.
+    Attributes:
+        inside: The name of the rows among which classes are searched.
+        rows: How many these are.
+        apart: The files of parts that hold the others: of every combination in such a part at least k rows.
     """
 
     inside: str
@@ -36,23 +32,15 @@ class Divided(NamedTuple):
 def divided(work: Workspace, what: Checked, k: int, left: int, rows: int, part_rows: int) -> Divided:
     """Set rows apart that share their values with many others, where that leaves less to be searched.
 
-    Parameters
-    ----------
-    work, what
-        Where it is done, and which columns there are.
-    k
-        How many rows, all of other people, make a class.
-    left
-        How many rows of every combination stay among those that classes are searched for.
-    rows
-        How many rows there are.
-    part_rows
-        How many fit into memory.
-
-    Notes
-    -----
     Of a combination that at least ``left + k`` rows have, all but ``left`` are set apart: at least k of them, so that
     they are a class whatever becomes of the others.
+
+    Args:
+        work, what: Where it is done, and which columns there are.
+        k: How many rows, all of other people, make a class.
+        left: How many rows of every combination stay among those that classes are searched for.
+        rows: How many rows there are.
+        part_rows: How many fit into memory.
     """
     names = sql.names(what.names)
     (combinations,) = sql.one(work.con, f"SELECT approx_count_distinct(hash({names})) FROM {SOURCE}")

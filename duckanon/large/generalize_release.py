@@ -38,17 +38,14 @@ def generalize(
 ) -> partition_releases.Released:
     """Write columns that are generalized until every class has at least k people, and the columns to keep.
 
-    Parameters
-    ----------
-    source, target, memory, temporary
-        As for `workspace`. A hierarchy is an Arrow table: values, labels of level 1, of level 2, ...
+    Args:
+        source, target, memory, temporary: As for `workspace`. A hierarchy is an Arrow table: values, labels of level 1,
+            of level 2, ...
 
-    Returns
-    -------
-    Released
+    Returns:
         Its `notes` say which columns were planned in steps, where their values' combinations do not fit into memory,
-        and what that loses: no interval is then finer than such a step. They tell how far a column reaches, and are
-        for who has the table.
+        and what that loses: no interval is then finer than such a step. They tell how far a column reaches, and are for
+        who has the table.
     """
     from duckanon._render.queries import render
 

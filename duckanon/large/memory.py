@@ -18,12 +18,9 @@ _LEAST_FREE = 200 * 10**6
 class Budget:
     """The memory of a release.
 
-    Attributes
-    ----------
-    database
-        Bytes that DuckDB may take.
-    part
-        Bytes that the making of one part may take.
+    Attributes:
+        database: Bytes that DuckDB may take.
+        part: Bytes that the making of one part may take.
     """
 
     database: int

@@ -40,12 +40,9 @@ def microaggregate(
 ) -> partition_releases.Released:
     """Write a table whose numbers and dates are what groups of at least k similar records have in common.
 
-    Parameters
-    ----------
-    source, target, memory, temporary
-        As for `workspace`.
-    seed
-        Makes the groups of the same rows in the same order repeatable; the order of the released rows never is.
+    Args:
+        source, target, memory, temporary: As for `workspace`.
+        seed: Makes the groups of the same rows in the same order repeatable; the order of the released rows never is.
     """
     k = given["k"]
     with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:

@@ -18,18 +18,13 @@ from duckanon.large.workspace import Workspace
 class Released:
     """A written release.
 
-    Attributes
-    ----------
-    rows
-        How many rows.
-    parts
-        How many parts they were made in.
-    smallest_class
-        The people of the smallest class, counted in the written file.
-    notes
-        Sentences on what the memory did not allow.
-    reader
-        Reads the release, once, where there is no target; its space is free when it was read to the end or is dropped.
+    Attributes:
+        rows: How many rows.
+        parts: How many parts they were made in.
+        smallest_class: The people of the smallest class, counted in the written file.
+        notes: Sentences on what the memory did not allow.
+        reader: Reads the release, once, where there is no target; its space is free when it was read to the end or is
+            dropped.
     """
 
     rows: int
@@ -78,22 +73,14 @@ def released(
 ) -> Released:
     """Release all parts, write them in random order, and count what was promised.
 
-    Parameters
-    ----------
-    work, what
-        Where it is done, and which columns there are.
-    files
-        The files of each part.
-    release
-        Makes the release of a part, in random order; the person's column is in it.
-    columns
-        Puts the results together.
-    k
-        How many people each class must have.
-    rows
-        How many rows the release must have.
-    part_rows
-        How many rows fit into memory.
+    Args:
+        work, what: Where it is done, and which columns there are.
+        files: The files of each part.
+        release: Makes the release of a part, in random order; the person's column is in it.
+        columns: Puts the results together.
+        k: How many people each class must have.
+        rows: How many rows the release must have.
+        part_rows: How many rows fit into memory.
     """
     count = pipeline.blocks_of(rows, part_rows)
     results = pipeline.made(work, files, lambda part: columns.collect(release(part)), count)

@@ -28,28 +28,18 @@ def counted(
 ) -> int:
     """Count what was promised of the written rows.
 
-    Parameters
-    ----------
-    con
-        A database with the source.
-    written
-        The written rows in SQL.
-    columns, bounds
-        The columns that were drawn, and the bounds of their numbers.
-    k
-        The people of the source who hold each choice.
-    rows
-        How many rows there must be.
+    Args:
+        con: A database with the source.
+        written: The written rows in SQL.
+        columns, bounds: The columns that were drawn, and the bounds of their numbers.
+        k: The people of the source who hold each choice.
+        rows: How many rows there must be.
 
-    Returns
-    -------
-    int
+    Returns:
         The people of the source who hold the rarest choice that was written; all rows where there are no choices.
 
-    Raises
-    ------
-    AssertionError
-        A choice has fewer than k people, a number is beyond its bounds, or rows are missing.
+    Raises:
+        AssertionError: A choice has fewer than k people, a number is beyond its bounds, or rows are missing.
     """
     (found,) = sql.one(con, f"SELECT count(*) FROM {written}")
     if found != rows:

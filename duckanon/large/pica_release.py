@@ -48,24 +48,18 @@ def pica(
 ) -> partition_releases.Released:
     """Write new records that keep nonlinear structure: the components of clusters of similar records are permuted.
 
-    Parameters
-    ----------
-    source, target, memory, temporary
-        As for `workspace`.
-
-    Returns
-    -------
-    Released
-        Its `smallest_class` are the people of the source who share the rarest category or special value that was
-        written. Its notes say how large the clusters are, and how many rows a repair has suppressed.
-
-    Notes
-    -----
     k must be at least 2. Where a part fails its checks with clusters of ``cluster_size``, it has larger ones. ``seed``
     makes the records of the same rows in the same order repeatable; the order of the released rows never is.
 
     Columns are read as in a sample of the table, to which rows are added until it tells what the table does: which
     categories k people share, and who the k people at the ends of a number are.
+
+    Args:
+        source, target, memory, temporary: As for `workspace`.
+
+    Returns:
+        Its `smallest_class` are the people of the source who share the rarest category or special value that was
+        written. Its notes say how large the clusters are, and how many rows a repair has suppressed.
     """
     k, nulls, seed, checks = (given[name] for name in ("k", "nulls", "seed", "checks"))
     with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:

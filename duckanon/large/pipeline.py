@@ -30,14 +30,10 @@ _GROUP_ROWS = 122_880
 class Mixed:
     """The results of all parts, each in random order and cut into as many pieces as there are blocks.
 
-    Attributes
-    ----------
-    pieces
-        For each block, the files and the row groups of its pieces.
-    schema
-        The columns that the results have.
-    rows
-        How many rows there are.
+    Attributes:
+        pieces: For each block, the files and the row groups of its pieces.
+        schema: The columns that the results have.
+        rows: How many rows there are.
     """
 
     pieces: list[list[tuple[Path, int]]]
@@ -56,24 +52,15 @@ def route(
 ) -> list[list[Path]]:
     """Send the rows of the source into parts.
 
-    Parameters
-    ----------
-    work
-        Where it is done.
-    columns
-        The columns that are needed.
-    tree, expressions
-        The tree, and for each column that it asks for an SQL expression of its number.
-    k
-        The smallest number of people that a part must have; smaller ones are joined with others.
-    person
-        The column that tells which person a row belongs to; None: every row is another person.
-    source
-        The name of the rows.
+    Args:
+        work: Where it is done.
+        columns: The columns that are needed.
+        tree, expressions: The tree, and for each column that it asks for an SQL expression of its number.
+        k: The smallest number of people that a part must have; smaller ones are joined with others.
+        person: The column that tells which person a row belongs to; None: every row is another person.
+        source: The name of the rows.
 
-    Returns
-    -------
-    list of list of Path
+    Returns:
         The files of each part.
     """
     folder = work.folder / "parts"
@@ -119,16 +106,11 @@ def made(
 ) -> Mixed:
     """Release one part after the other.
 
-    Parameters
-    ----------
-    work
-        Where it is done.
-    parts
-        The files of each part; they are removed when they are read.
-    release
-        Makes the release of a part, in random order.
-    blocks
-        How many blocks the results are mixed in.
+    Args:
+        work: Where it is done.
+        parts: The files of each part; they are removed when they are read.
+        release: Makes the release of a part, in random order.
+        blocks: How many blocks the results are mixed in.
     """
     limit = sql.one(work.con, "SELECT current_setting('memory_limit')")[0]
     work.con.execute(f"SET memory_limit = '{_RESTING}'").fetchall()
@@ -177,22 +159,14 @@ def mixed(
 
     Every row goes to a random block, and the rows of a block are in random order.
 
-    Parameters
-    ----------
-    work
-        Where it is done.
-    results
-        The results of the parts.
-    finish
-        Gives the rows of a block the columns that are released.
-    person
-        The column that tells which person a row belongs to, to be counted.
-    keeps_person
-        Whether it is released.
+    Args:
+        work: Where it is done.
+        results: The results of the parts.
+        finish: Gives the rows of a block the columns that are released.
+        person: The column that tells which person a row belongs to, to be counted.
+        keeps_person: Whether it is released.
 
-    Returns
-    -------
-    str
+    Returns:
         The written rows in SQL, with those of `person` where they are not released.
     """
     beside_people = work.folder / "people.parquet"
@@ -230,10 +204,8 @@ def _blocks(results: Mixed) -> Iterator[pa.Table]:
 def counted(work: Workspace, written: str, classes: Sequence[str], k: int, person: str | None, rows: int) -> int:
     """Count what was promised of the written rows, and return the smallest class.
 
-    Raises
-    ------
-    AssertionError
-        A class has fewer than k people, or rows are missing.
+    Raises:
+        AssertionError: A class has fewer than k people, or rows are missing.
     """
     size = "count(*)" if person is None else f"count(DISTINCT {sql.name(person)})"
     smallest, found = sql.one(

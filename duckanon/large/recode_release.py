@@ -65,18 +65,14 @@ def recode(
 ) -> partition_releases.Released:
     """Write a table that is generalized class by class, such that every class has at least k people.
 
-    Parameters
-    ----------
-    source, target, memory, temporary
-        As for `workspace`. A hierarchy is an Arrow table: values, labels of level 1, of level 2, ...
-    seed
-        Makes the classes of the same rows in the same order repeatable; the order of the released rows never is.
-
-    Notes
-    -----
     Where numbers are cut, and which values are named in sets, is decided for the whole table, as `anon.recode` does,
     where its values can be counted in memory. Where they cannot, and for numbers where people have several rows, each
     part decides itself, for k people of its own.
+
+    Args:
+        source, target, memory, temporary: As for `workspace`. A hierarchy is an Arrow table: values, labels of level 1,
+            of level 2, ...
+        seed: Makes the classes of the same rows in the same order repeatable; the order of the released rows never is.
     """
     cols, k, effort, output = (given[name] for name in ("cols", "k", "effort", "output"))
     with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:

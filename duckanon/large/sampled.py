@@ -27,12 +27,9 @@ _PLACE = "_duckanon_place"
 class Sample:
     """Rows of a table.
 
-    Attributes
-    ----------
-    table
-        Those that were drawn, and after them those that were added.
-    drawn
-        How many were drawn.
+    Attributes:
+        table: Those that were drawn, and after them those that were added.
+        drawn: How many were drawn.
     """
 
     table: pa.Table
@@ -42,23 +39,16 @@ class Sample:
 def sampled(batches: Iterable[pa.RecordBatch], schema: pa.Schema, k: int, rows: int, wanted: int, seed: Any) -> Sample:
     """Read a table once, and draw rows.
 
-    Parameters
-    ----------
-    batches, schema
-        The table, some rows at a time, and its columns: numbers, texts, booleans, dates and times.
-    k
-        How many rows of a value, and at an end, are enough.
-    rows
-        How many rows the table has.
-    wanted
-        How many should be drawn.
-    seed
-        Decides which: the same rows of a table that comes in the same order. None draws from the operating system.
+    Args:
+        batches, schema: The table, some rows at a time, and its columns: numbers, texts, booleans, dates and times.
+        k: How many rows of a value, and at an end, are enough.
+        rows: How many rows the table has.
+        wanted: How many should be drawn.
+        seed: Decides which: the same rows of a table that comes in the same order. None draws from the operating
+            system.
 
-    Raises
-    ------
-    ValueError
-        For NaN and infinity, and for texts of more values than a release can tell apart.
+    Raises:
+        ValueError: For NaN and infinity, and for texts of more values than a release can tell apart.
     """
     drawing, done = Drawing(rows, wanted, seed), 0
     kinds = {field.name: kind_of(field.name, field.type) for field in schema}

@@ -44,32 +44,22 @@ def fitted(
 ) -> Tree:
     """Fit a tree whose parts have about so many rows.
 
-    Parameters
-    ----------
-    columns
-        The sample's columns, as finite numbers.
-    weights
-        How much the width of each column matters (`boxes.shaping.Sensitivities`): one number, or one per row.
-    rows
-        How many rows the whole table has.
-    k
-        The smallest number of people that share what is released.
-    part_rows
-        How many rows a part may have; a part of rows that nothing separates may have more.
-    l, epsilon
-        The smallest number of values in each column of a part that are at least its epsilon apart.
+    Args:
+        columns: The sample's columns, as finite numbers.
+        weights: How much the width of each column matters (`boxes.shaping.Sensitivities`): one number, or one per row.
+        rows: How many rows the whole table has.
+        k: The smallest number of people that share what is released.
+        part_rows: How many rows a part may have; a part of rows that nothing separates may have more.
+        l, epsilon: The smallest number of values in each column of a part that are at least its epsilon apart.
 
-    Returns
-    -------
-    Split or int
+    Returns:
         The tree; each of its parts has rows of the sample.
 
-    Examples
-    --------
-    >>> ages = np.arange(100.0)
-    >>> tree = fitted({"age": ages}, [1.0], rows=100, k=2, part_rows=50)
-    >>> tree
-    Split(column='age', threshold=49.5, left=0, right=1)
+    Examples:
+        >>> ages = np.arange(100.0)
+        >>> tree = fitted({"age": ages}, [1.0], rows=100, k=2, part_rows=50)
+        >>> tree
+        Split(column='age', threshold=49.5, left=0, right=1)
     """
     names = list(columns)
     order = value_order(list(columns.values()))
@@ -105,21 +95,15 @@ def fitted(
 def divided(tree: Tree, rows: Mapping[int, float], part_rows: int, column: str) -> Tree:
     """Divide parts that have too many rows by a column whose numbers are spread evenly between 0 and 1.
 
-    Parameters
-    ----------
-    tree
-        The tree.
-    rows
-        How many rows each part has.
-    part_rows
-        How many it may have.
-    column
-        The name of the column.
+    Args:
+        tree: The tree.
+        rows: How many rows each part has.
+        part_rows: How many it may have.
+        column: The name of the column.
 
-    Examples
-    --------
-    >>> divided(Split("age", 49.5, 0, 1), {0: 40, 1: 90}, part_rows=50, column="chance")
-    Split(column='age', threshold=49.5, left=0, right=Split(column='chance', threshold=0.5, left=1, right=2))
+    Examples:
+        >>> divided(Split("age", 49.5, 0, 1), {0: 40, 1: 90}, part_rows=50, column="chance")
+        Split(column='age', threshold=49.5, left=0, right=Split(column='chance', threshold=0.5, left=1, right=2))
     """
     numbers = iter(range(sum(max(1, math.ceil(count / part_rows)) for count in rows.values()) + part_count(tree)))
 
@@ -168,17 +152,13 @@ def parts_of(tree: Tree) -> list[int]:
 def case(tree: Tree, expressions: Mapping[str, str]) -> str:
     """Write a tree as an SQL expression whose value is the part of a row.
 
-    Parameters
-    ----------
-    tree
-        The tree.
-    expressions
-        For each column the SQL expression of its number; NULL goes right.
+    Args:
+        tree: The tree.
+        expressions: For each column the SQL expression of its number; NULL goes right.
 
-    Examples
-    --------
-    >>> case(Split("age", 49.5, 0, 1), {"age": '"age"'})
-    'CASE WHEN "age" <= 49.5 THEN 0 ELSE 1 END'
+    Examples:
+        >>> case(Split("age", 49.5, 0, 1), {"age": '"age"'})
+        'CASE WHEN "age" <= 49.5 THEN 0 ELSE 1 END'
     """
     if isinstance(tree, int):
         return str(tree)
@@ -189,10 +169,9 @@ def case(tree: Tree, expressions: Mapping[str, str]) -> str:
 def conditions(tree: Tree, expressions: Mapping[str, str]) -> dict[int, str]:
     """Write for each part the SQL condition of its rows.
 
-    Examples
-    --------
-    >>> conditions(Split("age", 49.5, 0, 1), {"age": '"age"'})
-    {0: '("age" <= 49.5)', 1: '("age" <= 49.5) IS NOT TRUE'}
+    Examples:
+        >>> conditions(Split("age", 49.5, 0, 1), {"age": '"age"'})
+        {0: '("age" <= 49.5)', 1: '("age" <= 49.5) IS NOT TRUE'}
     """
     if isinstance(tree, int):
         return {tree: "TRUE"}
@@ -228,30 +207,21 @@ def routed(tree: Tree, columns: Mapping[str, Floats]) -> Ints:
 def merged(tree: Tree, counts: Mapping[int, int], k: int) -> dict[int, int]:
     """Join parts that have fewer than k people with a neighbour.
 
-    Parameters
-    ----------
-    tree
-        The tree.
-    counts
-        How many people each part has, counted in the whole table; parts that are not named have none.
-    k
-        How many each must have.
+    Args:
+        tree: The tree.
+        counts: How many people each part has, counted in the whole table; parts that are not named have none.
+        k: How many each must have.
 
-    Returns
-    -------
-    dict
+    Returns:
         For each part the one that it is joined with, or itself. The people of two parts may be the same, so that a
         joined part counts as many as the larger of the two.
 
-    Raises
-    ------
-    ValueError
-        No part has k people.
+    Raises:
+        ValueError: No part has k people.
 
-    Examples
-    --------
-    >>> merged(Split("age", 49.5, 0, Split("age", 70.0, 1, 2)), {0: 10, 1: 4, 2: 50}, k=5)
-    {0: 0, 1: 2, 2: 2}
+    Examples:
+        >>> merged(Split("age", 49.5, 0, Split("age", 70.0, 1, 2)), {0: 10, 1: 4, 2: 50}, k=5)
+        {0: 0, 1: 2, 2: 2}
     """
     joined = {part: part for part in parts_of(tree)}
     people = {part: counts.get(part, 0) for part in joined}

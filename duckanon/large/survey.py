@@ -18,16 +18,11 @@ from duckanon._methods.boxes.typed import column_numbers
 class Survey:
     """A table in a few numbers.
 
-    Attributes
-    ----------
-    rows
-        How many rows it has.
-    means, covariances
-        The moments of its columns, with the number of rows as divisor.
-    least, largest
-        The ends of its columns.
-    sample
-        Rows that were drawn, column by column.
+    Attributes:
+        rows: How many rows it has.
+        means, covariances: The moments of its columns, with the number of rows as divisor.
+        least, largest: The ends of its columns.
+        sample: Rows that were drawn, column by column.
     """
 
     rows: int
@@ -41,18 +36,13 @@ class Survey:
 def surveyed(batches: Iterable[pa.Table], names: Sequence[str], rows: int, wanted: int, seed: int | None) -> Survey:
     """Read a table once.
 
-    Parameters
-    ----------
-    batches
-        The table, some rows at a time; without NULL.
-    names
-        The columns: numbers, dates and timestamps.
-    rows
-        How many rows there are.
-    wanted
-        How many rows the sample should have.
-    seed
-        Decides which: the same rows of a table that comes in the same order. None draws from the operating system.
+    Args:
+        batches: The table, some rows at a time; without NULL.
+        names: The columns: numbers, dates and timestamps.
+        rows: How many rows there are.
+        wanted: How many rows the sample should have.
+        seed: Decides which: the same rows of a table that comes in the same order. None draws from the operating
+            system.
     """
     random = Drawing(rows, wanted, seed)
     done, means = 0, np.zeros(len(names))

@@ -18,12 +18,9 @@ BYTES_OF_COUNTED, BYTES_OF_VALUE = 100, 50
 class Counted(NamedTuple):
     """The values of a column.
 
-    Attributes
-    ----------
-    values
-        The different ones, ascending, NULL last.
-    rows, people
-        How many rows and how many people have each.
+    Attributes:
+        values: The different ones, ascending, NULL last.
+        rows, people: How many rows and how many people have each.
     """
 
     values: pa.ChunkedArray
@@ -34,16 +31,11 @@ class Counted(NamedTuple):
 def counted_values(work: Workspace, name: str, k: int, person: str | None = None) -> Counted | None:
     """Count the values of a column; None where they are too many to be cut into parts within the memory.
 
-    Parameters
-    ----------
-    work
-        Where it is done.
-    name
-        The column.
-    k
-        How many people a part must have: of one value, no more are looked at.
-    person
-        The column that tells which person a row belongs to; None: every row is another person.
+    Args:
+        work: Where it is done.
+        name: The column.
+        k: How many people a part must have: of one value, no more are looked at.
+        person: The column that tells which person a row belongs to; None: every row is another person.
     """
     quoted = sql.name(name)
     values, looked_at = sql.one(

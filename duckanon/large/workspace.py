@@ -44,20 +44,13 @@ _TARGET = "target_file"
 class Workspace:
     """Connection, folder and files of a release.
 
-    Attributes
-    ----------
-    con
-        The database, with the source's rows as `SOURCE`.
-    folder
-        The folder of parts.
-    hidden
-        Where the release is written before it has its name.
-    table
-        The name of the table in a target that is a DuckDB file; None: a Parquet file.
-    memory
-        What may be taken.
-    is_named
-        Whether there is a target.
+    Attributes:
+        con: The database, with the source's rows as `SOURCE`.
+        folder: The folder of parts.
+        hidden: Where the release is written before it has its name.
+        table: The name of the table in a target that is a DuckDB file; None: a Parquet file.
+        memory: What may be taken.
+        is_named: Whether there is a target.
     """
 
     con: duckdb.DuckDBPyConnection
@@ -94,18 +87,13 @@ class Workspace:
 def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> Iterator[Workspace]:
     """Open a source and a place to write to; the target is published when the block ends without an error.
 
-    Parameters
-    ----------
-    source
-        The path of Parquet files; the path of a DuckDB file and the name of a table, as a tuple; or a pyarrow Table,
-        RecordBatch, Dataset or RecordBatchReader, or a DuckDB relation.
-    target
-        The path of a Parquet file; that of a DuckDB file and the name of its table, as a tuple; or None for a release
-        without a name, which is read by the `reader` of what is returned.
-    memory
-        What the process may take, such as '2GB'.
-    temporary
-        The folder in which that of the parts is made; None: that of temporary files.
+    Args:
+        source: The path of Parquet files; the path of a DuckDB file and the name of a table, as a tuple; or a pyarrow
+            Table, RecordBatch, Dataset or RecordBatchReader, or a DuckDB relation.
+        target: The path of a Parquet file; that of a DuckDB file and the name of its table, as a tuple; or None for a
+            release without a name, which is read by the `reader` of what is returned.
+        memory: What the process may take, such as '2GB'.
+        temporary: The folder in which that of the parts is made; None: that of temporary files.
     """
     shares = budget(memory)
     where = None if temporary is None else Path(temporary)

@@ -30,12 +30,9 @@ def quasi_identifiers(relation: Any, labels: int = 5) -> Figure:
     (Probabilistic Anonymity, Figure 1): D / (e n) up to n values, e^(-n/D) above. Each point is a set of columns, at
     the share of people who are unique in it.
 
-    Parameters
-    ----------
-    relation
-        Rows of `anon.quasi_identifiers`.
-    labels
-        How many sets are named at most, those with most unique people first.
+    Args:
+        relation: Rows of `anon.quasi_identifiers`.
+        labels: How many sets are named at most, those with most unique people first.
     """
     needed = ("columns", "unique_fraction", "unique_fraction_bound", "quasi_identifier_in_table")
     rows = sorted(
@@ -101,10 +98,8 @@ def column_sets(relation: Any) -> Figure:
 
     The diagonal has the columns by themselves. Pairs that the relation does not list are marked by a dot.
 
-    Parameters
-    ----------
-    relation
-        Rows of `anon.quasi_identifiers`; sets of more than two columns are left out.
+    Args:
+        relation: Rows of `anon.quasi_identifiers`; sets of more than two columns are left out.
     """
     table = table_of("column_sets", relation, ("columns", "unique_fraction"))
     alone = {
@@ -159,10 +154,8 @@ def square_axes(axes: Axes, names: Sequence[str]) -> None:
 def class_sizes(relation: Any) -> Figure:
     """Draw how many rows are in small classes: the rows of `anon.class_sizes`, in bands of sizes.
 
-    Parameters
-    ----------
-    relation
-        Rows of `anon.class_sizes`, or several such relations by name: `{"before": ..., "after": ...}`.
+    Args:
+        relation: Rows of `anon.class_sizes`, or several such relations by name: `{"before": ..., "after": ...}`.
     """
     tables = named_tables("class_sizes", relation, "rows", ("class_size", "rows"))
     starts = np.array(BAND_STARTS)

@@ -23,12 +23,9 @@ _MOST_BOXES = 3000
 def boxes(relation: Any, columns: Sequence[str] | None = None) -> Figure:
     """Draw the intervals of two columns as boxes, the darker the more records they hold for their size.
 
-    Parameters
-    ----------
-    relation
-        Rows of `anon.boxes` or `anon.box_table`. An open end reaches to the edge of the picture.
-    columns
-        The two columns; without them the first two that hold intervals.
+    Args:
+        relation: Rows of `anon.boxes` or `anon.box_table`. An open end reaches to the edge of the picture.
+        columns: The two columns; without them the first two that hold intervals.
     """
     table = table_of("boxes", relation)
     intervals = [field.name for field in table.schema if _is_interval(field.type)]

@@ -23,12 +23,9 @@ def kernel_components(relation: Any, k: int = 10) -> Figure:
     originals lie, dots for released records. A place that fewer than `k` originals share is not drawn, nor are the
     outermost: they would be those of single people.
 
-    Parameters
-    ----------
-    relation
-        Rows of `anon.kernel_components`, of which the first three components are drawn.
-    k
-        How many originals must share what is drawn of them.
+    Args:
+        relation: Rows of `anon.kernel_components`, of which the first three components are drawn.
+        k: How many originals must share what is drawn of them.
     """
     table = table_of("kernel_components", relation, ("source", "projections"))
     places = {

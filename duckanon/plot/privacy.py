@@ -25,10 +25,8 @@ def prediction_curves(relation: Any) -> Figure:
     curve is not left of that of a reference sample: `{"release": ..., "reference": ...}`. Curves leave out the
     outermost records, which are those of single people.
 
-    Parameters
-    ----------
-    relation
-        Rows of `anon.prediction_risk`, or several such relations by name.
+    Args:
+        relation: Rows of `anon.prediction_risk`, or several such relations by name.
     """
     tables = named_tables("prediction_curves", relation, "release", MEASURES)
     curves = {
@@ -75,12 +73,9 @@ def risk_utility(relation: Any, risk: str = "distance", loss: str = "correlation
 
     A filled point passed all tests of privacy, a cross failed one.
 
-    Parameters
-    ----------
-    relation
-        Rows of `anon.compare_releases`.
-    risk, loss
-        The measures on the axes, by their names in the relation.
+    Args:
+        relation: Rows of `anon.compare_releases`.
+        risk, loss: The measures on the axes, by their names in the relation.
     """
     needed = ("release", "kind", "measure", "value", "pass")
     rows = table_of("risk_utility", relation, needed).select(needed).to_pylist()

@@ -19,10 +19,8 @@ _MOST_COLUMNS = 10
 def correlations(relation: Any) -> Figure:
     """Draw correlations of `anon.utility` as a square: above the diagonal the original's, below it the release's.
 
-    Parameters
-    ----------
-    relation
-        Rows of `anon.utility`, of which those of the statistic `correlation` are drawn.
+    Args:
+        relation: Rows of `anon.utility`, of which those of the statistic `correlation` are drawn.
     """
     needed = ("statistic", "column_name", "other_column", "original", "released")
     rows = [
@@ -54,10 +52,9 @@ def correlations(relation: Any) -> Figure:
 def distributions(relation: Any) -> Figure:
     """Draw distributions of columns before and after, side by side.
 
-    Parameters
-    ----------
-    relation
-        Rows with `column_name`, `part` (the text below a pair of bars), and the shares `original` and `released`.
+    Args:
+        relation: Rows with `column_name`, `part` (the text below a pair of bars), and the shares `original` and
+            `released`.
     """
     needed = ("column_name", "part", "original", "released")
     rows = table_of("distributions", relation, needed).select(needed).to_pylist()

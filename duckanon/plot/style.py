@@ -76,12 +76,11 @@ def legend(figure: Figure, columns: int, **options: Any) -> None:
 def plain(name: str, longest: int = _LONGEST_NAME) -> str:
     r"""Write a name so that matplotlib shows it as it is: no formulas between dollars, no control characters.
 
-    Examples
-    --------
-    >>> plain("$x$")
-    '\\$x\\$'
-    >>> plain("a name that does not fit on an axis")
-    'a name that does not fi…'
+    Examples:
+        >>> plain("$x$")
+        '\\$x\\$'
+        >>> plain("a name that does not fit on an axis")
+        'a name that does not fi…'
     """
     shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(name))
     shown = shown if len(shown) <= longest else shown[: longest - 1] + "…"

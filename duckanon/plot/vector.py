@@ -30,20 +30,14 @@ _PAGE_COLOURS = {
 def svg(figure: Figure, title: str, description: str, background: str | None = None) -> str:
     """Write a figure as an SVG element, the same text each time.
 
-    Parameters
-    ----------
-    figure
-        The figure.
-    title, description
-        What somebody is told who does not see the picture.
-    background
-        A colour for a file that stands alone. Without one the background is transparent and text, axes, originals,
-        releases and references have the colours of the page: `currentColor` and the variables `--plot-original`,
-        `--plot-released` and `--plot-reference`.
+    Args:
+        figure: The figure.
+        title, description: What somebody is told who does not see the picture.
+        background: A colour for a file that stands alone. Without one the background is transparent and text, axes,
+            originals, releases and references have the colours of the page: `currentColor` and the variables
+            `--plot-original`, `--plot-released` and `--plot-reference`.
 
-    Returns
-    -------
-    svg
+    Returns:
         Without XML declaration. It has no width, but a ratio: the page says how wide it is.
     """
     drawn = _drawn(figure, background)

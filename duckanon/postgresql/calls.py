@@ -31,34 +31,22 @@ def read(
 ) -> int:
     """Read a table or a query of a PostgreSQL server into a temporary table of a connection.
 
-    Parameters
-    ----------
-    con
-        A connection of DuckDB, as `duckanon.connect` opens it.
-    address
-        ``postgresql://user@host/database``; what it leaves out, a password among it, comes from libpq's environment
-        variables and password file.
-    table
-        ``name`` or ``schema.name``.
-    query
-        A query in PostgreSQL's SQL, in place of a table; it can only read.
-    into
-        The temporary table, which is replaced if it is there; the name of the table if it is not given.
-
-    Returns
-    -------
-    int
-        Its rows.
-
-    Raises
-    ------
-    ServerProblem
-        What PostgreSQL refused, or what no function here can protect, such as arrays.
-
-    Notes
-    -----
     A numeric with declared digits becomes a DECIMAL, one without a DOUBLE if none of its numbers has more than 15
     digits, and is refused else. Types that DuckDB does not have (enumerations, JSON, addresses) become texts.
+
+    Args:
+        con: A connection of DuckDB, as `duckanon.connect` opens it.
+        address: ``postgresql://user@host/database``; what it leaves out, a password among it, comes from libpq's
+            environment variables and password file.
+        table: ``name`` or ``schema.name``.
+        query: A query in PostgreSQL's SQL, in place of a table; it can only read.
+        into: The temporary table, which is replaced if it is there; the name of the table if it is not given.
+
+    Returns:
+        Its rows.
+
+    Raises:
+        ServerProblem: What PostgreSQL refused, or what no function here can protect, such as arrays.
     """
     if (table is None) == (query is None):
         raise ValueError("duckanon.postgresql.read: either table or query must be given.")
@@ -85,35 +73,23 @@ def write(
 ) -> int:
     """Write a release into a new table of a PostgreSQL server, if every class of it has k rows there.
 
-    Parameters
-    ----------
-    con
-        The connection that has the release.
-    released
-        Its name: a table, or a view over what does not change from one look to the next.
-    address, table
-        Where it goes, as in `read`.
-    cols
-        The columns that make classes. An interval is written as two columns, ``age_lo`` and ``age_hi``, which count
-        for it.
-    k
-        Rows that every class must have, at least.
-    person
-        A released column, such as a pseudonym, that identifies people: k different ones are counted then.
-    replace
-        Replace a table of this name, and keep who may read it. Tables that this process has read are never replaced.
+    Args:
+        con: The connection that has the release.
+        released: Its name: a table, or a view over what does not change from one look to the next.
+        address, table: Where it goes, as in `read`.
+        cols: The columns that make classes. An interval is written as two columns, ``age_lo`` and ``age_hi``, which
+            count for it.
+        k: Rows that every class must have, at least.
+        person: A released column, such as a pseudonym, that identifies people: k different ones are counted then.
+        replace: Replace a table of this name, and keep who may read it. Tables that this process has read are never
+            replaced.
 
-    Returns
-    -------
-    int
+    Returns:
         The rows that were written.
 
-    Raises
-    ------
-    ServerProblem
-        What PostgreSQL refused.
-    ValueError
-        A class is smaller than k; nothing was written then.
+    Raises:
+        ServerProblem: What PostgreSQL refused.
+        ValueError: A class is smaller than k; nothing was written then.
     """
     refuse_unless(Whole(2), "duckanon.postgresql.write: k", k)
     refuse_unless(ColumnNames(), "duckanon.postgresql.write: cols", cols)

@@ -70,12 +70,10 @@ def cancel_all() -> None:
 class Server:
     """A session, and the transaction that is open in it.
 
-    Parameters
-    ----------
-    address
-        ``postgresql://...``, as libpq reads it; what it leaves out comes from the environment, ``PGPASSWORD`` included.
-    is_reader
-        Whether the transaction only reads, and sees the tables as they are at its beginning.
+    Args:
+        address: ``postgresql://...``, as libpq reads it; what it leaves out comes from the environment, ``PGPASSWORD``
+            included.
+        is_reader: Whether the transaction only reads, and sees the tables as they are at its beginning.
     """
 
     def __init__(self, address: str, *, is_reader: bool) -> None:

@@ -23,14 +23,10 @@ _numbers = itertools.count()
 class Fetched:
     """A table that was read.
 
-    Attributes
-    ----------
-    unread
-        Columns that are there and were not read.
-    declared
-        The types of the columns as the server declares them, where a table was read.
-    relations
-        All tables that the rows come from.
+    Attributes:
+        unread: Columns that are there and were not read.
+        declared: The types of the columns as the server declares them, where a table was read.
+        relations: All tables that the rows come from.
     """
 
     unread: list[str]
@@ -55,20 +51,13 @@ def fetch(
 ) -> Fetched:
     """Copy rows into a new table.
 
-    Parameters
-    ----------
-    con
-        A connection of DuckDB.
-    address
-        The server.
-    table, query
-        What is read of it, one of both.
-    into
-        The temporary table that is made, in quotes.
-    unread
-        Columns that stay where they are.
-    limit
-        The largest number of rows.
+    Args:
+        con: A connection of DuckDB.
+        address: The server.
+        table, query: What is read of it, one of both.
+        into: The temporary table that is made, in quotes.
+        unread: Columns that stay where they are.
+        limit: The largest number of rows.
     """
     asked = query_of(table, query)
     with Server(address, is_reader=True) as server:

@@ -23,12 +23,9 @@ _LOCK_SECONDS = 10
 class Delivery:
     """A table that is to be written.
 
-    Parameters
-    ----------
-    server
-        The session.
-    table
-        Its name, with a schema before it or in the first schema of the search path.
+    Args:
+        server: The session.
+        table: Its name, with a schema before it or in the first schema of the search path.
     """
 
     def __init__(self, server: Server, table: str) -> None:

@@ -50,16 +50,11 @@ _PRECISION = 38
 class Incoming:
     """A column that is read.
 
-    Attributes
-    ----------
-    name
-        Its name.
-    asked
-        What is asked of the server.
-    as_type
-        The DuckDB type that its texts become; None leaves it as it comes.
-    is_open
-        Whether it is a numeric without digits declared, whose type its values decide.
+    Attributes:
+        name: Its name.
+        asked: What is asked of the server.
+        as_type: The DuckDB type that its texts become; None leaves it as it comes.
+        is_open: Whether it is a numeric without digits declared, whose type its values decide.
     """
 
     name: str
@@ -98,14 +93,10 @@ def _digits(modifier: int) -> tuple[int, int] | None:
 class Outgoing:
     """A column that is written.
 
-    Attributes
-    ----------
-    name
-        Its name.
-    duckdb_type
-        What it is in DuckDB.
-    declared
-        What it is on the server.
+    Attributes:
+        name: Its name.
+        duckdb_type: What it is in DuckDB.
+        declared: What it is on the server.
     """
 
     name: str

@@ -19,14 +19,10 @@ _DAYS_A_YEAR = 365.2425
 def shares_of(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, least: int) -> list[dict[str, Any]]:
     """Return rows for `duckanon.plot.distributions`; none where the column cannot be cut into two such parts.
 
-    Parameters
-    ----------
-    name
-        Of the column.
-    original, released
-        Its values; a release of labels has values drawn from them.
-    least
-        How many originals a part must have.
+    Args:
+        name: Of the column.
+        original, released: Its values; a release of labels has values drawn from them.
+        least: How many originals a part must have.
     """
     numbers, others = _numbers(original), _numbers(released)
     if numbers is None or others is None:

@@ -31,24 +31,15 @@ def measured(
 ) -> dict[str, Any]:
     """Measure a release for its report: plain JSON values, none of them a value of the data.
 
-    Parameters
-    ----------
-    con
-        A connection with everything registered.
-    original, released
-        The names of the two tables in it.
-    table
-        The entry of the record: name, rows, method, columns with their roles.
-    reference
-        The name of a sample of other people, with the same columns.
-    plan
-        The name of the plan that generalized the columns; what kept columns narrow down is then measured, too.
-    hierarchies
-        Names of tables with hierarchies, by column, for methods that release their labels.
+    Args:
+        con: A connection with everything registered.
+        original, released: The names of the two tables in it.
+        table: The entry of the record: name, rows, method, columns with their roles.
+        reference: The name of a sample of other people, with the same columns.
+        plan: The name of the plan that generalized the columns; what kept columns narrow down is then measured, too.
+        hierarchies: Names of tables with hierarchies, by column, for methods that release their labels.
 
-    Returns
-    -------
-    measures
+    Returns:
         `classes`, `risk`, `narrowing`, `prediction` and `utility`; None for what a release of this kind does not have.
     """
     pair = Pair(con, original, released, table, hierarchies or {})

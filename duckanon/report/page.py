@@ -26,17 +26,12 @@ _PARTS = ("classes", "risk", "narrowing", "prediction", "utility")
 def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> str:
     """Write the report of a run.
 
-    Parameters
-    ----------
-    record
-        The record of the run, each table with its `measures`. Every number in the page comes from it, in an element
-        `data` that says where it stands there (`data-path`, a JSON pointer).
-    figures
-        The pictures of each table, by its name, as `duckanon.report.figures` draws them.
+    Args:
+        record: The record of the run, each table with its `measures`. Every number in the page comes from it, in an
+            element `data` that says where it stands there (`data-path`, a JSON pointer).
+        figures: The pictures of each table, by its name, as `duckanon.report.figures` draws them.
 
-    Returns
-    -------
-    html
+    Returns:
         A whole page. Counts of fewer than k people of the original are written as `fewer than k`. Hashes of the
         original, seeds and keys are not written: somebody who knows nearly everything could try values.
     """

@@ -39,18 +39,12 @@ _PREDICTION = "How near released records come to people"
 class Figure:
     """A picture in a report.
 
-    Attributes
-    ----------
-    title
-        Its heading.
-    svg
-        The element, with `alt` inside; empty for a picture that could not be drawn, which the page says.
-    alt
-        What it shows, for somebody who does not see it.
-    caption
-        How to read it.
-    part
-        The part of the report where it stands: `classes`, `prediction` or `utility`.
+    Attributes:
+        title: Its heading.
+        svg: The element, with `alt` inside; empty for a picture that could not be drawn, which the page says.
+        alt: What it shows, for somebody who does not see it.
+        caption: How to read it.
+        part: The part of the report where it stands: `classes`, `prediction` or `utility`.
     """
 
     title: str
@@ -71,17 +65,13 @@ def figures(
 ) -> list[Figure]:
     """Draw the pictures of a release: class sizes, prediction curves, correlations, distributions, kernel components.
 
-    Parameters
-    ----------
-    con, original, released, table, reference, hierarchies
-        As `duckanon.report.measured` takes them; what it returned is expected in `table["measures"]`, and measured
-        otherwise.
+    Args:
+        con, original, released, table, reference, hierarchies: As `duckanon.report.measured` takes them; what it
+            returned is expected in `table["measures"]`, and measured otherwise.
 
-    Returns
-    -------
-    figures
-        In the order of the report; those that this release has no numbers for are left out, and those that could not
-        be drawn have no `svg`.
+    Returns:
+        In the order of the report; those that this release has no numbers for are left out, and those that could not be
+        drawn have no `svg`.
     """
     measures = table.get("measures") or measured(con, original, released, table, reference, hierarchies=hierarchies)
     pair = Pair(con, original, released, table, hierarchies or {})

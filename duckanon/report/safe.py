@@ -28,10 +28,9 @@ def step_for(people: int) -> float:
 def rounded(value: float | None, step: float) -> float | None:
     """Round to a step; what is no number is None.
 
-    Examples
-    --------
-    >>> rounded(0.1234, 0.05), rounded(float("nan"), 0.05)
-    (0.1, None)
+    Examples:
+        >>> rounded(0.1234, 0.05), rounded(float("nan"), 0.05)
+        (0.1, None)
     """
     if value is None or not math.isfinite(value):
         return None
@@ -41,10 +40,9 @@ def rounded(value: float | None, step: float) -> float | None:
 def significant(value: float | None, digits: int = 2) -> float | None:
     """Round to some digits that count; what is no number is None.
 
-    Examples
-    --------
-    >>> significant(0.012345)
-    0.012
+    Examples:
+        >>> significant(0.012345)
+        0.012
     """
     if value is None or not math.isfinite(value):
         return None

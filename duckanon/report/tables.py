@@ -37,16 +37,11 @@ def role_of(column: Mapping[str, Any]) -> str:
 class Pair:
     """An original and its release in a connection, and what the record says of them.
 
-    Attributes
-    ----------
-    con
-        With everything registered.
-    original, released
-        The tables' names, as the functions of `anon` take them.
-    table
-        The entry of the record.
-    hierarchies
-        Names of tables that hold hierarchies, by column.
+    Attributes:
+        con: With everything registered.
+        original, released: The tables' names, as the functions of `anon` take them.
+        table: The entry of the record.
+        hierarchies: Names of tables that hold hierarchies, by column.
     """
 
     con: duckdb.DuckDBPyConnection
@@ -113,9 +108,7 @@ class Pair:
 def sampled(pair: Pair) -> Iterator[tuple[Pair, int]]:
     """Draw at most `MOST_ROWS` of both tables into temporary ones, which are gone afterwards.
 
-    Yields
-    ------
-    pair, rows_per_person
+    Yields:
         The samples, and the most rows that one person has in the original's: as many times k rows are k people.
     """
     person = pair.person(pair.original)

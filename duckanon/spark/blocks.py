@@ -61,10 +61,8 @@ def tree_of(survey: Surveyed, part_rows: int) -> Tree:
 def parted(survey: Surveyed, tree: Tree, part_rows: int, fewest: int) -> Parted:
     """Send the rows into parts of at least so many people; parts of far too many rows are cut at random.
 
-    Raises
-    ------
-    ValueError
-        Where the whole table has fewer.
+    Raises:
+        ValueError: Where the whole table has fewer.
     """
     frame, whose = survey.frame, survey.person
     homes = _counted(frame.withColumn(PART, F.expr(case(tree, _expressions(survey)))), whose)
@@ -99,15 +97,11 @@ def parted(survey: Surveyed, tree: Tree, part_rows: int, fewest: int) -> Parted:
 def made(parted: Parted, schema: Any, release: Callable[[int, pa.Table, np.random.Generator], pa.Table]) -> Any:
     """Release each part where its rows are.
 
-    Parameters
-    ----------
-    parted
-        The rows.
-    schema
-        Spark's, of what is released.
-    release
-        Takes the number of a part, its rows and where chance comes from; it is sent to the executors, which must have
-        duckanon installed.
+    Args:
+        parted: The rows.
+        schema: Spark's, of what is released.
+        release: Takes the number of a part, its rows and where chance comes from; it is sent to the executors, which
+            must have duckanon installed.
     """
     secret = int.from_bytes(os.urandom(16), "big")
     rows_of = {number: part.rows for number, part in parted.parts.items()}
@@ -131,16 +125,11 @@ def made(parted: Parted, schema: Any, release: Callable[[int, pa.Table, np.rando
 def written(released: Any, fewest: int, most: int, target: Target, refuse: Callable[[Any], None]) -> Any:
     """Write a release, count it on what was written, and give it its name.
 
-    Parameters
-    ----------
-    released
-        The rows.
-    fewest, most
-        How many there must be.
-    target
-        Where to.
-    refuse
-        Looks through what was written, and raises where it breaks a promise.
+    Args:
+        released: The rows.
+        fewest, most: How many there must be.
+        target: Where to.
+        refuse: Looks through what was written, and raises where it breaks a promise.
     """
     draft = target.draft(shuffled(released))
     if not fewest <= draft.count() <= most:

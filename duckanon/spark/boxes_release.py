@@ -34,14 +34,10 @@ PART_ROWS = {"boxes": 200_000, "fast": 100_000, "mdav": 10_000}
 def boxes(frame: Any, given: dict[str, Any], *, to: str) -> Any:
     """Write a table whose numbers and dates are intervals shared by at least k people.
 
-    Parameters
-    ----------
-    frame, to
-        As in `generalize`; ``keep`` names columns one by one.
+    Args:
+        frame, to: As in `generalize`; ``keep`` names columns one by one.
 
-    Returns
-    -------
-    pyspark.sql.DataFrame
+    Returns:
         What was written, after its classes were counted.
     """
     asked, kept = _asked(frame, given)
@@ -71,14 +67,11 @@ def boxes(frame: Any, given: dict[str, Any], *, to: str) -> Any:
 def microaggregate(frame: Any, given: dict[str, Any], *, to: str) -> Any:
     """Write a table whose numbers and dates are what groups of at least k similar records have in common.
 
-    Parameters
-    ----------
-    frame, to
-        As in `generalize`; the method works within parts of the table, and ``keep`` names columns one by one.
+    Args:
+        frame, to: As in `generalize`; the method works within parts of the table, and ``keep`` names columns one by
+            one.
 
-    Returns
-    -------
-    pyspark.sql.DataFrame
+    Returns:
         What was written, after its classes were counted.
     """
     is_interval = given["label"] == "interval"

@@ -28,22 +28,14 @@ _MEMBER = "_duckanon_member"
 def k_anonymity(frame: Any, cols: Any, nulls: str = "value", person: str | None = None, alpha: float = 1) -> Any:
     """Return the k of a table as one row: its smallest class, and how many rows are in small ones.
 
-    Parameters
-    ----------
-    frame
-        The table.
-    cols
-        The columns that an attacker may know.
-    nulls
-        ``value``: NULL is a value; ``drop``: rows with a NULL in cols are left out.
-    person
-        The column that says whose row it is; None: every row is a person.
-    alpha
-        1: it is for a way to look at NULLs that is not there on Spark.
+    Args:
+        frame: The table.
+        cols: The columns that an attacker may know.
+        nulls: ``value``: NULL is a value; ``drop``: rows with a NULL in cols are left out.
+        person: The column that says whose row it is; None: every row is a person.
+        alpha: 1: it is for a way to look at NULLs that is not there on Spark.
 
-    Returns
-    -------
-    pyspark.sql.DataFrame
+    Returns:
         One row, with the columns of `anon.k_anonymity`.
     """
     cols, person = _asked(frame, cols, person, alpha)
@@ -81,14 +73,10 @@ def k_anonymity(frame: Any, cols: Any, nulls: str = "value", person: str | None 
 def class_sizes(frame: Any, cols: Any, nulls: str = "value", person: str | None = None, alpha: float = 1) -> Any:
     """Return the histogram of class sizes: classes and rows of each, and the share of the rows up to it.
 
-    Parameters
-    ----------
-    frame, cols, nulls, person, alpha
-        As in `k_anonymity`.
+    Args:
+        frame, cols, nulls, person, alpha: As in `k_anonymity`.
 
-    Returns
-    -------
-    pyspark.sql.DataFrame
+    Returns:
         One row for each size, with the columns of `anon.class_sizes`, in the order of the sizes.
     """
     cols, person = _asked(frame, cols, person, alpha)

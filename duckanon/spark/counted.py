@@ -32,14 +32,11 @@ _DECIMALS = range(-6, 7)
 class Counted:
     """A column of a table.
 
-    Attributes
-    ----------
-    name
-        The column's.
-    values, rows
-        Its different values, NULL too, and the rows of each.
-    array, people
-        The column in small: values of rows, and whose each row is; None where every row is another person.
+    Attributes:
+        name: The column's.
+        values, rows: Its different values, NULL too, and the rows of each.
+        array, people: The column in small: values of rows, and whose each row is; None where every row is another
+            person.
     """
 
     name: str
@@ -74,10 +71,8 @@ def holders(frame: Any, name: str, person: str | None) -> Any:
 def counted(frame: Any, name: str, person: str | None, k: int) -> Counted:
     """Bring the values of a column to the driver.
 
-    Raises
-    ------
-    ValueError
-        For more than `MOST_VALUES`.
+    Raises:
+        ValueError: For more than `MOST_VALUES`.
     """
     sized = holders(frame, name, person)
     found = sized.limit(MOST_VALUES + 1).toArrow().combine_chunks()

@@ -19,16 +19,11 @@ _SHOWN = 10
 def l_diversity(frame: Any, cols: Any, sensitive: str, nulls: str = "value", person: str | None = None) -> Any:
     """Return distinct, entropy and recursive l-diversity of a sensitive column, each with the class that is worst.
 
-    Parameters
-    ----------
-    frame, cols, nulls, person
-        As in `k_anonymity`; in ``sensitive`` NULL is a value in any case.
-    sensitive
-        The column that nobody should learn.
+    Args:
+        frame, cols, nulls, person: As in `k_anonymity`; in ``sensitive`` NULL is a value in any case.
+        sensitive: The column that nobody should learn.
 
-    Returns
-    -------
-    pyspark.sql.DataFrame
+    Returns:
         One row for each measure, with the columns of `anon.l_diversity`.
     """
     members = _asked(frame, cols, sensitive, nulls, person)
@@ -68,16 +63,11 @@ def t_closeness(
 ) -> Any:
     """Return how far the sensitive values of a class are from those of the table, and the class where it is farthest.
 
-    Parameters
-    ----------
-    frame, cols, sensitive, nulls, person
-        As in `l_diversity`.
-    distance
-        ``ordered``, ``equal``, or ``auto``: ordered for numbers, times and booleans.
+    Args:
+        frame, cols, sensitive, nulls, person: As in `l_diversity`.
+        distance: ``ordered``, ``equal``, or ``auto``: ordered for numbers, times and booleans.
 
-    Returns
-    -------
-    pyspark.sql.DataFrame
+    Returns:
         One row, with the columns of `anon.t_closeness`.
     """
     refuse_unless(OneOf("auto", "ordered", "equal"), "distance", distance)
@@ -116,14 +106,10 @@ def _shown(members: Members, classes: Any, chosen: dict[int, tuple[Any, bool]]) 
     Of several classes that are equally bad it is the one with the most, and of these the first or the last by its
     values, NULL after all others.
 
-    Parameters
-    ----------
-    members
-        Who is in which class.
-    classes
-        The classes, with their sums of counts.
-    chosen
-        By a number of the caller's: which classes are bad, and whether the last of them is shown.
+    Args:
+        members: Who is in which class.
+        classes: The classes, with their sums of counts.
+        chosen: By a number of the caller's: which classes are bad, and whether the last of them is shown.
     """
     keys = members.keys
     named = [part for key in keys for part in (F.col(key).isNull(), F.col(key).alias(key))]

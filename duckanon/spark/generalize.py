@@ -33,16 +33,11 @@ _CELLS_LOOKED_AT = 2_000_000
 def generalize(frame: Any, given: dict[str, Any], *, to: str) -> Any:
     """Write the columns of a table, generalized until every class has at least k people, and the columns to keep.
 
-    Parameters
-    ----------
-    frame
-        As in `plan`; ``keep`` names columns one by one.
-    to
-        A path, or the name of a table; it must be new. Over Spark Connect a table.
+    Args:
+        frame: As in `plan`; ``keep`` names columns one by one.
+        to: A path, or the name of a table; it must be new. Over Spark Connect a table.
 
-    Returns
-    -------
-    pyspark.sql.DataFrame
+    Returns:
         What was written, after the promise was counted on it.
     """
     options = read_plan_options(frame, given)

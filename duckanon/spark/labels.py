@@ -21,18 +21,12 @@ _SPARK = DIALECTS["spark"]
 def apply_plan(frame: Any, plan: Any, keep: Any = None) -> Any:
     """Return the planned columns of a table, generalized as a stored plan says, and the columns to keep.
 
-    Parameters
-    ----------
-    frame
-        The table.
-    plan
-        A DataFrame, an Arrow table, or the path of a Parquet file that the driver can read.
-    keep
-        Other columns to release as they are, one by one.
+    Args:
+        frame: The table.
+        plan: A DataFrame, an Arrow table, or the path of a Parquet file that the driver can read.
+        keep: Other columns to release as they are, one by one.
 
-    Returns
-    -------
-    pyspark.sql.DataFrame
+    Returns:
         The rows of `anon.apply_plan`: no row is dropped and no class counted.
     """
     table = plan.toArrow() if hasattr(plan, "toArrow") else plan

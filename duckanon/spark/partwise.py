@@ -130,18 +130,12 @@ def renumbered(tree: Tree, homes: dict[int, int]) -> Tree:
 def made(asked: Asked, rows: Any, release: Callable[[pa.Table], pa.Table], fields: list[Any], has_box: bool) -> Any:
     """Release each part where its rows are.
 
-    Parameters
-    ----------
-    asked
-        What is asked for.
-    rows
-        The rows with their parts.
-    release
-        Makes the release of a part; it is sent to the executors, which must have duckanon installed.
-    fields
-        Name and type of what becomes of each column.
-    has_box
-        Whether the classes have numbers: they become others, which do not tell the part.
+    Args:
+        asked: What is asked for.
+        rows: The rows with their parts.
+        release: Makes the release of a part; it is sent to the executors, which must have duckanon installed.
+        fields: Name and type of what becomes of each column.
+        has_box: Whether the classes have numbers: they become others, which do not tell the part.
     """
     frame = asked.frame
     others = [name for name in asked.columns if name not in asked.cols]

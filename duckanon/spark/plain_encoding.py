@@ -29,16 +29,11 @@ _ENDS = 3  # numbers of a column that its encoding must have seen: the ends, and
 class Plain:
     """How rows of a table become those of a matrix, and come back.
 
-    Attributes
-    ----------
-    schemes
-        How the columns are split.
-    bounds
-        By column, the ends of its numbers.
-    columns
-        What puts the columns together again; its rows are none.
-    encoding
-        Of the plain columns.
+    Attributes:
+        schemes: How the columns are split.
+        bounds: By column, the ends of its numbers.
+        columns: What puts the columns together again; its rows are none.
+        encoding: Of the plain columns.
     """
 
     schemes: Sequence[Scheme]
@@ -93,16 +88,12 @@ def fitted(
 ) -> tuple[Plain, Moments]:
     """Fit the encoding of a table to a sample, and to the ends and categories of all rows.
 
-    Returns
-    -------
-    Plain
-    Moments
-        Of the sample.
+    Returns:
+        Plain:
+        Moments: Of the sample.
 
-    Raises
-    ------
-    ValueError
-        As `anon.svd_swap` does.
+    Raises:
+        ValueError: As `anon.svd_swap` does.
     """
     for whole, _ in survey.whole:
         if whole.array.null_count < len(whole.array) and len(whole.array.unique()) == 1:

@@ -14,12 +14,9 @@ from duckanon.spark.frames import named_columns, other_column
 class PlanOptions:
     """The options of `anon.plan` that are needed again, with names as the table spells them.
 
-    Attributes
-    ----------
-    cols
-        In the order of the table, as SQL has them.
-    named
-        In the order of the call, to which a list of weights is parallel.
+    Attributes:
+        cols: In the order of the table, as SQL has them.
+        named: In the order of the call, to which a list of weights is parallel.
     """
 
     cols: list[str]

@@ -30,15 +30,11 @@ def plan(frame: Any, given: dict[str, Any]) -> Any:
 
     The cluster counts the different combinations of values; the driver searches among them.
 
-    Parameters
-    ----------
-    frame
-        The table. A population may be a DataFrame, one row a person, and a hierarchy is one: values, labels of level 1,
-        of level 2, ...
+    Args:
+        frame: The table. A population may be a DataFrame, one row a person, and a hierarchy is one: values, labels of
+            level 1, of level 2, ...
 
-    Returns
-    -------
-    pyspark.sql.DataFrame
+    Returns:
         The plan, as `anon.plan` has it.
     """
     return frame.sparkSession.createDataFrame(fitted(frame, read_plan_options(frame, given), given))

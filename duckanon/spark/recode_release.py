@@ -29,14 +29,10 @@ PART_ROWS = 50_000
 def recode(frame: Any, given: dict[str, Any], *, to: str) -> Any:
     """Write a table whose columns are generalized class by class, such that every class has at least k people.
 
-    Parameters
-    ----------
-    frame, to
-        As in `generalize`.
+    Args:
+        frame, to: As in `generalize`.
 
-    Returns
-    -------
-    pyspark.sql.DataFrame
+    Returns:
         What was written, after its classes were counted.
     """
     k, kept = given["k"], given["kept"]

@@ -40,22 +40,14 @@ def individual_risk(
 ) -> Any:
     """Return every row with the probability that somebody who knows its columns finds the right person.
 
-    Parameters
-    ----------
-    frame, cols, nulls, person, alpha
-        As in `k_anonymity`.
-    weight
-        The column that says how many people of the population a row stands for.
-    population
-        How many people the table is a simple random sample of, where there are no weights.
-    household
-        The column that says which people belong together.
-    method
-        ``exact``, or ``approximate`` as sdcMicro has it.
+    Args:
+        frame, cols, nulls, person, alpha: As in `k_anonymity`.
+        weight: The column that says how many people of the population a row stands for.
+        population: How many people the table is a simple random sample of, where there are no weights.
+        household: The column that says which people belong together.
+        method: ``exact``, or ``approximate`` as sdcMicro has it.
 
-    Returns
-    -------
-    pyspark.sql.DataFrame
+    Returns:
         The table's rows, and the columns that `anon.individual_risk` adds.
     """
     cols = named_columns(frame, "cols", cols)

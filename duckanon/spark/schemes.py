@@ -31,14 +31,10 @@ _ALL = 2**30  # of which a share is drawn, by a hash of the person
 class Scheme:
     """How one column is split.
 
-    Attributes
-    ----------
-    column
-        As the whole table's was, without rows.
-    known, codes
-        Values that have a choice of their own, and which.
-    null_code, other_code
-        The choice of NULL, and of all other values; -1 where there were none.
+    Attributes:
+        column: As the whole table's was, without rows.
+        known, codes: Values that have a choice of their own, and which.
+        null_code, other_code: The choice of NULL, and of all other values; -1 where there were none.
     """
 
     column: ColumnParts
@@ -82,20 +78,13 @@ class Scheme:
 class Surveyed:
     """A table of which everything is known that a release must know of all rows.
 
-    Attributes
-    ----------
-    frame
-        The columns to release, floats without a computation's rounding, and a hash of the person.
-    names, person
-        Their names.
-    rows
-        How many there are.
-    whole
-        The columns in small, split, and the people of their rows.
-    schemes
-        How each is split.
-    sample
-        Some rows, drawn at random; all rows of a person.
+    Attributes:
+        frame: The columns to release, floats without a computation's rounding, and a hash of the person.
+        names, person: Their names.
+        rows: How many there are.
+        whole: The columns in small, split, and the people of their rows.
+        schemes: How each is split.
+        sample: Some rows, drawn at random; all rows of a person.
     """
 
     frame: Any
@@ -123,12 +112,9 @@ def applied(schemes: Sequence[Scheme], rows: pa.Table) -> list[ColumnParts]:
 def surveyed(frame: Any, names: list[str], person: str | None, k: int, options: dict[str, Any]) -> Surveyed:
     """Count the values of a table's columns and learn how each is split.
 
-    Parameters
-    ----------
-    frame, names, person, k
-        The table.
-    options
-        ``special``, ``categories`` and ``nulls``, as in `anon.spectral_release`.
+    Args:
+        frame, names, person, k: The table.
+        options: ``special``, ``categories`` and ``nulls``, as in `anon.spectral_release`.
     """
     special = special_choices(options["special"], names)
     categories = spelled("categories", options["categories"], names)

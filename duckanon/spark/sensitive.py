@@ -25,14 +25,10 @@ _SIZES = "_duckanon_sizes"
 class Members:
     """Sensitive values of people, by class.
 
-    Attributes
-    ----------
-    rows
-        A row of the table each: the class's columns under names of our own, the value, and whose it is.
-    cols
-        The class's columns as the table calls them.
-    has_people
-        Whether people are counted, not rows; a row of nobody then counts as none.
+    Attributes:
+        rows: A row of the table each: the class's columns under names of our own, the value, and whose it is.
+        cols: The class's columns as the table calls them.
+        has_people: Whether people are counted, not rows; a row of nobody then counts as none.
     """
 
     rows: Any

@@ -27,20 +27,14 @@ PART_ROWS = {"svd_swap": 200_000, "pica": 50_000}
 def svd_swap(frame: Any, given: dict[str, Any], *, to: str) -> Any:
     """Write new records with the same means, variances and correlations: each principal component is permuted.
 
-    Parameters
-    ----------
-    frame, to
-        As in `generalize`.
-
-    Returns
-    -------
-    pyspark.sql.DataFrame
-        What was written, after its ends and categories were checked.
-
-    Notes
-    -----
     Components are those of the whole table; records are swapped inside blocks to which they are assigned at random, and
     each block is checked.
+
+    Args:
+        frame, to: As in `generalize`.
+
+    Returns:
+        What was written, after its ends and categories were checked.
     """
     tolerance, checks = given["tolerance"], given["checks"]
     with target_called(frame.sparkSession, to) as target:
@@ -63,19 +57,13 @@ def svd_swap(frame: Any, given: dict[str, Any], *, to: str) -> Any:
 def pica(frame: Any, given: dict[str, Any], *, to: str) -> Any:
     """Write new records that keep nonlinear structure too: the independent components of clusters are permuted.
 
-    Parameters
-    ----------
-    frame, to
-        As in `generalize`.
-
-    Returns
-    -------
-    pyspark.sql.DataFrame
-        What was written, after its ends and categories were checked.
-
-    Notes
-    -----
     Clusters are inside parts of similar records, each of which is checked. The search for a size works with a sample.
+
+    Args:
+        frame, to: As in `generalize`.
+
+    Returns:
+        What was written, after its ends and categories were checked.
     """
     size, checks = given["cluster_size"], given["checks"]
     basis, clustering = given["basis"], given["clustering"]

@@ -43,19 +43,13 @@ _DRAWN = "_duckanon_drawn"
 def spectral_release(frame: Any, given: dict[str, Any], *, to: str) -> Any:
     """Write new records that keep what clusters of similar records have in common, of values shared by many people.
 
-    Parameters
-    ----------
-    frame, to
-        As in `generalize`.
-
-    Returns
-    -------
-    pyspark.sql.DataFrame
-        What was written, after it was searched for values of fewer people.
-
-    Notes
-    -----
     ``keep_out`` people are kept out of every part of the table.
+
+    Args:
+        frame, to: As in `generalize`.
+
+    Returns:
+        What was written, after it was searched for values of fewer people.
     """
     k, rows, keep_out, size = (given[name] for name in ("k", "rows", "keep_out", "cluster_size"))
     named = named_columns(frame, "cols", given["cols"], at_least=2)

@@ -21,12 +21,9 @@ _ORDER = "_duckanon_order"
 class Target:
     """The name of a release: a path, or a table of the catalog.
 
-    Parameters
-    ----------
-    session
-        Of Spark; over Spark Connect only a table can be renamed.
-    name
-        As the caller says it; what has a slash is a path.
+    Args:
+        session: Of Spark; over Spark Connect only a table can be renamed.
+        name: As the caller says it; what has a slash is a path.
     """
 
     def __init__(self, session: Any, name: Any) -> None:

@@ -240,12 +240,9 @@ def random_case(rng, combos=12, most_columns=3, most_leaves=5):
 def closed(column, recoding, told):
     """What a recoding can be when groups that are told of nobody have merged: a list of recodings.
 
-    Parameters
-    ----------
-    recoding
-        Pairs of a group of leaves and its loss.
-    told
-        The groups of which a row is released.
+    Args:
+        recoding: Pairs of a group of leaves and its loss.
+        told: The groups of which a row is released.
     """
     n = leaves_of(column)
     null = frozenset([n]) if column.has_null else None

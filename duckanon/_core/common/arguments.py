@@ -35,20 +35,17 @@ def refuse_unless(rule: Rule, parameter: str, value: Any) -> None:
 def checked(**rules: Rule) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
     """Declare what a function's arguments may be; each that is given is looked at before the function runs.
 
-    Parameters
-    ----------
-    rules
-        By the argument's name: `Whole`, `Number`, `OneOf`, `Flag` or `ColumnNames`.
+    Args:
+        rules: By the argument's name: `Whole`, `Number`, `OneOf`, `Flag` or `ColumnNames`.
 
-    Examples
-    --------
-    >>> from duckanon._core.common.rules import Whole
-    >>> @checked(k=Whole(2))
-    ... def classes(rows, k):
-    ...     return rows // k
-    >>> classes(10, k=1)
-    Traceback (most recent call last):
-    ValueError: k must be a whole number of at least 2; got 1.
+    Examples:
+        >>> from duckanon._core.common.rules import Whole
+        >>> @checked(k=Whole(2))
+        ... def classes(rows, k):
+        ...     return rows // k
+        >>> classes(10, k=1)
+        Traceback (most recent call last):
+        ValueError: k must be a whole number of at least 2; got 1.
     """
 
     def declare(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -88,15 +85,12 @@ _SEED = Whole(0, null=True)
 def generator(seed: object) -> np.random.Generator:
     """Make the random generator of one call, never shared between threads.
 
-    Parameters
-    ----------
-    seed
-        A whole number of at least 0 makes what is drawn repeatable; None draws from the operating system's entropy.
+    Args:
+        seed: A whole number of at least 0 makes what is drawn repeatable; None draws from the operating system's
+            entropy.
 
-    Raises
-    ------
-    ValueError
-        For any other seed.
+    Raises:
+        ValueError: For any other seed.
     """
     refuse_unless(_SEED, "seed", seed)
     return np.random.default_rng(seed)  # type: ignore[arg-type]
@@ -105,14 +99,10 @@ def generator(seed: object) -> np.random.Generator:
 def spelled(parameter: str, names: Any, columns: Iterable[str]) -> list[str] | None:
     """Spell names of columns as the table does, since their case does not matter in SQL; unknown ones stay as they are.
 
-    Parameters
-    ----------
-    parameter
-        The option that holds the names, for the error.
-    names
-        A list of names, or None, which is handed on.
-    columns
-        The table's own names.
+    Args:
+        parameter: The option that holds the names, for the error.
+        names: A list of names, or None, which is handed on.
+        columns: The table's own names.
     """
     if names is None:
         return None

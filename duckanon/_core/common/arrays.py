@@ -54,19 +54,14 @@ def distinct(values: Ints) -> Ints:
 def sampled_rows(count: int, available: int, random: np.random.Generator) -> Ints:
     """Draw rows without replacement; return their positions in ascending order.
 
-    Parameters
-    ----------
-    count
-        How many rows to draw. Where the table has no more than these, all are returned and nothing is drawn.
-    available
-        How many rows the table has.
-    random
-        Draws the rows.
+    Args:
+        count: How many rows to draw. Where the table has no more than these, all are returned and nothing is drawn.
+        available: How many rows the table has.
+        random: Draws the rows.
 
-    Examples
-    --------
-    >>> sampled_rows(5, 3, np.random.default_rng(0)).tolist()
-    [0, 1, 2]
+    Examples:
+        >>> sampled_rows(5, 3, np.random.default_rng(0)).tolist()
+        [0, 1, 2]
     """
     if count >= available:
         return np.arange(available)

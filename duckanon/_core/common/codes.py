@@ -19,27 +19,20 @@ def encode(table: pa.Table) -> list[Column]:
 
     NULL is a value with a code of its own, all NaN are one value, and -0.0 equals 0.0.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Columns of any type that Arrow can dictionary-encode, or of a dictionary type.
+    Args:
+        table : pyarrow.Table: Columns of any type that Arrow can dictionary-encode, or of a dictionary type.
 
-    Returns
-    -------
-    list of (ndarray, int)
+    Returns:
         For each column the code of every row, in 0 .. distinct-1 and of the smallest unsigned type that holds it, and
         the number of distinct values that occur.
 
-    Raises
-    ------
-    ValueError
-        For a nested column.
+    Raises:
+        ValueError: For a nested column.
 
-    Examples
-    --------
-    >>> [(codes, distinct)] = encode(pa.table({"city": ["Rome", None, "Oslo", "Rome"]}))
-    >>> codes.tolist(), distinct
-    ([0, 1, 2, 0], 3)
+    Examples:
+        >>> [(codes, distinct)] = encode(pa.table({"city": ["Rome", None, "Oslo", "Rome"]}))
+        >>> codes.tolist(), distinct
+        ([0, 1, 2, 0], 3)
     """
     return [_encode_column(column) for column in table.columns]
 

@@ -33,19 +33,13 @@ REQUIRED = _Required()
 class Parameter:
     """A parameter of a function.
 
-    Attributes
-    ----------
-    name
-        Its name, everywhere.
-    rule
-        What it may be (`duckanon._core.common.arguments`): the kind of thing it is, its type and its limits.
-    meaning
-        One sentence or two for the table of options in the reference, without a full stop at the end.
-    default
-        A value that Python and SQL both can write; `REQUIRED`: there is none.
-    only_in
-        The faces that take it: ``sql``, ``large``, ``spark``, ``spectral``, ``policy``. A face that has the function
-        and not the parameter refuses it with a sentence that says so.
+    Attributes:
+        name: Its name, everywhere.
+        rule: What it may be (`duckanon._core.common.arguments`): the kind of thing it is, its type and its limits.
+        meaning: One sentence or two for the table of options in the reference, without a full stop at the end.
+        default: A value that Python and SQL both can write; `REQUIRED`: there is none.
+        only_in: The faces that take it: ``sql``, ``large``, ``spark``, ``spectral``, ``policy``. A face that has the
+            function and not the parameter refuses it with a sentence that says so.
     """
 
     name: str
@@ -82,14 +76,10 @@ class Parameter:
 class Group:
     """Parameters that travel together: SQL gives them one by one, Python hands them on as one object.
 
-    Attributes
-    ----------
-    name
-        The algorithm's argument.
-    made_by
-        The class that takes the parameters by name.
-    parameters
-        In the order of the signature.
+    Attributes:
+        name: The algorithm's argument.
+        made_by: The class that takes the parameters by name.
+        parameters: In the order of the signature.
     """
 
     name: str
@@ -109,26 +99,18 @@ Options: TypeAlias = Mapping[str, Any]
 class Function:
     """Base of all declarations.
 
-    Attributes
-    ----------
-    name
-        Its name in SQL, without ``anon.``.
-    algorithm
-        Module and function: ``duckanon._methods.swap.people_swaps:pica``. It takes its tables under the names in
-        ``tables`` and the options under the names of the parameters, but need not take those that name the columns of
-        its tables; where it has a parameter ``tell``, that is called with the share of the work done.
-    stage
-        The folder of ``sql/`` with its reference; empty: only macros call it.
-    summary
-        One sentence, for `anon.functions()` and the indexes.
-    parameters
-        In the order of the signature: those without a default first.
-    checks
-        Refuse what no single parameter shows: each takes the options and returns a sentence without the function's
-        name, or None.
-    body
-        The macro that computes it where that takes more than to hand tables to Python, called with every parameter in
-        order: ``anon._generalized``; None: the macro is written from the declaration alone.
+    Attributes:
+        name: Its name in SQL, without ``anon.``.
+        algorithm: Module and function: ``duckanon._methods.swap.people_swaps:pica``. It takes its tables under the
+            names in ``tables`` and the options under the names of the parameters, but need not take those that name the
+            columns of its tables; where it has a parameter ``tell``, that is called with the share of the work done.
+        stage: The folder of ``sql/`` with its reference; empty: only macros call it.
+        summary: One sentence, for `anon.functions()` and the indexes.
+        parameters: In the order of the signature: those without a default first.
+        checks: Refuse what no single parameter shows: each takes the options and returns a sentence without the
+            function's name, or None.
+        body: The macro that computes it where that takes more than to hand tables to Python, called with every
+            parameter in order: ``anon._generalized``; None: the macro is written from the declaration alone.
     """
 
     name: str
@@ -191,29 +173,20 @@ class Function:
 class Release(Function):
     """A function that returns a table like the first one it takes: the same columns under the same names and types.
 
-    Attributes
-    ----------
-    tables
-        The algorithm's names for the tables that it takes, of which all but the first may be None.
-    columns
-        The parameters that name the columns to change.
-    unpacked_by
-        The macro that turns what Python returns into rows, where the columns have other types than the table's, or a
-        function that names it by the options; it takes the lists, the table, `columns`, the columns that are released
-        as they are, and what ``unpack_options`` names.
-    unpack_options
-        The parameters that it takes in addition.
-    hands_over
-        Whether the algorithm is given its first table in a list, which it empties: the table's memory can then go while
-        it is at work.
-    coded
-        Whether the columns that it returns as Arrow dictionaries travel as codes and a list of the different values,
-        which the macro then puts together: a million labels take a tenth of the memory.
-    orders_rows
-        Whether the rows come in an order that depends on their values alone, where other columns than `columns` travel
-        with them: a parallel scan delivers them in any order.
-    reads_labels
-        As for a `Report`.
+    Attributes:
+        tables: The algorithm's names for the tables that it takes, of which all but the first may be None.
+        columns: The parameters that name the columns to change.
+        unpacked_by: The macro that turns what Python returns into rows, where the columns have other types than the
+            table's, or a function that names it by the options; it takes the lists, the table, `columns`, the columns
+            that are released as they are, and what ``unpack_options`` names.
+        unpack_options: The parameters that it takes in addition.
+        hands_over: Whether the algorithm is given its first table in a list, which it empties: the table's memory can
+            then go while it is at work.
+        coded: Whether the columns that it returns as Arrow dictionaries travel as codes and a list of the different
+            values, which the macro then puts together: a million labels take a tenth of the memory.
+        orders_rows: Whether the rows come in an order that depends on their values alone, where other columns than
+            `columns` travel with them: a parallel scan delivers them in any order.
+        reads_labels: As for a `Report`.
     """
 
     tables: tuple[str, ...] = ("table",)
@@ -230,26 +203,19 @@ class Release(Function):
 class Report(Function):
     """A function that returns rows with the same columns whatever it takes.
 
-    Attributes
-    ----------
-    tables, columns
-        As for a `Release`; every table may be None, where it has no rows.
-    schema
-        The columns of its rows.
-    collector
-        What the rows are collected in on their way, `duckanon._bridge.parcels.TableBuilder` where it is None; given to
-        the algorithm as its first table.
-    caller
-        The function that an error names, where that is not ``anon.`` and the name.
-    reads_labels
-        Whether a released table may hold labels, whose meanings are read from the original and from ``hierarchies``
-        and given to the algorithm as ``meanings`` in their place; those of several ``releases`` by their names.
-    row_key
-        The parameter that names the column which identifies rows, where rows without one travel with their number in
-        the table, as ``_duckanon_number``.
-    rows_by
-        The macro that makes the rows that travel of a table, where they are not its own; it takes the caller, the table
-        and `columns`.
+    Attributes:
+        tables, columns: As for a `Release`; every table may be None, where it has no rows.
+        schema: The columns of its rows.
+        collector: What the rows are collected in on their way, `duckanon._bridge.parcels.TableBuilder` where it is
+            None; given to the algorithm as its first table.
+        caller: The function that an error names, where that is not ``anon.`` and the name.
+        reads_labels: Whether a released table may hold labels, whose meanings are read from the original and from
+            ``hierarchies`` and given to the algorithm as ``meanings`` in their place; those of several ``releases`` by
+            their names.
+        row_key: The parameter that names the column which identifies rows, where rows without one travel with their
+            number in the table, as ``_duckanon_number``.
+        rows_by: The macro that makes the rows that travel of a table, where they are not its own; it takes the caller,
+            the table and `columns`.
     """
 
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
@@ -266,12 +232,10 @@ class Report(Function):
 class ColumnReport(Function):
     """A report on the column ``col`` of ``tbl``, which the algorithm takes first, None where there are no rows.
 
-    Attributes
-    ----------
-    schema
-        The columns of its rows.
-    unpacked_by
-        The macro that gives the rows the types that go with the column's; it takes the rows, the table and the column.
+    Attributes:
+        schema: The columns of its rows.
+        unpacked_by: The macro that gives the rows the types that go with the column's; it takes the rows, the table and
+            the column.
     """
 
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))

@@ -20,16 +20,12 @@ _ROUNDING = 1e-9
 class DiversityRule:
     """Conditions on the sensitive values of a class.
 
-    Attributes
-    ----------
-    l, l_kind, c
-        How diverse they are, and what that means: at least l different values (distinct); an exponential of their
-        entropy of at least l (entropy); the most frequent one less often than c times all from the l-th most frequent
-        on (recursive).
-    t
-        How far their shares may be from those of all; None: as far as they are.
-    is_ordered
-        Whether a value is nearer to its neighbours than to others, or any two are as far apart.
+    Attributes:
+        l, l_kind, c: How diverse they are, and what that means: at least l different values (distinct); an exponential
+            of their entropy of at least l (entropy); the most frequent one less often than c times all from the l-th
+            most frequent on (recursive).
+        t: How far their shares may be from those of all; None: as far as they are.
+        is_ordered: Whether a value is nearer to its neighbours than to others, or any two are as far apart.
     """
 
     l: float = 1  # noqa: E741  the name that everyone knows it by
@@ -56,12 +52,9 @@ class DiversityRule:
     def diverse_entries(self, own: Ints, count: Floats, classes: int) -> Bools:
         """Tell which classes are diverse; one that has no entry is not.
 
-        Parameters
-        ----------
-        own, count
-            The class of each entry, and how often it has that value.
-        classes
-            The number of classes.
+        Args:
+            own, count: The class of each entry, and how often it has that value.
+            classes: The number of classes.
         """
         if self.l_kind == "distinct":
             return np.bincount(own, minlength=classes) >= self.l

@@ -30,12 +30,9 @@ _GIVEN = "given"
 def face_of(declared: Function, face: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Give a function the parameters that a declared function has in a face.
 
-    Parameters
-    ----------
-    declared
-        The declaration.
-    face
-        ``large``, ``spark`` or ``spectral``: the public module that the function belongs to.
+    Args:
+        declared: The declaration.
+        face: ``large``, ``spark`` or ``spectral``: the public module that the function belongs to.
     """
 
     def declare(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -102,19 +99,19 @@ def _refuse_unknown(options: Options, signature: inspect.Signature, declared: Fu
 def _documented(doc: str, declared: Function, face: str) -> str:
     """Add the declared parameters to a docstring, and those that the face does not take."""
     lines = [
-        f"{one.name}\n{textwrap.indent(textwrap.fill(f'{_plain(one.meaning)}. {_default(one)}', 108), '    ')}"
+        textwrap.fill(
+            f"{one.name}: {_plain(one.meaning)}. {_default(one)}", 116, initial_indent="    ", subsequent_indent=" " * 8
+        )
         for one in _taken(declared, face)
     ]
     not_taken = [one.name for one in declared.flat if one.kind != "table" and face not in one.only_in]
     notes = f"\n\nOnly anon.{declared.name} takes {', '.join(not_taken)}." if not_taken else ""
-    section = "Parameters\n----------\n"
+    section = "Args:\n"
     written = inspect.cleandoc(doc)
     declared_lines = "\n".join(lines) + "\n"
     if section in written:
         return written.replace(section, section + declared_lines, 1) + notes
-    head, heading, rest = re.split(
-        r"^((?:Returns|Raises|Notes|Examples)\n-+\n|\Z)", written, maxsplit=1, flags=re.MULTILINE
-    )
+    head, heading, rest = re.split(r"^((?:Returns|Raises|Examples):\n|\Z)", written, maxsplit=1, flags=re.MULTILINE)
     return f"{head.rstrip()}\n\n{section}{declared_lines}\n{heading}{rest}{notes}"
 
 

@@ -13,8 +13,6 @@ from typing import Any
 def imported(path: str) -> Callable[..., Any]:
     """Import what a path such as ``duckanon._methods.swap.people_swaps:pica`` names.
 
-    Notes
-    -----
     Functions are called on DuckDB's threads, which Python knows only while they run Python code. Extension modules
     that are first imported there, scipy's among them, crash later: a thread of Python's own imports them.
     """

@@ -38,12 +38,9 @@ def sync(path: Path) -> None:
 def decide(pairs: Sequence[Pair], mark: str | None) -> None:
     """Write down what is going to be renamed.
 
-    Parameters
-    ----------
-    pairs
-        The files.
-    mark
-        What stands at the tables of a server once they are committed; the renames count only then.
+    Args:
+        pairs: The files.
+        mark: What stands at the tables of a server once they are committed; the renames count only then.
     """
     first = pairs[0][0].parent
     for hidden, _ in pairs[1:]:
@@ -60,15 +57,11 @@ def decide(pairs: Sequence[Pair], mark: str | None) -> None:
 def rename(pairs: Sequence[Pair], refuse: Callable[[Path], None], *, is_undone: bool) -> None:
     """Give all files their names; where one cannot have it, the others may have back what was there.
 
-    Parameters
-    ----------
-    pairs
-        The files. Of several, the last is the record of the others: what is in its place goes first, so that there is
-        no moment in which a record tells of other files than those that are there.
-    refuse
-        Raises an error about a file that must not be replaced.
-    is_undone
-        Whether what was renamed is undone when an error occurs.
+    Args:
+        pairs: The files. Of several, the last is the record of the others: what is in its place goes first, so that
+            there is no moment in which a record tells of other files than those that are there.
+        refuse: Raises an error about a file that must not be replaced.
+        is_undone: Whether what was renamed is undone when an error occurs.
     """
     done: list[tuple[Path, Path]] = []
     try:

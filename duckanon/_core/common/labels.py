@@ -43,13 +43,10 @@ class Scale(ABC):
     def cut(self, low: float, high: float, is_shared: bool) -> float:
         """Find the roundest number that parts two neighbouring values, as the beginning of the upper one's part.
 
-        Parameters
-        ----------
-        low, high
-            The values.
-        is_shared
-            Whether so many people have ``high`` that it may be named. Else the cut lies between the two (`between`);
-            NaN where there is no room for a number.
+        Args:
+            low, high: The values.
+            is_shared: Whether so many people have ``high`` that it may be named. Else the cut lies between the two
+                (`between`); NaN where there is no room for a number.
         """
         if is_shared:
             return self.readable(low, high)

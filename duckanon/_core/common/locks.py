@@ -18,15 +18,11 @@ __all__ = ["BaseFileLock", "give_back", "is_own", "take_lock"]
 def take_lock(path: Path) -> BaseFileLock | None:
     """Take a lock and return it; None if another process has it.
 
-    Parameters
-    ----------
-    path
-        The file of the lock, which is made for it and removed with it.
+    Args:
+        path: The file of the lock, which is made for it and removed with it.
 
-    Raises
-    ------
-    OSError
-        The file cannot be made.
+    Raises:
+        OSError: The file cannot be made.
     """
     for _ in range(3):  # a lock is given back at this moment, or says that it is that of a process that was killed
         lock = FileLock(path, blocking=False, thread_local=False)

@@ -18,10 +18,9 @@ _MOST = 2.0**60
 def bytes_of(memory: Any) -> int:
     """Read an amount of memory, as DuckDB writes it: '800MB', '2GB', '1.5GiB'.
 
-    Examples
-    --------
-    >>> bytes_of("1.5GB")
-    1500000000
+    Examples:
+        >>> bytes_of("1.5GB")
+        1500000000
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?b)\s*", memory.lower()) if isinstance(memory, str) else None
     amount = float(found[1]) * _UNITS[found[2]] if found else math.inf

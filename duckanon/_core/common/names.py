@@ -18,10 +18,9 @@ _NEAR = 0.65
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the one of some names that another one is probably meant to be; None where none is near.
 
-    Examples
-    --------
-    >>> nearest("zpi", ["age", "zip"]), nearest("persn", ["k", "person"]), nearest("height", ["k", "person"])
-    ('zip', 'person', None)
+    Examples:
+        >>> nearest("zpi", ["age", "zip"]), nearest("persn", ["k", "person"]), nearest("height", ["k", "person"])
+        ('zip', 'person', None)
     """
     spelled = {known.lower(): known for known in names}
     found = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=_NEAR)
@@ -31,10 +30,9 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 def did_you_mean(name: str, names: Iterable[str], quote: str = '"') -> str:
     """Return what a refusal of a name ends with: the nearest one that there is, or a full stop.
 
-    Examples
-    --------
-    >>> print("there is no zpi" + did_you_mean("zpi", ["age", "zip"]))
-    there is no zpi; did you mean "zip"?
+    Examples:
+        >>> print("there is no zpi" + did_you_mean("zpi", ["age", "zip"]))
+        there is no zpi; did you mean "zip"?
     """
     near = nearest(name, names)
     return f"; did you mean {quote}{near}{quote}?" if near else "."
@@ -43,22 +41,17 @@ def did_you_mean(name: str, names: Iterable[str], quote: str = '"') -> str:
 def known_columns(parameter: str, names: Iterable[str], columns: Iterable[str]) -> list[str]:
     """Return names of columns as the table spells them, or refuse those that it does not have.
 
-    Parameters
-    ----------
-    parameter
-        The option that holds the names.
-    names
-        As they were given; their case does not matter.
-    columns
-        The table's own names.
+    Args:
+        parameter: The option that holds the names.
+        names: As they were given; their case does not matter.
+        columns: The table's own names.
 
-    Examples
-    --------
-    >>> known_columns("cols", ["AGE"], ["age", "zip"])
-    ['age']
-    >>> known_columns("cols", ["zpi"], ["age", "zip"])
-    Traceback (most recent call last):
-    ValueError: column "zpi" in cols does not exist; did you mean "zip"?
+    Examples:
+        >>> known_columns("cols", ["AGE"], ["age", "zip"])
+        ['age']
+        >>> known_columns("cols", ["zpi"], ["age", "zip"])
+        Traceback (most recent call last):
+        ValueError: column "zpi" in cols does not exist; did you mean "zip"?
     """
     own = list(columns)
     spelled = {name.lower(): name for name in own}
@@ -81,14 +74,13 @@ def refuses_unknown_options(
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
     """Let a function of a public module refuse options that it does not have with a TypeError that names the nearest.
 
-    Examples
-    --------
-    >>> @refuses_unknown_options("duckanon.large")
-    ... def boxes(source, person=None):
-    ...     return source
-    >>> boxes(1, persn="id")
-    Traceback (most recent call last):
-    TypeError: duckanon.large.boxes: there is no option "persn"; did you mean "person"?
+    Examples:
+        >>> @refuses_unknown_options("duckanon.large")
+        ... def boxes(source, person=None):
+        ...     return source
+        >>> boxes(1, persn="id")
+        Traceback (most recent call last):
+        TypeError: duckanon.large.boxes: there is no option "persn"; did you mean "person"?
     """
 
     def declare(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

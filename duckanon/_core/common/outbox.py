@@ -27,25 +27,16 @@ from duckanon._core.common.temp_folder import temporary_folder
 class Outbox:
     """The files of one run; leaving it removes what did not get its name.
 
-    Parameters
-    ----------
-    paths
-        The files that the run may write: no other run may write them meanwhile.
-    is_committed
-        Tells whether the tables of servers that a killed run wrote have its mark.
-    refuse
-        Raises an error about a file that must not be replaced; asked before each rename.
-    spill_in
-        The folder for what does not fit into memory; None: that of temporary files.
-    only_read
-        Files that former runs wrote, and this one reads: others may read them meanwhile.
+    Args:
+        paths: The files that the run may write: no other run may write them meanwhile.
+        is_committed: Tells whether the tables of servers that a killed run wrote have its mark.
+        refuse: Raises an error about a file that must not be replaced; asked before each rename.
+        spill_in: The folder for what does not fit into memory; None: that of temporary files.
+        only_read: Files that former runs wrote, and this one reads: others may read them meanwhile.
 
-    Attributes
-    ----------
-    problem
-        What is raised where a file cannot be written.
-    spill
-        A folder for what does not fit into memory: originals do not belong where releases are fetched.
+    Attributes:
+        problem: What is raised where a file cannot be written.
+        spill: A folder for what does not fit into memory: originals do not belong where releases are fetched.
     """
 
     problem: ClassVar[type[Exception]] = OSError
@@ -123,10 +114,8 @@ class Outbox:
         Of several files the last is the record of the others: the former one goes before the first of them is replaced,
         so that whoever finds a record finds the files that it tells of.
 
-        Parameters
-        ----------
-        commit
-            Makes the tables of servers visible, with a mark at them, after everything is decided.
+        Args:
+            commit: Makes the tables of servers visible, with a mark at them, after everything is decided.
         """
         mark = f"A release of duckanon, run {secrets.token_hex(8)}"
         pairs = self._pairs()

@@ -19,14 +19,10 @@ NOBODY = -1
 def person_index(person: Any, names: Sequence[str], cols: Sequence[str] = ()) -> int:
     """Find the column of people, whose case does not matter.
 
-    Parameters
-    ----------
-    person
-        The name that was given.
-    names
-        The table's columns.
-    cols
-        Those to be released, which the column of people must not be one of.
+    Args:
+        person: The name that was given.
+        names: The table's columns.
+        cols: Those to be released, which the column of people must not be one of.
     """
     if not isinstance(person, str):
         raise ValueError(f"person must be NULL or the name of one column, in quotes; got {person}.")
@@ -52,14 +48,10 @@ def person_numbers(column: pa.ChunkedArray) -> Ints:
 def people_in(groups: Ints, people: Ints | None, count: int) -> Ints:
     """Count the different people of each group, all rows where nobody tells people apart.
 
-    Parameters
-    ----------
-    groups
-        The group of each row, from 0 to count - 1.
-    people
-        The number of each row's person; None where every row is another one.
-    count
-        The number of groups.
+    Args:
+        groups: The group of each row, from 0 to count - 1.
+        people: The number of each row's person; None where every row is another one.
+        count: The number of groups.
     """
     if people is None:
         return np.bincount(groups, minlength=count)
@@ -92,26 +84,18 @@ def numbered_pairs(groups: Ints, people: Ints) -> Ints:
 def cut_range(pairs: Ints, starts: Ints, ends: Ints, k: int) -> tuple[Ints, Ints]:
     """Tell where segments can be cut in two so that both parts have at least k different people.
 
-    Parameters
-    ----------
-    pairs
-        For each row, in the order in which segments are cut, its segment and person as one number
-        (`numbered_pairs`).
-    starts, ends
-        The segments, one after the other in that order.
-    k
-        The number of people.
-
-    Returns
-    -------
-    first, last
-        For each segment the first and the last place at which the right part may begin; first is above last where no
-        place will do.
-
-    Notes
-    -----
     The rows at which a person comes up for the first time count the people left of a place, those of the last time the
     people right of it. Both are found without sorting: of several rows that write to one cell, the last one stays.
+
+    Args:
+        pairs: For each row, in the order in which segments are cut, its segment and person as one number
+            (`numbered_pairs`).
+        starts, ends: The segments, one after the other in that order.
+        k: The number of people.
+
+    Returns:
+        For each segment the first and the last place at which the right part may begin; first is above last where no
+        place will do.
     """
     return cut_places(occurrences(pairs), starts, ends, k, k)
 
@@ -132,18 +116,12 @@ def cut_places(
 ) -> tuple[Ints, Ints]:
     """Return the first place of each segment with so many people on its left, and the last with so many on its right.
 
-    Parameters
-    ----------
-    seen
-        The first and the last row of each pair of segment and person (`occurrences`).
-    starts, ends
-        The segments.
-    left, right
-        How many people each side needs; one number, or one for each segment.
+    Args:
+        seen: The first and the last row of each pair of segment and person (`occurrences`).
+        starts, ends: The segments.
+        left, right: How many people each side needs; one number, or one for each segment.
 
-    Returns
-    -------
-    first, last
+    Returns:
         As from `cut_range`.
     """
     firsts, lasts = seen

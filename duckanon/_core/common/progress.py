@@ -43,12 +43,9 @@ _THREAD = _Thread()
 def watched_by(ask: Callable[[], None] | None, tell: Tell | None = None) -> Iterator[None]:
     """Let the work of this thread be watched as long as the context lasts.
 
-    Parameters
-    ----------
-    ask
-        What `check` asks; it raises `StoppedError` where the work should stop.
-    tell
-        What `at` tells.
+    Args:
+        ask: What `check` asks; it raises `StoppedError` where the work should stop.
+        tell: What `at` tells.
     """
     before = _THREAD.ask, _THREAD.tell
     _THREAD.ask, _THREAD.tell = ask, tell
@@ -105,16 +102,12 @@ def shown(
     In a notebook that is a bar of tqdm, where tqdm is installed; on a terminal a line on standard error. Elsewhere
     nothing is shown: a job's log has no use for it.
 
-    Parameters
-    ----------
-    caller
-        What is at work: ``anon.boxes``.
-    after
-        Seconds of work that are not worth a sign.
-    every
-        Seconds between two updates.
-    silence
-        Seconds since somebody has asked for the work: after an interrupt, the line belongs to the prompt of a shell.
+    Args:
+        caller: What is at work: ``anon.boxes``.
+        after: Seconds of work that are not worth a sign.
+        every: Seconds between two updates.
+        silence: Seconds since somebody has asked for the work: after an interrupt, the line belongs to the prompt of a
+            shell.
     """
     due = time.monotonic() + after
     display: _Line | _NotebookBar | None = None

@@ -19,10 +19,9 @@ _MEMBER = re.compile(r'(?:^|, )("(?:[^"]|"")*"|(?:[^,]|,[^ ])*)')
 def set_label(values: Sequence[str | None]) -> str | None:
     """Write values as a label: the value itself where there is one.
 
-    Examples
-    --------
-    >>> set_label(["a"]), set_label(["a, b", "c", None]), set_label(["*"])
-    ('a', '{"a, b", c, NULL}', '{"*"}')
+    Examples:
+        >>> set_label(["a"]), set_label(["a, b", "c", None]), set_label(["*"])
+        ('a', '{"a, b", c, NULL}', '{"*"}')
     """
     if len(values) == 1 and not (values[0] or "").startswith("{") and values[0] != "*":
         return values[0]  # others would be read as a set, or as nothing said: even alone they are written as a set
@@ -32,10 +31,9 @@ def set_label(values: Sequence[str | None]) -> str | None:
 def set_members(label: str | None) -> list[str | None]:
     """Read the values of a label, None for NULL.
 
-    Examples
-    --------
-    >>> set_members('{"a, b", c, NULL}')
-    ['a, b', 'c', None]
+    Examples:
+        >>> set_members('{"a, b", c, NULL}')
+        ['a, b', 'c', None]
     """
     if label is None or not (label.startswith("{") and label.endswith("}")):
         return [label]

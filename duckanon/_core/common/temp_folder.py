@@ -19,10 +19,8 @@ _PREFIX, _LOCK = "duckanon-run-", ".lock"
 def temporary_folder(parent: Path | None) -> Iterator[Path]:
     """Make a folder that nobody else may look into, and remove those whose processes have ended.
 
-    Parameters
-    ----------
-    parent
-        Where it is made; None: among temporary files.
+    Args:
+        parent: Where it is made; None: among temporary files.
     """
     where = parent or Path(tempfile.gettempdir())
     for lock_path in where.glob(f"{_PREFIX}{'[0-9a-f]' * 16}{_LOCK}"):

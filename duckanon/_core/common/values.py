@@ -22,29 +22,21 @@ def is_time_scale(scale: Scale) -> bool:
 def numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats, Bools, Scale]:
     """Take a column as numbers: dates and timestamps in microseconds since 1970, as ``anon._plan_number`` does.
 
-    Parameters
-    ----------
-    name
-        The column's name, for errors.
-    column
-        Numbers, dates or timestamps.
+    Args:
+        name: The column's name, for errors.
+        column: Numbers, dates or timestamps.
 
-    Returns
-    -------
-    numbers, is_known, scale
+    Returns:
         The numbers that are not NULL, which rows these are, and how such numbers are written.
 
-    Raises
-    ------
-    ValueError
-        For a column of another type, and for values that cannot be computed with: NaN, infinity, numbers beyond 1e150,
-        and days outside the years 1 to 9999.
+    Raises:
+        ValueError: For a column of another type, and for values that cannot be computed with: NaN, infinity, numbers
+            beyond 1e150, and days outside the years 1 to 9999.
 
-    Examples
-    --------
-    >>> ages, is_known, scale = numbers("age", pa.array([40, None, 25]))
-    >>> ages.tolist(), is_known.tolist(), scale.text(ages[0])
-    ([40.0, 25.0], [True, False, True], '40')
+    Examples:
+        >>> ages, is_known, scale = numbers("age", pa.array([40, None, 25]))
+        >>> ages.tolist(), is_known.tolist(), scale.text(ages[0])
+        ([40.0, 25.0], [True, False, True], '40')
     """
     is_known = np.asarray(column.is_valid()) if column.null_count else np.ones(len(column), bool)
     scale = _scale_of(name, column.type)
@@ -63,11 +55,9 @@ def exact_numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats
     Who cuts a column into buckets and counts the rows of each asks for it: two values that became one number would be
     counted together here and told apart by their labels.
 
-    Raises
-    ------
-    ValueError
-        Also for whole numbers from 2^53 on, decimals of more than 15 digits, and moments so far from 1970 that a double
-        does not hold their microseconds.
+    Raises:
+        ValueError: Also for whole numbers from 2^53 on, decimals of more than 15 digits, and moments so far from 1970
+            that a double does not hold their microseconds.
     """
     result, is_known, scale = numbers(name, column)
     if not len(result):

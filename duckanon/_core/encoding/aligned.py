@@ -18,14 +18,10 @@ from duckanon._core.encoding.pairs import kind_of
 class Measured:
     """Matrices with one encoding.
 
-    Attributes
-    ----------
-    encoding
-        Fitted to the original: its means, deviations, logarithms, categories and special values.
-    original, released
-        The tables' rows.
-    others
-        Those of further tables, None where there is none.
+    Attributes:
+        encoding: Fitted to the original: its means, deviations, logarithms, categories and special values.
+        original, released: The tables' rows.
+        others: Those of further tables, None where there is none.
     """
 
     encoding: MeasuredEncoding
@@ -39,17 +35,12 @@ def aligned(
 ) -> tuple[pa.Table, pa.Table, list[pa.Table | None]]:
     """Put the columns of other tables in the order of the original's, under its names.
 
-    Parameters
-    ----------
-    original, released
-        None where no row came.
-    others
-        More tables under the names that an error should call them; None stays None.
+    Args:
+        original, released: None where no row came.
+        others: More tables under the names that an error should call them; None stays None.
 
-    Raises
-    ------
-    ValueError
-        For tables without rows, and for columns that hold different kinds of values.
+    Raises:
+        ValueError: For tables without rows, and for columns that hold different kinds of values.
     """
     original, released = both_there(original, released)
     more = [None if table is None else _spelled(original, table) for table in others.values()]
@@ -72,10 +63,8 @@ def both_there(original: pa.Table | None, released: pa.Table | None) -> tuple[pa
 class Coding:
     """How numbers are coded for measuring: the options of the same names that measures and releases have.
 
-    Attributes
-    ----------
-    log, special, categories, derived
-        As in `measured_encoding`.
+    Attributes:
+        log, special, categories, derived: As in `measured_encoding`.
     """
 
     log: list[str] | None = None
@@ -87,10 +76,8 @@ class Coding:
 def encoded(original: pa.Table, released: pa.Table, others: Sequence[pa.Table | None], coding: Coding) -> Measured:
     """Code tables by the original.
 
-    Raises
-    ------
-    ValueError
-        For NaN and infinity, types that cannot be coded, and columns of more than 1,000 categories.
+    Raises:
+        ValueError: For NaN and infinity, types that cannot be coded, and columns of more than 1,000 categories.
     """
     encoding = measured_encoding(original, coding.log, coding.special, coding.categories, coding.derived)
     first, second = (encoding.matrix(table) for table in (original, released))

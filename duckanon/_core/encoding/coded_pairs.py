@@ -19,19 +19,13 @@ from duckanon._core.encoding.special import special_values
 def coded(pairs: Sequence[Pair], schema: pa.Schema, special: Any, categories: Sequence[str] | None) -> list[Pair]:
     """Tell which numbers are categories, and which values of others are special.
 
-    Parameters
-    ----------
-    pairs
-        Columns of two tables; the first says what they are.
-    schema
-        The types of the first table's columns, among others.
-    special, categories
-        As in the releases; ``'off'`` and ``[]`` leave numbers as they are.
+    Args:
+        pairs: Columns of two tables; the first says what they are.
+        schema: The types of the first table's columns, among others.
+        special, categories: As in the releases; ``'off'`` and ``[]`` leave numbers as they are.
 
-    Raises
-    ------
-    ValueError
-        For options that name no column.
+    Raises:
+        ValueError: For options that name no column.
     """
     reading = measured_reading([column.name for column in pairs], special, categories)
     return [

@@ -43,22 +43,15 @@ def above(codes: Ints, low: int) -> Floats:
 class NumberColumn:
     """A number, date or time: one standardised row, and a +-1 row that says where it was NULL if it ever was.
 
-    Attributes
-    ----------
-    name, type
-        The column's own.
-    low, high
-        Its range: codes (see `arrow.codes_of`) for whole steps, floats otherwise.
-    step
-        For codes: all are `low` plus a multiple of it.
-    decimals
-        For floats: the decimals that they are rounded to (negative: powers of ten); None where no six suffice.
-    logged
-        Whether the logarithm is standardised instead of the number.
-    mean, deviation
-        Of what is standardised, codes counted from `low`, over the rows that are not NULL.
-    nullable
-        Whether there is a second row.
+    Attributes:
+        name, type: The column's own.
+        low, high: Its range: codes (see `arrow.codes_of`) for whole steps, floats otherwise.
+        step: For codes: all are `low` plus a multiple of it.
+        decimals: For floats: the decimals that they are rounded to (negative: powers of ten); None where no six
+            suffice.
+        logged: Whether the logarithm is standardised instead of the number.
+        mean, deviation: Of what is standardised, codes counted from `low`, over the rows that are not NULL.
+        nullable: Whether there is a second row.
     """
 
     name: str
@@ -153,12 +146,9 @@ class NumberColumn:
 class CategoryColumn:
     """Texts or booleans: one +-1 row for two values, else one for each value, NULL being one more.
 
-    Attributes
-    ----------
-    name, type
-        The column's own.
-    values
-        Sorted, NULL last.
+    Attributes:
+        name, type: The column's own.
+        values: Sorted, NULL last.
     """
 
     name: str
@@ -200,10 +190,8 @@ class CategoryColumn:
 class PlacedColumn(CategoryColumn):
     """Texts of many values: a few rows for the coordinates of the values in place of one for each.
 
-    Attributes
-    ----------
-    places
-        The coordinates of the values, and how many rows hold each: as many come back, in proportion.
+    Attributes:
+        places: The coordinates of the values, and how many rows hold each: as many come back, in proportion.
     """
 
     places: Places

@@ -30,16 +30,11 @@ OTHER = "other"
 class Reading:
     """How columns are split.
 
-    Attributes
-    ----------
-    k
-        The least number of people that hold a choice.
-    special
-        The special values of columns, where they are named; None: none at all.
-    categories
-        The numbers that are categories; None: whole ones of at most twelve values.
-    nulls
-        ``'error'`` or ``'category'``.
+    Attributes:
+        k: The least number of people that hold a choice.
+        special: The special values of columns, where they are named; None: none at all.
+        categories: The numbers that are categories; None: whole ones of at most twelve values.
+        nulls: ``'error'`` or ``'category'``.
     """
 
     k: int
@@ -51,11 +46,9 @@ class Reading:
 def split_columns(table: pa.Table, people: Ints | None, reading: Reading) -> list[ColumnParts]:
     """Take the columns of a table apart.
 
-    Raises
-    ------
-    ValueError
-        For NULLs (unless asked for), identifiers, too many categories, NaN and infinity, and types that are no number,
-        text, boolean or time.
+    Raises:
+        ValueError: For NULLs (unless asked for), identifiers, too many categories, NaN and infinity, and types that are
+            no number, text, boolean or time.
     """
     if reading.nulls == "error":
         refuse_nulls({name: column.null_count for name, column in zip(table.column_names, table.columns, strict=True)})

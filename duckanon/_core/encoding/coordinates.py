@@ -22,23 +22,16 @@ _BEYOND_NOISE = 1.2  # times the largest singular value that two unrelated choic
 def coordinates(counts: Floats, sums: Floats) -> Reals:
     """Return coordinates of choices by which they differ most in other features.
 
-    Parameters
-    ----------
-    counts
-        The rows of each choice.
-    sums
-        Choices by other features: the sum of each feature, of mean 0, over the rows of the choice.
-
-    Returns
-    -------
-    numpy.ndarray
-        Choices by coordinates, of mean 0 over the rows; the first has a variance of 1, the others the smaller the less
-        they say about the other features.
-
-    Notes
-    -----
     All that is linear between a choice and the other features are the means of these for each value, of which the
     principal directions are taken. Without any other features, the order of the choices is all there is.
+
+    Args:
+        counts: The rows of each choice.
+        sums: Choices by other features: the sum of each feature, of mean 0, over the rows of the choice.
+
+    Returns:
+        Choices by coordinates, of mean 0 over the rows; the first has a variance of 1, the others the smaller the less
+        they say about the other features.
     """
     weights = np.sqrt(counts / counts.sum())[:, None]
     means = sums / np.maximum(counts, 1)[:, None]
@@ -55,16 +48,11 @@ def coordinates(counts: Floats, sums: Floats) -> Reals:
 def sums_of(codes: Sequence[Ints], choices: Sequence[int], blocks: Iterable[Reals]) -> list[Floats]:
     """Sum features, given in blocks of rows that follow each other, less their means, over the rows of each choice.
 
-    Parameters
-    ----------
-    codes, choices
-        Of several columns: the choice of every row, and how many there are.
-    blocks
-        Rows by features.
+    Args:
+        codes, choices: Of several columns: the choice of every row, and how many there are.
+        blocks: Rows by features.
 
-    Returns
-    -------
-    list
+    Returns:
         Of each column, choices by features.
     """
     sums: list[Any] = [0.0] * len(codes)
@@ -96,17 +84,12 @@ def pair_counts(codes: Ints, choices: int, others: Ints, other_choices: int) -> 
 def correspondences(cells: Floats, people: int) -> tuple[Floats, Floats] | None:
     """Return coordinates of two wide choices in which they go along; None where they do not beyond chance.
 
-    Parameters
-    ----------
-    cells
-        The rows of each pair of values.
-    people
-        How many people have these rows, which is what chance depends on.
-
-    Notes
-    -----
     Principal coordinates of a correspondence analysis, as far as its singular values stand out of what chance gives:
     most of the cells of such a table are of a few rows.
+
+    Args:
+        cells: The rows of each pair of values.
+        people: How many people have these rows, which is what chance depends on.
     """
     rows = float(cells.sum())
     shares = [cells.sum(axis=1) / rows, cells.sum(axis=0) / rows]
@@ -135,19 +118,13 @@ def _largest(matrix: Floats) -> tuple[Floats, Floats, Floats]:
 def placed_choices(codes: Sequence[Ints], choices: Sequence[int], sums: Sequence[Floats]) -> list[Places]:
     """Place several wide choices.
 
-    Parameters
-    ----------
-    codes
-        Of each, the choice of every row.
-    choices
-        How many values each has.
-    sums
-        Those of the other features, of narrow choices and numbers, over the rows of each value (`sums_of`).
-
-    Notes
-    -----
     What two wide choices have to do with each other counts only where there is no other feature: it needs as many
     coordinates as there are values, and a few of them would spoil what the others say about the rest.
+
+    Args:
+        codes: Of each, the choice of every row.
+        choices: How many values each has.
+        sums: Those of the other features, of narrow choices and numbers, over the rows of each value (`sums_of`).
     """
     made = []
     for one, (own, count, known) in enumerate(zip(codes, choices, sums, strict=True)):
@@ -162,10 +139,9 @@ def placed_choices(codes: Sequence[Ints], choices: Sequence[int], sums: Sequence
 def shared_out(counts: Ints, total: int) -> Ints:
     """Divide a total in proportion to counts; none is more than one off, and small ones come as often as they should.
 
-    Examples
-    --------
-    >>> shared_out(np.array([3, 3, 4]), 5).tolist()
-    [2, 1, 2]
+    Examples:
+        >>> shared_out(np.array([3, 3, 4]), 5).tolist()
+        [2, 1, 2]
     """
     ends = np.floor(np.cumsum(counts) * (total / counts.sum()) + 0.5).astype(np.int64)
     return np.asarray(np.diff(ends, prepend=0))
@@ -175,12 +151,9 @@ def shared_out(counts: Ints, total: int) -> Ints:
 class Places:
     """The coordinates of choices, and a tree that cuts them in two until one is left.
 
-    Attributes
-    ----------
-    coordinates
-        Of each choice.
-    counts
-        How many rows hold each, by which the tree is balanced.
+    Attributes:
+        coordinates: Of each choice.
+        counts: How many rows hold each, by which the tree is balanced.
     """
 
     coordinates: Reals
@@ -189,23 +162,17 @@ class Places:
     def assigned(self, scores: Reals, wanted: Ints) -> Ints:
         """Choose for every row a value near its coordinates, such that each is chosen as often as it is wanted.
 
-        Parameters
-        ----------
-        scores
-            The coordinates of every row.
-        wanted
-            How often each choice is to be made; together as many as there are rows.
-
-        Notes
-        -----
         Choices are cut in two across the direction in which they are widest, and rows across the same one, as many to
         each side as its choices want; over and over, until one choice is left. The cost is that of sorting the rows.
 
-        Examples
-        --------
-        >>> places = Places(np.array([[0.0], [5.0]]), np.array([20, 10]))
-        >>> places.assigned(np.array([[3.0], [1.0], [2.0]]), np.array([2, 1])).tolist()
-        [1, 0, 0]
+        Args:
+            scores: The coordinates of every row.
+            wanted: How often each choice is to be made; together as many as there are rows.
+
+        Examples:
+            >>> places = Places(np.array([[0.0], [5.0]]), np.array([20, 10]))
+            >>> places.assigned(np.array([[3.0], [1.0], [2.0]]), np.array([2, 1])).tolist()
+            [1, 0, 0]
         """
         leaves, cuts = self._tree
         before = np.concatenate([[0], np.cumsum(wanted[leaves])])
@@ -225,10 +192,9 @@ class Places:
     def groups(self, least: float) -> Ints:
         """Put choices into groups of neighbours: branches of the tree, cut as long as they have twice so many rows.
 
-        Examples
-        --------
-        >>> Places(np.array([[0.0], [5.0], [1.0]]), np.array([20, 10, 20])).groups(25).tolist()
-        [0, 1, 0]
+        Examples:
+            >>> Places(np.array([[0.0], [5.0], [1.0]]), np.array([20, 10, 20])).groups(25).tolist()
+            [0, 1, 0]
         """
         leaves, cuts = self._tree
         before = np.concatenate([[0], np.cumsum(self.counts[leaves])])

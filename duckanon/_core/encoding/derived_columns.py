@@ -18,17 +18,12 @@ _SEED = 1  # of the rows that are looked at first: the same table has the same c
 def derived_columns(table: pa.Table, reading: Reading) -> list[str]:
     """Name the columns that are sums or products of others, or categories that another column decides.
 
-    Parameters
-    ----------
-    table
-        The original.
-    reading
-        Which numbers are special or categories.
-
-    Notes
-    -----
     They are found as the releases find them. A number of which only the special values follow from another column
     stays, and so do columns that no release would take, such as identifiers.
+
+    Args:
+        table: The original.
+        reading: Which numbers are special or categories.
     """
     columns: list[ColumnParts] = []
     for name in table.column_names:

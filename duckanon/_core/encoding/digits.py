@@ -26,10 +26,9 @@ def cleaned(array: pa.Array) -> pa.Array:
 
     Values that differ by such rounding alone are one value where people are counted. All else stays as it is.
 
-    Examples
-    --------
-    >>> cleaned(pa.array([26.500000000000004, 26.5, 31.25])).to_pylist()
-    [26.5, 26.5, 31.25]
+    Examples:
+        >>> cleaned(pa.array([26.500000000000004, 26.5, 31.25])).to_pylist()
+        [26.5, 26.5, 31.25]
     """
     if not pa.types.is_floating(array.type):
         return array
@@ -57,12 +56,9 @@ def cleaned(array: pa.Array) -> pa.Array:
 def with_usual_digits(column: NumberColumn, array: pa.Array) -> NumberColumn:
     """Give a column the digits of most of its values: 98 of 100 weights have one decimal, and so has a release.
 
-    Parameters
-    ----------
-    column
-        As it was fitted, which has the digits of all values.
-    array
-        Its values, none of which is NULL.
+    Args:
+        column: As it was fitted, which has the digits of all values.
+        array: Its values, none of which is NULL.
     """
     if not is_number(column.type):
         return column

@@ -53,42 +53,30 @@ def fit(
 ) -> tuple[Encoding, Moments]:
     """Fit the encoding of a table and the moments of the encoded matrix in one pass.
 
-    Parameters
-    ----------
-    source
-        Anything that `sources.open_source` takes.
-    cols
-        The columns; None for all.
-    log
-        The columns whose logarithm is encoded. None: those with positive values only, a skewness above 2, and
-        logarithms of a skewness closer to 0; never dates and times.
-    nulls
-        What is done with NULLs: refuse them ('error'), or encode them ('category'), as a category, or as a number's
-        mean with an indicator beside it.
-    lenient
-        For measuring, not for releasing: a single column, constant columns and identifiers of up to 1,000 values are
-        coded too, a constant number in its own unit.
-    tell
-        Told the rows read so far.
-    places
-        The coordinates of the values of columns that have many, which are the texts of 0, 1, and so on.
-
-    Returns
-    -------
-    Encoding, Moments
-
-    Raises
-    ------
-    ValueError
-        For fewer than two columns, no rows, constant columns, identifiers, NaN, infinity, numbers beyond 1e150, types
-        that are no number, text, boolean or time, NULLs (unless asked for), and a `log` that cannot be taken.
-
-    Notes
-    -----
     Whether a logarithm is taken, which categories there are and which mean fills NULLs is known only at the end. The
     pass therefore sums over a wide matrix of everything that may be needed (numbers and logarithms, both shifted by the
     first batch's mean against cancellation, 0/1 for NULL and for each category), of which the encoded matrix is an
     affine function: W -> W M' + c has covariance M C M'.
+
+    Args:
+        source: Anything that `sources.open_source` takes.
+        cols: The columns; None for all.
+        log: The columns whose logarithm is encoded. None: those with positive values only, a skewness above 2, and
+            logarithms of a skewness closer to 0; never dates and times.
+        nulls: What is done with NULLs: refuse them ('error'), or encode them ('category'), as a category, or as a
+            number's mean with an indicator beside it.
+        lenient: For measuring, not for releasing: a single column, constant columns and identifiers of up to 1,000
+            values are coded too, a constant number in its own unit.
+        tell: Told the rows read so far.
+        places: The coordinates of the values of columns that have many, which are the texts of 0, 1, and so on.
+
+    Returns:
+        Encoding, Moments
+
+    Raises:
+        ValueError: For fewer than two columns, no rows, constant columns, identifiers, NaN, infinity, numbers beyond
+            1e150, types that are no number, text, boolean or time, NULLs (unless asked for), and a `log` that cannot be
+            taken.
     """
     opened = open_source(source, cols)
     try:

@@ -26,16 +26,11 @@ _DIGITS, _AS_GOOD = 3, 1.02  # factors are rounded where what is not explained g
 class Formula:
     """A number that is a sum of others, or a product of their powers.
 
-    Attributes
-    ----------
-    column
-        Which column is computed.
-    sources
-        From which.
-    factors, constant
-        Of the sum, or of that of the logarithms.
-    logged
-        Whether it is a product.
+    Attributes:
+        column: Which column is computed.
+        sources: From which.
+        factors, constant: Of the sum, or of that of the logarithms.
+        logged: Whether it is a product.
     """
 
     column: int
@@ -56,8 +51,6 @@ class Formula:
 def found_formulas(columns: Sequence[ColumnParts]) -> list[Formula]:
     """Find numbers that follow from others; none of the others follows from others itself.
 
-    Notes
-    -----
     The column of most values is tried first: a sum has more than its terms. Regressions are on all other columns, then
     on those that matter.
     """

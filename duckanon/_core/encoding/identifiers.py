@@ -30,24 +30,18 @@ def refuse_identifier(name: str, values: Floats, distinct: int) -> None:
 def looks_like_identifier(name: str, values: Floats, distinct: int) -> bool:
     """Tell whether whole numbers, different for nearly everybody, are named or shaped like an identifier's.
 
-    Parameters
-    ----------
-    name
-        The column's.
-    values
-        Those of all rows, without NULLs.
-    distinct
-        How many are different.
-
-    Notes
-    -----
     Numbers of rows, and of people drawn from a register, are spread evenly from the smallest to the largest; amounts
     are not.
 
-    Examples
-    --------
-    >>> looks_like_identifier("SEQN", np.arange(1000.0), 1000), looks_like_identifier("x", np.arange(1000.0) ** 2, 1000)
-    (True, False)
+    Args:
+        name: The column's.
+        values: Those of all rows, without NULLs.
+        distinct: How many are different.
+
+    Examples:
+        >>> numbers = np.arange(1000.0)
+        >>> looks_like_identifier("SEQN", numbers, 1000), looks_like_identifier("x", numbers**2, 1000)
+        (True, False)
     """
     rows = len(values)
     if rows < _FEWEST_ROWS or distinct < NEARLY_ALL * rows or not bool((values == np.rint(values)).all()):

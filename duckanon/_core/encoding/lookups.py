@@ -25,16 +25,11 @@ _LOOKED_AT = 20_000  # rows in which functions are looked for, before they are c
 class Lookup:
     """A choice that another column decides.
 
-    Attributes
-    ----------
-    column
-        Whose choice.
-    source
-        By which column.
-    keys
-        The numbers of the source, ascending, of which the nearest decides; None where its choices do.
-    codes
-        The choice at each number, and at last that at NULL; or at each choice of the source.
+    Attributes:
+        column: Whose choice.
+        source: By which column.
+        keys: The numbers of the source, ascending, of which the nearest decides; None where its choices do.
+        codes: The choice at each number, and at last that at NULL; or at each choice of the source.
     """
 
     column: int
@@ -78,25 +73,17 @@ class _Sampled(NamedTuple):
 def found_lookups(columns: Sequence[ColumnParts], left_out: Sequence[int], random: np.random.Generator) -> list[Lookup]:
     """Find choices that one other column decides.
 
-    Parameters
-    ----------
-    columns
-        Those of the table.
-    left_out
-        Columns that are computed otherwise.
-    random
-        Draws the rows that are looked at first.
-
-    Notes
-    -----
     A column decides the choice of one that has no more values. Numbers decide by intervals, since released numbers are
     new ones: there are no more changes along the numbers than choices less one. Choices are asked first, numbers for
     what is left: a month of marriage, which nobody unmarried has, decides whether there is a year, which decides
     nothing that the month does not.
 
-    Returns
-    -------
-    list of Lookup
+    Args:
+        columns: Those of the table.
+        left_out: Columns that are computed otherwise.
+        random: Draws the rows that are looked at first.
+
+    Returns:
         In an order in which they can be computed: a column that decides may itself be decided by one before.
     """
     rows = len(columns[0].codes)

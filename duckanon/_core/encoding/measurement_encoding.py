@@ -35,16 +35,11 @@ ROWS_PER_VALUE = 10
 class SpecialColumn:
     """A number with special values: one standardised row, and a +-1 row for each special value and for NULL.
 
-    Attributes
-    ----------
-    name
-        The column's own.
-    regular
-        The numbers that are not special; a special one is at their mean, and so is NULL.
-    special
-        The special values.
-    nullable
-        Whether there is a row for NULL.
+    Attributes:
+        name: The column's own.
+        regular: The numbers that are not special; a special one is at their mean, and so is NULL.
+        special: The special values.
+        nullable: Whether there is a row for NULL.
     """
 
     name: str
@@ -82,12 +77,9 @@ class SpecialColumn:
 class CodeColumn:
     """Numbers that are categories: one +-1 row for two values, else one for each value, NULL being one more.
 
-    Attributes
-    ----------
-    name
-        The column's own.
-    values
-        Ascending, NaN for NULL last.
+    Attributes:
+        name: The column's own.
+        values: Ascending, NaN for NULL last.
     """
 
     name: str
@@ -116,10 +108,8 @@ MeasuredColumn: TypeAlias = SpectralColumn | SpecialColumn | CodeColumn
 class MeasuredEncoding:
     """How the columns of a table become those of a matrix.
 
-    Attributes
-    ----------
-    columns
-        How each source column is coded.
+    Attributes:
+        columns: How each source column is coded.
     """
 
     columns: tuple[MeasuredColumn, ...]
@@ -158,21 +148,14 @@ def measured_encoding(
 ) -> MeasuredEncoding:
     """Fit how a table and others like it are coded for measuring.
 
-    Parameters
-    ----------
-    table
-        The original. NULL is a category of its own, or a number's mean with an indicator beside it.
-    log
-        The columns whose logarithm is coded, as in `fit.fit`; a column that is named here is no category.
-    special, categories
-        As in the releases; ``'off'`` and ``[]`` take all numbers as amounts, as the thesis does.
-    derived
-        ``'auto'`` leaves columns out that follow from others, ``'off'`` keeps them.
+    Args:
+        table: The original. NULL is a category of its own, or a number's mean with an indicator beside it.
+        log: The columns whose logarithm is coded, as in `fit.fit`; a column that is named here is no category.
+        special, categories: As in the releases; ``'off'`` and ``[]`` take all numbers as amounts, as the thesis does.
+        derived: ``'auto'`` leaves columns out that follow from others, ``'off'`` keeps them.
 
-    Raises
-    ------
-    ValueError
-        As `fit.fit` does where it is lenient, and for options that name no column.
+    Raises:
+        ValueError: As `fit.fit` does where it is lenient, and for options that name no column.
     """
     names = table.column_names
     log = spelled("log", log, names)

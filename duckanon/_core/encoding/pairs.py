@@ -23,10 +23,9 @@ MOST_INDICATORS = 50
 class NumberPair:
     """A column of numbers, dates (in days since 1970) or times of day (in hours) in both tables; NULL is NaN.
 
-    Attributes
-    ----------
-    special
-        Values that are more than amounts, such as zeros that many have: each has an indicator beside the number.
+    Attributes:
+        special: Values that are more than amounts, such as zeros that many have: each has an indicator beside the
+            number.
     """
 
     name: str
@@ -39,10 +38,8 @@ class NumberPair:
 class CategoryPair:
     """A column of categories in both tables, with one code per category in the order of the texts; NULL is the last.
 
-    Attributes
-    ----------
-    texts
-        The categories that occur in either table.
+    Attributes:
+        texts: The categories that occur in either table.
     """
 
     name: str
@@ -60,10 +57,9 @@ def paired(original: pa.Table, released: pa.Table) -> list[Pair]:
     Numbers, dates, timestamps and times of day are numbers; everything else is a category, and so is NULL among
     categories.
 
-    Raises
-    ------
-    ValueError
-        For a table without rows, a column that the release does not have, or columns whose types do not match.
+    Raises:
+        ValueError: For a table without rows, a column that the release does not have, or columns whose types do not
+            match.
     """
     check_rows(original, released)
     return [_pair(name, original.column(name), released.column(name)) for name in original.column_names]

@@ -31,19 +31,13 @@ from duckanon._core.encoding.column_codecs import NumberColumn
 class ColumnParts:
     """A column of a table, split into a choice and numbers.
 
-    Attributes
-    ----------
-    name, type
-        The column's own.
-    codes
-        The choice of every row.
-    outcomes
-        What the codes stand for, None for NULL; the last code of a column with numbers is the regular one, for which
-        nothing stands here.
-    regular
-        How regular numbers are rounded, their range and steps; None for categories.
-    array
-        The column itself.
+    Attributes:
+        name, type: The column's own.
+        codes: The choice of every row.
+        outcomes: What the codes stand for, None for NULL; the last code of a column with numbers is the regular one,
+            for which nothing stands here.
+        regular: How regular numbers are rounded, their range and steps; None for categories.
+        array: The column itself.
     """
 
     name: str
@@ -74,12 +68,9 @@ class ColumnParts:
     def joined(self, codes: Ints, numbers: pa.Array | None) -> pa.Array:
         """Recombine the column.
 
-        Parameters
-        ----------
-        codes
-            The choice of every row.
-        numbers
-            A number for every row, of which the regular ones count; None for categories.
+        Args:
+            codes: The choice of every row.
+            numbers: A number for every row, of which the regular ones count; None for categories.
         """
         if numbers is None:
             return categories_of(codes, list(self.outcomes), self.type)

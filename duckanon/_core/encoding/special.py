@@ -26,22 +26,16 @@ _NEIGHBOURS = 3  # on each side
 def special_values(values: Floats, counts: Ints) -> Floats:
     """Find the special values of a column of numbers.
 
-    Parameters
-    ----------
-    values
-        The different values, ascending.
-    counts
-        How many rows hold each.
+    Args:
+        values: The different values, ascending.
+        counts: How many rows hold each.
 
-    Returns
-    -------
-    numpy.ndarray
+    Returns:
         Those that are special, ascending.
 
-    Examples
-    --------
-    >>> special_values(np.arange(-1.0, 20.0), np.array([30, 400, *([50] * 19)])).tolist()
-    [-1.0, 0.0]
+    Examples:
+        >>> special_values(np.arange(-1.0, 20.0), np.array([30, 400, *([50] * 19)])).tolist()
+        [-1.0, 0.0]
     """
     rows = int(counts.sum())
     found: set[float] = set()
@@ -74,17 +68,12 @@ def _codes(values: Floats, counts: Ints) -> set[float]:
 def special_choices(special: Any, columns: Sequence[str]) -> Mapping[str, list[float]] | None:
     """Read the option `special`: the values of each column that it names; None where no column has any.
 
-    Parameters
-    ----------
-    special
-        ``'auto'`` finds them, ``'off'`` has none, and a map has those of the columns that it names.
-    columns
-        The table's names, in whose spelling the columns are returned.
+    Args:
+        special: ``'auto'`` finds them, ``'off'`` has none, and a map has those of the columns that it names.
+        columns: The table's names, in whose spelling the columns are returned.
 
-    Raises
-    ------
-    ValueError
-        For anything else.
+    Raises:
+        ValueError: For anything else.
     """
     if special == "off":
         return None

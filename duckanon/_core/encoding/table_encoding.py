@@ -24,19 +24,14 @@ ROWS_PER_COMPONENT = 8
 class Encoding:
     """How the columns of a table become those of a matrix, fitted by `fit.fit`.
 
-    Attributes
-    ----------
-    columns
-        How each source column is coded.
-    schema
-        The source's.
-
-    Notes
-    -----
     Categories are coded as in Thesis, Section 4.1, one +-1 column per value, and come back by the largest of their
     group. Corrected: a threshold at 0 leaves rows with no category or several (REFERENCES.md, Thesis, point 6). Numbers
     come back with the decimals and inside the range that their column had; unrounded, a classifier tells a release from
     its original every time.
+
+    Attributes:
+        columns: How each source column is coded.
+        schema: The source's.
     """
 
     columns: tuple[SpectralColumn, ...]
@@ -56,17 +51,12 @@ class Encoding:
     def matrix(self, table: pa.Table | pa.RecordBatch, dtype: Any = np.float64) -> Array:
         """Encode rows of this table or of another one with the same columns.
 
-        Parameters
-        ----------
-        table
-            Columns are found by name. A category that the encoding has not seen is -1 throughout its group (0 where the
-            group has two values); NULL where it saw none is the mean of a number.
-        dtype
-            Of the matrix.
+        Args:
+            table: Columns are found by name. A category that the encoding has not seen is -1 throughout its group (0
+                where the group has two values); NULL where it saw none is the mean of a number.
+            dtype: Of the matrix.
 
-        Returns
-        -------
-        ndarray
+        Returns:
             Records x matrix columns.
         """
         out = np.empty((table.num_rows, self.width), dtype)
@@ -108,10 +98,8 @@ class Encoding:
 def refuse_too_few(rows: int, rank: int) -> None:
     """Refuse a table too short for its rank: components of few records are single records.
 
-    Raises
-    ------
-    ValueError
-        For fewer than 200 rows, or fewer than eight per component.
+    Raises:
+        ValueError: For fewer than 200 rows, or fewer than eight per component.
     """
     needed = max(FEWEST_ROWS, ROWS_PER_COMPONENT * rank)
     if rows < needed:

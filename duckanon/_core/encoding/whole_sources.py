@@ -24,16 +24,11 @@ _BATCH_ROWS = 65_536  # read at a time
 class WholeSource(NamedTuple):
     """A source that was read whole.
 
-    Attributes
-    ----------
-    table
-        The columns to be released, without the keys.
-    encoding
-        How they become a matrix.
-    keys
-        The column that travels unchanged, with its index; None where there is none.
-    people
-        Whose each row is; None where every row is another person.
+    Attributes:
+        table: The columns to be released, without the keys.
+        encoding: How they become a matrix.
+        keys: The column that travels unchanged, with its index; None where there is none.
+        people: Whose each row is; None where every row is another person.
     """
 
     table: pa.Table

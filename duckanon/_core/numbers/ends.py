@@ -22,27 +22,20 @@ Ends = tuple[pa.Array, pa.Array]
 def rounded_outward(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     """Grow intervals to multiples of 1, 2 or 5 times a power of ten.
 
-    Parameters
-    ----------
-    lower, upper : array of float
-        The ends of the intervals.
-
-    Returns
-    -------
-    lower, upper : float64
-        Ends that contain the given ones.
-
-    Notes
-    -----
     The step is the coarsest of 1, 2, 5 times a power of ten that is at most a tenth of the interval's width, so that
     rounding adds at most a fifth to it and no end has more digits than that needs.  The step of an interval without
     width is that of a tenth of its value's magnitude.  Where a double cannot carry the step the end stays as it is.
 
-    Examples
-    --------
-    >>> low, high = rounded_outward(np.array([1234.5]), np.array([6789.1]))
-    >>> low.tolist(), high.tolist()
-    ([1000.0], [7000.0])
+    Args:
+        lower, upper : array of float: The ends of the intervals.
+
+    Returns:
+        Ends that contain the given ones.
+
+    Examples:
+        >>> low, high = rounded_outward(np.array([1234.5]), np.array([6789.1]))
+        >>> low.tolist(), high.tolist()
+        ([1000.0], [7000.0])
     """
     low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
     width = high / 10 - low / 10

@@ -47,11 +47,10 @@ class Grid(ABC):
 class Decimals(Grid):
     """Multiples of a power of ten, or numbers without a unit.
 
-    Examples
-    --------
-    >>> grid = Decimals.of(np.array([36.6, 37.25, 40.0]))
-    >>> grid.whole(np.array([36.6])).tolist(), grid.roundest(np.array([3660.0]), np.array([3725.0])).tolist()
-    ([3660.0], [3700.0])
+    Examples:
+        >>> grid = Decimals.of(np.array([36.6, 37.25, 40.0]))
+        >>> grid.whole(np.array([36.6])).tolist(), grid.roundest(np.array([3660.0]), np.array([3725.0])).tolist()
+        ([3660.0], [3700.0])
     """
 
     def __init__(self, digits: int | None) -> None:
@@ -61,14 +60,10 @@ class Decimals(Grid):
     def of(cls, values: Floats, few: Few | None = None, largest: float | None = None) -> Decimals:
         """Find the largest power of ten that all values are multiples of.
 
-        Parameters
-        ----------
-        values
-            The values.
-        few
-            Tells which rows are so few people's that they need not be multiples; None: all are.
-        largest
-            The largest absolute value that is more people's, and no unit is above; None: that of all.
+        Args:
+            values: The values.
+            few: Tells which rows are so few people's that they need not be multiples; None: all are.
+            largest: The largest absolute value that is more people's, and no unit is above; None: that of all.
         """
         few = few or _nobody
         most = float(np.abs(values).max(initial=0.0))

@@ -15,14 +15,11 @@ from duckanon._core.numbers.support import Support
 class Parts(NamedTuple):
     """A column's parts, ascending, those of one stratum after those of another.
 
-    Attributes
-    ----------
-    number : int64, one per record
-        The part that the record lies in.
-    lower, upper : float64, one per part
-        Its ends, which belong to it.
-    far_below, far_above : bool, one per part
-        Whether it ends at the column's own lower or upper end, and that lies far beyond the rest.
+    Attributes:
+        number : int64, one per record: The part that the record lies in.
+        lower, upper : float64, one per part: Its ends, which belong to it.
+        far_below, far_above : bool, one per part: Whether it ends at the column's own lower or upper end, and that lies
+            far beyond the rest.
     """
 
     number: Ints
@@ -52,21 +49,6 @@ def column_parts(
 ) -> Parts:
     """Cut a column into parts of at least k records or people, at round numbers.
 
-    Parameters
-    ----------
-    values : float64
-        The column; what lies beyond its supported ends is coded.
-    k : int
-        The smallest number of records in a part, or of people where they are told apart.
-    support : Support
-        The unit and the ends of the column.
-    people : int64, one per record, optional
-        Whose each record is (`common.people.person_numbers`).
-    strata : int64, one per record, optional
-        The stratum of each record, from 0; each holds at least k and is cut on its own.
-
-    Notes
-    -----
     All nodes of a level are cut at once.  A node of m >= 2k records has floor(m / k) leaves, and half of them go left:
     within a window of m mod k ranks no leaf is lost, so the cut is the roundest number there.  Where all values of the
     window are the same, the nearest change that leaves k on both sides is taken.  So an end says that k records lie on
@@ -74,13 +56,20 @@ def column_parts(
     `support` says; those of a stratum where the parts of the whole column do that they reach into, so that k people
     of the table decide these, too.
 
-    Examples
-    --------
-    >>> from duckanon._core.numbers.support import column_support
-    >>> ages = np.array([21.0, 25.0, 33.0, 38.0, 61.0, 70.0])
-    >>> parts = column_parts(ages, 3, column_support(None, ages, 3))
-    >>> parts.lower.tolist(), parts.upper.tolist()
-    ([0.0, 35.0], [34.0, 119.0])
+    Args:
+        values : float64: The column; what lies beyond its supported ends is coded.
+        k : int: The smallest number of records in a part, or of people where they are told apart.
+        support : Support: The unit and the ends of the column.
+        people : int64, one per record, optional: Whose each record is (`common.people.person_numbers`).
+        strata : int64, one per record, optional: The stratum of each record, from 0; each holds at least k and is cut
+            on its own.
+
+    Examples:
+        >>> from duckanon._core.numbers.support import column_support
+        >>> ages = np.array([21.0, 25.0, 33.0, 38.0, 61.0, 70.0])
+        >>> parts = column_parts(ages, 3, column_support(None, ages, 3))
+        >>> parts.lower.tolist(), parts.upper.tolist()
+        ([0.0, 35.0], [34.0, 119.0])
     """
     grid, whole = support.grid, support.whole(values)
     order = np.argsort(whole) if strata is None else np.lexsort((whole, strata))
@@ -190,10 +179,8 @@ def counted_parts(values: Floats, counts: Ints, k: int, support: Support) -> Par
 
     More than k people with the same value decide no cut, so that only so many are looked at.
 
-    Raises
-    ------
-    AssertionError
-        A part has fewer than k people.
+    Raises:
+        AssertionError: A part has fewer than k people.
     """
     repeated = np.repeat(values, np.minimum(counts, k))
     parts = column_parts(repeated, k, support)

@@ -30,16 +30,12 @@ _STEPS = 2  # of which at least so many fit between the median and an end, that 
 class Support:
     """The unit and the ends of a column.
 
-    Attributes
-    ----------
-    grid
-        What the values of all but at most k - 1 people are multiples of.
-    low, high
-        The ends, beyond which fewer than k people lie.
-    is_shared
-        Whether at least k people have the very value that the lower, the upper end is. Else it is a round number.
-    is_far
-        Whether the lower, the upper end is a round number far beyond the rest of the column.
+    Attributes:
+        grid: What the values of all but at most k - 1 people are multiples of.
+        low, high: The ends, beyond which fewer than k people lie.
+        is_shared: Whether at least k people have the very value that the lower, the upper end is. Else it is a round
+            number.
+        is_far: Whether the lower, the upper end is a round number far beyond the rest of the column.
     """
 
     grid: Grid
@@ -74,28 +70,19 @@ def column_support(
 ) -> Support:
     """Find the unit and the ends of a column.
 
-    Parameters
-    ----------
-    kind
-        The type of the column; None: numbers.
-    values
-        The column, of at least one value.
-    k
-        How many people decide.
-    people
-        Whose each value is; None: each is another person's.
-    counts
-        How many people have each value, where values are listed once.
-    is_exact
-        Whether no value may be rounded: the unit is that of all values.
-
-    Notes
-    -----
     The upper end is the k-th largest value, in people, where k people share it: columns that were top-coded, and
     categories in numbers. Else it lies where the largest of as many normal numbers would be expected, given the median
     and the k-th largest value (in tables of fewer than 4 k people the upper quartile), rounded outward, and not beyond
     0 where that value is not. So nobody's value decides it alone, however far away it is, and few people are coded:
     of normal numbers mostly none, of heavy tails some.
+
+    Args:
+        kind: The type of the column; None: numbers.
+        values: The column, of at least one value.
+        k: How many people decide.
+        people: Whose each value is; None: each is another person's.
+        counts: How many people have each value, where values are listed once.
+        is_exact: Whether no value may be rounded: the unit is that of all values.
     """
     few = _fewer(k, people, counts)
 
@@ -134,14 +121,10 @@ def column_support(
 class _Side(NamedTuple):
     """A column from one end on.
 
-    Attributes
-    ----------
-    values
-        In their order.
-    reached
-        How many people there are up to each value, or at which places further people come up.
-    is_listed
-        Whether the latter.
+    Attributes:
+        values: In their order.
+        reached: How many people there are up to each value, or at which places further people come up.
+        is_listed: Whether the latter.
     """
 
     values: Floats

@@ -30,14 +30,10 @@ Releaser: TypeAlias = Callable[[Ints, np.random.Generator], Matrix]
 class Audit:
     """Findings of the audit on one scale.
 
-    Attributes
-    ----------
-    win_rate
-        How often a release with an isolated person comes nearer to that person than one without, on average.
-    standard_error
-        Of that average over the people.
-    people
-        The isolated people.
+    Attributes:
+        win_rate: How often a release with an isolated person comes nearer to that person than one without, on average.
+        standard_error: Of that average over the people.
+        people: The isolated people.
     """
 
     win_rate: float
@@ -76,37 +72,25 @@ def audits(
 ) -> dict[str, Audit]:
     """Release both halves of a table again and again, and test whether isolated people are traced to their half.
 
-    Parameters
-    ----------
-    points
-        The coded (standardised) rows of all people.
-    release
-        Is given the places of rows and a generator, and returns released rows coded in the same way, in any number and
-        order.
-    share
-        Of the people, who are looked at: the farthest from everybody else.
-    splits
-        How often the table is halved at random. Each half is released, so that everybody is part of one of the two
-        releases and not of the other.
-    seed
-        Makes it repeatable; a generator goes on.
-
-    Returns
-    -------
-    dict
-        By scale: ``standardised`` is the distance between the points, ``normal_scores`` that between the normal scores
-        of their columns.
-
-    Raises
-    ------
-    ValueError
-        For fewer than 40 people, and options that are out of range.
-
-    Notes
-    -----
     A release that had nothing to do with a person's being in the table has a win rate of 0.5. Halves have the same
     size, so that nothing but being a member tells the releases apart; and all pairs of a release with the person and
     one without are compared, so that people who are far from everything count as much as others.
+
+    Args:
+        points: The coded (standardised) rows of all people.
+        release: Is given the places of rows and a generator, and returns released rows coded in the same way, in any
+            number and order.
+        share: Of the people, who are looked at: the farthest from everybody else.
+        splits: How often the table is halved at random. Each half is released, so that everybody is part of one of the
+            two releases and not of the other.
+        seed: Makes it repeatable; a generator goes on.
+
+    Returns:
+        By scale: ``standardised`` is the distance between the points, ``normal_scores`` that between the normal scores
+        of their columns.
+
+    Raises:
+        ValueError: For fewer than 40 people, and options that are out of range.
     """
     if len(points) < 2 * FEWEST:
         raise ValueError(f"an audit needs at least {2 * FEWEST} rows; got {len(points)}.")

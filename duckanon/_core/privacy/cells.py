@@ -22,21 +22,14 @@ _BITS = np.array([bin(byte).count("1") for byte in range(256)], np.uint8)
 class CellColumn:
     """A column of cells. A cell is an interval, or a list of values; one that is neither holds nothing.
 
-    Attributes
-    ----------
-    codes
-        Of each released row, the number of its cell.
-    low, high
-        The ends of every interval, both inside, infinite where it has no end; NaN where the cell is no interval. From
-        minus to plus infinity it holds `MISSING` too.
-    starts, members
-        The values that cell i lists are ``members[starts[i]:starts[i + 1]]``.
-    limits
-        The original's smallest and largest value, which intervals without an end are drawn up to.
-    step
-        1 where only whole numbers occur, otherwise 0.
-    decimals
-        That numbers drawn from an interval are rounded to; None: they are not.
+    Attributes:
+        codes: Of each released row, the number of its cell.
+        low, high: The ends of every interval, both inside, infinite where it has no end; NaN where the cell is no
+            interval. From minus to plus infinity it holds `MISSING` too.
+        starts, members: The values that cell i lists are ``members[starts[i]:starts[i + 1]]``.
+        limits: The original's smallest and largest value, which intervals without an end are drawn up to.
+        step: 1 where only whole numbers occur, otherwise 0.
+        decimals: That numbers drawn from an interval are rounded to; None: they are not.
     """
 
     codes: Ints
@@ -109,14 +102,10 @@ class CellColumn:
 class ReleasedCells:
     """A release whose rows hold more than one value each.
 
-    Attributes
-    ----------
-    variances
-        Of what the cells hold, of the shape of the released matrix, which has their means.
-    columns
-        The cells, column by column.
-    original, reference
-        People in the numbers of the columns, see `singled_out`.
+    Attributes:
+        variances: Of what the cells hold, of the shape of the released matrix, which has their means.
+        columns: The cells, column by column.
+        original, reference: People in the numbers of the columns, see `singled_out`.
     """
 
     variances: Matrix
@@ -137,18 +126,12 @@ def value_column(values: Floats) -> CellColumn:
 def singled_out(records: Floats, columns: Sequence[CellColumn], random: np.random.Generator) -> tuple[int, int]:
     """Count people whom a released row singles out: its cells hold them, and nobody else.
 
-    Parameters
-    ----------
-    records
-        People, one column per released one: numbers, and codes of categories.
-    columns
-        The released cells.
-    random
-        Draws the records that are looked at, where there are more than 5,000.
+    Args:
+        records: People, one column per released one: numbers, and codes of categories.
+        columns: The released cells.
+        random: Draws the records that are looked at, where there are more than 5,000.
 
-    Returns
-    -------
-    hits, trials
+    Returns:
         The records that are singled out, and those that could be: the ones without an equal.
     """
     distinct = distinct_rows(np.where(np.isposinf(records), np.finfo(np.float64).max, records))
@@ -171,18 +154,12 @@ def singled_out(records: Floats, columns: Sequence[CellColumn], random: np.rando
 def count_held(classes: Ints, columns: Sequence[CellColumn], people: Floats) -> tuple[Ints, Ints]:
     """Count the people whom all cells of a class hold.
 
-    Parameters
-    ----------
-    classes
-        A row for every class: the number of its cell in every column, -1 where the column is not asked.
-    columns
-        The cells.
-    people
-        One column per released one, in the numbers of the cells.
+    Args:
+        classes: A row for every class: the number of its cell in every column, -1 where the column is not asked.
+        columns: The cells.
+        people: One column per released one, in the numbers of the cells.
 
-    Returns
-    -------
-    counts, persons
+    Returns:
         How many people each class holds, and the first of them, 0 where there is none.
     """
     counts, persons = np.zeros(len(classes), np.int64), np.zeros(len(classes), np.int64)

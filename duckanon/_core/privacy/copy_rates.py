@@ -21,16 +21,11 @@ _FEW = 30  # events up to which the normal distribution is no stand-in
 class Rate:
     """A share of originals, beside the share that an honest sample would have.
 
-    Attributes
-    ----------
-    value
-        The share of the release.
-    reference
-        The share that chance gives.
-    limit
-        The largest share that chance explains.
-    count
-        The originals that the share counts.
+    Attributes:
+        value: The share of the release.
+        reference: The share that chance gives.
+        limit: The largest share that chance explains.
+        count: The originals that the share counts.
     """
 
     value: float
@@ -49,19 +44,14 @@ def rate(
 ) -> Rate:
     """Compare a share with that of a reference of limited size.
 
-    Parameters
-    ----------
-    hits, trials, reference_hits, reference_trials
-        Events and originals looked at, in the release and in the reference.
-    confidence
-        The share of honest releases that pass.
-    clump
-        How many originals an event concerns on average.
-
-    Notes
-    -----
     Few events: those of the reference, as a Poisson count whose rate has Jeffreys' prior, predict those of an honest
     release by a negative binomial distribution. Many: two shares with the variances of binomial ones.
+
+    Args:
+        hits, trials, reference_hits, reference_trials: Events and originals looked at, in the release and in the
+            reference.
+        confidence: The share of honest releases that pass.
+        clump: How many originals an event concerns on average.
     """
     if min(trials, reference_trials) <= 0:
         return Rate(0.0, 0.0, 0.0, 0)
@@ -87,15 +77,11 @@ def parts(rows: int, size: int, random: np.random.Generator) -> list[Ints]:
 def exact_copies(original: Ints, released: list[Ints], reference: Ints | None, size: int, confidence: float) -> Rate:
     """Count originals with an equal released row, against those with an equal row in the reference.
 
-    Parameters
-    ----------
-    original, released, reference
-        Codes of rows: the originals, parts of the release, a reference sample as large as each part or None for the
-        other originals.
-    size
-        Rows in a part. Leaving one out is done among as many originals.
-    confidence
-        The share of honest releases that pass.
+    Args:
+        original, released, reference: Codes of rows: the originals, parts of the release, a reference sample as large
+            as each part or None for the other originals.
+        size: Rows in a part. Leaving one out is done among as many originals.
+        confidence: The share of honest releases that pass.
     """
     codes = code_count(original, *released, reference)
     copies = np.bincount(original, minlength=codes)
@@ -171,23 +157,16 @@ def near_copies(
 ) -> Rate:
     """Count isolated originals with a released row nearer than half the way to any other in their half of the table.
 
-    Parameters
-    ----------
-    distances
-        To the nearest row of each part of the release; a part has half as many rows as the table.
-    splits
-        Distances to the nearest other original in the own and in the other half, as `half_distances` gives
-        them. The 5 % farthest from their own half are isolated; the other half is what an honest release would be.
-    confidence
-        The share of honest releases that pass.
-    drawn
-        Which of the originals are a random sample of all, where others were chosen for being far out: these tell
-        which distance only 5 % exceed.
-
-    Notes
-    -----
     Parts of a release are compared with halves because the share depends on the number of rows, most of all where
     values are few: a record that is unique among a thousand may well be met in another thousand.
+
+    Args:
+        distances: To the nearest row of each part of the release; a part has half as many rows as the table.
+        splits: Distances to the nearest other original in the own and in the other half, as `half_distances` gives
+            them. The 5 % farthest from their own half are isolated; the other half is what an honest release would be.
+        confidence: The share of honest releases that pass.
+        drawn: Which of the originals are a random sample of all, where others were chosen for being far out: these tell
+            which distance only 5 % exceed.
     """
     hits = trials = reference_hits = 0
     for own_half, other_half in splits:

@@ -30,16 +30,12 @@ density, which people leave of each other, is too small for rare records, and 0.
 class _Column:
     """The values of a column, and how likely a person has the value of another.
 
-    Attributes
-    ----------
-    codes
-        Equal for equal values.
-    frequencies
-        Of the value of each person, among the others.
-    values, low, high, mass
-        Of numbers: the values, what is near each, and the share of people who have that; None: no value is near.
-    shares
-        How often a person has the very value of another, one near to it, and any.
+    Attributes:
+        codes: Equal for equal values.
+        frequencies: Of the value of each person, among the others.
+        values, low, high, mass: Of numbers: the values, what is near each, and the share of people who have that; None:
+            no value is near.
+        shares: How often a person has the very value of another, one near to it, and any.
     """
 
     codes: Ints
@@ -114,24 +110,16 @@ def log_densities(
 ) -> Floats:
     """Estimate the logarithm of each record's chance to be that of another person.
 
-    Parameters
-    ----------
-    rows
-        The records; each is left out where its own chance is estimated.
-    groups
-        The matrix columns of each column of the table.
-    others
-        More people of the same population.
-    random
-        Draws the people whose likelihood chooses the shares.
-    most
-        How many people are looked at for each record.
-
-    Notes
-    -----
     A kernel density of mixed columns (Aitchison and Aitken 1976): a person has, independently in each column, the value
     of another person who is drawn at random, or a value near to it, or any value at all. How often each is the case is
     chosen for every column by the likelihood that people leave of each other, in steps of expectation and maximisation.
+
+    Args:
+        rows: The records; each is left out where its own chance is estimated.
+        groups: The matrix columns of each column of the table.
+        others: More people of the same population.
+        random: Draws the people whose likelihood chooses the shares.
+        most: How many people are looked at for each record.
     """
     pool = rows if others is None else np.concatenate([rows, others])
     columns = [_Column.of(pool[:, group]) for group in groups]

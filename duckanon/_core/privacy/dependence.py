@@ -39,12 +39,9 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 class Dependence(NamedTuple):
     """How much the order of a kept column tells about that of a coarse one.
 
-    Attributes
-    ----------
-    correlation
-        0: as much as a shuffled column; 1: it is the same order, or the opposite one.
-    is_beyond_chance
-        Whether it is at least `LIMIT`, and more than chance explains.
+    Attributes:
+        correlation: 0: as much as a shuffled column; 1: it is the same order, or the opposite one.
+        is_beyond_chance: Whether it is at least `LIMIT`, and more than chance explains.
     """
 
     correlation: float
@@ -60,21 +57,16 @@ def freedom(classes: Ints, ranks: Array) -> float:
 def dependence(classes: Ints, labels: Ints, ranks: Array, column: pa.ChunkedArray) -> Dependence:
     """Return the largest rank correlation within classes, over the orders in which a column may be read.
 
-    Parameters
-    ----------
-    classes, labels
-        The class of each row, and the label of the coarse column.
-    ranks
-        The coarse column.
-    column
-        The kept column.
+    Args:
+        classes, labels: The class of each row, and the label of the coarse column.
+        ranks: The coarse column.
+        column: The kept column.
 
-    Examples
-    --------
-    >>> income = np.random.default_rng(0).permutation(100)
-    >>> tens = income // 10
-    >>> dependence(tens, tens, income, pa.chunked_array([[f"{1.1 * x:.2f} EUR" for x in income]]))
-    Dependence(correlation=1.0, is_beyond_chance=True)
+    Examples:
+        >>> income = np.random.default_rng(0).permutation(100)
+        >>> tens = income // 10
+        >>> dependence(tens, tens, income, pa.chunked_array([[f"{1.1 * x:.2f} EUR" for x in income]]))
+        Dependence(correlation=1.0, is_beyond_chance=True)
     """
     found = [_correlation(classes, labels, ranks, keys) for keys in sort_keys(column)]
     return max(found, default=Dependence(0.0, False), key=lambda one: (one.is_beyond_chance, one.correlation))

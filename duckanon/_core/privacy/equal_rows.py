@@ -16,14 +16,10 @@ _BLOCK = 1 << 16  # rows at a time: a copy of them stays small
 class DistinctRows(NamedTuple):
     """The different rows of a matrix, in the order in which they first occur.
 
-    Attributes
-    ----------
-    firsts
-        Where each different row first occurs.
-    codes
-        For every row, which of the different ones it is.
-    counts
-        How often each occurs.
+    Attributes:
+        firsts: Where each different row first occurs.
+        codes: For every row, which of the different ones it is.
+        counts: How often each occurs.
     """
 
     firsts: Ints
@@ -70,8 +66,6 @@ def known_codes(rows: Matrix, *others: Matrix) -> list[Ints]:
 def distinct_rows(matrix: Matrix) -> DistinctRows:
     """Find the different rows of a matrix of finite numbers.
 
-    Notes
-    -----
     Their hashes are told apart, which takes time linear in their number, and then every row is compared with the
     first one of its hash. Should two different rows ever share a hash, the rows are sorted instead.
     """

@@ -40,12 +40,9 @@ _SHUFFLES = 6
 class Pairs(NamedTuple):
     """Kept columns with the coarse ones that they narrow, in the order of both.
 
-    Attributes
-    ----------
-    narrowed
-        Of which it is known.
-    unjudged
-        Of which too few rows cannot tell.
+    Attributes:
+        narrowed: Of which it is known.
+        unjudged: Of which too few rows cannot tell.
     """
 
     narrowed: list[tuple[str, str]]
@@ -55,13 +52,11 @@ class Pairs(NamedTuple):
 def sentence(pairs: Pairs, ways_out: str = "leave {it} out, or name {it} in narrowing") -> str | None:
     """Say what is wrong with pairs and what to do; None where nothing is.
 
-    Examples
-    --------
-    >>> print(sentence(Pairs([("age", "born")], [])))
-    the column "age" in keep narrows down "born"; leave it out, or name it in narrowing.
-    >>> print(sentence(Pairs([], [("copy", "born")])))
-    there are too few rows to tell whether the column "copy" in keep narrows down "born"; leave it out, or name it in \
-narrowing.
+    Examples:
+        >>> print(sentence(Pairs([("age", "born")], [])))
+        the column "age" in keep narrows down "born"; leave it out, or name it in narrowing.
+        >>> print(sentence(Pairs([], [("copy", "born")]), "leave {it} out"))
+        there are too few rows to tell whether the column "copy" in keep narrows down "born"; leave it out.
     """
     told = []
     for found, beginning in ((pairs.narrowed, ""), (pairs.unjudged, "there are too few rows to tell whether ")):
@@ -108,26 +103,19 @@ def narrowed_pairs(
 ) -> Pairs:
     """Find the kept columns that narrow coarse ones, as ``anon.kept_column_risk`` does.
 
-    Parameters
-    ----------
-    originals, labels
-        By coarse column: its original numbers, and the number of each row's label.
-    kept
-        The columns that are kept, by name.
-    classes
-        The class of each row.
-    generator
-        Draws the rows that are looked at, and shuffles.
-    asked
-        The rows about which it is asked what is left to guess, among the values of all; None: all rows.
+    Args:
+        originals, labels: By coarse column: its original numbers, and the number of each row's label.
+        kept: The columns that are kept, by name.
+        classes: The class of each row.
+        generator: Draws the rows that are looked at, and shuffles.
+        asked: The rows about which it is asked what is left to guess, among the values of all; None: all rows.
 
-    Examples
-    --------
-    >>> born = np.arange(1950.0, 1960.0).repeat(20)
-    >>> decade = np.zeros(200, np.int64)
-    >>> age = pa.chunked_array([2030 - born])
-    >>> narrowed_pairs({"born": born}, {"born": decade}, {"age": age}, decade, np.random.default_rng(0))
-    Pairs(narrowed=[('age', 'born')], unjudged=[])
+    Examples:
+        >>> born = np.arange(1950.0, 1960.0).repeat(20)
+        >>> decade = np.zeros(200, np.int64)
+        >>> age = pa.chunked_array([2030 - born])
+        >>> narrowed_pairs({"born": born}, {"born": decade}, {"age": age}, decade, np.random.default_rng(0))
+        Pairs(narrowed=[('age', 'born')], unjudged=[])
     """
     most = max(MOST_ROWS, _MOST_OF_ROOT * math.isqrt(len(classes)))
     rows = np.sort(generator.permutation(len(classes))[:most])

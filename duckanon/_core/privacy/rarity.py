@@ -37,17 +37,12 @@ Hashes = npt.NDArray[np.uint64]
 class Rarity:
     """How many others are nearly equal to each record of a table.
 
-    Attributes
-    ----------
-    scores
-        In proportion to how many of another sample are expected to be equal to each record.
-    near_pairs
-        Pairs of records that differ in one column.
-    near_per_equal
-        How many of these are expected for each pair that is equal.
-    twins, twin_pairs
-        Pairs of equal records that no third one is equal to, within the table and within the others, and how many pairs
-        there are in all.
+    Attributes:
+        scores: In proportion to how many of another sample are expected to be equal to each record.
+        near_pairs: Pairs of records that differ in one column.
+        near_per_equal: How many of these are expected for each pair that is equal.
+        twins, twin_pairs: Pairs of equal records that no third one is equal to, within the table and within the others,
+            and how many pairs there are in all.
     """
 
     scores: Floats
@@ -64,18 +59,6 @@ class Rarity:
 def rarity_of(rows: Matrix, groups: Sequence[slice] | None = None, others: Matrix | None = None) -> Rarity:
     """Count who is nearly equal to each record.
 
-    Parameters
-    ----------
-    rows
-        The records.
-    groups
-        The matrix columns of each column of the table; None: each is one by itself.
-    others
-        More people of the same population, who tell how rare the records are. Not those of a release: what it has near
-        a record may be due to the record.
-
-    Notes
-    -----
     That a record has no equal in its table says little: of a thousand people of the Adult table (seven columns), one in
     twenty who have none find one in another thousand, most of them where many differ in one column or two, and next to
     none where nobody does. The score adds up how many are equal, differ in one column, and in two, each as a share of
@@ -84,6 +67,12 @@ def rarity_of(rows: Matrix, groups: Sequence[slice] | None = None, others: Matri
     Were the columns independent, and a share s of the pairs agreed in each, there would be sum((1 - s) / s) pairs that
     differ in one column for each that is equal. Columns depend on each other, which is seen where there are more pairs
     that differ in one column, for those that differ in two, than there would be if they did not.
+
+    Args:
+        rows: The records.
+        groups: The matrix columns of each column of the table; None: each is one by itself.
+        others: More people of the same population, who tell how rare the records are. Not those of a release: what it
+            has near a record may be due to the record.
     """
     parts = [slice(place, place + 1) for place in range(rows.shape[1])] if groups is None else groups
     hashes = [row_hashes(rows[:, group]) * _odd(place) for place, group in enumerate(parts)]
@@ -141,12 +130,9 @@ def _counts(hashes: Sequence[Hashes]) -> _Counts:
 def _near_per_equal(odds: Floats, one_off: float, two_off: float | None) -> float:
     """Estimate how many pairs differ in one column for each that is equal.
 
-    Parameters
-    ----------
-    odds
-        For each column, how many pairs differ for each that agrees.
-    one_off, two_off
-        The pairs that differ in one column, and in two.
+    Args:
+        odds: For each column, how many pairs differ for each that agrees.
+        one_off, two_off: The pairs that differ in one column, and in two.
     """
     independent = float(odds.sum())
     if two_off is None or one_off < _FEW:

@@ -59,46 +59,6 @@ def privacy_tests(
 ) -> list[PrivacyTest]:
     """Test whether a release tells more about the originals than a reference sample would.
 
-    Parameters
-    ----------
-    original, released
-        Matrices of equal width, columns on comparable scales.
-    random
-        Draws samples, parts and replicates.
-    reference
-        A sample of the same population without any of the originals; None: for each original, the other originals.
-    holdout
-        Rows of the same population that had no part in the release, for the membership tests; None: the reference
-        serves the test of isolated people.
-    draws
-        More releases of the same originals, with the variances of their cells where they are coarse: the membership
-        tests attack all of them together.
-    isolated
-        Whether membership of the most isolated people is tested, which takes other people and a release of values: the
-        distance to a coarse cell is that to everybody in it, and says more about the cell than about one of them.
-    k
-        How many neighbours ambiguity and uncertainty look at.
-    sample
-        How many originals are looked at, drawn at random; None for all. Exact copies are counted over all of them.
-    replicates
-        Of the bootstrap.
-    tell
-        Is told the share of the work done.
-    cells
-        Of a coarse release: what its rows hold; ``released`` then has the means of that.
-    groups
-        The matrix columns of each column of the table; None: each is one by itself.
-    class_size
-        What `smallest_class` found, where ``released`` is a sample of the rows: a sample breaks classes.
-
-    Raises
-    ------
-    ValueError
-        Fewer than 20 originals, fewer released or reference rows than k, and what
-        :func:`duckanon._core.privacy.neighbours.nearest` refuses.
-
-    Notes
-    -----
     Thesis, Sections 3.1 and 5.2.1, and what these leave open. A larger table has nearer rows whatever it tells, so
     release and reference are compared at the same size: the measures on a random part of the larger one; the counts
     over random parts that cover the whole release, so that no copy is missed. The tests of copies stand beside the
@@ -113,6 +73,31 @@ def privacy_tests(
 
     The nearest rows of a microaggregate are equal, so that uncertainty is 0 however many people stand behind them: such
     a release is judged by the size of its smallest class, which k people must share.
+
+    Args:
+        original, released: Matrices of equal width, columns on comparable scales.
+        random: Draws samples, parts and replicates.
+        reference: A sample of the same population without any of the originals; None: for each original, the other
+            originals.
+        holdout: Rows of the same population that had no part in the release, for the membership tests; None: the
+            reference serves the test of isolated people.
+        draws: More releases of the same originals, with the variances of their cells where they are coarse: the
+            membership tests attack all of them together.
+        isolated: Whether membership of the most isolated people is tested, which takes other people and a release of
+            values: the distance to a coarse cell is that to everybody in it, and says more about the cell than about
+            one of them.
+        k: How many neighbours ambiguity and uncertainty look at.
+        sample: How many originals are looked at, drawn at random; None for all. Exact copies are counted over all of
+            them.
+        replicates: Of the bootstrap.
+        tell: Is told the share of the work done.
+        cells: Of a coarse release: what its rows hold; ``released`` then has the means of that.
+        groups: The matrix columns of each column of the table; None: each is one by itself.
+        class_size: What `smallest_class` found, where ``released`` is a sample of the rows: a sample breaks classes.
+
+    Raises:
+        ValueError: Fewer than 20 originals, fewer released or reference rows than k, and what
+            :func:`duckanon._core.privacy.neighbours.nearest` refuses.
     """
     rows, release = np.asarray(original, np.float64), np.asarray(released, np.float64)
     others, apart = (None if table is None else np.asarray(table, np.float64) for table in (reference, holdout))

@@ -28,22 +28,16 @@ def repair(
 ) -> Bools:
     """Choose the released rows to keep so that the checks pass.
 
-    Parameters
-    ----------
-    original, released, random, budget, confidence
-        As in :func:`duckanon._core.privacy.self_check.check`.
-
-    Returns
-    -------
-    numpy.ndarray
-        True for the rows to keep; none, where the release is nothing but copies.
-
-    Notes
-    -----
     Every released row nearer to an isolated record than half the way to its nearest neighbour goes. Of the rows that
     repeat a record that nobody shares, as many go as exceed what chance gives, at random: without any of them, a
     record's absence would tell as much as its presence. Where that does not suffice, records that two share, then
     four, and so on, are treated alike. An order of rows that links cannot be repaired by leaving rows out.
+
+    Args:
+        original, released, random, budget, confidence: As in :func:`duckanon._core.privacy.self_check.check`.
+
+    Returns:
+        True for the rows to keep; none, where the release is nothing but copies.
     """
     rows, release = as_matrices(original, released)
     confidence = min(confidence, _REPAIRED)
@@ -88,24 +82,16 @@ def screened(
 ) -> Bools:
     """Check a release, and repair it where that is asked for.
 
-    Parameters
-    ----------
-    original, released, random, budget
-        As in :func:`duckanon._core.privacy.self_check.check`.
-    checks
-        What to do about what is found: ``'error'`` or ``'repair'``.
-    advice
-        What to do when it is refused.
+    Args:
+        original, released, random, budget: As in :func:`duckanon._core.privacy.self_check.check`.
+        checks: What to do about what is found: ``'error'`` or ``'repair'``.
+        advice: What to do when it is refused.
 
-    Returns
-    -------
-    numpy.ndarray
+    Returns:
         True for the rows to keep.
 
-    Raises
-    ------
-    ValueError
-        Where the checks fail, and do so after a repair, or one would leave out more than half of the rows.
+    Raises:
+        ValueError: Where the checks fail, and do so after a repair, or one would leave out more than half of the rows.
     """
     rows, release = as_matrices(original, released)
     keep = np.ones(len(release), bool)

@@ -85,23 +85,17 @@ def check(
 ) -> Findings:
     """Look for copies of records, near copies of isolated records, and an order of rows that links.
 
-    Parameters
-    ----------
-    original, released
-        Matrices of equal width. Row order is checked where both have as many rows.
-    random
-        Draws halves, samples and rivals.
-    budget
-        Pairs of rows whose distance may be looked at in tables of more than 5,000 rows; 400 originals are always.
-    confidence
-        The share of honest releases that pass each check.
-
-    Notes
-    -----
     The measures of Thesis, Section 3.1, miss a few verbatim copies, and outliers. Copies are counted over all rows;
     distances are those of every original up to 5,000, beyond that of originals drawn at random and of as many that lie
     farthest out, by the norm of the whitened row. What chance gives is taken from the originals alone: those equal to
     another, and two random halves of the table against each other.
+
+    Args:
+        original, released: Matrices of equal width. Row order is checked where both have as many rows.
+        random: Draws halves, samples and rivals.
+        budget: Pairs of rows whose distance may be looked at in tables of more than 5,000 rows; 400 originals are
+            always.
+        confidence: The share of honest releases that pass each check.
     """
     rows, release = as_matrices(original, released)
     codes, release_codes = row_codes(rows, release)

@@ -25,12 +25,9 @@ _STEPS = 30  # after which the number that chance repeats stays the same
 class _Chance(NamedTuple):
     """How many records chance repeats: a gamma distribution of the total, were no record repeated twice.
 
-    Attributes
-    ----------
-    events
-        Repeated records that were seen, and what near misses count for.
-    exposure
-        How many were to be expected of each of the total.
+    Attributes:
+        events: Repeated records that were seen, and what near misses count for.
+        exposure: How many were to be expected of each of the total.
     """
 
     events: float
@@ -52,30 +49,22 @@ def unique_copies(
 ) -> Rate:
     """Count originals without an equal in the table that the release repeats, against what chance repeats.
 
-    Parameters
-    ----------
-    original, released, reference
-        Codes of rows. Parts of the release as large as the reference are looked at, or as the table without one.
-    rarity
-        That of the originals.
-    random
-        Draws the parts, and from what chance gives.
-    confidence
-        The share of honest releases that pass.
-
-    Returns
-    -------
-    Rate
-        The weighted share of unique records that are repeated. A record weighs log(1 + 0.005 / p), p being its chance
-        to be repeated: what a copy of it says for copies of one in 200 records, and against chance.
-
-    Notes
-    -----
     No record that is unique among n rows has an equal among the others, so leaving one out says nothing about it. Two
     equal rows do: were one of them drawn later, it would repeat a unique record, so that another n rows repeat about
     twice as many unique records as there are such pairs (Good 1953). The reference tells the same by what it repeats,
     and near misses, of which there are more, where both are few. Who of the unique records is repeated, their rarity
     tells. The limit is a quantile of Poisson counts whose mean is as uncertain as that estimate.
+
+    Args:
+        original, released, reference: Codes of rows. Parts of the release as large as the reference are looked at, or
+            as the table without one.
+        rarity: That of the originals.
+        random: Draws the parts, and from what chance gives.
+        confidence: The share of honest releases that pass.
+
+    Returns:
+        The weighted share of unique records that are repeated. A record weighs log(1 + 0.005 / p), p being its chance
+        to be repeated: what a copy of it says for copies of one in 200 records, and against chance.
     """
     codes = code_count(original, released, reference)
     unique = np.flatnonzero(np.bincount(original, minlength=codes) == 1)
@@ -104,16 +93,11 @@ def _present(rows: Ints, codes: int) -> Bools:
 def _chance(shares: Floats, repeated: Bools | None, rarity: Rarity, people: int, size: int) -> _Chance:
     """Estimate how many unique records another sample repeats.
 
-    Parameters
-    ----------
-    shares
-        Of the unique records in what is repeated.
-    repeated
-        Which of them the reference repeats.
-    rarity
-        That of the people, with their pairs.
-    people, size
-        How many they are, and how many the other sample has.
+    Args:
+        shares: Of the unique records in what is repeated.
+        repeated: Which of them the reference repeats.
+        rarity: That of the people, with their pairs.
+        people, size: How many they are, and how many the other sample has.
     """
     worth = min(rarity.near_pairs + 0.5, _WORTH)
     events = rarity.twins + worth
@@ -139,16 +123,11 @@ def _weighted_rate(
 ) -> Rate:
     """Compare weighted shares.
 
-    Parameters
-    ----------
-    hits, trials
-        How often each unique record was found, and how often it was looked for.
-    repeated
-        Which of them the reference repeats.
-    shares, chance
-        How many chance repeats, and how likely it is each of them.
-    random, confidence
-        As in `unique_copies`.
+    Args:
+        hits, trials: How often each unique record was found, and how often it was looked for.
+        repeated: Which of them the reference repeats.
+        shares, chance: How many chance repeats, and how likely it is each of them.
+        random, confidence: As in `unique_copies`.
     """
     strata = np.array_split(np.argsort(shares, kind="stable"), min(_STRATA, len(shares)))
     people = np.array([len(stratum) for stratum in strata])

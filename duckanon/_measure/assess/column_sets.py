@@ -1,7 +1,5 @@
 """Which sets of columns pick people out: distinct combinations and unique rows of every set, exactly or from a sample.
 
-Notes
------
 The test by distinct counts is that of Probabilistic Anonymity, Section 2. The exact search is
 `duckanon._measure.assess.lattice`, the approximate one `duckanon._measure.assess.sampling`.
 """
@@ -49,20 +47,14 @@ errors of the first two counts."""
 class Search(NamedTuple):
     """Options of the search, as the macro passes them.
 
-    Attributes
-    ----------
-    max_size
-        Size of the largest sets.
-    minimal
-        Report only the sets that are quasi-identifiers, and none of whose subsets is one.
-    alpha
-        A set is a quasi-identifier in the table if at least this fraction of the rows is unique in it.
-    product_fraction
-        It is one in the population if the product of its distinct counts is at least this many times the population.
-    population
-        Size of the population; None: the table itself.
-    person
-        The name of the column that identifies people; None: every row is a person.
+    Attributes:
+        max_size: Size of the largest sets.
+        minimal: Report only the sets that are quasi-identifiers, and none of whose subsets is one.
+        alpha: A set is a quasi-identifier in the table if at least this fraction of the rows is unique in it.
+        product_fraction: It is one in the population if the product of its distinct counts is at least this many times
+            the population.
+        population: Size of the population; None: the table itself.
+        person: The name of the column that identifies people; None: every row is a person.
     """
 
     max_size: int
@@ -108,16 +100,11 @@ def refuse_too_many_sets(columns: int, max_size: int, most: int) -> None:
 def exact(table: pa.Table | None, **options: Any) -> pa.Table:
     """Report on every set of up to `max_size` columns.
 
-    Parameters
-    ----------
-    table
-        The columns to combine, and one called `PERSON`; None where the table has no rows.
-    options
-        The fields of a `Search`.
+    Args:
+        table: The columns to combine, and one called `PERSON`; None where the table has no rows.
+        options: The fields of a `Search`.
 
-    Returns
-    -------
-    pyarrow.Table
+    Returns:
         One row for each set, with the names of its columns and its counts.
     """
     search = Search(**options)
@@ -148,14 +135,10 @@ def exact(table: pa.Table | None, **options: Any) -> pa.Table:
 class SetSampler:
     """Samples every set of columns while the rows go by; see `duckanon._measure.assess.sampling`.
 
-    Parameters
-    ----------
-    rows
-        The first rows: a struct array with the 64-bit hashes of the columns' values.
-    max_size
-        Size of the largest sets, the same with every row.
-    has_people
-        Whether `PERSON` says which person a row belongs to, the same with every row.
+    Args:
+        rows: The first rows: a struct array with the 64-bit hashes of the columns' values.
+        max_size: Size of the largest sets, the same with every row.
+        has_people: Whether `PERSON` says which person a row belongs to, the same with every row.
     """
 
     def __init__(self, rows: pa.Array, max_size: pa.Array, has_people: pa.Array) -> None:

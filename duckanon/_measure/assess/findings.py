@@ -23,22 +23,14 @@ Said = tuple[str, str] | None
 class Columns:
     """The columns of a table, with roles and reasons found so far.
 
-    Attributes
-    ----------
-    profiles
-        The columns.
-    row_count
-        Rows of the whole table.
-    roles, reasons
-        By column.
-    groups
-        Rows by the values of a column, of those that may be keys.
-    person
-        The column that identifies people.
-    sources
-        Of a column that follows from others, these.
-    growth
-        By how much the share of unique people grows with a column.
+    Attributes:
+        profiles: The columns.
+        row_count: Rows of the whole table.
+        roles, reasons: By column.
+        groups: Rows by the values of a column, of those that may be keys.
+        person: The column that identifies people.
+        sources: Of a column that follows from others, these.
+        growth: By how much the share of unique people grows with a column.
     """
 
     profiles: list[Profile]

@@ -30,20 +30,15 @@ def assess(
 ) -> pa.Table:
     """Find the role of every column.
 
-    Parameters
-    ----------
-    table
-        The sample: the number of the ``row``, its values as ``texts``, and for each of `keys` whether all rows with the
-        same value are in the sample (``whole``). None where the table has no rows.
-    row_count
-        Rows of the whole table.
-    names, kinds, distinct, known_rows, unique_fractions, categories
-        Of every column, counted in the whole table: its name, numeric, date, text, boolean or other, different values,
-        rows with a value, the share of people with a value of their own, what anon.direct_identifiers says.
-    keys
-        Places of the columns, from 1, whose groups of equal values the sample keeps whole.
-    person
-        The column that identifies people, where that is known.
+    Args:
+        table: The sample: the number of the ``row``, its values as ``texts``, and for each of `keys` whether all rows
+            with the same value are in the sample (``whole``). None where the table has no rows.
+        row_count: Rows of the whole table.
+        names, kinds, distinct, known_rows, unique_fractions, categories: Of every column, counted in the whole table:
+            its name, numeric, date, text, boolean or other, different values, rows with a value, the share of people
+            with a value of their own, what anon.direct_identifiers says.
+        keys: Places of the columns, from 1, whose groups of equal values the sample keeps whole.
+        person: The column that identifies people, where that is known.
     """
     if table is None or not names:
         return _report([(place, UNDECIDED, "the table has no rows.", None, [], []) for place, _ in enumerate(names, 1)])

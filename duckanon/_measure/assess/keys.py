@@ -79,16 +79,11 @@ class Groups:
 class Key:
     """A column whose values repeat and determine others.
 
-    Attributes
-    ----------
-    profile
-        The column.
-    constant
-        Columns that are constant within it.
-    is_person
-        Whether its rows are those of one person; None: the values do not tell.
-    reason
-        How that is known.
+    Attributes:
+        profile: The column.
+        constant: Columns that are constant within it.
+        is_person: Whether its rows are those of one person; None: the values do not tell.
+        reason: How that is known.
     """
 
     profile: Profile

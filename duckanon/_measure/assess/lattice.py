@@ -43,20 +43,14 @@ _DENSE_DEEPER = 8.0  # the same where the classes are numbered too: sorting must
 class SetStats(NamedTuple):
     """Counts of one set of columns, as `walk` yields them.
 
-    Attributes
-    ----------
-    columns : tuple of int
-        Indices of the columns, ascending.
-    distinct : int
-        Number of distinct combinations that occur.
-    singletons : int
-        Number of rows whose combination occurs exactly once; of people who are unique in a class at least once.
-    smallest : int
-        Size of the smallest class (0 for a table without rows), in rows or in people.
-    stopped : bool
-        Whether the `stop` predicate held here; such a set is minimal when the predicate is monotone.
-    members : int
-        Sum of the sizes of the classes: the rows; or the people, each counted in every class of theirs.
+    Attributes:
+        columns : tuple of int: Indices of the columns, ascending.
+        distinct : int: Number of distinct combinations that occur.
+        singletons : int: Number of rows whose combination occurs exactly once; of people who are unique in a class at
+            least once.
+        smallest : int: Size of the smallest class (0 for a table without rows), in rows or in people.
+        stopped : bool: Whether the `stop` predicate held here; such a set is minimal when the predicate is monotone.
+        members : int: Sum of the sizes of the classes: the rows; or the people, each counted in every class of theirs.
     """
 
     columns: tuple[int, ...]
@@ -84,39 +78,32 @@ def walk(
 ) -> Iterator[SetStats]:
     """Compute the class statistics of every set of 1 .. `max_size` columns.
 
-    Parameters
-    ----------
-    columns : sequence of (ndarray, int)
-        Codes and number of distinct codes of each column, as from `duckanon._core.common.codes.encode`.
-    max_size : int, optional
-        Size of the largest sets; all columns when it is None.
-    stop : callable, optional
-        ``stop(columns, singletons)``: a monotone predicate (once true for a set, true for its supersets). Where it
-        holds, the set is yielded with `stopped` true, and none of its supersets is visited.
-    people : People, optional
-        Whose the rows are: classes then count different people. A row is a person when it is None.
-
-    Yields
-    ------
-    SetStats
-        One for each set. Every set comes after all its subsets, so the sets that stop are exactly the minimal ones.
-
-    Notes
-    -----
     Columns are ordered by falling distinct count, c_0 .. c_m-1, and a set is reached from the set without its last
     column. Children are visited last column first; with bit m-1-i for column c_i that is the order of counting in
     binary, in which a subset, being the smaller number, comes before its supersets. So one depth-first walk gives
     exact minimality, with memory for the tables along a path and not for a level of the lattice. Codes of sets are
     int32, so there must be fewer than 2**28 rows.
 
-    Examples
-    --------
-    >>> sex, age = (np.array([0, 0, 1]), 2), (np.array([0, 1, 1]), 2)
-    >>> for statistics in walk([sex, age]):
-    ...     print(statistics.columns, statistics.distinct, statistics.singletons)
-    (1,) 2 1
-    (0,) 2 1
-    (0, 1) 3 3
+    Args:
+        columns : sequence of (ndarray, int): Codes and number of distinct codes of each column, as from
+            `duckanon._core.common.codes.encode`.
+        max_size : int, optional: Size of the largest sets; all columns when it is None.
+        stop : callable, optional: ``stop(columns, singletons)``: a monotone predicate (once true for a set, true for
+            its supersets). Where it holds, the set is yielded with `stopped` true, and none of its supersets is
+            visited.
+        people : People, optional: Whose the rows are: classes then count different people. A row is a person when it is
+            None.
+
+    Yields:
+        One for each set. Every set comes after all its subsets, so the sets that stop are exactly the minimal ones.
+
+    Examples:
+        >>> sex, age = (np.array([0, 0, 1]), 2), (np.array([0, 1, 1]), 2)
+        >>> for statistics in walk([sex, age]):
+        ...     print(statistics.columns, statistics.distinct, statistics.singletons)
+        (1,) 2 1
+        (0,) 2 1
+        (0, 1) 3 3
     """
     order = sorted(range(len(columns)), key=lambda i: -columns[i][1])
     size = len(columns) if max_size is None else min(max_size, len(columns))

@@ -66,30 +66,22 @@ def walk(
 ) -> Iterator[MinimalUniques]:
     """Find the minimal unique sets of every row.
 
-    Parameters
-    ----------
-    columns
-        The columns of the cells: distinct rows.
-    is_single
-        Whether a cell has one row, or rows of one person; these are numbered 0, 1, 2 ... in the result.
-    holders
-        Whose a cell is that is single, or `NOBODY`; None: every row is a person.
-    max_size
-        Size of the largest sets; all columns when it is None.
+    Args:
+        columns: The columns of the cells: distinct rows.
+        is_single: Whether a cell has one row, or rows of one person; these are numbered 0, 1, 2 ... in the result.
+        holders: Whose a cell is that is single, or `NOBODY`; None: every row is a person.
+        max_size: Size of the largest sets; all columns when it is None.
 
-    Yields
-    ------
-    MinimalUniques
+    Yields:
         For each set that is minimal for some row.
 
-    Examples
-    --------
-    >>> sex, age = KeyColumn(np.array([0, 0, 1]), 2, None), KeyColumn(np.array([0, 1, 1]), 2, None)
-    >>> for found in walk([sex, age], np.ones(3, bool)):
-    ...     print(found.columns, found.rows)
-    (1,) [0]
-    (0,) [2]
-    (0, 1) [1]
+    Examples:
+        >>> sex, age = KeyColumn(np.array([0, 0, 1]), 2, None), KeyColumn(np.array([0, 1, 1]), 2, None)
+        >>> for found in walk([sex, age], np.ones(3, bool)):
+        ...     print(found.columns, found.rows)
+        (1,) [0]
+        (0,) [2]
+        (0, 1) [1]
     """
     order = sorted(range(len(columns)), key=lambda place: -columns[place].distinct)
     size = len(columns) if max_size is None else min(max_size, len(columns))

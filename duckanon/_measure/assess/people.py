@@ -14,18 +14,12 @@ from duckanon._measure.assess.class_keys import MAX_KEY, ClassCounts, ranked
 class People(NamedTuple):
     """Whose the rows of a table are, and what is known of rows that were left out because each is a class of its own.
 
-    Attributes
-    ----------
-    codes
-        The person of each row, 0 to people_count - 1, or `people_count` for a row that does not say whose it is.
-    people_count
-        Number of different people.
-    alone
-        For each person whether a row of theirs was left out.
-    members
-        Rows left out that say whose they are: classes of one person.
-    has_nobody
-        Whether a row was left out that does not: a class of nobody.
+    Attributes:
+        codes: The person of each row, 0 to people_count - 1, or `people_count` for a row that does not say whose it is.
+        people_count: Number of different people.
+        alone: For each person whether a row of theirs was left out.
+        members: Rows left out that say whose they are: classes of one person.
+        has_nobody: Whether a row was left out that does not: a class of nobody.
     """
 
     codes: Ints
@@ -47,12 +41,9 @@ class People(NamedTuple):
 def coded(people: Codes, is_named: Bools) -> People:
     """Give the people of a table numbers.
 
-    Parameters
-    ----------
-    people
-        A code for each row, the same for all rows of a person.
-    is_named
-        Whether a row says whose it is.
+    Args:
+        people: A code for each row, the same for all rows of a person.
+        is_named: Whether a row says whose it is.
     """
     named, numbers = np.unique(people.compress(is_named), return_inverse=True)
     coded_people = np.full(len(people), len(named), np.int64)
@@ -63,9 +54,7 @@ def coded(people: Codes, is_named: Bools) -> People:
 def class_people(key: Codes, cells: int, people: People) -> tuple[ClassCounts, int]:
     """Count the classes of rows by key, the rows left out included.
 
-    Returns
-    -------
-    tuple
+    Returns:
         Distinct combinations, people who are unique in one at least once, people in the smallest class; and the sum of
         the classes' numbers of people.
     """

@@ -29,26 +29,16 @@ _READ = 2000
 class Profile:
     """A column of the sample.
 
-    Attributes
-    ----------
-    name
-        Its name.
-    kind
-        numeric, date, period (a month, quarter or pair of years), boolean or text; what is nested counts as text.
-    codes
-        The code of every row's value, -1 where it is missing.
-    values
-        The different values as texts, by their codes.
-    numbers
-        Of every row, NaN where it is missing: a number, or the days of a date. None for texts.
-    distinct_share
-        Different values for each known one in the whole table: 1 where none repeats.
-    unique_fraction
-        The share of people with a value of their own, in the whole table.
-    categories
-        What anon.direct_identifiers says.
-    whole
-        The rows of the sample in which every group of equal values is complete; None: all rows.
+    Attributes:
+        name: Its name.
+        kind: numeric, date, period (a month, quarter or pair of years), boolean or text; what is nested counts as text.
+        codes: The code of every row's value, -1 where it is missing.
+        values: The different values as texts, by their codes.
+        numbers: Of every row, NaN where it is missing: a number, or the days of a date. None for texts.
+        distinct_share: Different values for each known one in the whole table: 1 where none repeats.
+        unique_fraction: The share of people with a value of their own, in the whole table.
+        categories: What anon.direct_identifiers says.
+        whole: The rows of the sample in which every group of equal values is complete; None: all rows.
     """
 
     name: str
@@ -203,16 +193,11 @@ def profile(
 ) -> Profile:
     """Make the profile of a column, whose values come as texts.
 
-    Parameters
-    ----------
-    name, column
-        The column of the sample.
-    kind
-        numeric, date, text, boolean or other, by its type.
-    distinct_share
-        In the whole table; None: as in the sample.
-    unique_fraction, categories, whole
-        As in `Profile`.
+    Args:
+        name, column: The column of the sample.
+        kind: numeric, date, text, boolean or other, by its type.
+        distinct_share: In the whole table; None: as in the sample.
+        unique_fraction, categories, whole: As in `Profile`.
     """
     encoded = pc.dictionary_encode(column)
     values = encoded.dictionary.to_pylist()

@@ -22,12 +22,10 @@ _NEARLY = 0.8
 def determined(codes: list[Array], may_determine: list[bool]) -> list[list[int]]:
     """Return which columns follow from each: those that are constant wherever it is.
 
-    Parameters
-    ----------
-    codes
-        The codes of every column's values; a NULL is a value.
-    may_determine
-        Whether a column is looked at; columns in which most people are unique determine nearly everything.
+    Args:
+        codes: The codes of every column's values; a NULL is a value.
+        may_determine: Whether a column is looked at; columns in which most people are unique determine nearly
+            everything.
     """
     is_constant = [bool((own == own[:1]).all()) for own in codes]
     found: list[list[int]] = []
@@ -58,16 +56,11 @@ def derived(
 ) -> Iterator[tuple[Profile, list[Profile]]]:
     """Yield the columns that follow from others, with these.
 
-    Parameters
-    ----------
-    profiles
-        All columns.
-    asked
-        Those that may follow; of two that follow from each other only the later does.
-    person
-        The column that identifies people: what is constant for a person is compared once for each.
-    apart
-        Keys and weights, from which nothing is said to follow.
+    Args:
+        profiles: All columns.
+        asked: Those that may follow; of two that follow from each other only the later does.
+        person: The column that identifies people: what is constant for a person is compared once for each.
+        apart: Keys and weights, from which nothing is said to follow.
     """
     sources: dict[str, list[str]] = {}
     computed, coarser = _Sums(profiles), _Levels(profiles, person, apart)

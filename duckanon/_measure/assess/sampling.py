@@ -41,27 +41,19 @@ _NOBODY_LOW, _NOBODY_HIGH = np.uint64(2**64 - 1), np.uint64(0)
 class Estimate(NamedTuple):
     """Estimates for one set of columns.
 
-    Attributes
-    ----------
-    columns : tuple of int
-        Indices of the columns, ascending.
-    distinct, singletons : float
-        Estimated number of distinct combinations, and of rows whose combination occurs once; exact when `rate` is 1.
-        Where people are counted, `singletons` is the number of people who are unique in a combination when `rate` is 1,
-        and otherwise the estimated number of combinations of one person, which is at least as large: a person who is
-        alone in several counts in each.
-    distinct_error, singletons_error : float
-        Standard errors of the two.
-    rate : float
-        Probability p with which a combination was sampled.
-    sampled : int
-        Number of combinations in the sample.
-
-    Notes
-    -----
     An estimate is c / p for c sampled combinations. Its relative standard error is sqrt((1 - p) / (p n)) if n is the
     true number, so sqrt((1 - p) / c) from the sample. Where c is 0 the error is given as for c = 1; then the true
     number is below 3 / p with 95 % confidence.
+
+    Attributes:
+        columns : tuple of int: Indices of the columns, ascending.
+        distinct, singletons : float: Estimated number of distinct combinations, and of rows whose combination occurs
+            once; exact when `rate` is 1. Where people are counted, `singletons` is the number of people who are unique
+            in a combination when `rate` is 1, and otherwise the estimated number of combinations of one person, which
+            is at least as large: a person who is alone in several counts in each.
+        distinct_error, singletons_error : float: Standard errors of the two.
+        rate : float: Probability p with which a combination was sampled.
+        sampled : int: Number of combinations in the sample.
     """
 
     columns: tuple[int, ...]
@@ -76,30 +68,22 @@ class Estimate(NamedTuple):
 class DistinctSampler:
     """Samples of the distinct combinations of values, one for each of many column sets.
 
-    Parameters
-    ----------
-    sets : iterable of iterable of int
-        The column sets, as indices of columns.
-    capacity : int, default 8192
-        Number of combinations kept for each set. The relative standard error of the number of distinct combinations is
-        about 1 / sqrt(capacity); memory is at most about `BYTES_PER_COMBINATION` * capacity for each set, whatever the
-        number of rows.
-    seed : int, default 0
-        Seed of the hashes; samplers with different seeds draw independent samples.
-    has_people : bool, default False
-        Whether rows say whose they are: people are then counted instead of rows.
+    Args:
+        sets : iterable of iterable of int: The column sets, as indices of columns.
+        capacity : int, default 8192: Number of combinations kept for each set. The relative standard error of the
+            number of distinct combinations is about 1 / sqrt(capacity); memory is at most about `BYTES_PER_COMBINATION`
+            * capacity for each set, whatever the number of rows.
+        seed : int, default 0: Seed of the hashes; samplers with different seeds draw independent samples.
+        has_people : bool, default False: Whether rows say whose they are: people are then counted instead of rows.
 
-    Attributes
-    ----------
-    rows : int
-        Number of rows seen.
+    Attributes:
+        rows : int: Number of rows seen.
 
-    Examples
-    --------
-    >>> sampler = DistinctSampler([(0,), (0, 1)])
-    >>> sampler.update([np.array([1, 1, 2], np.uint64), np.array([1, 2, 2], np.uint64)])
-    >>> [(estimate.columns, estimate.distinct, estimate.singletons) for estimate in sampler.estimates()]
-    [((0,), 2.0, 1.0), ((0, 1), 3.0, 3.0)]
+    Examples:
+        >>> sampler = DistinctSampler([(0,), (0, 1)])
+        >>> sampler.update([np.array([1, 1, 2], np.uint64), np.array([1, 2, 2], np.uint64)])
+        >>> [(estimate.columns, estimate.distinct, estimate.singletons) for estimate in sampler.estimates()]
+        [((0,), 2.0, 1.0), ((0, 1), 3.0, 3.0)]
     """
 
     @checked(capacity=Whole(1))
@@ -115,14 +99,11 @@ class DistinctSampler:
     def update(self, hashes: Sequence[Hashes], people: Hashes | None = None, is_named: Bools | None = None) -> None:
         """Add rows.
 
-        Parameters
-        ----------
-        hashes : sequence of ndarray of uint64
-            For every column the 64-bit hashes of its rows; equal values, and NULL and NULL, must have equal hashes.
-        people : ndarray of uint64, optional
-            Hashes of the people whose rows they are.
-        is_named : ndarray of bool, optional
-            Whether a row says whose it is; the others are rows of nobody.
+        Args:
+            hashes : sequence of ndarray of uint64: For every column the 64-bit hashes of its rows; equal values, and
+                NULL and NULL, must have equal hashes.
+            people : ndarray of uint64, optional: Hashes of the people whose rows they are.
+            is_named : ndarray of bool, optional: Whether a row says whose it is; the others are rows of nobody.
         """
         rows = len(hashes[0])
         used = {column for columns in self._samples for column in columns}
@@ -154,9 +135,7 @@ class DistinctSampler:
     def estimates(self) -> Iterator[Estimate]:
         """Estimate distinct combinations and singletons of each set.
 
-        Yields
-        ------
-        Estimate
+        Yields:
             One for each set, in lexicographic order of the sets.
         """
         for columns, sample in self._samples.items():

@@ -1,7 +1,5 @@
 """Special uniques (SUDA): how risky a row is, by how few of its columns nobody else shares.
 
-Notes
------
 A minimal sample unique is a set of columns in which a row is unique, and in no part of which it is. A row's score is
 the sum over its sets of (M - s)! for s of M columns (Elliot, Manning and Ford 2002), or with the weighting "share" of
 (2^(M-s) - 1) s! (M-s)! / M!, which grows less steeply. DIS-SUDA turns scores into probabilities that a match with
@@ -66,25 +64,16 @@ def special_uniques(
 ) -> pa.Table:
     """Score every row that has a minimal unique set.
 
-    Parameters
-    ----------
-    table
-        The distinct rows of a table: the hash of each column's value, NULL for NULL, and the columns of `OWN`; None
-        where the table has no rows.
-    max_size
-        Size of the largest sets; None: all columns.
-    weighting
-        "factorial" or "share".
-    sampling_fraction
-        The share of the population that is in the table.
-    nulls
-        "drop": a NULL matches nothing, and belongs to no set; "value": it is a value.
-    person
-        The name of the column that identifies people; None: every row is a person.
+    Args:
+        table: The distinct rows of a table: the hash of each column's value, NULL for NULL, and the columns of `OWN`;
+            None where the table has no rows.
+        max_size: Size of the largest sets; None: all columns.
+        weighting: "factorial" or "share".
+        sampling_fraction: The share of the population that is in the table.
+        nulls: "drop": a NULL matches nothing, and belongs to no set; "value": it is a value.
+        person: The name of the column that identifies people; None: every row is a person.
 
-    Returns
-    -------
-    pyarrow.Table
+    Returns:
         One row for each cell with a minimal unique set.
     """
     if table is None:

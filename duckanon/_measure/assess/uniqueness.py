@@ -23,14 +23,10 @@ def growth(known: list[Profile], asked: list[Profile], person: Profile | None) -
     half of the people are unique already, a further column can hardly add: it is added to fewer columns, those of few
     values first. The first columns add nothing where many are needed: of those it is what the others lose without them.
 
-    Parameters
-    ----------
-    known
-        Quasi-identifiers.
-    asked
-        Columns that may be some.
-    person
-        Says which person a row belongs to: one row of each person is looked at.
+    Args:
+        known: Quasi-identifiers.
+        asked: Columns that may be some.
+        person: Says which person a row belongs to: one row of each person is looked at.
     """
     rows = _some_people(known + asked, person)
     codes = {profile.name: profile.codes[rows] for profile in known + asked}

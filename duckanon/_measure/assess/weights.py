@@ -25,20 +25,13 @@ def role_of(
 ) -> tuple[str, str] | None:
     """Return the role of a column that may be a sampling weight, and why; None where it is none.
 
-    Parameters
-    ----------
-    profile
-        The column.
-    row_count
-        Rows of the whole table.
-    households
-        Rows by household.
-    coarse
-        Columns of few values, which may be strata.
-    found
-        Columns that are weights already.
-    has_heights
-        Whether another column is spread as heights of people are: a weight beside it is one of bodies.
+    Args:
+        profile: The column.
+        row_count: Rows of the whole table.
+        households: Rows by household.
+        coarse: Columns of few values, which may be strata.
+        found: Columns that are weights already.
+        has_heights: Whether another column is spread as heights of people are: a weight beside it is one of bodies.
     """
     if not _is_positive(profile, row_count):
         return None

@@ -47,16 +47,12 @@ def membership_audit(
 ) -> pa.Table:
     """Release random halves of a table, and tell whether isolated people are nearer to releases that they are part of.
 
-    Parameters
-    ----------
-    table
-        The people.
-    method, options, splits, max_rows, log, special, categories, derived, seed
-        As declared. `log`, `special` and `categories` are the release's own too, where it has these options.
+    Args:
+        table: The people.
+        method, options, splits, max_rows, log, special, categories, derived, seed: As declared. `log`, `special` and
+            `categories` are the release's own too, where it has these options.
 
-    Returns
-    -------
-    pyarrow.Table
+    Returns:
         A row for each scale of :func:`duckanon._core.privacy.audit.audits`.
     """
     random = generator(seed)

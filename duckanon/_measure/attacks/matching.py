@@ -25,35 +25,26 @@ def matching_attack(
 ) -> pa.Table:
     """Match every original record with its nearest released row, and count how often that is its own image.
 
-    Parameters
-    ----------
-    original, released
-        Matrices of the same width, encoded alike.
-    keys_original, keys_released
-        Which released row belongs to whom: rows with the same key. A key occurs once in the original, any number of
-        times in the release; NULL there belongs to nobody. None: the rows stand in the same order.
-    k
-        How many neighbours ambiguity and uncertainty look at, at least 2.
-
-    Returns
-    -------
-    pyarrow.Table
-        One row. ``matched``: share of the records whose nearest released row is their own image; where m rows are
-        equally near, the attacker guesses, and it counts as the share of own images among them. ``expected``: the
-        share by chance. ``images``: records with an image. ``tied_rows``: equally near rows, on average. Then the
-        areas under the curves (AUC) with which a smaller distance, ambiguity and uncertainty tell right matches from
-        wrong ones: .5 says nothing, 1 everything; NULL where all are right or all are wrong.
-
-    Raises
-    ------
-    ValueError
-        Where the tables do not fit each other, or a key is missing or not unique in the original.
-
-    Notes
-    -----
     Thesis, Section 4.2, Figure 4-4; the measures are those of Section 3.1, see `prediction.measures_of`. A match that
     is right with probability p, because of ties, enters the AUC as p of a right and 1 - p of a wrong one, and is not
     compared with itself.
+
+    Args:
+        original, released: Matrices of the same width, encoded alike.
+        keys_original, keys_released: Which released row belongs to whom: rows with the same key. A key occurs once in
+            the original, any number of times in the release; NULL there belongs to nobody. None: the rows stand in the
+            same order.
+        k: How many neighbours ambiguity and uncertainty look at, at least 2.
+
+    Returns:
+        One row. ``matched``: share of the records whose nearest released row is their own image; where m rows are
+        equally near, the attacker guesses, and it counts as the share of own images among them. ``expected``: the share
+        by chance. ``images``: records with an image. ``tied_rows``: equally near rows, on average. Then the areas under
+        the curves (AUC) with which a smaller distance, ambiguity and uncertainty tell right matches from wrong ones: .5
+        says nothing, 1 everything; NULL where all are right or all are wrong.
+
+    Raises:
+        ValueError: Where the tables do not fit each other, or a key is missing or not unique in the original.
     """
     _refuse_tables(original, released, k)
     _refuse_keys(len(original), len(released), keys_original, keys_released)
@@ -83,16 +74,11 @@ def matching_attack(
 def auc(values: Floats, probability: Floats) -> float | None:
     """Area under the curve with which small values tell right matches from wrong ones.
 
-    Parameters
-    ----------
-    values
-        One per match; equal values count half.
-    probability
-        That the match is right; 1 and 0 where that is known.
+    Args:
+        values: One per match; equal values count half.
+        probability: That the match is right; 1 and 0 where that is known.
 
-    Returns
-    -------
-    float or None
+    Returns:
         The chance that a right match has a smaller value than a wrong one; None where there are not both.
     """
     _, codes = np.unique(values, return_inverse=True)

@@ -19,19 +19,13 @@ class Risk(NamedTuple):
 def wilson(successes: float, attacks: int, confidence: float = 0.95) -> tuple[float, float]:
     """Return the middle of Wilson's interval for a rate, and half its width.
 
-    Parameters
-    ----------
-    successes
-        May be fractional: a guess among m rows of which one is right counts 1 / m.
-    attacks
-        At least one.
-    confidence
-        How often the interval holds the rate.
-
-    Notes
-    -----
     E. B. Wilson, Probable inference, the law of succession, and statistical inference, 1927. The interval stays inside
     0 to 1, and has a width even where all attacks succeed or none does.
+
+    Args:
+        successes: May be fractional: a guess among m rows of which one is right counts 1 / m.
+        attacks: At least one.
+        confidence: How often the interval holds the rate.
     """
     z = float(ndtri((1 + confidence) / 2))
     denominator = attacks + z * z
@@ -42,18 +36,14 @@ def wilson(successes: float, attacks: int, confidence: float = 0.95) -> tuple[fl
 def excess_risk(attack: tuple[float, int], baseline: tuple[float, int], confidence: float = 0.95) -> Risk:
     """Compare an attack on the originals with its baseline: (attack - baseline) / (1 - baseline).
 
-    Parameters
-    ----------
-    attack, baseline
-        Successes and number of attacks: on the originals, and on people who are not in the data, or of a guess.
-    confidence
-        Of the interval.
-
-    Notes
-    -----
     Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022, equation 2: what the release
     tells about its own people beyond what it tells about everyone. Rates are the middles of Wilson's intervals, whose
     errors are carried through the formula to first order; everything is cut at 0 and 1.
+
+    Args:
+        attack, baseline: Successes and number of attacks: on the originals, and on people who are not in the data, or
+            of a guess.
+        confidence: Of the interval.
     """
     (a, a_error), (c, c_error) = wilson(*attack, confidence), wilson(*baseline, confidence)
     value = (a - c) / (1 - c)

@@ -30,18 +30,12 @@ _MOST_DECIMALS = 6  # numbers with more decimals count as unrounded
 class ReadColumn:
     """A column of both tables in plain numbers: numbers, days since 1970, codes of categories; NULL is `MISSING`.
 
-    Attributes
-    ----------
-    name
-        Of the column.
-    original
-        Its values in the original.
-    cells
-        What the released rows hold.
-    numbers
-        Takes the column of another table in the same numbers.
-    array
-        Takes numbers back, as a column of the original's type.
+    Attributes:
+        name: Of the column.
+        original: Its values in the original.
+        cells: What the released rows hold.
+        numbers: Takes the column of another table in the same numbers.
+        array: Takes numbers back, as a column of the original's type.
     """
 
     name: str
@@ -61,19 +55,13 @@ def is_coarse(original: pa.DataType, released: pa.DataType, meanings: Meanings) 
 def read_column(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, meanings: Meanings) -> ReadColumn:
     """Read a column.
 
-    Parameters
-    ----------
-    name
-        Of the column.
-    original, released
-        The column in both tables.
-    meanings
-        What released labels hold, where that is not simply a value.
+    Args:
+        name: Of the column.
+        original, released: The column in both tables.
+        meanings: What released labels hold, where that is not simply a value.
 
-    Raises
-    ------
-    ValueError
-        For a label that is not understood, and intervals of another type than the original.
+    Raises:
+        ValueError: For a label that is not understood, and intervals of another type than the original.
     """
     if kind_of(original.type) in ("number", "time"):
         return _numbers(name, original, released, meanings)

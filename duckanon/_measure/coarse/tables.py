@@ -26,16 +26,11 @@ MeaningRows = Sequence[Mapping[str, Any]] | None
 class Judged:
     """Tables to compare.
 
-    Attributes
-    ----------
-    original
-        The original.
-    released
-        The release as it is, under the original's names and in their order.
-    others
-        Further tables, None where one is not given.
-    coarse
-        The released columns whose cells are no plain values, as what they hold, by name.
+    Attributes:
+        original: The original.
+        released: The release as it is, under the original's names and in their order.
+        others: Further tables, None where one is not given.
+        coarse: The released columns whose cells are no plain values, as what they hold, by name.
     """
 
     original: pa.Table
@@ -70,19 +65,14 @@ def judged(
 ) -> Judged:
     """Put tables side by side and read the release.
 
-    Parameters
-    ----------
-    original, released
-        None where no row came.
-    meanings
-        What labels of the release hold.
-    others
-        More tables under the names that an error should call them; None stays None.
+    Args:
+        original, released: None where no row came.
+        meanings: What labels of the release hold.
+        others: More tables under the names that an error should call them; None stays None.
 
-    Raises
-    ------
-    ValueError
-        For tables without rows, columns that hold different kinds of values, and labels that are not understood.
+    Raises:
+        ValueError: For tables without rows, columns that hold different kinds of values, and labels that are not
+            understood.
     """
     original, released = both_there(original, released)
     released = with_sets(released)
@@ -113,12 +103,9 @@ def judged(
 class JudgedMatrices:
     """The tables as matrices with one encoding, fitted to the original.
 
-    Attributes
-    ----------
-    values
-        The matrices; of a coarse release, each row is the mean of what its cells hold.
-    variances
-        Of what the cells hold, for every released row and matrix column; None where they are values.
+    Attributes:
+        values: The matrices; of a coarse release, each row is the mean of what its cells hold.
+        variances: Of what the cells hold, for every released row and matrix column; None where they are values.
     """
 
     values: Measured
@@ -145,20 +132,13 @@ def linked(
 ) -> tuple[Measured, dict[str, tuple[str, slice]]]:
     """Code tables for an attacker who links people to released rows by some columns and reads others off these.
 
-    Parameters
-    ----------
-    tables
-        The tables.
-    secret
-        The columns that are read off: where their cells are coarse, the attacker draws a value from them.
-    coding
-        How numbers are coded.
-    random
-        Draws the values.
+    Args:
+        tables: The tables.
+        secret: The columns that are read off: where their cells are coarse, the attacker draws a value from them.
+        coding: How numbers are coded.
+        random: Draws the values.
 
-    Returns
-    -------
-    matrices, groups
+    Returns:
         By the name in lower case, a column's name and its part of the matrices. Other coarse columns are the mean of
         what their cells hold, and one more column, in which people are 0 and cells the root of their variance: so the
         distance of a person to a cell is the root of the mean squared one.

@@ -48,14 +48,10 @@ class TableCells:
 class IntervalCells:
     """Intervals with both ends inside; NaN where there is none.
 
-    Parameters
-    ----------
-    low, high
-        The ends in every row.
-    step
-        1 where values are whole numbers, 0 where any number may occur.
-    ranges
-        The predicates, lower and upper end.
+    Args:
+        low, high: The ends in every row.
+        step: 1 where values are whole numbers, 0 where any number may occur.
+        ranges: The predicates, lower and upper end.
     """
 
     def __init__(self, low: Floats, high: Floats, step: float, ranges: Floats) -> None:

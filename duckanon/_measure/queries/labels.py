@@ -21,11 +21,9 @@ from duckanon._measure.queries.cells import Cells
 class Meaning:
     """The values that a label stands for.
 
-    Attributes
-    ----------
-    rule
-        ``everything``, ``interval`` (numbers from low to high, both inside; infinite where it has no end), ``listed``
-        (the values, or for numbers their places on the number line), or ``nothing``.
+    Attributes:
+        rule: ``everything``, ``interval`` (numbers from low to high, both inside; infinite where it has no end),
+            ``listed`` (the values, or for numbers their places on the number line), or ``nothing``.
     """
 
     rule: str
@@ -44,14 +42,10 @@ LabelShares: TypeAlias = tuple[Ints, Floats]
 class LabelCells:
     """Cells that may be labels: each label has a share of its own for every predicate.
 
-    Attributes
-    ----------
-    rest
-        The cells, as if there were no labels.
-    codes
-        Of each row the number of its label, -1 where it has none.
-    shares
-        For every predicate the part of each label that it covers.
+    Attributes:
+        rest: The cells, as if there were no labels.
+        codes: Of each row the number of its label, -1 where it has none.
+        shares: For every predicate the part of each label that it covers.
     """
 
     rest: Cells
@@ -70,11 +64,9 @@ class LabelCells:
 def meanings_of(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, dict[str | None, Meaning]]:
     """Collect what the labels of every column hold; a label that lists values has a row for each of them.
 
-    Parameters
-    ----------
-    rows
-        ``column_name``, ``label``, ``rule``, ``held_from``, ``held_to`` (of a listed value its place on the number
-        line), ``value``; None where there are none.
+    Args:
+        rows: ``column_name``, ``label``, ``rule``, ``held_from``, ``held_to`` (of a listed value its place on the
+            number line), ``value``; None where there are none.
     """
     meanings: dict[str, dict[str | None, Meaning]] = {}
     for row in rows or ():
@@ -104,18 +96,12 @@ def intervals_of(
 ) -> tuple[Floats, Floats]:
     """Return the ends of what labels of numbers hold; NaN for those that are listed or hold nothing.
 
-    Parameters
-    ----------
-    name
-        Of the column.
-    labels
-        The different labels; one without a meaning is a number.
-    meanings
-        Of the labels.
-    limits
-        The original's smallest and largest value, which everything and intervals without an end reach to.
-    scale
-        What numbers of the meanings are divided by.
+    Args:
+        name: Of the column.
+        labels: The different labels; one without a meaning is a number.
+        meanings: Of the labels.
+        limits: The original's smallest and largest value, which everything and intervals without an end reach to.
+        scale: What numbers of the meanings are divided by.
     """
     ends = np.full((2, len(labels)), np.nan)
     for index, label in enumerate(labels):
@@ -135,19 +121,13 @@ def intervals_of(
 def interval_ends(name: str, kind: pa.DataType, released: pa.ChunkedArray) -> tuple[Floats, Floats]:
     """Return the ends of released intervals ``STRUCT(lo, hi)``, infinite where one is NULL; NaN for no interval.
 
-    Parameters
-    ----------
-    name
-        Of the column.
-    kind
-        The original's type.
-    released
-        The intervals, in numbers or, for dates and timestamps, days since 1970.
+    Args:
+        name: Of the column.
+        kind: The original's type.
+        released: The intervals, in numbers or, for dates and timestamps, days since 1970.
 
-    Raises
-    ------
-    ValueError
-        For other structs, ends of another type than the original's, and an end before its start.
+    Raises:
+        ValueError: For other structs, ends of another type than the original's, and an end before its start.
     """
     fields = {field.name: field.type for field in released.type}
     if set(fields) != {"lo", "hi"} or any(kind_of(end) not in (kind_of(kind), "null") for end in fields.values()):
@@ -183,16 +163,11 @@ def listed_shares(labels: Sequence[str | None], meanings: Meanings, ranges: Floa
 def chosen_shares(labels: Sequence[str | None], meanings: Meanings, chosen: Bools, present: Ints) -> LabelShares:
     """Return, for every set of categories, the part of each label that it covers.
 
-    Parameters
-    ----------
-    labels
-        The categories of both tables, in the order of the columns of ``chosen``.
-    meanings
-        Of the labels among them.
-    chosen
-        For every predicate, which categories are in its set.
-    present
-        Which of them the original has, by index: together they are everything.
+    Args:
+        labels: The categories of both tables, in the order of the columns of ``chosen``.
+        meanings: Of the labels among them.
+        chosen: For every predicate, which categories are in its set.
+        present: Which of them the original has, by index: together they are everything.
     """
     codes = np.full(len(labels), -1)
     shares: list[Floats] = []

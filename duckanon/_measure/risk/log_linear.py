@@ -3,8 +3,6 @@
 The columns that are in no interaction are independent of all others, which SQL computes from their shares. Those that
 interact fall into parts that have no column in common, and each part is fitted on the grid of its values.
 
-Notes
------
 The fit is the maximum of the Poisson likelihood, which ``glm`` finds by iterated weighted least squares. Proportional
 fitting (Deming and Stephan 1940) finds the same one without a matrix of all parameters, which for two columns of 500
 and 50 values would have 25,000 columns.
@@ -33,12 +31,10 @@ _TOLERANCE = 1e-12
 def expected_counts(patterns: pa.Table | None, *, interactions: Sequence[Sequence[int]]) -> pa.Table:
     """Fit the model to the combinations that occur, and return what it expects of each of them.
 
-    Parameters
-    ----------
-    patterns
-        ``pattern``, a number; ``codes``, a list with the code of each interacting column; ``size``, how many people.
-    interactions
-        Sets of columns by their places in ``codes``, from 1 on; a set means all its subsets, too.
+    Args:
+        patterns: ``pattern``, a number; ``codes``, a list with the code of each interacting column; ``size``, how many
+            people.
+        interactions: Sets of columns by their places in ``codes``, from 1 on; a set means all its subsets, too.
     """
     if patterns is None:
         return report({"pattern": [], "expected": []}, EXPECTED_COUNTS_ROWS)

@@ -3,8 +3,6 @@
 All estimators take the table for a simple random sample without replacement. They differ in what they believe about
 classes that the sample has not shown.
 
-Notes
------
 Zayatz (1991), Hoshino (2001) for Pitman's distribution, Chen and Keller-McNulty (1998) for the shifted negative
 binomial with Shlosser's estimate of the number of classes (Haas and Stokes 1998), and the rule of Dankar, El Emam,
 Neisa and Roffey (2012). The numbers are those of ARX, except for the shifted negative binomial, in which ARX has two
@@ -187,14 +185,10 @@ def _shlosser(histogram: Histogram, variant: str) -> float:
 def population_uniques(histogram: pa.Table | None, *, population: float, variant: str = "corrected") -> pa.Table:
     """Estimate the uniques of a population by all methods.
 
-    Parameters
-    ----------
-    histogram
-        Columns ``size`` and ``classes``.
-    population
-        People in the population.
-    variant
-        ``'arx'`` for the shifted negative binomial as ARX has it.
+    Args:
+        histogram: Columns ``size`` and ``classes``.
+        population: People in the population.
+        variant: ``'arx'`` for the shifted negative binomial as ARX has it.
     """
     if histogram is None:
         return report_rows([], POPULATION_UNIQUES_ROWS)

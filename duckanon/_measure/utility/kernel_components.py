@@ -35,41 +35,28 @@ def kernel_utility(
 ) -> pa.Table:
     """Compare the distributions of a release and its original along the original's kernel principal components.
 
-    Parameters
-    ----------
-    original, released
-        Rows as numbers, encoded and scaled alike. The thesis chooses unstandardised logarithms, but then the top
-        components are almost linear; components of standardised columns are the better test of nonlinear structure.
-    reference
-        A sample of the original's population that does not overlap with it, such as the half that was set aside: what
-        an honest sample's distances are. Judge a release against it rather than by p-values alone.
-    random
-        Draws landmarks and points.
-    kernel, degree, width
-        See `kernels.Kernel`.
-    components
-        How many components, those of largest variance, to look at; those without variance are left out.
-    points
-        How many random rows of each table to compare, all by default. Without it a p-value says little: from 10^5
-        rows on it is small for every difference, however unimportant. With 1,296 rows a shift of 5 % of the rows is
-        detected with a power of .8 at a level of .05.
-    exact_rows
-        Up to how many original rows the components are exact; above, landmarks are used.
-    landmarks
-        How many original rows span the components.
-    fit_rows
-        From how many random original rows landmarks find the components; all rows are compared along them.
-
-    Returns
-    -------
-    pyarrow.Table
-        Rows of `KERNEL_UTILITY`: the variance along the component, the share of all variance up to it, and the
-        two-sided Kolmogorov-Smirnov distance between original and release with its p-value; the same for the reference.
-
-    Notes
-    -----
     Thesis, Sections 3.2 and 5.2, Table 5.1, with one correction: the kernel matrix is centred, or else the first
     component is little more than the mean.
+
+    Args:
+        original, released: Rows as numbers, encoded and scaled alike. The thesis chooses unstandardised logarithms, but
+            then the top components are almost linear; components of standardised columns are the better test of
+            nonlinear structure.
+        reference: A sample of the original's population that does not overlap with it, such as the half that was set
+            aside: what an honest sample's distances are. Judge a release against it rather than by p-values alone.
+        random: Draws landmarks and points.
+        kernel, degree, width: See `kernels.Kernel`.
+        components: How many components, those of largest variance, to look at; those without variance are left out.
+        points: How many random rows of each table to compare, all by default. Without it a p-value says little: from
+            10^5 rows on it is small for every difference, however unimportant. With 1,296 rows a shift of 5 % of the
+            rows is detected with a power of .8 at a level of .05.
+        exact_rows: Up to how many original rows the components are exact; above, landmarks are used.
+        landmarks: How many original rows span the components.
+        fit_rows: From how many random original rows landmarks find the components; all rows are compared along them.
+
+    Returns:
+        Rows of `KERNEL_UTILITY`: the variance along the component, the share of all variance up to it, and the
+        two-sided Kolmogorov-Smirnov distance between original and release with its p-value; the same for the reference.
     """
     tables = _matrices({"original": original, "released": released, "reference": reference})
     principal = _principal(tables[0], random, kernel, degree, width, components, exact_rows, landmarks, fit_rows)
@@ -104,22 +91,15 @@ def kernel_projections(
 ) -> tuple[Floats, Floats]:
     """Place the rows of original and release along the original's kernel principal components.
 
-    Parameters
-    ----------
-    original, released, random, kernel, degree, components
-        As in `kernel_utility`.
-    points
-        How many rows of each table, drawn at random, are placed.
+    Thesis, Figure 3-1.
 
-    Returns
-    -------
-    original, released
+    Args:
+        original, released, random, kernel, degree, components: As in `kernel_utility`.
+        points: How many rows of each table, drawn at random, are placed.
+
+    Returns:
         Rows by components; the component of largest variance first. The sign of each is that of the longer tail of the
         original's, since an eigenvector has none of its own.
-
-    Notes
-    -----
-    Thesis, Figure 3-1.
     """
     tables = _matrices({"original": original, "released": released})
     principal = _principal(tables[0], random, kernel, degree, None, components, 3000, 500, 20_000)

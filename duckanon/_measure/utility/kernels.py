@@ -24,17 +24,12 @@ _DENSE_ROWS = 600  # larger matrices are left to Lanczos iterations, for a few e
 class Kernel:
     """A kernel function of the rows of two matrices.
 
-    Attributes
-    ----------
-    name
-        ``polynomial``: (x'y + 1)^degree. ``gaussian``: exp(-|x - y|^2 / (2 width^2)). ``exponential``:
-        exp((x - c)'(y - c) / width^2).
-    degree
-        Of the polynomial.
-    width
-        Scale of the two others.
-    centre
-        The mean row c: an exponential of uncentred rows would be one huge constant.
+    Attributes:
+        name: ``polynomial``: (x'y + 1)^degree. ``gaussian``: exp(-|x - y|^2 / (2 width^2)). ``exponential``: exp((x -
+            c)'(y - c) / width^2).
+        degree: Of the polynomial.
+        width: Scale of the two others.
+        centre: The mean row c: an exponential of uncentred rows would be one huge constant.
     """
 
     name: str
@@ -94,14 +89,10 @@ def _median_distance(rows: Floats) -> float:
 class Components:
     """Kernel principal components: the projection of a row x is k(x, landmarks) @ weights - offset.
 
-    Attributes
-    ----------
-    eigenvalues
-        Variances along the components, largest first.
-    total
-        The variance along all components that there are.
-    grid
-        Projections are rounded to multiples of this.
+    Attributes:
+        eigenvalues: Variances along the components, largest first.
+        total: The variance along all components that there are.
+        grid: Projections are rounded to multiples of this.
     """
 
     kernel: Kernel
@@ -115,8 +106,6 @@ class Components:
     def project(self, rows: Floats) -> Floats:
         """Return the projections, one row per component.
 
-        Notes
-        -----
         They are rounded to a 10^-9 of the largest one: sums differ in their last digits from batch to batch, and equal
         rows must stay equal, or else a distance between distributions sees differences where there are none.
         """
@@ -131,8 +120,6 @@ class Components:
 def exact_components(kernel: Kernel, rows: Floats, count: int, random: np.random.Generator) -> Components:
     """Find the kernel principal components of a matrix from its whole centred kernel matrix.
 
-    Notes
-    -----
     Thesis, Section 3.2; the kernel matrix is centred, or else the first component is little more than the mean.
     Components without variance are left out.
     """
@@ -157,8 +144,6 @@ def landmark_components(
 ) -> Components:
     """Find the kernel principal components within the span of a sample of rows, in linear time.
 
-    Notes
-    -----
     The Nystroem method (Thesis, Section 3.2): with the kernel matrix M of m random landmarks, k(x, landmarks) M^(-1/2)
     stands for the image of x, and its principal components for those of the kernel, in O(m^2 n) time. What the
     landmarks do not span counts as variance that is not explained. The components are those of at most `fit_rows`

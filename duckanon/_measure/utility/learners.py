@@ -39,8 +39,6 @@ class Features:
 def features(columns: Sequence[Pair], first: Ints, second: Ints) -> tuple[Features, Features]:
     """Turn the given rows of the original and of the release into features.
 
-    Notes
-    -----
     For trees NULL stays NULL among numbers; for linear models columns are standardised by the original rows.
     """
     trees = [_tree_column(column, first, second) for column in columns]
@@ -119,10 +117,9 @@ def predictions(model: str, train: Features, target: Floats, test: Features, ran
 def _without_unknown(train: Floats, test: Floats) -> tuple[Floats, Floats]:
     """Make columns constant of which the training rows know no number: trees learn nothing from them, and refuse them.
 
-    Examples
-    --------
-    >>> [rows.tolist() for rows in _without_unknown(np.array([[1.0, np.nan]]), np.array([[2.0, 5.0]]))]
-    [[[1.0, 0.0]], [[2.0, 0.0]]]
+    Examples:
+        >>> [rows.tolist() for rows in _without_unknown(np.array([[1.0, np.nan]]), np.array([[2.0, 5.0]]))]
+        [[[1.0, 0.0]], [[2.0, 0.0]]]
     """
     is_unknown = np.isnan(train).all(axis=0)
     if not is_unknown.any():

@@ -26,24 +26,6 @@ def utility(
 ) -> pa.Table:
     """Compare the statistics of a release with those of its original.
 
-    Parameters
-    ----------
-    original, released
-        Tables with the same columns of any types. They may have different numbers of rows. For moments and correlations
-        they become matrices, in which each number is itself and each category an indicator, see `pairs.indicators`.
-    special, categories
-        Which values have an indicator beside their number, and which numbers are categories: see `coded_pairs.coded`.
-
-    Returns
-    -------
-    pyarrow.Table
-        Rows of `UTILITY`: ``mean`` and ``variance`` of every matrix column, ``correlation`` and
-        ``rank_correlation`` of every pair of them, then of every column of the tables ``ks`` (numbers, dates) or
-        ``total_variation`` (categories). ``difference`` is released minus original; ``median_difference`` the median of
-        the absolute normalized differences of that statistic.
-
-    Notes
-    -----
     As in Thesis, Section 4.2.1, Table 4.1: differences of means are divided by the original's standard deviation, those
     of variances by the original's variance; other differences are taken as they are. None of them depends on a column's
     unit. Where a column is constant in the original, a difference other than 0 is infinite. The correlation of a
@@ -52,6 +34,19 @@ def utility(
 
     In ``ks`` a NULL is larger than every number, so that another share of NULLs counts as a difference too; in
     ``total_variation`` it is one of the categories. Elsewhere NULL is the original's mean, and an indicator.
+
+    Args:
+        original, released: Tables with the same columns of any types. They may have different numbers of rows. For
+            moments and correlations they become matrices, in which each number is itself and each category an
+            indicator, see `pairs.indicators`.
+        special, categories: Which values have an indicator beside their number, and which numbers are categories: see
+            `coded_pairs.coded`.
+
+    Returns:
+        Rows of `UTILITY`: ``mean`` and ``variance`` of every matrix column, ``correlation`` and ``rank_correlation`` of
+        every pair of them, then of every column of the tables ``ks`` (numbers, dates) or ``total_variation``
+        (categories). ``difference`` is released minus original; ``median_difference`` the median of the absolute
+        normalized differences of that statistic.
     """
     pairs = coded(paired(original, released), original.schema, special, categories)
     # Single columns, because a matrix would be one more copy of everything.

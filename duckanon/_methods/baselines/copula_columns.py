@@ -16,12 +16,9 @@ from duckanon._methods.baselines.copulas import category_codes
 class CopulaColumn:
     """One column.
 
-    Attributes
-    ----------
-    codes
-        A number for every row, in the order of the values; NaN for a number that is missing.
-    categories
-        The category that each code stands for, by its index in the encoding; None for numbers.
+    Attributes:
+        codes: A number for every row, in the order of the values; NaN for a number that is missing.
+        categories: The category that each code stands for, by its index in the encoding; None for numbers.
     """
 
     codes: Floats
@@ -31,8 +28,6 @@ class CopulaColumn:
 def copula_columns(encoding: Encoding, matrix: Floats) -> list[CopulaColumn]:
     """Take the columns of an encoded table apart.
 
-    Notes
-    -----
     Categories have no order, and a rank correlation needs one: they are put into the order in which they differ most in
     the other columns (`copulas.category_codes`).
     """

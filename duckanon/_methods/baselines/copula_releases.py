@@ -29,8 +29,6 @@ def copula_synthesize(
 ) -> pa.RecordBatchReader:
     """Draw new records from a normal copula with the data's rank correlations and distributions.
 
-    Notes
-    -----
     See `copulas.copula_levels` and `marginals.of_numbers`.
     """
     random = generator(seed)

@@ -21,24 +21,17 @@ _BISECTIONS = 40
 def data_shuffle(codes: Sequence[Floats], random: np.random.Generator) -> list[Ints]:
     """Rearrange each column by the ranks of normal data with the same rank correlations.
 
-    Parameters
-    ----------
-    codes
-        For each column one number per row: equal numbers for equal values, in the order of the values. Values without
-        an order get one from `category_codes`. NaN is one more value, above all others.
-    random
-        Draws the normal data.
-
-    Returns
-    -------
-    list of numpy.ndarray
-        For each column the original row whose value each released row gets: a permutation of the rows.
-
-    Notes
-    -----
     Data shuffling (Muralidhar and Sarathy 2006; Thesis, Section 2.3.3) without variables that stay as they are. Each
     column keeps exactly the values that it has; rank correlations are kept asymptotically. Released rows are in the
     order of independent draws, which links nothing to the original rows.
+
+    Args:
+        codes: For each column one number per row: equal numbers for equal values, in the order of the values. Values
+            without an order get one from `category_codes`. NaN is one more value, above all others.
+        random: Draws the normal data.
+
+    Returns:
+        For each column the original row whose value each released row gets: a permutation of the rows.
     """
     rows = _rows(codes)
     orders = [np.argsort(column, kind="stable") for column in codes]
@@ -54,25 +47,17 @@ def data_shuffle(codes: Sequence[Floats], random: np.random.Generator) -> list[I
 def copula_levels(codes: Sequence[Floats], rows: int, random: np.random.Generator) -> list[Floats]:
     """Draw new rows from the normal copula with the data's rank correlations, as levels of each column's distribution.
 
-    Parameters
-    ----------
-    codes
-        For each column one number per row, as in `data_shuffle`.
-    rows
-        The number of rows to draw.
-    random
-        Draws them.
-
-    Returns
-    -------
-    list of numpy.ndarray
-        For each column one number from 0 to 1 per released row: the share of the column's rows that come before.
-
-    Notes
-    -----
     Thesis, Equations 2.14 to 2.17. The last one is corrected: going back takes the inverse of the distribution
     function, a = P^-1(Phi(b)), which `marginals` does. Normal scores (2.14) have mean 0 by construction, and ranks are
     all that is used of them.
+
+    Args:
+        codes: For each column one number per row, as in `data_shuffle`.
+        rows: The number of rows to draw.
+        random: Draws them.
+
+    Returns:
+        For each column one number from 0 to 1 per released row: the share of the column's rows that come before.
     """
     _rows(codes)
     return [ndtr(scores) for scores in _normal(latent_correlation(codes), rows, random).T]
@@ -81,20 +66,6 @@ def copula_levels(codes: Sequence[Floats], rows: int, random: np.random.Generato
 def latent_correlation(codes: Sequence[Floats], orders: Sequence[Ints] | None = None) -> Matrix:
     """Find the correlations of normal data that have the columns' rank correlations once they are cut into values.
 
-    Parameters
-    ----------
-    codes
-        For each column one number per row.
-    orders
-        The rows of each column in ascending order, where the caller has them.
-
-    Returns
-    -------
-    numpy.ndarray
-        A correlation matrix, positive semi-definite.
-
-    Notes
-    -----
     Thesis, Equation 2.15, 2 sin(pi R / 6), holds for continuous columns only. Cutting normal data into few values
     weakens its rank correlations, so that a table with two-valued columns would come back with correlations that are
     too small. Here the rank g(z) that the normal score z ends with is expanded in Hermite polynomials: with normalized
@@ -103,6 +74,13 @@ def latent_correlation(codes: Sequence[Floats], orders: Sequence[Ints] | None = 
 
     Solving pair by pair need not give a possible correlation matrix: eigenvalues below 0 are raised to 0, and the
     diagonal rescaled to 1.
+
+    Args:
+        codes: For each column one number per row.
+        orders: The rows of each column in ascending order, where the caller has them.
+
+    Returns:
+        A correlation matrix, positive semi-definite.
     """
     if orders is None:
         orders = [np.argsort(column, kind="stable") for column in codes]
@@ -187,23 +165,16 @@ def _root(symmetric: Matrix) -> Matrix:
 def category_codes(categories: Ints, others: Matrix) -> Floats:
     """Put values without an order into the order in which they differ most in the other columns.
 
-    Parameters
-    ----------
-    categories
-        The category of each row, numbered from 0.
-    others
-        The encoded matrix of the other columns; without columns, categories are ordered by frequency.
-
-    Returns
-    -------
-    numpy.ndarray
-        For each row the rank of its category in that order.
-
-    Notes
-    -----
     A rank correlation needs an order, and most of what a category has to do with the other columns is lost if the order
     is arbitrary. The means of the other columns in each category, weighted by how many rows it has, are projected on
     their first principal axis: one order can carry no more than one such axis.
+
+    Args:
+        categories: The category of each row, numbered from 0.
+        others: The encoded matrix of the other columns; without columns, categories are ordered by frequency.
+
+    Returns:
+        For each row the rank of its category in that order.
     """
     counts = np.bincount(categories)
     present = np.maximum(counts, 1)

@@ -24,26 +24,16 @@ def drawn(
 ) -> pa.Array:
     """Draw values at levels of a column's distribution.
 
-    Parameters
-    ----------
-    column
-        How the column is encoded.
-    values
-        The column.
-    copula
-        Its codes, by which the levels are ordered.
-    people
-        Whose each row is; None where every row is another person.
-    k
-        The least number of people who share a released value, or NULL; numbers that nobody has may be released
-        too.
-    levels
-        Numbers from 0 to 1, one for each value to draw.
+    Args:
+        column: How the column is encoded.
+        values: The column.
+        copula: Its codes, by which the levels are ordered.
+        people: Whose each row is; None where every row is another person.
+        k: The least number of people who share a released value, or NULL; numbers that nobody has may be released too.
+        levels: Numbers from 0 to 1, one for each value to draw.
 
-    Raises
-    ------
-    ValueError
-        Where no value may be released.
+    Raises:
+        ValueError: Where no value may be released.
     """
     if isinstance(column, NumberColumn):
         return drawn_numbers(column, values, people, k, levels)

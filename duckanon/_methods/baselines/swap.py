@@ -10,21 +10,14 @@ from duckanon._core.common.arguments import generator
 def swap(table: pa.Table, seed: int | None) -> pa.Table:
     """Permute each column independently and uniformly.
 
-    Parameters
-    ----------
-    table
-        The rows to release.
-    seed
-        Makes the release repeatable; None draws from the operating system's entropy.
-
-    Returns
-    -------
-    pyarrow.Table
-        As many rows, the same columns: each holds exactly the values that it held, in an order of its own.
-
-    Notes
-    -----
     Every column is permuted, the first one too, so that the order of the rows links nothing.
+
+    Args:
+        table: The rows to release.
+        seed: Makes the release repeatable; None draws from the operating system's entropy.
+
+    Returns:
+        As many rows, the same columns: each holds exactly the values that it held, in an order of its own.
     """
     random = generator(seed)
     return pa.table(

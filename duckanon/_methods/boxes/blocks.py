@@ -33,18 +33,12 @@ def blocks(points: Points, rules: Rules, strata: Ints | None = None) -> Iterator
 
     The column and the share of leaves on each side are chosen on an even sample, the cut is then made on all records.
 
-    Parameters
-    ----------
-    points : Points
-        All records.
-    rules : Rules
-        What a box must hold.
-    strata : int64, one per record, optional
-        The stratum of each record, from 0: no block holds records of two.
+    Args:
+        points : Points: All records.
+        rules : Rules: What a box must hold.
+        strata : int64, one per record, optional: The stratum of each record, from 0: no block holds records of two.
 
-    Yields
-    ------
-    Block
+    Yields:
         Records that become boxes on their own.
     """
     shaping = range(points.shaping)

@@ -31,22 +31,14 @@ def feasible_cuts(
 ) -> tuple[Ints, Bools]:
     """Move wanted cuts to where neighbours differ next to them and both sides hold enough.
 
-    Parameters
-    ----------
-    values, order : float64 and int64, one per record
-        A column, and the records by node and by value.
-    starts : int64, one per node
-        The nodes in that order.
-    room : pair of int64, one per node
-        The first and the last place at which the right part may begin (`cut_room`).
-    wanted : int64, nodes by choices
-        Where the right parts should begin.
-    of_people : bool
-        Whether there may be less room than between the first and the last k records.
+    Args:
+        values, order : float64 and int64, one per record: A column, and the records by node and by value.
+        starts : int64, one per node: The nodes in that order.
+        room : pair of int64, one per node: The first and the last place at which the right part may begin (`cut_room`).
+        wanted : int64, nodes by choices: Where the right parts should begin.
+        of_people : bool: Whether there may be less room than between the first and the last k records.
 
-    Returns
-    -------
-    cuts, possible : int64 and bool, like `wanted`
+    Returns:
         The cuts, and whether they are possible; where none is, the wanted one is given back.
     """
     possible = values[order[wanted]] != values[order[wanted - 1]]

@@ -1,8 +1,7 @@
 """Where to cut a node: candidates for every column, and an estimate of what the boxes below would cost.
 
-References
-----------
-Accurate Boxes, Sections II and V; REFERENCES.md, Boxes, "Tiling space with the boxes".
+References:
+    Accurate Boxes, Sections II and V; REFERENCES.md, Boxes, "Tiling space with the boxes".
 """
 
 from __future__ import annotations
@@ -31,14 +30,10 @@ _GRID = 128  # records of a large node whose sensitivities are looked at: enough
 class Candidates(NamedTuple):
     """Possible cuts of several nodes.
 
-    Attributes
-    ----------
-    columns : int64, one per candidate
-        The column each candidate cuts.
-    cuts : int64, nodes by candidates
-        Where the right part begins in that column's order.
-    scores : float64, nodes by candidates
-        The estimated cost; infinite where no cut is possible.
+    Attributes:
+        columns : int64, one per candidate: The column each candidate cuts.
+        cuts : int64, nodes by candidates: Where the right part begins in that column's order.
+        scores : float64, nodes by candidates: The estimated cost; infinite where no cut is possible.
     """
 
     columns: Ints
@@ -74,36 +69,25 @@ def candidates(
 ) -> Candidates:
     """List the cuts of every node, and estimate what the boxes on both sides will cost.
 
-    Parameters
-    ----------
-    points, nodes : Points, Nodes
-        The records and the nodes.
-    k : int
-        The smallest number of records in a box, or of people where `points` has them.
-    which : int64, optional
-        The nodes to look at, each of at least 2 k records; all, if it is None.
-    scale : float
-        How many records each record stands for, where they are a sample.
-    sampled : bool
-        Whether to look at the sensitivities of only a sample of each node's records.
-    uneven : float
-        By how much a cut has to be better for every factor of 2 between its left side and half the leaves.  Where all
-        cuts promise the same, as in a uniform column, even trees are shallow and so quick to build.
-    shares : sequence of float
-        The shares of a node's leaves that may go left.
-
-    Returns
-    -------
-    Candidates
-        The cuts at multiples of k, or where neighbours differ next to them.
-
-    Notes
-    -----
     If the m leaves of a node were a grid of s_i parts in column i, the cost would be half the sum of A_i w_i / s_i with
     A_i the summed sensitivity and w_i the width.  The best s_i >= 1 with product m give t (prod_T g_i / m)^(1/t) plus
     the sum of the other g_i, where g_i = A_i w_i and T are the t columns worth cutting (the same condition as in the
     l-diversity case of Accurate Boxes, Section IV).  A cut changes the width and the mean sensitivity of the column
     that it cuts; those of the others are taken from the node.  This look-ahead tells when to take off a tail.
+
+    Args:
+        points, nodes : Points, Nodes: The records and the nodes.
+        k : int: The smallest number of records in a box, or of people where `points` has them.
+        which : int64, optional: The nodes to look at, each of at least 2 k records; all, if it is None.
+        scale : float: How many records each record stands for, where they are a sample.
+        sampled : bool: Whether to look at the sensitivities of only a sample of each node's records.
+        uneven : float: By how much a cut has to be better for every factor of 2 between its left side and half the
+            leaves.  Where all cuts promise the same, as in a uniform column, even trees are shallow and so quick to
+            build.
+        shares : sequence of float: The shares of a node's leaves that may go left.
+
+    Returns:
+        The cuts at multiples of k, or where neighbours differ next to them.
     """
     starts, sizes = nodes.starts, nodes.sizes
     if which is not None:
@@ -193,16 +177,11 @@ def _scores(left_sizes: Ints, sizes: Ints, gains: Floats, means: Floats, rate: f
 def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]:
     """Cut nodes into two boxes each, by the column that makes the realised cost smallest.
 
-    Parameters
-    ----------
-    points, nodes : Points, Nodes
-        The records and the nodes, each of at least 2 k records.
-    k : int
-        The smallest number of records in a box, or of people where `points` has them.
+    Args:
+        points, nodes : Points, Nodes: The records and the nodes, each of at least 2 k records.
+        k : int: The smallest number of records in a box, or of people where `points` has them.
 
-    Returns
-    -------
-    columns, cuts, costs : one per node
+    Returns:
         The best cut and the cost of its two boxes; the cost is infinite where no cut is possible.
     """
     starts, sizes = nodes.starts, nodes.sizes

@@ -12,31 +12,21 @@ from duckanon._core.common.arrays import Bools, Floats, Ints
 def spread_counts(sorted_values: Floats, starts: Ints, sizes: Ints, epsilon: float, at_most: int) -> Ints:
     """Count in every segment the values that are pairwise at least epsilon apart.
 
-    Parameters
-    ----------
-    sorted_values : array of float
-        The segments one after the other, ascending within a segment.
-    starts, sizes : arrays of int
-        The segments; none is empty.
-    epsilon : float
-        The smallest distance of two values that count as different; 0 asks only that they differ.
-    at_most : int
-        Counting ends here.
-
-    Returns
-    -------
-    int64, one per segment
-        The largest number of such values, or `at_most` if there are more.
-
-    Notes
-    -----
     Taking the smallest value, then the next one that is far enough, and so on, gives the largest number.  One step of
     all segments is one bisection of all segments.
 
-    Examples
-    --------
-    >>> spread_counts(np.array([1.0, 2.0, 4.0, 7.0]), np.array([0]), np.array([4]), epsilon=2, at_most=9).tolist()
-    [3]
+    Args:
+        sorted_values : array of float: The segments one after the other, ascending within a segment.
+        starts, sizes : arrays of int: The segments; none is empty.
+        epsilon : float: The smallest distance of two values that count as different; 0 asks only that they differ.
+        at_most : int: Counting ends here.
+
+    Returns:
+        The largest number of such values, or `at_most` if there are more.
+
+    Examples:
+        >>> spread_counts(np.array([1.0, 2.0, 4.0, 7.0]), np.array([0]), np.array([4]), epsilon=2, at_most=9).tolist()
+        [3]
     """
     ends = starts + sizes
     counts = np.ones(len(starts), dtype=np.int64)
@@ -73,18 +63,12 @@ def diverse(
 ) -> Bools:
     """Tell for every segment whether each column has at least l values at least its epsilon apart.
 
-    Parameters
-    ----------
-    values : sequence of float64
-        The columns.
-    orders : sequence of int64
-        For each column the records by segment, and by the column's value within a segment.
-    starts, sizes : int64, one per segment
-        The segments; none is empty.
-    l : int
-        How many values are asked for.
-    epsilon : sequence of float, one per column
-        The smallest distance of two values that count as different.
+    Args:
+        values : sequence of float64: The columns.
+        orders : sequence of int64: For each column the records by segment, and by the column's value within a segment.
+        starts, sizes : int64, one per segment: The segments; none is empty.
+        l : int: How many values are asked for.
+        epsilon : sequence of float, one per column: The smallest distance of two values that count as different.
     """
     good = np.ones(len(starts), dtype=np.bool_)
     for column, order, distance in zip(values, orders, epsilon, strict=True):

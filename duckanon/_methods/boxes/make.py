@@ -1,8 +1,7 @@
 """Boxes: k-anonymous and l-diverse intervals that keep the requested statistics accurate.
 
-References
-----------
-Accurate Boxes; Fuzzy Boxes; REFERENCES.md, Boxes, "Tiling space with the boxes".
+References:
+    Accurate Boxes; Fuzzy Boxes; REFERENCES.md, Boxes, "Tiling space with the boxes".
 """
 
 from __future__ import annotations
@@ -66,57 +65,44 @@ def make_boxes(
 ) -> Boxes:
     """Put records into boxes of at least k records that make the requested statistics as accurate as possible.
 
-    Parameters
-    ----------
-    columns : mapping of str to array of float
-        The columns, all of the same length, without NaN and infinity.
-    k : int
-        The smallest number of records in a box, or of people where they are told apart, at least 2.
-    statistics : sequence of Statistic, optional
-        What the boxes should serve; None: the means of all columns.  Columns that no statistic uses do not shape the
-        boxes.
-    l : int
-        The smallest number of values in each column of a box that are at least epsilon apart, at most k.
-    epsilon : mapping of str to float, optional
-        How far apart values of a column must be to count as different; 0 where it is not named.
-    effort : {'default', 'thorough'}
-        'thorough' begins subtrees anew many times and keeps what is better; it takes about a hundred times longer.
-    seconds : float, optional
-        When 'thorough' should stop trying.  Without it, it always finds the same boxes.
-    progress : callable, optional
-        Called with the share of the work that is done.
-    people : int64, one per record, optional
-        Whose each record is (`common.people.person_numbers`); None where every record is another person.
-    kind : {'parts', 'cell', 'bounds', 'rounded'}
-        Which ends will be published: their widths are made small.
-    supports : mapping of str to Support, optional
-        The units and ends of columns, for `parts`; found from the values where they are not given.  Boxes are then made
-        of the coded values.
-    strata : int64, one per record, optional
-        The stratum of each record, from 0: no box holds records of two.  Each stratum must hold enough for a box.
-    bounds_are_public : bool
-        Whether everybody may know the smallest and largest values of a box, real people's, which 'bounds' publishes.
-    whole : Whole, optional
-        What is known of the table that the columns are a part of; None: they are the whole table.
+    Args:
+        columns : mapping of str to array of float: The columns, all of the same length, without NaN and infinity.
+        k : int: The smallest number of records in a box, or of people where they are told apart, at least 2.
+        statistics : sequence of Statistic, optional: What the boxes should serve; None: the means of all columns.
+            Columns that no statistic uses do not shape the boxes.
+        l : int: The smallest number of values in each column of a box that are at least epsilon apart, at most k.
+        epsilon : mapping of str to float, optional: How far apart values of a column must be to count as different; 0
+            where it is not named.
+        effort : {'default', 'thorough'}: 'thorough' begins subtrees anew many times and keeps what is better; it takes
+            about a hundred times longer.
+        seconds : float, optional: When 'thorough' should stop trying.  Without it, it always finds the same boxes.
+        progress : callable, optional: Called with the share of the work that is done.
+        people : int64, one per record, optional: Whose each record is (`common.people.person_numbers`); None where
+            every record is another person.
+        kind : {'parts', 'cell', 'bounds', 'rounded'}: Which ends will be published: their widths are made small.
+        supports : mapping of str to Support, optional: The units and ends of columns, for `parts`; found from the
+            values where they are not given.  Boxes are then made of the coded values.
+        strata : int64, one per record, optional: The stratum of each record, from 0: no box holds records of two.  Each
+            stratum must hold enough for a box.
+        bounds_are_public : bool: Whether everybody may know the smallest and largest values of a box, real people's,
+            which 'bounds' publishes.
+        whole : Whole, optional: What is known of the table that the columns are a part of; None: they are the whole
+            table.
 
-    Returns
-    -------
-    Boxes
+    Returns:
         They do not depend on the order of the records.  Equal records are in the same box, if strata are.
 
-    Raises
-    ------
-    ValueError
-        If an argument is not as described, or the whole table has fewer than l different values in a column.
+    Raises:
+        ValueError: If an argument is not as described, or the whole table has fewer than l different values in a
+            column.
 
-    Examples
-    --------
-    >>> boxes = make_boxes({"age": [21, 25, 33, 38, 61, 70]}, k=3)
-    >>> boxes.box.tolist()
-    [0, 0, 0, 1, 1, 1]
-    >>> lower, upper = boxes.intervals("parts")
-    >>> lower.ravel().tolist(), upper.ravel().tolist()
-    ([0.0, 35.0], [34.0, 119.0])
+    Examples:
+        >>> boxes = make_boxes({"age": [21, 25, 33, 38, 61, 70]}, k=3)
+        >>> boxes.box.tolist()
+        [0, 0, 0, 1, 1, 1]
+        >>> lower, upper = boxes.intervals("parts")
+        >>> lower.ravel().tolist(), upper.ravel().tolist()
+        ([0.0, 35.0], [34.0, 119.0])
     """
     if kind == "bounds" and not bounds_are_public:
         raise ValueError(
@@ -216,20 +202,13 @@ def _numbered(
 ) -> Boxes:
     """Give boxes numbers, by their first record in the order of values, and find their ends.
 
-    Parameters
-    ----------
-    ordered : mapping of str to float64
-        The columns, sorted by value.
-    order : int64, one per record
-        The record that each row of `ordered` is.
-    shaping : list of int
-        The columns that the search cut.
-    batches : list of Leaves
-        The boxes, with rows of `ordered`.
-    sensitivity : Sensitivities
-        What shaped the boxes.
-    parts : list of Parts, optional
-        The parts of each column, where boxes are made of them.
+    Args:
+        ordered : mapping of str to float64: The columns, sorted by value.
+        order : int64, one per record: The record that each row of `ordered` is.
+        shaping : list of int: The columns that the search cut.
+        batches : list of Leaves: The boxes, with rows of `ordered`.
+        sensitivity : Sensitivities: What shaped the boxes.
+        parts : list of Parts, optional: The parts of each column, where boxes are made of them.
     """
     counts = np.concatenate([leaves.sizes for leaves in batches])
     rows = np.concatenate([leaves.records for leaves in batches])

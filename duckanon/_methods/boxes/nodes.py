@@ -18,19 +18,18 @@ from duckanon._core.common.arrays import Bools, Floats, Ints
 class Points(NamedTuple):
     """Records to be put into boxes.
 
-    Attributes
-    ----------
-    values : sequence of float64, one array per column
-        The columns that shape the boxes come first; those that only have to be diverse follow.
-    weights : sequence of float64 or float, one element per shaping column
-        The sensitivities a_i(x) of the records (Fuzzy Boxes, Section II); one number where it is the same for all.
-    people : int64, one per record, optional
-        Whose each record is (`common.people.person_numbers`); None where every record is another person.
-    parts : sequence of pairs of float64, one per shaping column, optional
-        The lower and the upper end of the part that each record lies in (`boxes.parts`): boxes are made of whole parts,
-        and as wide as these.  None where every value is a part of its own.
-    tiles : bool
-        Whether the widths of cells count, which reach to their neighbours, and not those of the records within.
+    Attributes:
+        values : sequence of float64, one array per column: The columns that shape the boxes come first; those that only
+            have to be diverse follow.
+        weights : sequence of float64 or float, one element per shaping column: The sensitivities a_i(x) of the records
+            (Fuzzy Boxes, Section II); one number where it is the same for all.
+        people : int64, one per record, optional: Whose each record is (`common.people.person_numbers`); None where
+            every record is another person.
+        parts : sequence of pairs of float64, one per shaping column, optional: The lower and the upper end of the part
+            that each record lies in (`boxes.parts`): boxes are made of whole parts, and as wide as these.  None where
+            every value is a part of its own.
+        tiles : bool: Whether the widths of cells count, which reach to their neighbours, and not those of the records
+            within.
     """
 
     values: Sequence[Floats]
@@ -59,16 +58,11 @@ class Points(NamedTuple):
 class Nodes(NamedTuple):
     """Nodes of the tree, with their records.
 
-    Attributes
-    ----------
-    orders : list of int64, one array per column
-        The records by node, and by the column's value within a node.
-    sizes : int64, one per node
-        The number of records.
-    roots : int64, one per node
-        The node of an earlier level that it comes from.
-    lower, upper : float64, nodes by shaping columns
-        The cells: the ends of the nodes as the cuts made them.
+    Attributes:
+        orders : list of int64, one array per column: The records by node, and by the column's value within a node.
+        sizes : int64, one per node: The number of records.
+        roots : int64, one per node: The node of an earlier level that it comes from.
+        lower, upper : float64, nodes by shaping columns: The cells: the ends of the nodes as the cuts made them.
     """
 
     orders: list[Ints]
@@ -114,20 +108,15 @@ def value_order(columns: Sequence[Floats]) -> Ints:
 
     Faster than `np.lexsort`, as few records are equal in most tables.
 
-    Parameters
-    ----------
-    columns : sequence of float64
-        The columns.
+    Args:
+        columns : sequence of float64: The columns.
 
-    Returns
-    -------
-    int64, one per record
+    Returns:
         The records in their order.
 
-    Examples
-    --------
-    >>> value_order([np.array([2.0, 1.0, 2.0]), np.array([5.0, 9.0, 4.0])]).tolist()
-    [1, 2, 0]
+    Examples:
+        >>> value_order([np.array([2.0, 1.0, 2.0]), np.array([5.0, 9.0, 4.0])]).tolist()
+        [1, 2, 0]
     """
     order: Ints = np.argsort(columns[0])
     first = columns[0].take(order)
@@ -166,14 +155,10 @@ def _run_numbers(sorted_values: Floats) -> Ints:
 def root_nodes(points: Points, sizes: Ints, lower: Floats, upper: Floats) -> Nodes:
     """Make nodes of records that come one node after the other.
 
-    Parameters
-    ----------
-    points : Points
-        The records.
-    sizes : int64, one per node
-        How many records each node has.
-    lower, upper : float64, nodes by shaping columns
-        The cells of the nodes.
+    Args:
+        points : Points: The records.
+        sizes : int64, one per node: How many records each node has.
+        lower, upper : float64, nodes by shaping columns: The cells of the nodes.
     """
     ends = np.cumsum(sizes)
     orders: list[Ints] = []
@@ -190,20 +175,14 @@ def root_nodes(points: Points, sizes: Ints, lower: Floats, upper: Floats) -> Nod
 def split(points: Points, nodes: Nodes, column: Ints, cuts: Ints, final: bool = False) -> Nodes:
     """Cut every node once.
 
-    Parameters
-    ----------
-    points, nodes : Points, Nodes
-        The records and the nodes.
-    column : int64, one per node
-        The column whose order is cut.
-    cuts : int64, one per node
-        Where in that order the right part begins; a cut at the end of the node leaves the node as it is.
-    final : bool
-        Whether the parts are boxes, for which the order of one column is enough.
+    Args:
+        points, nodes : Points, Nodes: The records and the nodes.
+        column : int64, one per node: The column whose order is cut.
+        cuts : int64, one per node: Where in that order the right part begins; a cut at the end of the node leaves the
+            node as it is.
+        final : bool: Whether the parts are boxes, for which the order of one column is enough.
 
-    Returns
-    -------
-    Nodes
+    Returns:
         The left parts of all nodes, then their right parts.
     """
     right = _sides(nodes, column, cuts, len(points.values[0]))

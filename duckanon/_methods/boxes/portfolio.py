@@ -34,24 +34,15 @@ def leaves_of(
 ) -> Iterator[Leaves]:
     """Make the boxes of one batch of blocks after the other.
 
-    Parameters
-    ----------
-    points : Points
-        All records, sorted by value.
-    rules : Rules
-        What a box must hold; how hard to look is decided here, from the number of records.
-    thorough : bool
-        Whether to go on searching.
-    limit : float
-        The time (of `time.monotonic`) at which the search should end.
-    progress : callable
-        Called with the share of the work that is done.
-    strata : int64, one per record, optional
-        The stratum of each record, from 0: no box holds records of two.
+    Args:
+        points : Points: All records, sorted by value.
+        rules : Rules: What a box must hold; how hard to look is decided here, from the number of records.
+        thorough : bool: Whether to go on searching.
+        limit : float: The time (of `time.monotonic`) at which the search should end.
+        progress : callable: Called with the share of the work that is done.
+        strata : int64, one per record, optional: The stratum of each record, from 0: no box holds records of two.
 
-    Yields
-    ------
-    Leaves
+    Yields:
         Boxes, with the records' numbers.
     """
     size = len(points.values[0])

@@ -17,24 +17,18 @@ KINDS = ("parts", "cell", "bounds", "rounded")
 class Boxes:
     """Records in boxes.
 
-    Attributes
-    ----------
-    names : tuple of str
-        The columns.
-    box : int64, one per record
-        The number of the record's box, from 0.
-    counts : int64, one per box
-        The number of records.
-    bounds : pair of float64, boxes by columns
-        The smallest and the largest value of the records.
-    cell : pair of float64, boxes by columns
-        The cells, which tile the space between the data's extremes: cuts lie midway between neighbours.
-    sensitivities : Sensitivities
-        What shaped the boxes.
-    parts : pair of float64, boxes by columns, optional
-        The ends of the parts of columns (`boxes.parts`) that a box begins and ends with, where boxes are made of them.
-    open_ends : pair of bool, boxes by columns, optional
-        Which of these belong to an outermost part that reaches far beyond the rest.
+    Attributes:
+        names : tuple of str: The columns.
+        box : int64, one per record: The number of the record's box, from 0.
+        counts : int64, one per box: The number of records.
+        bounds : pair of float64, boxes by columns: The smallest and the largest value of the records.
+        cell : pair of float64, boxes by columns: The cells, which tile the space between the data's extremes: cuts lie
+            midway between neighbours.
+        sensitivities : Sensitivities: What shaped the boxes.
+        parts : pair of float64, boxes by columns, optional: The ends of the parts of columns (`boxes.parts`) that a box
+            begins and ends with, where boxes are made of them.
+        open_ends : pair of bool, boxes by columns, optional: Which of these belong to an outermost part that reaches
+            far beyond the rest.
     """
 
     names: tuple[str, ...]

@@ -1,8 +1,7 @@
 """Recursive splitting of records into boxes, all nodes of a level at once.
 
-References
-----------
-Accurate Boxes, Section V; REFERENCES.md, Boxes, "Tiling space with the boxes".
+References:
+    Accurate Boxes, Section V; REFERENCES.md, Boxes, "Tiling space with the boxes".
 """
 
 from __future__ import annotations
@@ -25,26 +24,17 @@ _LARGE = 512  # of a node with more records only a sample's sensitivities are lo
 class Rules:
     """Conditions on a box, and the effort of the search.
 
-    Attributes
-    ----------
-    k : int
-        The smallest number of records in a box, or of people where the records have them.
-    l : int
-        The smallest number of different values of each column in a box.
-    epsilon : sequence of float, one per column
-        How far apart values must be to be different.
-    tries : int
-        How many first cuts are tried on a node of three or four leaves.
-    wide : int
-        How many first cuts are tried on a node of five to eight leaves.
-    uneven : float
-        By how much an uneven cut has to be better than an even one.
-    shares : sequence of float
-        The shares of a node's leaves that a cut may put on the left side.
-    noise : float
-        The spread of the random factors (their logarithms) that the estimates of the cuts are multiplied by.
-    random : numpy Generator, optional
-        Where they come from.
+    Attributes:
+        k : int: The smallest number of records in a box, or of people where the records have them.
+        l : int: The smallest number of different values of each column in a box.
+        epsilon : sequence of float, one per column: How far apart values must be to be different.
+        tries : int: How many first cuts are tried on a node of three or four leaves.
+        wide : int: How many first cuts are tried on a node of five to eight leaves.
+        uneven : float: By how much an uneven cut has to be better than an even one.
+        shares : sequence of float: The shares of a node's leaves that a cut may put on the left side.
+        noise : float: The spread of the random factors (their logarithms) that the estimates of the cuts are multiplied
+            by.
+        random : numpy Generator, optional: Where they come from.
     """
 
     k: int
@@ -61,23 +51,15 @@ class Rules:
 def grow(points: Points, nodes: Nodes, rules: Rules, until: int = 0) -> tuple[Leaves, Floats, Nodes]:
     """Split nodes until they are boxes.
 
-    Parameters
-    ----------
-    points, nodes : Points, Nodes
-        The records and the nodes to begin with.
-    rules : Rules
-        What a box must hold.
-    until : int
-        Nodes of at most this many leaves are given back and not split further.
+    Args:
+        points, nodes : Points, Nodes: The records and the nodes to begin with.
+        rules : Rules: What a box must hold.
+        until : int: Nodes of at most this many leaves are given back and not split further.
 
-    Returns
-    -------
-    leaves : Leaves
-        The boxes; `roots` counts the nodes given.
-    costs : float64, one per node given
-        The summed cost of the boxes of each.
-    rest : Nodes
-        The nodes that were not split further; none if `until` is 0.
+    Returns:
+        leaves : Leaves: The boxes; `roots` counts the nodes given.
+        costs : float64, one per node given: The summed cost of the boxes of each.
+        rest : Nodes: The nodes that were not split further; none if `until` is 0.
     """
     count = len(nodes.sizes)
     nodes = nodes._replace(roots=np.arange(count, dtype=np.int64))
@@ -208,9 +190,7 @@ def _noisy(options: Candidates, rules: Rules) -> Candidates:
 def _choose(points: Points, nodes: Nodes, which: Ints, options: Candidates, rules: Rules) -> tuple[Ints, Ints, Bools]:
     """Take the best cut of every node, or the best one after which both sides are diverse.
 
-    Returns
-    -------
-    columns, cuts, is_cut : one per node of `which`
+    Returns:
         The cuts, counted from the start of their node, and whether there is one.
     """
     options = _noisy(options, rules)

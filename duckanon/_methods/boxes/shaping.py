@@ -1,8 +1,7 @@
 """How much requested statistics move when a value moves: the sensitivities that shape boxes.
 
-References
-----------
-Fuzzy Boxes, Sections II and IV, equation 4; Accurate Boxes, Section II; REFERENCES.md, Boxes, points 1, 2 and 9.
+References:
+    Fuzzy Boxes, Sections II and IV, equation 4; Accurate Boxes, Section II; REFERENCES.md, Boxes, points 1, 2 and 9.
 """
 
 from __future__ import annotations
@@ -26,16 +25,12 @@ _FLOOR = 0.1  # a statistic counts as at least this share of its natural scale: 
 class Statistic:
     """A statistic that the boxes should serve.
 
-    Attributes
-    ----------
-    kind : {'mean', 'variance', 'standard_deviation', 'covariance', 'correlation', 'regression'}
-        What is computed. 'regression': the coefficients of a linear regression, without the constant.
-    columns : tuple of str
-        One column, or two for covariance and correlation, or the target and its predictors.
-    probability : float
-        How often it is asked for, relative to the others (p_C of Fuzzy Boxes, Section IV).
-    accuracy : float
-        The desired accuracy, as a share of the statistic's absolute value: 0.1 is 10 %.
+    Attributes:
+        kind : {'mean', 'variance', 'standard_deviation', 'covariance', 'correlation', 'regression'}: What is computed.
+            'regression': the coefficients of a linear regression, without the constant.
+        columns : tuple of str: One column, or two for covariance and correlation, or the target and its predictors.
+        probability : float: How often it is asked for, relative to the others (p_C of Fuzzy Boxes, Section IV).
+        accuracy : float: The desired accuracy, as a share of the statistic's absolute value: 0.1 is 10 %.
     """
 
     kind: str
@@ -47,14 +42,11 @@ class Statistic:
 class Term(NamedTuple):
     """One statistic's part in the sensitivities.
 
-    Attributes
-    ----------
-    factor : float
-        p_C / Delta_0 of equation 4 (Fuzzy Boxes, Section IV): how often it is asked for, over its desired accuracy.
-    columns : tuple of int
-        Its columns, by their index in the data.
-    derivatives : Gradient
-        How it moves with the records.
+    Attributes:
+        factor : float: p_C / Delta_0 of equation 4 (Fuzzy Boxes, Section IV): how often it is asked for, over its
+            desired accuracy.
+        columns : tuple of int: Its columns, by their index in the data.
+        derivatives : Gradient: How it moves with the records.
     """
 
     factor: float
@@ -69,12 +61,9 @@ class Sensitivities:
     Every derivative of the six statistics, times the number of records, is a linear function of the record; a_i(x) is
     the sum of their absolute values with the factors of equation 4 (Fuzzy Boxes, Section IV).
 
-    Attributes
-    ----------
-    means : float64, one per column
-        The means of the columns.
-    terms : tuple of Term
-        The statistics that count.
+    Attributes:
+        means : float64, one per column: The means of the columns.
+        terms : tuple of Term: The statistics that count.
     """
 
     means: Floats
@@ -83,14 +72,10 @@ class Sensitivities:
     def at(self, columns: Sequence[Floats]) -> list[Floats | float]:
         """Evaluate the sensitivities.
 
-        Parameters
-        ----------
-        columns : sequence of float64
-            The records, or the midpoints of boxes, column by column.
+        Args:
+            columns : sequence of float64: The records, or the midpoints of boxes, column by column.
 
-        Returns
-        -------
-        list, one element per column
+        Returns:
             An array, one number per record; or a single number where it is the same for all records.
         """
         result: list[Floats | float] = [0.0] * len(self.means)
@@ -108,38 +93,28 @@ class Sensitivities:
 def sensitivities(columns: Mapping[str, Floats], statistics: Sequence[Statistic] | None = None) -> Sensitivities:
     """Combine the derivatives of the requested statistics into one sensitivity for every column.
 
-    Parameters
-    ----------
-    columns : mapping of str to float64
-        The data.
-    statistics : sequence of Statistic, optional
-        What the boxes should serve.  None: the means of all columns, each to the same share of its standard deviation,
-        so that neither the unit nor the origin of a column matters.
-
-    Returns
-    -------
-    Sensitivities
-        a_i(x) of equation 4, so that the sum of a_i times half-width over records and columns, divided by the number of
-        records, is the mean of inaccuracy over desired accuracy.
-
-    Raises
-    ------
-    ValueError
-        If a statistic is unknown, asks for an unknown column, or does not exist for these columns.
-
-    Notes
-    -----
     The desired accuracy is a share of |C|, but |C| counts as at least a tenth of the statistic's natural scale: the
     standard deviation for a mean, the product of two for a covariance, 1 for a correlation, their ratio for a
     regression coefficient (REFERENCES.md, Boxes, point 9).  A constant column has sensitivity 0, as it has no width.
 
-    Examples
-    --------
-    A mean of 2 is wanted to within a tenth, so that a width of 0.2 counts as 1:
+    Args:
+        columns : mapping of str to float64: The data.
+        statistics : sequence of Statistic, optional: What the boxes should serve.  None: the means of all columns, each
+            to the same share of its standard deviation, so that neither the unit nor the origin of a column matters.
 
-    >>> x = np.array([1.0, 3.0])
-    >>> sensitivities({"x": x}, [Statistic("mean", ("x",))]).at([x])[0].item()
-    5.0
+    Returns:
+        a_i(x) of equation 4, so that the sum of a_i times half-width over records and columns, divided by the number of
+        records, is the mean of inaccuracy over desired accuracy.
+
+    Raises:
+        ValueError: If a statistic is unknown, asks for an unknown column, or does not exist for these columns.
+
+    Examples:
+        A mean of 2 is wanted to within a tenth, so that a width of 0.2 counts as 1:
+
+        >>> x = np.array([1.0, 3.0])
+        >>> sensitivities({"x": x}, [Statistic("mean", ("x",))]).at([x])[0].item()
+        5.0
     """
     names = list(columns)
     return sensitivities_of(Moments([columns[name] for name in names]), names, statistics)

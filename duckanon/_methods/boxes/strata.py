@@ -21,12 +21,9 @@ Holds = Callable[[Ints, Ints, int], tuple[Bools, Ints]]
 class Strata(NamedTuple):
     """Records by stratum.
 
-    Attributes
-    ----------
-    number : int64, one per record
-        The stratum, from 0.
-    lost : bool, labels by records
-        Which labels have to be NULL.
+    Attributes:
+        number : int64, one per record: The stratum, from 0.
+        lost : bool, labels by records: Which labels have to be NULL.
     """
 
     number: Ints
@@ -36,28 +33,20 @@ class Strata(NamedTuple):
 def pooled(labels: Sequence[pa.ChunkedArray], holds: Holds, columns: Sequence[Floats], people: Ints | None) -> Strata:
     """Group records by their labels, and take labels from groups that are too small, the last label first.
 
-    Parameters
-    ----------
-    labels : sequence of pa.ChunkedArray
-        Columns; NULL is a label, the same that a record has which lost its own.
-    holds : callable
-        Takes records, the group of each and the number of groups; tells which groups are large enough for a box, and
-        how many people they have more than they need (below 0: how many they lack).
-    columns : sequence of float64
-        What is boxed: the most similar records lose their labels with those that have to.
-    people : int64, one per record, optional
-        Whose each record is.
-
-    Returns
-    -------
-    Strata
-        Groups that all hold enough, provided that the whole table does.
-
-    Notes
-    -----
     A group that is too small loses its last label and so joins its siblings that do, and those without one.  If these
     are still too few, larger siblings lend as many people as they lack, who lose that label, too; where no sibling has
     people to spare, the smallest joins as a whole, or all of them lose the label before, whatever costs fewer labels.
+
+    Args:
+        labels : sequence of pa.ChunkedArray: Columns; NULL is a label, the same that a record has which lost its own.
+        holds : callable: Takes records, the group of each and the number of groups; tells which groups are large enough
+            for a box, and how many people they have more than they need (below 0: how many they lack).
+        columns : sequence of float64: What is boxed: the most similar records lose their labels with those that have
+            to.
+        people : int64, one per record, optional: Whose each record is.
+
+    Returns:
+        Groups that all hold enough, provided that the whole table does.
     """
     # by rank, so that ties between groups do not depend on the order of the records
     codes = np.stack([np.where(np.asarray(column.is_null()), _NO_LABEL, ranks_of(column)) for column in labels])

@@ -1,8 +1,7 @@
 """The papers' best boxes at a point, and what boxes can reach in the limit of much data.
 
-References
-----------
-Accurate Boxes, Sections II and IV; Fuzzy Boxes, Section II; REFERENCES.md, Boxes, points 6 and 7.
+References:
+    Accurate Boxes, Sections II and IV; Fuzzy Boxes, Section II; REFERENCES.md, Boxes, points 6 and 7.
 """
 
 from __future__ import annotations
@@ -31,43 +30,30 @@ def halfwidths(
 ) -> Floats:
     """Compute the half-widths of the best box around a point (Accurate Boxes, Sections II and IV).
 
-    Parameters
-    ----------
-    sensitivity : array of float, points by columns or columns
-        a_i = N |dC/dx_i|, above 0: a column that no statistic depends on has no part in the box (REFERENCES.md,
-        Boxes, point 6).
-    density : array of float, or float
-        The count density rho at each point: its integral is the number of records.
-    k : float
-        The number of records in the box.
-    l : int
-        The number of different values of each column.
-    epsilon : array of float, one per column, optional
-        How far apart different values are; 0 if it is not given.
-
-    Returns
-    -------
-    float64, like `sensitivity`
-        Half-widths with the smallest sum of a_i Delta_i of all boxes with rho * prod(2 Delta_i) >= k and
-        2 Delta_i >= l epsilon_i.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not positive, or l is above k.
-
-    Notes
-    -----
     With the columns sorted by falling a_i epsilon_i the first t have Delta_i = l epsilon_i / 2, the others c_t / a_i;
     t = n is tested first, then the smallest t with 2 c_t / l >= a_(t+1) epsilon_(t+1) is taken (REFERENCES.md, Boxes,
     point 7).
 
-    Examples
-    --------
-    A box for 8 records where there are 50 in a unit of area: half as wide in the column that matters twice as much.
+    Args:
+        sensitivity : array of float, points by columns or columns: a_i = N |dC/dx_i|, above 0: a column that no
+            statistic depends on has no part in the box (REFERENCES.md, Boxes, point 6).
+        density : array of float, or float: The count density rho at each point: its integral is the number of records.
+        k : float: The number of records in the box.
+        l : int: The number of different values of each column.
+        epsilon : array of float, one per column, optional: How far apart different values are; 0 if it is not given.
 
-    >>> halfwidths([1.0, 2.0], 50, 8).round(4).tolist()
-    [0.2828, 0.1414]
+    Returns:
+        Half-widths with the smallest sum of a_i Delta_i of all boxes with rho * prod(2 Delta_i) >= k and 2 Delta_i >= l
+        epsilon_i.
+
+    Raises:
+        ValueError: If an argument is not positive, or l is above k.
+
+    Examples:
+        A box for 8 records where there are 50 in a unit of area: half as wide in the column that matters twice as much.
+
+        >>> halfwidths([1.0, 2.0], 50, 8).round(4).tolist()
+        [0.2828, 0.1414]
     """
     a = np.atleast_1d(np.asarray(sensitivity, dtype=np.float64))
     n = a.shape[-1]
@@ -106,19 +92,14 @@ def halfwidths(
 def uncertainty_at(sensitivity: Sequence[Floats | float], density: Floats, k: float) -> Floats:
     """Compute n c(x), the part of every record in the uncertainty of the best boxes (Fuzzy Boxes, Section II).
 
-    Parameters
-    ----------
-    sensitivity : sequence of float64 or float, one element per column
-        a_i of the records; columns that are 0 everywhere are left out (REFERENCES.md, Boxes, point 6), in which case
-        `density` must be the density of the others.
-    density : float64
-        The count density at the records.
-    k : float
-        The number of records in a box.
+    Args:
+        sensitivity : sequence of float64 or float, one element per column: a_i of the records; columns that are 0
+            everywhere are left out (REFERENCES.md, Boxes, point 6), in which case `density` must be the density of the
+            others.
+        density : float64: The count density at the records.
+        k : float: The number of records in a box.
 
-    Returns
-    -------
-    float64, one per record
+    Returns:
         n c(x); its mean is the uncertainty.
     """
     used = [a for a in sensitivity if np.max(a) > 0]
@@ -141,26 +122,6 @@ def optimal_uncertainty(
 ) -> float:
     """Compute what the best boxes reach in the limit of much data: (n/N) times the sum of c(x).
 
-    Parameters
-    ----------
-    columns : mapping of str to array of float
-        The data.
-    k : int
-        The number of records in a box.
-    statistics : sequence of Statistic, optional
-        As in `make.make_boxes`.
-    density : array of float, optional
-        The count density at the records, of the columns that a statistic uses.  Without it, it is estimated.
-    neighbours : int
-        The number of records in the cells whose volume gives the estimate.
-
-    Returns
-    -------
-    float
-        To be compared with `make.Boxes.uncertainty`.
-
-    Notes
-    -----
     The formula is that of Fuzzy Boxes, Section II.
 
     The estimate cuts the space into cells of `neighbours` records (a histogram with bins of equal count) and takes the
@@ -168,13 +129,23 @@ def optimal_uncertainty(
     narrower than their cell.  So it scales to millions of records and follows thin structures.  Columns with few
     distinct values have no density: where a cell has no width in a column, the width is that of the average cell.
 
-    Examples
-    --------
-    Boxes of 10 of 1,000 evenly spread records are 0.01 wide, and the mean is wanted to within 0.05:
+    Args:
+        columns : mapping of str to array of float: The data.
+        k : int: The number of records in a box.
+        statistics : sequence of Statistic, optional: As in `make.make_boxes`.
+        density : array of float, optional: The count density at the records, of the columns that a statistic uses.
+            Without it, it is estimated.
+        neighbours : int: The number of records in the cells whose volume gives the estimate.
 
-    >>> statistic = Statistic("mean", ("x",), accuracy=0.1)
-    >>> round(optimal_uncertainty({"x": (np.arange(1000) + 0.5) / 1000}, 10, [statistic], np.full(1000, 1000.0)), 6)
-    0.1
+    Returns:
+        To be compared with `make.Boxes.uncertainty`.
+
+    Examples:
+        Boxes of 10 of 1,000 evenly spread records are 0.01 wide, and the mean is wanted to within 0.05:
+
+        >>> statistic = Statistic("mean", ("x",), accuracy=0.1)
+        >>> round(optimal_uncertainty({"x": (np.arange(1000) + 0.5) / 1000}, 10, [statistic], np.full(1000, 1000.0)), 6)
+        0.1
     """
     data = {name: np.ascontiguousarray(values, dtype=np.float64) for name, values in columns.items()}
     sensitivity = sensitivities(data, statistics)
@@ -190,16 +161,11 @@ def optimal_uncertainty(
 def _cell_density(columns: Sequence[Floats], neighbours: int = 64) -> Floats:
     """Estimate the count density at every record from cells of about equal count.
 
-    Parameters
-    ----------
-    columns : sequence of float64
-        The data.
-    neighbours : int
-        The number of records in a cell.
+    Args:
+        columns : sequence of float64: The data.
+        neighbours : int: The number of records in a cell.
 
-    Returns
-    -------
-    float64, one per record
+    Returns:
         Records per unit of volume.
     """
     size = len(columns[0])

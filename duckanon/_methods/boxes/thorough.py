@@ -24,24 +24,16 @@ def search(
 ) -> tuple[Leaves, Floats]:
     """Find boxes that are at least as good as those of one run.
 
-    Parameters
-    ----------
-    points, nodes, rules
-        As for `search.grow`.
-    deadline : float
-        The time (of `time.monotonic`) after which nothing new is begun.
-    report : callable
-        Called now and then with the share of the work that is done.
-
-    Returns
-    -------
-    leaves, costs : Leaves, float64
-        As from `search.grow`.
-
-    Notes
-    -----
     A subtree is an individual: its offspring are grown from estimates multiplied by random factors, and the fittest of
     each subtree lives on.  First large subtrees compete, then the smaller ones within the winners.
+
+    Args:
+        points, nodes, rules: As for `search.grow`.
+        deadline : float: The time (of `time.monotonic`) after which nothing new is begun.
+        report : callable: Called now and then with the share of the work that is done.
+
+    Returns:
+        As from `search.grow`.
     """
     random = np.random.default_rng(rules.k)
     rounds, total = 0, sum(tries for _, tries, _ in STAGES)

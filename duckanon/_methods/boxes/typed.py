@@ -39,18 +39,12 @@ def published_ends(
 ) -> tuple[pa.Array, pa.Array]:
     """Return the ends of each box in a column as they are released: in its own type, and never inside its records.
 
-    Parameters
-    ----------
-    column : pa.ChunkedArray
-        The column.
-    made : Boxes
-        The boxes.
-    index : int
-        Which of their columns it is.
-    box : {'parts', 'cell', 'bounds', 'rounded'}
-        Which ends are released.
-    top_code : bool
-        Whether parts that reach far beyond the rest are open: their outer end is NULL.
+    Args:
+        column : pa.ChunkedArray: The column.
+        made : Boxes: The boxes.
+        index : int: Which of their columns it is.
+        box : {'parts', 'cell', 'bounds', 'rounded'}: Which ends are released.
+        top_code : bool: Whether parts that reach far beyond the rest are open: their outer end is NULL.
     """
     kind = column.type
     if box == "parts":

@@ -14,15 +14,11 @@ from duckanon._methods.boxes.shaping import Sensitivities
 class Whole:
     """Properties that all partitions of a table share.
 
-    Attributes
-    ----------
-    sensitivities
-        What shapes the boxes, so that all parts lose in the same unit.
-    supports
-        The units and ends of columns (`boxes.support`) that at least k people of the whole table decide, where they are
-        known.
-    parts
-        The parts of these columns (`boxes.parts`).
+    Attributes:
+        sensitivities: What shapes the boxes, so that all parts lose in the same unit.
+        supports: The units and ends of columns (`boxes.support`) that at least k people of the whole table decide,
+            where they are known.
+        parts: The parts of these columns (`boxes.parts`).
     """
 
     sensitivities: Sensitivities

@@ -22,10 +22,8 @@ from duckanon._methods.generalize.recoding.outcome import ColumnRecoding
 class Calendar(Coarsening):
     """Dates as periods of the calendar; each part of the time line at a level of its own.
 
-    Parameters
-    ----------
-    column
-        The days.
+    Args:
+        column: The days.
     """
 
     method = "calendar"

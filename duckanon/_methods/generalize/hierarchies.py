@@ -12,19 +12,13 @@ ROOT = "*"
 class HierarchyTable:
     """A hierarchy: for each leaf its label on every level, the leaf itself first.
 
-    Parameters
-    ----------
-    name
-        The column that the hierarchy is for, for the error where it is not a tree.
-    rows
-        Leaf, level from 1, label.
+    Args:
+        name: The column that the hierarchy is for, for the error where it is not a tree.
+        rows: Leaf, level from 1, label.
 
-    Attributes
-    ----------
-    root
-        The label above all others.
-    height
-        The number of levels below the root, the leaves included.
+    Attributes:
+        root: The label above all others.
+        height: The number of levels below the root, the leaves included.
     """
 
     def __init__(self, name: str, rows: Iterable[tuple[str, int, str]]) -> None:
@@ -69,14 +63,10 @@ class HierarchyTable:
 def hierarchy_tables(rows: Iterable[Mapping[str, Any]]) -> dict[str, HierarchyTable]:
     """Collect the hierarchies of all columns.
 
-    Parameters
-    ----------
-    rows
-        Each with column_name (lower case), leaf, level and label; a row whose leaf is NULL is left out.
+    Args:
+        rows: Each with column_name (lower case), leaf, level and label; a row whose leaf is NULL is left out.
 
-    Returns
-    -------
-    dict
+    Returns:
         The hierarchy of each column that has one.
     """
     rows_of_column: dict[str, list[tuple[str, int, str]]] = {}

@@ -14,18 +14,15 @@ from duckanon._methods.generalize.recoding.column_moves import Tree
 def tree_of(levels: Sequence[Array]) -> tuple[Tree, Ints, Ints]:
     """Make a tree of the keys that the leaves have on each level, finest first; a root is put on top.
 
-    Returns
-    -------
-    tree, node_leaf, node_level
+    Returns:
         The tree, and for each node one of its leaves and its level.
 
-    Examples
-    --------
-    >>> tree, _, node_level = tree_of([np.array(["02139", "02140", "10001"]), np.array(["021", "021", "100"])])
-    >>> tree.parents.tolist()
-    [3, 3, 4, 5, 5, -1]
-    >>> node_level.tolist()
-    [0, 0, 0, 1, 1, 2]
+    Examples:
+        >>> tree, _, node_level = tree_of([np.array(["02139", "02140", "10001"]), np.array(["021", "021", "100"])])
+        >>> tree.parents.tolist()
+        [3, 3, 4, 5, 5, -1]
+        >>> node_level.tolist()
+        [0, 0, 0, 1, 1, 2]
     """
     size = len(levels[0])
     owners, node_leaf, node_level, offset = [np.arange(size)], [np.arange(size)], [np.zeros(size, np.int64)], size
@@ -51,23 +48,18 @@ def prefix_tree(texts: Sequence[str]) -> tuple[Tree, Ints, Ints]:
 
     A node for every length would be millions for long codes, nearly all of them with one text below.
 
-    Parameters
-    ----------
-    texts
-        Different texts, in ascending order.
+    Args:
+        texts: Different texts, in ascending order.
 
-    Returns
-    -------
-    tree, node_leaf, node_level
+    Returns:
         The tree, and for each node one of its leaves and its level: how many characters of the longest text it lacks.
 
-    Examples
-    --------
-    >>> tree, node_leaf, node_level = prefix_tree(["02139", "02140", "10001"])
-    >>> tree.parents.tolist()
-    [3, 3, 4, 4, -1]
-    >>> node_level.tolist()
-    [0, 0, 0, 2, 5]
+    Examples:
+        >>> tree, node_leaf, node_level = prefix_tree(["02139", "02140", "10001"])
+        >>> tree.parents.tolist()
+        [3, 3, 4, 4, -1]
+        >>> node_level.tolist()
+        [0, 0, 0, 2, 5]
     """
     size, length = len(texts), max(map(len, texts))
     parents, node_leaf, node_level = [-1] * size, list(range(size)), [0] * size
@@ -122,18 +114,14 @@ def _shared_lengths(texts: Sequence[str]) -> Ints:
 def leaf_shares(tree: Tree, distinct_values: int) -> Floats:
     """Return what each node of a tree loses: the share of the other values that it stands for too; the root, all.
 
-    Parameters
-    ----------
-    tree
-        The tree; nodes come after those below them, as `tree_of` has them.
-    distinct_values
-        How many values there are, NULL among them.
+    Args:
+        tree: The tree; nodes come after those below them, as `tree_of` has them.
+        distinct_values: How many values there are, NULL among them.
 
-    Examples
-    --------
-    >>> tree, _, _ = tree_of([np.array(["02139", "02140", "10001"]), np.array(["021", "021", "100"])])
-    >>> leaf_shares(tree, 3).tolist()
-    [0.0, 0.0, 0.0, 0.5, 0.0, 1.0]
+    Examples:
+        >>> tree, _, _ = tree_of([np.array(["02139", "02140", "10001"]), np.array(["021", "021", "100"])])
+        >>> leaf_shares(tree, 3).tolist()
+        [0.0, 0.0, 0.0, 0.5, 0.0, 1.0]
     """
     leaves = np.ones(len(tree.parents), np.int64)
     leaves[tree.parents[tree.parents >= 0]] = 0

@@ -19,12 +19,10 @@ from duckanon._core.common.values import exact_numbers
 class Holders:
     """People by combination of a grouped table.
 
-    Attributes
-    ----------
-    rows
-        How many rows of the table have each combination.
-    persons
-        Whose they are, where people have several rows; `NOBODY` where that is not known. None: rows are people.
+    Attributes:
+        rows: How many rows of the table have each combination.
+        persons: Whose they are, where people have several rows; `NOBODY` where that is not known. None: rows are
+            people.
     """
 
     rows: Ints
@@ -47,12 +45,9 @@ class Holders:
         Fewer than k people have a code below the first, and fewer than k one above the last: no label may tell of
         these alone. Where there are too few people for two such ends, all codes are between them.
 
-        Parameters
-        ----------
-        codes
-            The code of each combination; those from ``size`` on are left out.
-        size, k
-            How many codes there are, and how many people make an end.
+        Args:
+            codes: The code of each combination; those from ``size`` on are left out.
+            size, k: How many codes there are, and how many people make an end.
         """
         is_known = codes < size
         if self.persons is None:
@@ -75,14 +70,10 @@ class Holders:
 class Leaves:
     """The distinct values of a column.
 
-    Attributes
-    ----------
-    codes
-        The leaf of each row of the grouped table.
-    rows, people
-        How many rows and how many people of the table have each leaf, NULL last where there is one.
-    size
-        The number of leaves without NULL.
+    Attributes:
+        codes: The leaf of each row of the grouped table.
+        rows, people: How many rows and how many people of the table have each leaf, NULL last where there is one.
+        size: The number of leaves without NULL.
     """
 
     codes: Ints
@@ -107,14 +98,10 @@ class Leaves:
     def taken(self, is_taken: Bools, holders: Holders, k: int) -> Self:
         """Return the leaves that some combinations of the table have: as if there were no others.
 
-        Parameters
-        ----------
-        is_taken
-            Which combinations.
-        holders
-            Who has these.
-        k
-            How many people make an end.
+        Args:
+            is_taken: Which combinations.
+            holders: Who has these.
+            k: How many people make an end.
         """
         own, found = self.codes[is_taken], self.found(is_taken)
         place = np.zeros(len(self.rows), np.int64)
@@ -136,12 +123,9 @@ class Leaves:
 class NumberLeaves(Leaves):
     """Numbers or moments in ascending order.
 
-    Attributes
-    ----------
-    positions, scale
-        The numbers, and how they are written.
-    core
-        The first and the last leaf that are no extremes of fewer than k people (`Holders.core`).
+    Attributes:
+        positions, scale: The numbers, and how they are written.
+        core: The first and the last leaf that are no extremes of fewer than k people (`Holders.core`).
     """
 
     positions: Floats
@@ -161,12 +145,9 @@ class NumberLeaves(Leaves):
 class DayLeaves(Leaves):
     """Days in ascending order, counted from 1970. Times of day are left out.
 
-    Attributes
-    ----------
-    core
-        The first and the last leaf that are no extremes of fewer than k people (`Holders.core`).
-    has_times
-        Whether moments of k rows are not midnight.
+    Attributes:
+        core: The first and the last leaf that are no extremes of fewer than k people (`Holders.core`).
+        has_times: Whether moments of k rows are not midnight.
     """
 
     days: Ints

@@ -54,12 +54,9 @@ class Bucket(NamedTuple):
 class Coarsening(ABC):
     """One column and the method by which it is generalized.
 
-    Attributes
-    ----------
-    method
-        The method's name.
-    root_label
-        The label of suppressed values; it does not even say whether they are NULL.
+    Attributes:
+        method: The method's name.
+        root_label: The label of suppressed values; it does not even say whether they are NULL.
     """
 
     method: str
@@ -80,14 +77,10 @@ class Coarsening(ABC):
     def buckets(self, groups: ColumnRecoding) -> list[Bucket]:
         """Turn groups into the rows of a plan.
 
-        Parameters
-        ----------
-        groups
-            The group of each leaf of the column, as the search or a budget has chosen them.
+        Args:
+            groups: The group of each leaf of the column, as the search or a budget has chosen them.
 
-        Returns
-        -------
-        list of Bucket
+        Returns:
             There is always a bucket for the rest and one, the last, for NULL. None has its rows yet.
         """
         says_nothing = self.column.has_null and len(np.unique(groups.group_of_leaf)) == 1
@@ -142,12 +135,9 @@ def are_codes(leaves: TextLeaves, k: int) -> bool:
 class Prefixes(Coarsening):
     """Codes by their first characters; each part of the codes at a length of its own.
 
-    Parameters
-    ----------
-    column
-        The codes.
-    k
-        How many people have codes of at least the length that labels are filled up to.
+    Args:
+        column: The codes.
+        k: How many people have codes of at least the length that labels are filled up to.
     """
 
     method = "prefix"
@@ -243,12 +233,9 @@ class Hierarchy(Coarsening):
 class Top(Coarsening):
     """Values without any order: some stay as they are, all others become one.
 
-    Parameters
-    ----------
-    column
-        The values.
-    k
-        How many people make a value one that may stay.
+    Args:
+        column: The values.
+        k: How many people make a value one that may stay.
     """
 
     method = "top"

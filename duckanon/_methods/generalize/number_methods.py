@@ -27,12 +27,9 @@ class Intervals(Coarsening):
     Two runs are parted at the roundest number between their values, which is one of these only if at least k people
     have it.
 
-    Parameters
-    ----------
-    column
-        The numbers.
-    k
-        How many people make a value one that may be named.
+    Args:
+        column: The numbers.
+        k: How many people make a value one that may be named.
     """
 
     method = "interval"
@@ -121,14 +118,10 @@ class Intervals(Coarsening):
 class Steps(Coarsening):
     """Numbers rounded down to steps of 1, 2, 5 times a power of ten: one step for the whole column.
 
-    Parameters
-    ----------
-    column
-        The numbers.
-    k
-        How many people make a value one that may be named.
-    steps
-        The steps that may be taken, finest first; None: those that part the numbers.
+    Args:
+        column: The numbers.
+        k: How many people make a value one that may be named.
+        steps: The steps that may be taken, finest first; None: those that part the numbers.
     """
 
     method = "round"
@@ -245,15 +238,11 @@ def with_gaps(
 ) -> Iterable[Bucket]:
     """Return a bucket for each span that is told of anybody, and one for each gap between two of them.
 
-    Parameters
-    ----------
-    scale
-        The column's scale.
-    is_told
-        Whether anybody is told to be in each span of leaves.
-    spans, names
-        From where to where each reaches, and what it is called. The name of the first or the last is open where it
-        begins with a sign, or is all; else what lies beyond it is in a gap.
+    Args:
+        scale: The column's scale.
+        is_told: Whether anybody is told to be in each span of leaves.
+        spans, names: From where to where each reaches, and what it is called. The name of the first or the last is open
+            where it begins with a sign, or is all; else what lies beyond it is in a gap.
     """
     reached: str | None = None
     for place in np.flatnonzero(is_told).tolist():

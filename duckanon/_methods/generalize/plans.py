@@ -51,21 +51,15 @@ def plan(
 ) -> pa.Table:
     """Fit a plan to a table.
 
-    Parameters
-    ----------
-    table
-        The distinct combinations of the columns, of a sensitive value and a person each; then that value's rank among
-        all, the person and the number of rows.
-    population_table
-        The distinct combinations of a population, which has the same columns, and how many people have each.
-    hierarchies
-        Rows of column_name (lower case), leaf, level, label.
-    is_ordered
-        Whether neighbouring values of the sensitive column are near each other.
+    Args:
+        table: The distinct combinations of the columns, of a sensitive value and a person each; then that value's rank
+            among all, the person and the number of rows.
+        population_table: The distinct combinations of a population, which has the same columns, and how many people
+            have each.
+        hierarchies: Rows of column_name (lower case), leaf, level, label.
+        is_ordered: Whether neighbouring values of the sensitive column are near each other.
 
-    Returns
-    -------
-    pyarrow.Table
+    Returns:
         One row per bucket: `PLAN_ROWS`.
     """
     if table is None:

@@ -26,18 +26,12 @@ from duckanon._methods.generalize.recoding.sensitive import Sensitive
 class Promise:
     """Conditions on every released class of a table.
 
-    Attributes
-    ----------
-    holders
-        Who has the combinations of the table.
-    k
-        How many people make a value one that may be named.
-    least
-        How many people a class has.
-    limit
-        How many rows may be left out.
-    sensitive
-        What is asked of its sensitive values; None: nothing.
+    Attributes:
+        holders: Who has the combinations of the table.
+        k: How many people make a value one that may be named.
+        least: How many people a class has.
+        limit: How many rows may be left out.
+        sensitive: What is asked of its sensitive values; None: nothing.
     """
 
     holders: Holders
@@ -59,12 +53,9 @@ class Promise:
 class Labels:
     """The labels of a table's columns.
 
-    Attributes
-    ----------
-    coarsenings, groups
-        How the columns are generalized, and the groups of their leaves.
-    is_released
-        Which combinations of the table are released.
+    Attributes:
+        coarsenings, groups: How the columns are generalized, and the groups of their leaves.
+        is_released: Which combinations of the table are released.
     """
 
     coarsenings: Sequence[Coarsening]
@@ -84,12 +75,9 @@ def labels_of_released(found: Labels, promise: Promise) -> Labels:
     that are left out may fall into a released class by their new labels. Where that class would then break what is
     asked of its sensitive values, labels are those that all rows decide.
 
-    Parameters
-    ----------
-    found
-        What the search has found.
-    promise
-        What the released classes keep.
+    Args:
+        found: What the search has found.
+        promise: What the released classes keep.
     """
     is_extreme = np.zeros(len(found.is_released), bool)
     for own, groups in zip(found.coarsenings, found.groups, strict=True):
@@ -134,14 +122,10 @@ def _fitted(
 def counted(buckets: Sequence[Bucket], column: Leaves, rows: Ints, is_released: Bools) -> list[Bucket]:
     """Write the released rows of each label of a column into the first of its buckets.
 
-    Parameters
-    ----------
-    buckets
-        The column's part of the plan.
-    column
-        Its leaves.
-    rows, is_released
-        The rows of each combination of the table, and whether it is released.
+    Args:
+        buckets: The column's part of the plan.
+        column: Its leaves.
+        rows, is_released: The rows of each combination of the table, and whether it is released.
     """
     codes = _label_codes(buckets)
     label = codes[bucket_of_leaf(buckets, column)][column.codes[is_released]]

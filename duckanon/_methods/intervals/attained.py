@@ -6,9 +6,8 @@ these may be inside an edge, and farther away than a derivative sees.  Both go o
 all records move at once (L-BFGS), the records of a box in two halves.  What is found is attained, but may not be the
 most: each of the two has been left behind by the other by a tenth.
 
-References
-----------
-REFERENCES.md, Boxes, points 1 and 2: the derivatives; "Regression with several predictors".
+References:
+    REFERENCES.md, Boxes, points 1 and 2: the derivatives; "Regression with several predictors".
 """
 
 from __future__ import annotations
@@ -39,20 +38,14 @@ _ROUNDINGS = 64  # times the rounding of a sum, by which what is found is taken 
 class _Fit(NamedTuple):
     """A coefficient of one table.
 
-    Attributes
-    ----------
-    value : float
-        The coefficient; NaN where the predictors are dependent.
-    slopes : float64, columns x points
-        Its derivatives by a point's values, per share of the weight.
-    lever, residual : float64, one per column
-        The forms whose product at a point, less their values at the mean, is what its share moves the coefficient by.
-    mean : float64, one per column
-        The mean of the points.
-    constant : float
-        What the lever is at the mean.
-    doubt : float
-        The rounding error of the value at most.
+    Attributes:
+        value : float: The coefficient; NaN where the predictors are dependent.
+        slopes : float64, columns x points: Its derivatives by a point's values, per share of the weight.
+        lever, residual : float64, one per column: The forms whose product at a point, less their values at the mean, is
+            what its share moves the coefficient by.
+        mean : float64, one per column: The mean of the points.
+        constant : float: What the lever is at the mean.
+        doubt : float: The rounding error of the value at most.
     """
 
     value: float
@@ -67,12 +60,9 @@ class _Fit(NamedTuple):
 class Attained:
     """Searches tables within the boxes for extreme coefficients.
 
-    Parameters
-    ----------
-    boxes : ScaledBoxes
-        The target's column first, then the predictors.
-    deadline : float
-        The time, by `time.monotonic`, from which on no search is begun.
+    Args:
+        boxes : ScaledBoxes: The target's column first, then the predictors.
+        deadline : float: The time, by `time.monotonic`, from which on no search is begun.
     """
 
     def __init__(self, boxes: ScaledBoxes, deadline: float) -> None:
@@ -86,16 +76,11 @@ class Attained:
     def end(self, coefficient: int | None, sign: float) -> float:
         """Find a large coefficient that some table has, for sign -1 a small one.
 
-        Parameters
-        ----------
-        coefficient : int or None
-            Which predictor's; None is the intercept, less the target's center.
-        sign : float
-            1 or -1.
+        Args:
+            coefficient : int or None: Which predictor's; None is the intercept, less the target's center.
+            sign : float: 1 or -1.
 
-        Returns
-        -------
-        float
+        Returns:
             Not on the other side of the midpoints' coefficient, and NaN where that is undefined.
         """
         start = self._fit(self._middle, self._boxes.share, coefficient)

@@ -2,9 +2,8 @@
 
 Their vertices are short binary fractions, so that halving is exact and a cover has no gaps.
 
-References
-----------
-REFERENCES.md, Boxes, "Regression with several predictors".
+References:
+    REFERENCES.md, Boxes, "Regression with several predictors".
 """
 
 from __future__ import annotations
@@ -26,12 +25,10 @@ _NARROWEST = 2.0**-6  # the widest angle of a cone that is not halved any more
 class Cell:
     """The simplex of some vertices; with rays everything behind it, seen from 0, as well.
 
-    Attributes
-    ----------
-    vertices : float64, vertices x free coefficients
-        As many as there are free coefficients, and one more without rays.
-    rays : bool
-        Whether the cell goes on behind.
+    Attributes:
+        vertices : float64, vertices x free coefficients: As many as there are free coefficients, and one more without
+            rays.
+        rays : bool: Whether the cell goes on behind.
     """
 
     vertices: Floats

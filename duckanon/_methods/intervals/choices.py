@@ -4,9 +4,8 @@ Leaving out large boxes, or giving them small weights, trades the width that the
 standard error (statistical part).  The papers forget a third part: the boxes that are left out are not like the others,
 and the statistic shifts.
 
-References
-----------
-Accurate Boxes, Section III; Fuzzy Boxes, Sections II and III; REFERENCES.md, Boxes, points 4, 5 and 10.
+References:
+    Accurate Boxes, Section III; Fuzzy Boxes, Sections II and III; REFERENCES.md, Boxes, points 4, 5 and 10.
 """
 
 from __future__ import annotations
@@ -28,25 +27,19 @@ from duckanon._methods.intervals.scaled import checked_counts, checked_ends, mat
 class Choice:
     """Boxes to keep, or weights, and what they cost.
 
-    Attributes
-    ----------
-    weight : float64, one per box
-        Share of each record of the box in the statistic; the shares of all records sum to 1, and 0 means left out.
-    threshold : float
-        The largest d that is kept (crisp), or lambda, from which d on the weight is 0 (weights).  For weights that
-        count the shift the limit is on d + multiplier * psi of the last step, nearly.
-    multiplier : float
-        Of psi, within [-1, 1]; 0 where the shift does not count.
-    privacy, statistical, shift, total : float
-        Half-width from the boxes, standard error A sqrt(sum w^2), change |C_S - C| of the statistic, and their sum.
-    objective : float
-        What was made smallest: `total`, or `total` less `shift` in the papers' version.
-    estimate : float
-        The statistic of the midpoints with these weights, C_S.
-    standard_error : float
-        sqrt(sum w^2 psi^2), the statistical part when weights depend on x (REFERENCES.md, Boxes, point 10).
-    kept_boxes, kept_records : int
-        How many count.
+    Attributes:
+        weight : float64, one per box: Share of each record of the box in the statistic; the shares of all records sum
+            to 1, and 0 means left out.
+        threshold : float: The largest d that is kept (crisp), or lambda, from which d on the weight is 0 (weights).
+            For weights that count the shift the limit is on d + multiplier * psi of the last step, nearly.
+        multiplier : float: Of psi, within [-1, 1]; 0 where the shift does not count.
+        privacy, statistical, shift, total : float: Half-width from the boxes, standard error A sqrt(sum w^2), change
+            |C_S - C| of the statistic, and their sum.
+        objective : float: What was made smallest: `total`, or `total` less `shift` in the papers' version.
+        estimate : float: The statistic of the midpoints with these weights, C_S.
+        standard_error : float: sqrt(sum w^2 psi^2), the statistical part when weights depend on x (REFERENCES.md,
+            Boxes, point 10).
+        kept_boxes, kept_records : int: How many count.
     """
 
     weight: Floats
@@ -75,16 +68,12 @@ class Comparison:
 class Contributions(NamedTuple):
     """Contributions of boxes to a statistic when all records have the same weight.
 
-    Attributes
-    ----------
-    estimate : float
-        The statistic of the midpoints.
-    d : float64, one per box
-        sum |b_i| Delta_i, the contribution of a record of the box to the half-width; in the papers n c(x).
-    psi : float64, one per box
-        The influence function.
-    deviation : float
-        A = sqrt(mean(psi^2)): A / sqrt(N) is the standard error of N records that count alike.
+    Attributes:
+        estimate : float: The statistic of the midpoints.
+        d : float64, one per box: sum |b_i| Delta_i, the contribution of a record of the box to the half-width; in the
+            papers n c(x).
+        psi : float64, one per box: The influence function.
+        deviation : float: A = sqrt(mean(psi^2)): A / sqrt(N) is the standard error of N records that count alike.
     """
 
     estimate: float
@@ -96,29 +85,21 @@ class Contributions(NamedTuple):
 def contributions(statistic: str, points: ArrayLike, multiplicity: ArrayLike, halfwidths: ArrayLike) -> Contributions:
     """Compute what each box contributes to a statistic, to its half-width and to its standard error.
 
-    Parameters
-    ----------
-    statistic : str
-        One of `influence.STATISTICS`; of a regression, the coefficient of the first predictor.
-    points, halfwidths : array of float, boxes x columns
-        Midpoints and half-widths of the boxes, in the columns the statistic uses, in its order.
-    multiplicity : array of int
-        Records per box.
+    Args:
+        statistic : str: One of `influence.STATISTICS`; of a regression, the coefficient of the first predictor.
+        points, halfwidths : array of float, boxes x columns: Midpoints and half-widths of the boxes, in the columns the
+            statistic uses, in its order.
+        multiplicity : array of int: Records per box.
 
-    Returns
-    -------
-    Contributions
+    Returns:
         The estimate, d, psi and A.
 
-    Raises
-    ------
-    ValueError
-        If the statistic is unknown or undefined for these points, or the arrays do not fit together.
+    Raises:
+        ValueError: If the statistic is unknown or undefined for these points, or the arrays do not fit together.
 
-    Examples
-    --------
-    >>> contributions("mean", [1.0, 3.0], [1, 1], [0.5, 0.25]).d
-    array([0.5 , 0.25])
+    Examples:
+        >>> contributions("mean", [1.0, 3.0], [1, 1], [0.5, 0.25]).d
+        array([0.5 , 0.25])
     """
     midpoints, half = matrix(points, "points"), matrix(halfwidths, "halfwidths")
     check_statistic(statistic, midpoints.shape[1])
@@ -152,14 +133,10 @@ def checked_contributions(d: ArrayLike, multiplicity: ArrayLike, deviation: floa
 class Pricing:
     """The cost of weights for the boxes of one table in one statistic.
 
-    Parameters
-    ----------
-    statistic : str
-        One of `influence.STATISTICS`.
-    lo, hi : array of float, boxes x columns
-        The boxes, in the columns of the statistic, in its order.
-    multiplicity : array of int
-        Records per box.
+    Args:
+        statistic : str: One of `influence.STATISTICS`.
+        lo, hi : array of float, boxes x columns: The boxes, in the columns of the statistic, in its order.
+        multiplicity : array of int: Records per box.
     """
 
     def __init__(self, statistic: str, lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayLike) -> None:
@@ -172,14 +149,10 @@ class Pricing:
     def choice(self, weight: Floats, threshold: float, *, multiplier: float = 0.0, shifts: bool = True) -> Choice:
         """Return what weights cost.
 
-        Parameters
-        ----------
-        weight : float64, one per box
-            The weight of each record of the box.
-        threshold, multiplier : float
-            How the weights were found.
-        shifts : bool
-            Whether the shift of the statistic counted.
+        Args:
+            weight : float64, one per box: The weight of each record of the box.
+            threshold, multiplier : float: How the weights were found.
+            shifts : bool: Whether the shift of the statistic counted.
         """
         estimate, d, psi, deviation = self.contributions
         counts, kept = self.counts, weight > 0

@@ -23,14 +23,10 @@ Value: TypeAlias = Fraction | str | bool
 class Test:
     """A comparison of a column with values.
 
-    Attributes
-    ----------
-    column
-        Its name as it is written.
-    operator
-        One of ``= <> < <= > >=``, ``BETWEEN``, ``IN`` and ``NULL``.
-    values
-        What it is compared with: one value, two for ``BETWEEN``, any number for ``IN``, none for ``NULL``.
+    Attributes:
+        column: Its name as it is written.
+        operator: One of ``= <> < <= > >=``, ``BETWEEN``, ``IN`` and ``NULL``.
+        values: What it is compared with: one value, two for ``BETWEEN``, any number for ``IN``, none for ``NULL``.
     """
 
     column: str
@@ -73,15 +69,12 @@ _DEEPEST = 50  # parentheses and NOTs within each other
 def parse(text: object) -> Condition:
     """Read a condition.
 
-    Raises
-    ------
-    ValueError
-        For anything that is not one.
+    Raises:
+        ValueError: For anything that is not one.
 
-    Examples
-    --------
-    >>> parse("sbp >= 140")
-    Test(column='sbp', operator='>=', values=(Fraction(140, 1),))
+    Examples:
+        >>> parse("sbp >= 140")
+        Test(column='sbp', operator='>=', values=(Fraction(140, 1),))
     """
     if not isinstance(text, str) or not text.strip():
         shown = "NULL" if text is None else repr(text)

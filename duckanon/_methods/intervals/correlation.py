@@ -11,9 +11,8 @@ them when |r| <= 1.  With M its largest value over all tables, every table has
 
 Such bounds for several kappa hold together.  r is the best correlation met, so M is about 0 at the right kappa.
 
-References
-----------
-REFERENCES.md, Boxes, "Exact ranges over boxes": correlation and slope.
+References:
+    REFERENCES.md, Boxes, "Exact ranges over boxes": correlation and slope.
 """
 
 from __future__ import annotations
@@ -43,22 +42,14 @@ def correlation_upper(
 ) -> tuple[float, float]:
     """Bound the largest correlation, or that of x and -y for sign -1.
 
-    Parameters
-    ----------
-    boxes : ScaledBoxes
-        The boxes.
-    first, second : int
-        The columns.
-    var : list of Range
-        The columns' ranges of the variance.
-    sign : float
-        1, or -1 to turn the second column around.
-    relative : float
-        Wanted accuracy, relative to the larger of the correlation and the width of its range.
+    Args:
+        boxes : ScaledBoxes: The boxes.
+        first, second : int: The columns.
+        var : list of Range: The columns' ranges of the variance.
+        sign : float: 1, or -1 to turn the second column around.
+        relative : float: Wanted accuracy, relative to the larger of the correlation and the width of its range.
 
-    Returns
-    -------
-    upper, reached : float
+    Returns:
         No table has a larger correlation than the first, some table has the second.
     """
     best, best_ratio, means = _climb(boxes, first, second, sign)
@@ -139,22 +130,14 @@ def slope_upper(boxes: ScaledBoxes, x: int, y: int, var: Range, sign: float, rel
     With b the best slope met, cov(x, y) - b var_x is the covariance of x and y - b x; its largest value over the
     least variance is how much b can be exceeded.
 
-    Parameters
-    ----------
-    boxes : ScaledBoxes
-        The boxes.
-    x, y : int
-        The columns of predictor and target.
-    var : Range
-        The range of the predictor's variance.
-    sign : float
-        1, or -1 to turn the target around.
-    relative : float
-        Wanted accuracy, relative to the slope.
+    Args:
+        boxes : ScaledBoxes: The boxes.
+        x, y : int: The columns of predictor and target.
+        var : Range: The range of the predictor's variance.
+        sign : float: 1, or -1 to turn the target around.
+        relative : float: Wanted accuracy, relative to the slope.
 
-    Returns
-    -------
-    upper, reached : float
+    Returns:
         No table has a larger slope than the first, some table has the second.
     """
     best = -np.inf

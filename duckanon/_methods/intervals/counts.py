@@ -142,12 +142,9 @@ def _common_type(low: pa.DataType, high: pa.DataType) -> pa.DataType:
 class _Numbers:
     """Numbers and times: those of whole steps are counted in steps.
 
-    Attributes
-    ----------
-    name, kind
-        The column and its type.
-    per_step
-        By what a value is divided (times in microseconds), None where there are no steps.
+    Attributes:
+        name, kind: The column and its type.
+        per_step: By what a value is divided (times in microseconds), None where there are no steps.
     """
 
     name: str

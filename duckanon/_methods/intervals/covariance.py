@@ -10,9 +10,8 @@ tables: it never exceeds the largest covariance, and reaches it where t0 is the 
 such parabolas, h(t) + t^2 / 4 is convex, whence values of h at two points bound everything between them.  That is
 branch and bound on the means in one dimension in place of two.
 
-References
-----------
-REFERENCES.md, Boxes, "Exact ranges over boxes": covariance.
+References:
+    REFERENCES.md, Boxes, "Exact ranges over boxes": covariance.
 """
 
 from __future__ import annotations
@@ -33,12 +32,9 @@ _INTERVALS = 200  # pieces of t at most, so that asking for more digits than rou
 class Largest:
     """The largest covariance of two forms.
 
-    Attributes
-    ----------
-    upper : float
-        No table has a larger covariance.
-    reached : float
-        Some table has this covariance.
+    Attributes:
+        upper : float: No table has a larger covariance.
+        reached : float: Some table has this covariance.
     """
 
     upper: float
@@ -101,24 +97,16 @@ def largest_covariance(
 ) -> Largest:
     """Bound the largest covariance of two forms over all tables within the boxes.
 
-    Parameters
-    ----------
-    forms : Forms
-        The two forms over the boxes.
-    relative : float
-        Wanted accuracy, relative to the larger of the result and `scale`.
-    scale : float
-        A size that counts as not small.
-    start : pair of float, optional
-        A guess of the means of the two forms in the best table.
-    only_sign : bool
-        Whether to stop as soon as it is known on which side of 0 the result is.
+    Args:
+        forms : Forms: The two forms over the boxes.
+        relative : float: Wanted accuracy, relative to the larger of the result and `scale`.
+        scale : float: A size that counts as not small.
+        start : pair of float, optional: A guess of the means of the two forms in the best table.
+        only_sign : bool: Whether to stop as soon as it is known on which side of 0 the result is.
 
-    Returns
-    -------
-    Largest
-        The bound, and what is reached.  They differ by more than asked only where records of a box would
-        have to be split between points of equal worth, which matters in tables of few records.
+    Returns:
+        The bound, and what is reached.  They differ by more than asked only where records of a box would have to be
+        split between points of equal worth, which matters in tables of few records.
     """
     search = _Search(forms, start)
     if forms.reach_a == 0 or forms.reach_r == 0:

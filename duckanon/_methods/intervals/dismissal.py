@@ -2,9 +2,8 @@
 
 The papers' objective and the one that counts the shift are both solved, and nothing is applied unasked.
 
-References
-----------
-Accurate Boxes, Section III; Fuzzy Boxes, Section II; REFERENCES.md, Boxes, points 4 and 5.
+References:
+    Accurate Boxes, Section III; Fuzzy Boxes, Section II; REFERENCES.md, Boxes, points 4 and 5.
 """
 
 from __future__ import annotations
@@ -22,34 +21,23 @@ _SMALL = 1e-9  # running sums of squares carry about half the digits of a double
 def crisp_threshold(d: ArrayLike, multiplicity: ArrayLike, A: float) -> tuple[float, Bools, float]:  # noqa: N803
     """Find the boxes to keep, by the papers' objective: mean d of the kept records plus A / sqrt(their number).
 
-    Parameters
-    ----------
-    d : array of float, one per box
-        Contribution of a record of the box to the half-width.
-    multiplicity : array of int
-        Records per box.
-    A : float
-        Standard error of one record.
+    Args:
+        d : array of float, one per box: Contribution of a record of the box to the half-width.
+        multiplicity : array of int: Records per box.
+        A : float: Standard error of one record.
 
-    Returns
-    -------
-    threshold : float
-        The largest d that is kept.
-    keep : bool, one per box
-        Whether d is at most that.
-    objective : float
-        The smallest value.
+    Returns:
+        threshold : float: The largest d that is kept.
+        keep : bool, one per box: Whether d is at most that.
+        objective : float: The smallest value.
 
-    Raises
-    ------
-    ValueError
-        If an argument is not as described.
+    Raises:
+        ValueError: If an argument is not as described.
 
-    Examples
-    --------
-    >>> threshold, keep, _ = crisp_threshold([0.1, 0.2, 0.4, 1.0], [1, 1, 1, 1], 0.5)
-    >>> threshold, keep.tolist()
-    (0.2, [True, True, False, False])
+    Examples:
+        >>> threshold, keep, _ = crisp_threshold([0.1, 0.2, 0.4, 1.0], [1, 1, 1, 1], 0.5)
+        >>> threshold, keep.tolist()
+        (0.2, [True, True, False, False])
     """
     values, counts = checked_contributions(d, multiplicity, A)
     order = np.argsort(values, kind="stable")
@@ -62,30 +50,21 @@ def crisp_threshold(d: ArrayLike, multiplicity: ArrayLike, A: float) -> tuple[fl
 def dismissal(statistic: str, lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayLike) -> Comparison:
     """Choose which boxes to leave out of a statistic, without and with the shift in the objective.
 
-    Parameters
-    ----------
-    statistic : str
-        'mean', 'variance', 'standard_deviation', 'covariance', 'correlation' or 'regression'.
-    lo, hi : array of float, boxes x columns
-        The boxes, in the columns of the statistic, in its order (for 'regression' the target first; the coefficient is
-        that of the first predictor).
-    multiplicity : array of int
-        Records per box.
+    Args:
+        statistic : str: 'mean', 'variance', 'standard_deviation', 'covariance', 'correlation' or 'regression'.
+        lo, hi : array of float, boxes x columns: The boxes, in the columns of the statistic, in its order (for
+            'regression' the target first; the coefficient is that of the first predictor).
+        multiplicity : array of int: Records per box.
 
-    Returns
-    -------
-    Comparison
+    Returns:
         Both choices, and everything kept.  Every threshold on d is tried: the result is exact for sets of that kind.
 
-    Raises
-    ------
-    ValueError
-        If an argument is not as described, or the statistic is undefined.
+    Raises:
+        ValueError: If an argument is not as described, or the statistic is undefined.
 
-    Examples
-    --------
-    >>> dismissal("mean", [0, 1, 2, 0], [1, 2, 3, 90], [9, 9, 9, 9]).paper.kept_boxes
-    3
+    Examples:
+        >>> dismissal("mean", [0, 1, 2, 0], [1, 2, 3, 90], [9, 9, 9, 9]).paper.kept_boxes
+        3
     """
     pricing = Pricing(statistic, lo, hi, multiplicity)
     estimate, d, _, deviation = pricing.contributions
@@ -121,14 +100,10 @@ def _prefix_costs(sorted_d: Floats, counts: Ints, deviation: float) -> tuple[Int
 def _prefix_statistics(statistic: str, points: Floats, counts: Floats) -> Floats:
     """Compute a statistic of the first 1, 2, ... points by running sums; NaN where it is undefined.
 
-    Parameters
-    ----------
-    statistic : str
-        One of `influence.STATISTICS`.
-    points : float64, columns x points
-        The columns of the statistic, in its order.
-    counts : float64, one per point
-        How often each point counts.
+    Args:
+        statistic : str: One of `influence.STATISTICS`.
+        points : float64, columns x points: The columns of the statistic, in its order.
+        counts : float64, one per point: How often each point counts.
     """
     origin = points @ counts / counts.sum()
     gaps = (points - origin[:, None]).T  # about the common mean, so that little cancels

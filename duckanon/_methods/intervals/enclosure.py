@@ -9,9 +9,8 @@ midpoints, cov(l, x_i) is nearly 1 for i = q and nearly 0 otherwise: a precondit
 Gauss-Seidel).  A second round takes b at the end of the range and lets the other coefficients take the corners of
 theirs, so that one table must explain all covariances at once.
 
-References
-----------
-A. Neumaier, "Interval Methods for Systems of Equations" (1990), Chapter 4.
+References:
+    A. Neumaier, "Interval Methods for Systems of Equations" (1990), Chapter 4.
 """
 
 from __future__ import annotations
@@ -36,20 +35,13 @@ _GAIN = 0.02  # share of the narrowest range that a round must gain to be follow
 def enclosed_slopes(boxes: ScaledBoxes, estimate: Floats, reached: Floats, relative: float) -> Floats:
     """Enclose the coefficients of several predictors.
 
-    Parameters
-    ----------
-    boxes : ScaledBoxes
-        The target's column first, then the predictors.
-    estimate : float64, one per predictor
-        The coefficients of the midpoints.
-    reached : float64, predictors x 2
-        Coefficients that some tables have, a small one and a large one.
-    relative : float
-        Of the covariances, where it is not finer than what the system itself loses.
+    Args:
+        boxes : ScaledBoxes: The target's column first, then the predictors.
+        estimate : float64, one per predictor: The coefficients of the midpoints.
+        reached : float64, predictors x 2: Coefficients that some tables have, a small one and a large one.
+        relative : float: Of the covariances, where it is not finer than what the system itself loses.
 
-    Returns
-    -------
-    float64, predictors x 2
+    Returns:
         No table within the boxes has a coefficient outside; infinite where nothing could be ruled out.
     """
     return _System(boxes, estimate, relative).solve(reached)

@@ -8,9 +8,8 @@ below 0 no table within the boxes has the coefficients b.
 The same holds with a constant among the predictors and means of products in place of covariances.  That is how the
 intercept is bounded, and there the largest value is one pass over the boxes, without a search for the means.
 
-References
-----------
-REFERENCES.md, Boxes, "Regression with several predictors".
+References:
+    REFERENCES.md, Boxes, "Regression with several predictors".
 """
 
 from __future__ import annotations
@@ -37,18 +36,13 @@ class Equations(ABC):
     The free coefficients are b(u) = center(t) + steps u: u = 0 is the best fit of the midpoints with the coefficient
     held, and the steps make all directions alike.
 
-    Attributes
-    ----------
-    free : int
-        How many coefficients are free, the length of u.
-    white : float64, forms x forms
-        Takes forms in coordinates in which all are alike to the coefficients of the forms.
-    estimate : float
-        The coefficient of the midpoints.
-    deviation : float
-        The standard deviation of the midpoints' residuals, not quite 0.
-    size : float
-        How large the coefficient could be expected to be from the columns' spread.
+    Attributes:
+        free : int: How many coefficients are free, the length of u.
+        white : float64, forms x forms: Takes forms in coordinates in which all are alike to the coefficients of the
+            forms.
+        estimate : float: The coefficient of the midpoints.
+        deviation : float: The standard deviation of the midpoints' residuals, not quite 0.
+        size : float: How large the coefficient could be expected to be from the columns' spread.
     """
 
     free: int

@@ -20,22 +20,15 @@ Rows = Iterable[Mapping[str, Any]]
 def in_groups(table: pa.Table | None, answer: Callable[[pa.Table], Rows]) -> list[dict[str, Any]]:
     """Ask each group of a table of boxes alone.
 
-    Parameters
-    ----------
-    table
-        The boxes, with a column `GROUP`.
-    answer
-        Makes the rows of a report from the boxes of one group, without that column.
+    Args:
+        table: The boxes, with a column `GROUP`.
+        answer: Makes the rows of a report from the boxes of one group, without that column.
 
-    Returns
-    -------
-    list of rows
+    Returns:
         Those of all groups, in the order of their numbers, with the number of the group.
 
-    Raises
-    ------
-    ValueError
-        Where there are no boxes.
+    Raises:
+        ValueError: Where there are no boxes.
     """
     if table is None:
         raise ValueError("the table has no rows to look at.")

@@ -12,9 +12,8 @@ coefficient beyond t, as the midpoints' is before it.
 Cells (`cells`) are halved where they are not excluded.  That is exact, so the cover has no gaps; only the image of a
 vertex is rounded, and by how much is counted (`Equations.is_below`).
 
-References
-----------
-REFERENCES.md, Boxes, "Regression with several predictors".
+References:
+    REFERENCES.md, Boxes, "Regression with several predictors".
 """
 
 from __future__ import annotations
@@ -42,12 +41,9 @@ _PLANES = 40  # at most for one end
 class _Hint:
     """A form that has excluded a cell, and may exclude its neighbours, which share vertices with it.
 
-    Attributes
-    ----------
-    form : float64
-        The form.
-    is_below : dict
-        Whether l g(b) is below 0 for every table, by vertex of the hyperplane at hand.
+    Attributes:
+        form : float64: The form.
+        is_below : dict: Whether l g(b) is below 0 for every table, by vertex of the hyperplane at hand.
     """
 
     form: Floats
@@ -57,16 +53,11 @@ class _Hint:
 class Hyperplanes:
     """Excludes values of one coefficient.
 
-    Parameters
-    ----------
-    equations : Equations
-        Of the coefficient.
-    deadline : float
-        The time, by `time.monotonic`, at which to stop.
-    climb : callable
-        Finds a coefficient that is attained, as far out as it can, near a table.
-    hopeful : bool
-        Whether the predictors are far enough from dependent for many cells to be worth their time.
+    Args:
+        equations : Equations: Of the coefficient.
+        deadline : float: The time, by `time.monotonic`, at which to stop.
+        climb : callable: Finds a coefficient that is attained, as far out as it can, near a table.
+        hopeful : bool: Whether the predictors are far enough from dependent for many cells to be worth their time.
     """
 
     def __init__(
@@ -86,20 +77,13 @@ class Hyperplanes:
         Where a hyperplane is not excluded since some mixture of tables is in it, a climb from there may find that more
         is attained than was known.
 
-        Parameters
-        ----------
-        inner : float
-            What some table attains.
-        sign : float
-            1 for values above it, -1 for values below.
-        width : float
-            A step that is worth taking, above 0.
-        accuracy : float
-            The largest share of the distance from the estimate that may be lost.
+        Args:
+            inner : float: What some table attains.
+            sign : float: 1 for values above it, -1 for values below.
+            width : float: A step that is worth taking, above 0.
+            accuracy : float: The largest share of the distance from the estimate that may be lost.
 
-        Returns
-        -------
-        pair of float
+        Returns:
             What is attained, and what is not: infinite where nothing could be excluded.
         """
         estimate = self._equations.estimate
@@ -200,18 +184,12 @@ class Hyperplanes:
     def _separating(self, ends: list[tuple[Floats, float]], guess: Floats, looks: int = _LOOKS) -> Floats | None:
         """Look for a form with l g < 0 for all tables: the shortest vector of the hull of their g, turned around.
 
-        Parameters
-        ----------
-        ends : list of pairs
-            Points, with 1, and directions, with 0, at all of which l g shall be below 0.
-        guess : float64
-            The form to begin with.
-        looks : int
-            How many forms to try.
+        Args:
+            ends : list of pairs: Points, with 1, and directions, with 0, at all of which l g shall be below 0.
+            guess : float64: The form to begin with.
+            looks : int: How many forms to try.
 
-        Returns
-        -------
-        float64 or None
+        Returns:
             The form in the coordinates of `white`, of length 1; None where there is none, as some mixture of tables
             solves the equations.
         """

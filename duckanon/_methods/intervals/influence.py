@@ -8,9 +8,8 @@ derivative by S, a record x with a share w of the weight moves it
 
 So f and F say everything, and stand here once for each statistic.
 
-References
-----------
-Accurate Boxes, Section II; Fuzzy Boxes, Section II; REFERENCES.md, Boxes, points 1, 2 and 10.
+References:
+    Accurate Boxes, Section II; Fuzzy Boxes, Section II; REFERENCES.md, Boxes, points 1, 2 and 10.
 """
 
 from __future__ import annotations
@@ -42,14 +41,11 @@ _CONSTANT = 1e-24  # a variance this small, relative to the mean square, is the 
 class Gradient(NamedTuple):
     """The value of a statistic, with its derivatives by means and covariances.
 
-    Attributes
-    ----------
-    value : float
-        The statistic; NaN where it is undefined.
-    constant : float64, one per column
-        The derivative by the means, f.
-    slopes : float64, columns x columns
-        Twice the derivative by the covariances, 2 F; NaN where the statistic is undefined or has no derivative.
+    Attributes:
+        value : float: The statistic; NaN where it is undefined.
+        constant : float64, one per column: The derivative by the means, f.
+        slopes : float64, columns x columns: Twice the derivative by the covariances, 2 F; NaN where the statistic is
+            undefined or has no derivative.
     """
 
     value: float
@@ -59,16 +55,11 @@ class Gradient(NamedTuple):
     def by_value(self, column: int, gap: Callable[[int], Floats]) -> Floats | float:
         """Return the derivative by the value that records have in one column, per share of the weight.
 
-        Parameters
-        ----------
-        column : int
-            Which column of the statistic moves.
-        gap : callable
-            Returns how far the records are from the mean of a column; asked only where that matters.
+        Args:
+            column : int: Which column of the statistic moves.
+            gap : callable: Returns how far the records are from the mean of a column; asked only where that matters.
 
-        Returns
-        -------
-        float64, one per record, or float
+        Returns:
             A single number where it is the same for all records.
         """
         derivative: Floats | float = float(self.constant[column])
@@ -81,14 +72,12 @@ class Gradient(NamedTuple):
 class Influence(NamedTuple):
     """A statistic of points, with its derivatives.
 
-    Attributes
-    ----------
-    estimate : float
-        The statistic; NaN where it is undefined.
-    slopes : float64, columns x points
-        b(x): the derivative by a record's value is the record's share times b.  NaN where undefined.
-    psi : float64, one per point
-        The influence function: what a small extra weight of the point adds to the statistic, per weight.
+    Attributes:
+        estimate : float: The statistic; NaN where it is undefined.
+        slopes : float64, columns x points: b(x): the derivative by a record's value is the record's share times b.  NaN
+            where undefined.
+        psi : float64, one per point: The influence function: what a small extra weight of the point adds to the
+            statistic, per weight.
     """
 
     estimate: float
@@ -118,28 +107,20 @@ def statistic_value(
 ) -> Floats:
     """Compute a statistic from means and covariances.
 
-    Parameters
-    ----------
-    statistic : str
-        One of `STATISTICS`; variance and covariance in the population form (divided by N).
-    mean : float64, ... x columns
-        The means; leading axes are kept.
-    covariance : float64, ... x columns x columns
-        The covariances; a variance of 0 means that the column is constant.
-    coefficient : int
-        Which predictor's coefficient a regression returns, from 0.
-    dependent : float
-        The eigenvalue of the predictors' correlations below which they are called dependent.
+    Args:
+        statistic : str: One of `STATISTICS`; variance and covariance in the population form (divided by N).
+        mean : float64, ... x columns: The means; leading axes are kept.
+        covariance : float64, ... x columns x columns: The covariances; a variance of 0 means that the column is
+            constant.
+        coefficient : int: Which predictor's coefficient a regression returns, from 0.
+        dependent : float: The eigenvalue of the predictors' correlations below which they are called dependent.
 
-    Returns
-    -------
-    float64
+    Returns:
         NaN where the statistic is undefined.
 
-    Examples
-    --------
-    >>> statistic_value("correlation", np.array([0.0, 5.0]), np.array([[4.0, 3.0], [3.0, 9.0]])).item()
-    0.5
+    Examples:
+        >>> statistic_value("correlation", np.array([0.0, 5.0]), np.array([[4.0, 3.0], [3.0, 9.0]])).item()
+        0.5
     """
     if statistic == "mean":
         return mean[..., 0]
@@ -161,24 +142,17 @@ def statistic_value(
 def gradient(statistic: str, mean: Floats, covariance: Floats, coefficient: int = 0) -> Gradient:
     """Compute a statistic from means and covariances, with its derivatives.
 
-    Parameters
-    ----------
-    statistic, coefficient
-        As for `statistic_value`.
-    mean : float64, one per column
-        The means.
-    covariance : float64, columns x columns
-        The covariances.
+    Args:
+        statistic, coefficient: As for `statistic_value`.
+        mean : float64, one per column: The means.
+        covariance : float64, columns x columns: The covariances.
 
-    Returns
-    -------
-    Gradient
+    Returns:
         The value and its derivatives by means and covariances.
 
-    Examples
-    --------
-    >>> gradient("standard_deviation", np.array([7.0]), np.array([[4.0]])).slopes
-    array([[0.5]])
+    Examples:
+        >>> gradient("standard_deviation", np.array([7.0]), np.array([[4.0]])).slopes
+        array([[0.5]])
     """
     constant, slopes = np.zeros(len(mean)), np.zeros_like(covariance)
     if statistic == "regression":
@@ -210,24 +184,17 @@ def gradient(statistic: str, mean: Floats, covariance: Floats, coefficient: int 
 def influence(statistic: str, points: Floats, share: Floats, coefficient: int = 0) -> Influence:
     """Compute a statistic of weighted points with its derivatives.
 
-    Parameters
-    ----------
-    statistic, coefficient
-        As for `statistic_value`.
-    points : float64, columns x points
-        The columns the statistic uses, in its order.
-    share : float64, one per point
-        Weights that sum to 1.
+    Args:
+        statistic, coefficient: As for `statistic_value`.
+        points : float64, columns x points: The columns the statistic uses, in its order.
+        share : float64, one per point: Weights that sum to 1.
 
-    Returns
-    -------
-    Influence
+    Returns:
         The statistic, and how much each point moves it.
 
-    Examples
-    --------
-    >>> influence("variance", np.array([[1.0, 3.0]]), np.array([0.5, 0.5])).slopes
-    array([[-2.,  2.]])
+    Examples:
+        >>> influence("variance", np.array([[1.0, 3.0]]), np.array([0.5, 0.5])).slopes
+        array([[-2.,  2.]])
     """
     mean = points @ share
     gaps = points - mean[:, None]

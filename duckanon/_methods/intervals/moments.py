@@ -1,8 +1,7 @@
 """Exact ranges of mean and variance over boxes.
 
-References
-----------
-Accurate Boxes, Section II; REFERENCES.md, Boxes, "Exact ranges over boxes".
+References:
+    Accurate Boxes, Section II; REFERENCES.md, Boxes, "Exact ranges over boxes".
 """
 
 from __future__ import annotations
@@ -24,12 +23,9 @@ _SUBSETS = 1 << 16  # tied records are split in every way if there are at most s
 class Range:
     """A guaranteed range, in scaled units.
 
-    Attributes
-    ----------
-    lower, upper : float
-        No table within the boxes has a value outside.
-    lower_looseness, upper_looseness : float
-        Some table within the boxes comes this near to the end.
+    Attributes:
+        lower, upper : float: No table within the boxes has a value outside.
+        lower_looseness, upper_looseness : float: Some table within the boxes comes this near to the end.
     """
 
     lower: float

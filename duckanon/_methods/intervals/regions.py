@@ -27,12 +27,9 @@ _MOST = 1000
 class ValueSet:
     """A set of values of one column.
 
-    Attributes
-    ----------
-    boundaries
-        Ascending, an even number of them.
-    has_null
-        Whether NULL belongs to it.
+    Attributes:
+        boundaries: Ascending, an even number of them.
+        has_null: Whether NULL belongs to it.
     """
 
     boundaries: tuple[Boundary, ...]
@@ -82,24 +79,16 @@ Region: TypeAlias = Mapping[str, ValueSet]
 def regions(condition: Condition, set_of: Callable[[Test], ValueSet], holds: bool) -> list[Region]:
     """Find where a condition holds, or where it does not.
 
-    Parameters
-    ----------
-    condition
-        The condition.
-    set_of
-        The values for which a test holds.
-    holds
-        Whether the condition is to hold; as in SQL it does not where it is unknown, for NULL.
+    Args:
+        condition: The condition.
+        set_of: The values for which a test holds.
+        holds: Whether the condition is to hold; as in SQL it does not where it is unknown, for NULL.
 
-    Returns
-    -------
-    list of Region
+    Returns:
         They may overlap.
 
-    Raises
-    ------
-    ValueError
-        Where there would be too many.
+    Raises:
+        ValueError: Where there would be too many.
     """
     return _regions(condition, set_of, holds, False)
 
@@ -176,14 +165,11 @@ def _limited(found: list) -> list:  # type: ignore[type-arg]
 class Ends:
     """The intervals of a column.
 
-    Attributes
-    ----------
-    low, high : float64, one per box
-        Their ends, infinite where they are open; in steps where the column has only whole steps.
-    is_null : bool, one per box
-        Where there is no value, in an exact column.
-    is_stepped
-        Whether there are no values between the steps.
+    Attributes:
+        low, high : float64, one per box: Their ends, infinite where they are open; in steps where the column has only
+            whole steps.
+        is_null : bool, one per box: Where there is no value, in an exact column.
+        is_stepped: Whether there are no values between the steps.
     """
 
     low: Floats

@@ -5,9 +5,8 @@ three, and for the intercept of up to three, a coefficient that some table attai
 is excluded (`attained`, `hyperplanes`).  With more, and where that fails, an interval linear system encloses the
 coefficients (`enclosure`).
 
-References
-----------
-REFERENCES.md, Boxes, point 2 and "Regression with several predictors".
+References:
+    REFERENCES.md, Boxes, point 2 and "Regression with several predictors".
 """
 
 from __future__ import annotations
@@ -49,12 +48,10 @@ class IntervalCoefficient(Enclosed):
     The range is infinite where some table within the boxes may have linearly dependent predictors, so that the
     coefficient may be anything; so is then the looseness.  The errors of the intercept are NaN.
 
-    Attributes
-    ----------
-    predictor : int or None
-        Index of the predictor's column; None is the intercept.
-    inner_lower, inner_upper : float
-        Some tables within the boxes have these coefficients, and others all between; NaN where the estimate is.
+    Attributes:
+        predictor : int or None: Index of the predictor's column; None is the intercept.
+        inner_lower, inner_upper : float: Some tables within the boxes have these coefficients, and others all between;
+            NaN where the estimate is.
     """
 
     predictor: int | None
@@ -76,36 +73,26 @@ def interval_regression(
 ) -> list[IntervalCoefficient]:
     """Regress one column on others (least squares, with an intercept), with guaranteed ranges.
 
-    Parameters
-    ----------
-    lo, hi, multiplicity, weights
-        As for `statistics.interval_statistics`.
-    target : int
-        Column that is explained.
-    predictors : tuple of int, optional
-        Columns that explain; all others when it is None.
-    relative_accuracy : float
-        Of the slope of one predictor, and of the covariances behind the ranges of more than three.
-    seconds : float, optional
-        When to be content with the ranges that are proven by then; they are wider.
+    Args:
+        lo, hi, multiplicity, weights: As for `statistics.interval_statistics`.
+        target : int: Column that is explained.
+        predictors : tuple of int, optional: Columns that explain; all others when it is None.
+        relative_accuracy : float: Of the slope of one predictor, and of the covariances behind the ranges of more than
+            three.
+        seconds : float, optional: When to be content with the ranges that are proven by then; they are wider.
 
-    Returns
-    -------
-    list of IntervalCoefficient
+    Returns:
         The intercept first, then the predictors in their order.
 
-    Raises
-    ------
-    ValueError
-        If an argument is not as described.
+    Raises:
+        ValueError: If an argument is not as described.
 
-    Examples
-    --------
-    Three records of which the predictor is known, and the target to within 0.1:
+    Examples:
+        Three records of which the predictor is known, and the target to within 0.1:
 
-    >>> slope = interval_regression([[0, 0], [2, 1], [4, 2]], [[0.1, 0], [2.1, 1], [4.1, 2]], [1, 1, 1])[1]
-    >>> round(slope.lower, 3), round(slope.estimate, 3), round(slope.upper, 3)
-    (1.95, 2.0, 2.05)
+        >>> slope = interval_regression([[0, 0], [2, 1], [4, 2]], [[0.1, 0], [2.1, 1], [4.1, 2]], [1, 1, 1])[1]
+        >>> round(slope.lower, 3), round(slope.estimate, 3), round(slope.upper, 3)
+        (1.95, 2.0, 2.05)
     """
     boxes = scaled_boxes(lo, hi, multiplicity, weights)
     columns = len(boxes.lo)
@@ -144,16 +131,11 @@ def _in_order(boxes: ScaledBoxes, columns: list[int]) -> ScaledBoxes:
 class _Ranges:
     """Finds the ranges of all coefficients, in scaled units: what no table leaves, and what some tables attain.
 
-    Parameters
-    ----------
-    boxes : ScaledBoxes
-        The target's column first, then the predictors.
-    estimate : float64, one per predictor
-        The coefficients of the midpoints; NaN where they are undefined.
-    relative : float
-        Wanted accuracy.
-    seconds : float or None
-        The time that this may take; every end has its share of it.
+    Args:
+        boxes : ScaledBoxes: The target's column first, then the predictors.
+        estimate : float64, one per predictor: The coefficients of the midpoints; NaN where they are undefined.
+        relative : float: Wanted accuracy.
+        seconds : float or None: The time that this may take; every end has its share of it.
     """
 
     def __init__(self, boxes: ScaledBoxes, estimate: Floats, relative: float, seconds: float | None) -> None:

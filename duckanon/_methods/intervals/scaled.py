@@ -23,20 +23,13 @@ TINY = 1e-290  # what underflow may cost, in scaled units
 class ScaledBoxes:
     """Scaled boxes: `x = center + 2**exponent * scaled`.
 
-    Attributes
-    ----------
-    lo, hi : float64, columns x boxes
-        Ends of the scaled boxes, each at or outside the true end.
-    amount : float64, one per box
-        Weight of the box's records together, on any scale.
-    share : float64, one per box
-        Weight of the box's records together; all sum to 1.
-    records : int64, one per box
-        Number of records in the box.
-    center : float64, one per column
-        The point that became 0.
-    exponent : int64, one per column
-        The power of two that became 1.
+    Attributes:
+        lo, hi : float64, columns x boxes: Ends of the scaled boxes, each at or outside the true end.
+        amount : float64, one per box: Weight of the box's records together, on any scale.
+        share : float64, one per box: Weight of the box's records together; all sum to 1.
+        records : int64, one per box: Number of records in the box.
+        center : float64, one per column: The point that became 0.
+        exponent : int64, one per column: The power of two that became 1.
     """
 
     lo: Floats
@@ -82,24 +75,16 @@ def scaled_boxes(
 ) -> ScaledBoxes:
     """Check boxes and bring them to scale.
 
-    Parameters
-    ----------
-    lo, hi : array of float, boxes x columns
-        Lower and upper ends of the distinct boxes.
-    multiplicity : array of int, at least 1 each
-        Number of records in each box.
-    weights : array of float, at least 0 each, optional
-        Weight of every record in the box; 1 when it is None.
+    Args:
+        lo, hi : array of float, boxes x columns: Lower and upper ends of the distinct boxes.
+        multiplicity : array of int, at least 1 each: Number of records in each box.
+        weights : array of float, at least 0 each, optional: Weight of every record in the box; 1 when it is None.
 
-    Returns
-    -------
-    ScaledBoxes
+    Returns:
         Boxes of weight 0 are kept, with a share of 0.
 
-    Raises
-    ------
-    ValueError
-        If the arrays do not fit together, or hold something else than described.
+    Raises:
+        ValueError: If the arrays do not fit together, or hold something else than described.
     """
     low, high = checked_ends(lo, hi)
     boxes, columns = low.shape
@@ -169,16 +154,11 @@ def checked_weights(weights: ArrayLike, boxes: int) -> Floats:
 def outward(value: float, exponent: int, up: bool, offset: float = 0.0) -> float:
     """Bring a scaled end back to the units of the data, rounded outward.
 
-    Parameters
-    ----------
-    value : float
-        The end, in scaled units.
-    exponent : int
-        The power of two of its unit.
-    up : bool
-        Whether it is an upper end.
-    offset : float
-        What is added afterwards.
+    Args:
+        value : float: The end, in scaled units.
+        exponent : int: The power of two of its unit.
+        up : bool: Whether it is an upper end.
+        offset : float: What is added afterwards.
     """
     away = np.inf if up else -np.inf
     with np.errstate(over="ignore", under="ignore"):

@@ -1,8 +1,7 @@
 """Statistics of a table of boxes that tell the truth: an estimate, and a range that no table within the boxes leaves.
 
-References
-----------
-Accurate Boxes and Fuzzy Boxes, Sections I to III; REFERENCES.md, Boxes, "Exact ranges over boxes".
+References:
+    Accurate Boxes and Fuzzy Boxes, Sections I to III; REFERENCES.md, Boxes, "Exact ranges over boxes".
 """
 
 from __future__ import annotations
@@ -34,22 +33,15 @@ ACCURACY = Number(1e-12, 0.5)
 class Enclosed:
     """A number computed from boxes: an estimate, the range that it is enclosed by, and its errors.
 
-    Attributes
-    ----------
-    estimate : float
-        Its value with every record at the midpoint of its box; NaN where it is undefined.
-    lower, upper : float
-        The statistic of every table within the boxes lies between, rounding included.
-    lower_looseness, upper_looseness : float
-        Some table within the boxes comes this near to the end, proven.
-    linear_halfwidth : float
-        Half the width of the range by the derivatives at the midpoints (Accurate Boxes, Section II).  Right
-        width, wrong place.
-    standard_error : float
-        sqrt(sum of squared shares times psi^2) over the records; A / sqrt(N) for equal weights (REFERENCES.md,
-        Boxes, point 10).
-    records : int
-        Number of records (of weight above 0).
+    Attributes:
+        estimate : float: Its value with every record at the midpoint of its box; NaN where it is undefined.
+        lower, upper : float: The statistic of every table within the boxes lies between, rounding included.
+        lower_looseness, upper_looseness : float: Some table within the boxes comes this near to the end, proven.
+        linear_halfwidth : float: Half the width of the range by the derivatives at the midpoints (Accurate Boxes,
+            Section II).  Right width, wrong place.
+        standard_error : float: sqrt(sum of squared shares times psi^2) over the records; A / sqrt(N) for equal weights
+            (REFERENCES.md, Boxes, point 10).
+        records : int: Number of records (of weight above 0).
     """
 
     estimate: float
@@ -66,12 +58,9 @@ class Enclosed:
 class IntervalStatistic(Enclosed):
     """One statistic over boxes.
 
-    Attributes
-    ----------
-    statistic : str
-        Its name.
-    columns : tuple of int
-        Indices of its columns.
+    Attributes:
+        statistic : str: Its name.
+        columns : tuple of int: Indices of its columns.
     """
 
     statistic: str
@@ -91,47 +80,34 @@ def interval_statistics(
 ) -> list[IntervalStatistic]:
     """Compute statistics of all columns, and of all pairs, with guaranteed ranges.
 
-    Parameters
-    ----------
-    lo, hi : array of float, boxes x columns
-        Ends of the distinct boxes.
-    multiplicity : array of int
-        Records per box.
-    weights : array of float, at least 0 each, optional
-        Weight of each record of the box; equal weights when it is None.
-    statistics : tuple of str
-        Which of `INTERVAL_STATISTICS`.
-    unbiased : bool
-        Whether variance, standard deviation and covariance are multiplied by N / (N - 1) (its root), for weights by
-        1 / (1 - sum of squared shares).
-    relative_accuracy : float
-        How near covariance and correlation ranges are brought to the exact ones, relative to the larger of the value
-        and, for covariances, half the width of the range.
-
-    Returns
-    -------
-    list of IntervalStatistic
-        In the order of `statistics`, columns ascending.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as described.
-
-    Notes
-    -----
     Means are exact.  The variance's lower end is exact; its upper end too, but for ties, whose effect is the looseness.
     Covariance and correlation are found by bounding (see the modules `covariance` and `correlation`).  A
     correlation may be undefined for some tables within the boxes; the range holds for all tables where it is defined,
     and is [-1, 1] where it is defined for none.
 
-    Examples
-    --------
-    Two boxes, [0, 1] of one record and [2, 4] of two:
+    Args:
+        lo, hi : array of float, boxes x columns: Ends of the distinct boxes.
+        multiplicity : array of int: Records per box.
+        weights : array of float, at least 0 each, optional: Weight of each record of the box; equal weights when it is
+            None.
+        statistics : tuple of str: Which of `INTERVAL_STATISTICS`.
+        unbiased : bool: Whether variance, standard deviation and covariance are multiplied by N / (N - 1) (its root),
+            for weights by 1 / (1 - sum of squared shares).
+        relative_accuracy : float: How near covariance and correlation ranges are brought to the exact ones, relative to
+            the larger of the value and, for covariances, half the width of the range.
 
-    >>> mean = interval_statistics([[0], [2]], [[1], [4]], [1, 2], statistics=("mean",))[0]
-    >>> round(mean.lower, 3), round(mean.estimate, 3), round(mean.upper, 3)
-    (1.333, 2.167, 3.0)
+    Returns:
+        In the order of `statistics`, columns ascending.
+
+    Raises:
+        ValueError: If an argument is not as described.
+
+    Examples:
+        Two boxes, [0, 1] of one record and [2, 4] of two:
+
+        >>> mean = interval_statistics([[0], [2]], [[1], [4]], [1, 2], statistics=("mean",))[0]
+        >>> round(mean.lower, 3), round(mean.estimate, 3), round(mean.upper, 3)
+        (1.333, 2.167, 3.0)
     """
     for statistic in statistics:
         refuse_unless(OneOf(*INTERVAL_STATISTICS), "statistics", statistic)

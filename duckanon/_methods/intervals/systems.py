@@ -6,9 +6,8 @@ combination of the predictors has in any table: for every direction d the least 
 tables is known exactly, and it changes by no more than the sum of |change of d_i| times the largest standard deviation
 of z_i, so finitely many directions bound it for all.
 
-References
-----------
-A. Neumaier, "Interval Methods for Systems of Equations" (1990), Chapter 4.
+References:
+    A. Neumaier, "Interval Methods for Systems of Equations" (1990), Chapter 4.
 """
 
 from __future__ import annotations
@@ -33,16 +32,11 @@ _ENOUGH = 0.7  # share of the smallest value seen at which a bound is good enoug
 def start_bound(matrix: Floats, right: Floats) -> Floats | None:
     """Bound the solutions of an interval linear system near the identity.
 
-    Parameters
-    ----------
-    matrix : float64, equations x unknowns x 2
-        Lower and upper ends of the coefficients.
-    right : float64, equations x 2
-        Lower and upper ends of the right sides.
+    Args:
+        matrix : float64, equations x unknowns x 2: Lower and upper ends of the coefficients.
+        right : float64, equations x 2: Lower and upper ends of the right sides.
 
-    Returns
-    -------
-    float64, one per unknown, or None
+    Returns:
         Bounds of the solutions' absolute values; None where the matrix is too far from the identity.
     """
     size = len(right)
@@ -60,16 +54,11 @@ def start_bound(matrix: Floats, right: Floats) -> Floats | None:
 def narrowed(matrix: Floats, right: Floats, bound: Floats) -> Floats:
     """Narrow the solutions of an interval linear system equation by equation (Gauss-Seidel).
 
-    Parameters
-    ----------
-    matrix, right
-        As for `start_bound`.
-    bound : float64, one per unknown
-        Bounds of the solutions' absolute values.
+    Args:
+        matrix, right: As for `start_bound`.
+        bound : float64, one per unknown: Bounds of the solutions' absolute values.
 
-    Returns
-    -------
-    float64, unknowns x 2
+    Returns:
         Lower and upper ends of the solutions.
     """
     size = len(right)
@@ -109,14 +98,10 @@ def least_share(boxes: ScaledBoxes) -> float:
     In turn a form's records come together as near as their boxes let them, and the form becomes the one that has lost
     most of its variance in that table.
 
-    Parameters
-    ----------
-    boxes : ScaledBoxes
-        The target's column first, then the predictors, whose midpoints are not dependent.
+    Args:
+        boxes : ScaledBoxes: The target's column first, then the predictors, whose midpoints are not dependent.
 
-    Returns
-    -------
-    float
+    Returns:
         The least share of its variance among midpoints that some form of the predictors has in some table, of those
         that were met; 0 where the predictors of one are dependent.
     """
@@ -143,16 +128,11 @@ def least_share(boxes: ScaledBoxes) -> float:
 def least_deviation(boxes: ScaledBoxes, rows: Floats) -> float:
     """Bound from below the standard deviation of d z over all tables and all unit vectors d.
 
-    Parameters
-    ----------
-    boxes : ScaledBoxes
-        The boxes.
-    rows : float64, forms x columns
-        The forms z.
+    Args:
+        boxes : ScaledBoxes: The boxes.
+        rows : float64, forms x columns: The forms z.
 
-    Returns
-    -------
-    float
+    Returns:
         The bound; 0 where some table may have linearly dependent forms, or that could not be ruled out in time.
     """
     size = len(rows)

@@ -2,9 +2,8 @@
 
 The papers' objective and the one that counts the shift are both solved, and nothing is applied unasked.
 
-References
-----------
-Fuzzy Boxes, Section III; REFERENCES.md, Boxes, points 5, 8 and 10.
+References:
+    Fuzzy Boxes, Section III; REFERENCES.md, Boxes, points 5, 8 and 10.
 """
 
 from __future__ import annotations
@@ -30,35 +29,24 @@ _SETTLED = 1e-9  # share of the total that a step must gain to be followed by an
 def optimal_weights(d: ArrayLike, multiplicity: ArrayLike, A: float) -> tuple[float, Floats, float]:  # noqa: N803
     """Find the weights, by the papers' objective: sum w d + A sqrt(sum w^2) over the records, sum w = 1, w >= 0.
 
-    Parameters
-    ----------
-    d, multiplicity, A
-        As for `dismissal.crisp_threshold`.
-
-    Returns
-    -------
-    threshold : float
-        Lambda: the weight is proportional to lambda - d, and 0 from there on.
-    weights : float64, one per box
-        Weight of each record of the box.
-    objective : float
-        The smallest value; it equals lambda.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as described.
-
-    Notes
-    -----
     Exact by one sort: sum m (lambda - d)^2 over d < lambda is A^2, and grows with lambda (REFERENCES.md, Boxes, point
     8).
 
-    Examples
-    --------
-    >>> limit, weights, _ = optimal_weights([0.1, 0.3], [10, 5], 0.5)
-    >>> weights.round(3).tolist()
-    [0.1, 0.0]
+    Args:
+        d, multiplicity, A: As for `dismissal.crisp_threshold`.
+
+    Returns:
+        threshold : float: Lambda: the weight is proportional to lambda - d, and 0 from there on.
+        weights : float64, one per box: Weight of each record of the box.
+        objective : float: The smallest value; it equals lambda.
+
+    Raises:
+        ValueError: If an argument is not as described.
+
+    Examples:
+        >>> limit, weights, _ = optimal_weights([0.1, 0.3], [10, 5], 0.5)
+        >>> weights.round(3).tolist()
+        [0.1, 0.0]
     """
     values, counts = checked_contributions(d, multiplicity, A)
     least = float(values.min())
@@ -82,33 +70,24 @@ def optimal_weights(d: ArrayLike, multiplicity: ArrayLike, A: float) -> tuple[fl
 def box_weights(statistic: str, lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayLike) -> Comparison:
     """Choose the weights of boxes in a statistic, without and with the shift in the objective.
 
-    Parameters
-    ----------
-    statistic, lo, hi, multiplicity
-        As for `dismissal.dismissal`.
-
-    Returns
-    -------
-    Comparison
-        Both choices, and equal weights.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as described, or the statistic is undefined.
-
-    Notes
-    -----
     The total is convex but for the shift |C(w) - C|, as C is not linear in the weights.  So C is replaced by its
     tangent at the weights at hand; the best weights for that are the papers' for d + mu psi, with the mu of [-1, 1] at
     which the shift vanishes, or an end.  Towards them the weights move as long as the true total falls.  It begins at
     equal weights, the papers' weights, and both choices of `dismissal.dismissal`, and the best that is met is the
     corrected choice: never above any of those.
 
-    Examples
-    --------
-    >>> box_weights("mean", [0, 1, 2, 0], [1, 2, 3, 90], [9, 9, 9, 9]).paper.weight.round(3).tolist()
-    [0.037, 0.037, 0.037, 0.0]
+    Args:
+        statistic, lo, hi, multiplicity: As for `dismissal.dismissal`.
+
+    Returns:
+        Both choices, and equal weights.
+
+    Raises:
+        ValueError: If an argument is not as described, or the statistic is undefined.
+
+    Examples:
+        >>> box_weights("mean", [0, 1, 2, 0], [1, 2, 3, 90], [9, 9, 9, 9]).paper.weight.round(3).tolist()
+        [0.037, 0.037, 0.037, 0.0]
     """
     pricing = Pricing(statistic, lo, hi, multiplicity)
     _, d, _, deviation = pricing.contributions

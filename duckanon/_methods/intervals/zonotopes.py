@@ -8,9 +8,8 @@ and the first term is largest when every record is at the best point of its box,
 like a zonotope in the plane of a and r, with edges in the same directions for all boxes, so its vertices are found
 without sorting.  The largest product is at a vertex, or inside an edge that falls where a rises.
 
-References
-----------
-REFERENCES.md, Boxes, "Exact ranges over boxes": separable bounds.
+References:
+    REFERENCES.md, Boxes, "Exact ranges over boxes": separable bounds.
 """
 
 from __future__ import annotations
@@ -30,16 +29,11 @@ _CHUNK = 1 << 13  # boxes at a time, so that the temporary arrays stay in the ca
 class Peak:
     """What a table gives in which every record is at the best point of its box for one (u, v).
 
-    Attributes
-    ----------
-    value : float
-        The mean of the largest products, rounded up.
-    exact : float
-        The same as computed.
-    mean_a, mean_r : float
-        The means of the forms in that table.
-    second : 2 x 2 float64 or None
-        The second moments of a and r about (u, v) in that table.
+    Attributes:
+        value : float: The mean of the largest products, rounded up.
+        exact : float: The same as computed.
+        mean_a, mean_r : float: The means of the forms in that table.
+        second : 2 x 2 float64 or None: The second moments of a and r about (u, v) in that table.
     """
 
     value: float
@@ -52,12 +46,9 @@ class Peak:
 class Forms:
     """Two linear forms over boxes.
 
-    Parameters
-    ----------
-    boxes : ScaledBoxes
-        The boxes.
-    a, r : array of float, one per column
-        Coefficients of the forms.
+    Args:
+        boxes : ScaledBoxes: The boxes.
+        a, r : array of float, one per column: Coefficients of the forms.
     """
 
     def __init__(self, boxes: ScaledBoxes, a: Floats, r: Floats) -> None:
@@ -104,12 +95,9 @@ class Forms:
     def peak(self, u: float, v: float, moments: bool = False) -> Peak:
         """Put every record at the best point of its box for (a - u)(r - v).
 
-        Parameters
-        ----------
-        u, v : float
-            What is taken from the two forms.
-        moments : bool
-            Whether to compute second moments as well.
+        Args:
+            u, v : float: What is taken from the two forms.
+            moments : bool: Whether to compute second moments as well.
         """
         starts = range(0, len(self._share), _CHUNK)
         parts = np.array([self._part(slice(at, at + _CHUNK), u, v, moments) for at in starts])
@@ -175,20 +163,13 @@ def best_points(
 ) -> Floats:
     """Find where in every box the product (a - u)(r - v) of two forms is largest.
 
-    Parameters
-    ----------
-    boxes : ScaledBoxes
-        The boxes.
-    a, r : float64, one per column
-        The forms.
-    mean : float64, one per column, or None
-        The point whose forms are u and v, in place of those.
-    u, v : float
-        What is taken from the forms.
+    Args:
+        boxes : ScaledBoxes: The boxes.
+        a, r : float64, one per column: The forms.
+        mean : float64, one per column, or None: The point whose forms are u and v, in place of those.
+        u, v : float: What is taken from the forms.
 
-    Returns
-    -------
-    float64, columns x boxes
+    Returns:
         The points.
     """
     middle, half = boxes.middle, boxes.half

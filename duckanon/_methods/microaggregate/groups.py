@@ -30,14 +30,10 @@ def squared_errors(points: Matrix, group: Ints) -> Floats:
 def member_table(group: Ints, count: int, rows: Ints | None = None) -> Ints:
     """Return the records of each group, a group a line, filled up with -1.
 
-    Parameters
-    ----------
-    group
-        The group of each record.
-    count
-        The number of groups.
-    rows
-        The records themselves, where they are not all of a table.
+    Args:
+        group: The group of each record.
+        count: The number of groups.
+        rows: The records themselves, where they are not all of a table.
     """
     sizes = np.bincount(group, minlength=count)
     order = np.argsort(group, kind="stable")
@@ -68,14 +64,10 @@ def is_sole(group: Ints, people: Ints) -> Bools:
 def disjoint(lines: Ints, waiting: Ints, count: int) -> Ints:
     """Choose lines that share no group.
 
-    Parameters
-    ----------
-    lines
-        The groups of each line: pairs, or pools.
-    waiting
-        Lines to choose among; one that stands before another goes first.
-    count
-        The number of groups.
+    Args:
+        lines: The groups of each line: pairs, or pools.
+        waiting: Lines to choose among; one that stands before another goes first.
+        count: The number of groups.
     """
     chosen = [np.zeros(0, np.int64)]
     while len(waiting):

@@ -15,22 +15,6 @@ from duckanon._core.common.rules import Whole
 def mdav(points: Matrix, k: int, people: Ints | None = None) -> Ints:
     """Group records around those that are farthest from the mean of what is left.
 
-    Parameters
-    ----------
-    points
-        One row per record, in columns of the same scale.
-    k
-        The smallest group allowed, in records, or in people where they are told apart.
-    people
-        Whose each record is (`common.people.person_numbers`); None where every record is another person.
-
-    Returns
-    -------
-    numpy.ndarray
-        The group of each record, numbered from 0.
-
-    Notes
-    -----
     MDAV, Algorithm MDAV-generic: while 3k or more are left, the record farthest from the mean of those left gathers its
     k - 1 nearest, then the record farthest from that one does; of fewer than 3k the farthest gathers k, and the others
     are a group, as are fewer than 2k.  Where people are told apart a record gathers until k different people are
@@ -39,10 +23,17 @@ def mdav(points: Matrix, k: int, people: Ints | None = None) -> Ints:
 
     Each group costs a look at all records left: time grows with the square of the records, divided by k.
 
-    Examples
-    --------
-    >>> mdav(np.array([[1.0], [2.0], [3.0], [41.0], [42.0], [49.0]]), 3).tolist()
-    [1, 1, 1, 0, 0, 0]
+    Args:
+        points: One row per record, in columns of the same scale.
+        k: The smallest group allowed, in records, or in people where they are told apart.
+        people: Whose each record is (`common.people.person_numbers`); None where every record is another person.
+
+    Returns:
+        The group of each record, numbered from 0.
+
+    Examples:
+        >>> mdav(np.array([[1.0], [2.0], [3.0], [41.0], [42.0], [49.0]]), 3).tolist()
+        [1, 1, 1, 0, 0, 0]
     """
     refuse_too_few(k, len(points), people)
     left = _Left(points, k, people)
@@ -142,18 +133,12 @@ class _Left:
 def mdav_of_parts(points: Matrix, part: Ints, k: int) -> Ints:
     """Group the records of each part by MDAV, many parts at once.
 
-    Parameters
-    ----------
-    points
-        One row per record.
-    part
-        The part of each record, numbered from 0; each holds at least k, and they are about equally large.
-    k
-        The smallest group allowed.
+    Args:
+        points: One row per record.
+        part: The part of each record, numbered from 0; each holds at least k, and they are about equally large.
+        k: The smallest group allowed.
 
-    Returns
-    -------
-    numpy.ndarray
+    Returns:
         The group of each record, numbered from 0; none has records of two parts.
     """
     sizes = np.bincount(part)

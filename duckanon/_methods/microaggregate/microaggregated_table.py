@@ -89,24 +89,15 @@ def grouped(
 ) -> Ints:
     """Group records by columns of any scale, those of each stratum on their own.
 
-    Parameters
-    ----------
-    columns
-        The columns; each is divided by its standard deviation.
-    k
-        The smallest group allowed, in records, or in people where they are told apart.
-    method
-        'mdav' or 'fast'.
-    people
-        Whose each record is; None where every record is another person.
-    strata
-        The stratum of each record, from 0, each of at least k.
-    deviations
-        What each column is divided by in place of its own standard deviation.
+    Args:
+        columns: The columns; each is divided by its standard deviation.
+        k: The smallest group allowed, in records, or in people where they are told apart.
+        method: 'mdav' or 'fast'.
+        people: Whose each record is; None where every record is another person.
+        strata: The stratum of each record, from 0, each of at least k.
+        deviations: What each column is divided by in place of its own standard deviation.
 
-    Returns
-    -------
-    numpy.ndarray
+    Returns:
         The group of each record, numbered from 0.
     """
     order = value_order(list(columns))  # so that groups do not depend on the order of the records

@@ -35,24 +35,15 @@ def regrouped(
 ) -> Ints:
     """Take pools of neighbouring groups apart, grow groups anew, and keep what is better.
 
-    Parameters
-    ----------
-    points
-        One row per record.
-    group
-        The group of each record, numbered from 0.
-    k
-        The smallest group allowed, in records, or in people where they are told apart.
-    width
-        How many groups a pool has, 2 or 3.
-    random
-        Draws the pools and the records around which groups grow.
-    people
-        Whose each record is; None where every record is another person.
+    Args:
+        points: One row per record.
+        group: The group of each record, numbered from 0.
+        k: The smallest group allowed, in records, or in people where they are told apart.
+        width: How many groups a pool has, 2 or 3.
+        random: Draws the pools and the records around which groups grow.
+        people: Whose each record is; None where every record is another person.
 
-    Returns
-    -------
-    numpy.ndarray
+    Returns:
         The group of each record, numbered from 0.
     """
     count = int(group.max()) + 1

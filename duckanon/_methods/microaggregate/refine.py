@@ -36,29 +36,19 @@ class _Steps(NamedTuple):
 def refined(points: Matrix, group: Ints, k: int, rounds: int, people: Ints | None = None) -> Ints:
     """Move and swap records between neighbouring groups as long as squared distances to the means fall.
 
-    Parameters
-    ----------
-    points
-        One row per record.
-    group
-        The group of each record, numbered from 0, each of at least k.
-    k
-        The smallest group allowed, in records, or in people where they are told apart.
-    rounds
-        How often each group may take part in a step.
-    people
-        Whose each record is; None where every record is another person.
-
-    Returns
-    -------
-    numpy.ndarray
-        The group of each record.
-
-    Notes
-    -----
     Of two groups A and B, with means a and b, the swap of x in A and y in B adds 2 (a - b)(x - y) - |x - y|^2 (1/|A| +
     1/|B|) to the sum of squares.  A round looks at the pairs of neighbours of which one has changed, and takes the best
     step of each pair that is better than those of all pairs it shares a group with.
+
+    Args:
+        points: One row per record.
+        group: The group of each record, numbered from 0, each of at least k.
+        k: The smallest group allowed, in records, or in people where they are told apart.
+        rounds: How often each group may take part in a step.
+        people: Whose each record is; None where every record is another person.
+
+    Returns:
+        The group of each record.
     """
     count = int(group.max()) + 1
     group = group.copy()
@@ -158,14 +148,11 @@ def _best_of(ways: list[Matrix], first: Ints, second: Ints) -> _Steps:
 class _Members(NamedTuple):
     """The records of groups as they lie around the mean of each.
 
-    Attributes
-    ----------
-    apart, squares
-        Groups by records by columns; and the squared distance of each record. Where there is no record, 0.
-    is_none
-        Whether there is no record.
-    farthest
-        The largest distance of a record, of each group.
+    Attributes:
+        apart, squares: Groups by records by columns; and the squared distance of each record. Where there is no record,
+            0.
+        is_none: Whether there is no record.
+        farthest: The largest distance of a record, of each group.
     """
 
     apart: Floats
@@ -185,16 +172,12 @@ class _Members(NamedTuple):
 class _Added:
     """The change of the sum of squares by steps between pairs of groups.
 
-    Notes
-    -----
     With D = a - b, x and y as seen from the means of their groups, and w = 1/|A| + 1/|B|, a swap adds
     2 (1 - w) D(x - y) + (2 - w) |D|^2 - w (|x|^2 + |y|^2) + 2 w xy.  The last term alone depends on both, and is at
     least -2 w |x| |y|: most pairs need no look at it.
 
-    Attributes
-    ----------
-    least
-        Less than what any step of each pair adds.
+    Attributes:
+        least: Less than what any step of each pair adds.
     """
 
     def __init__(self, members: _Members, places: Ints, means: Floats, sizes: Ints, gives: Bools) -> None:
@@ -222,9 +205,7 @@ class _Added:
     def of(self, pairs: Ints) -> tuple[Floats, Matrix, Matrix]:
         """Return what the steps of some pairs add.
 
-        Returns
-        -------
-        swaps, from_first, from_second
+        Returns:
             For each record of the first group and each of the second; for each of the first that moves to the second;
             for each of the second that moves to the first.
         """
@@ -239,14 +220,10 @@ class _Added:
 def _people_stay(first: Ints, second: Ints, room: Ints, people: Ints, sole: Bools) -> Bools:
     """Tell which swaps leave both groups enough people: one loses a person, where it gains none and has none to spare.
 
-    Parameters
-    ----------
-    first, second
-        The records of both groups, -1 where there is none.
-    room
-        How many people more than k each of the two has.
-    people, sole
-        Whose each record is, and whether it is that person's only one in its group.
+    Args:
+        first, second: The records of both groups, -1 where there is none.
+        room: How many people more than k each of the two has.
+        people, sole: Whose each record is, and whether it is that person's only one in its group.
     """
     left, right = people[first], people[second]
     same = (left[:, :, np.newaxis] == right[:, np.newaxis]) & (left != NOBODY)[:, :, np.newaxis]

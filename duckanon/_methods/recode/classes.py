@@ -31,14 +31,10 @@ _SET_BALANCE = 0.25
 class Combinations(NamedTuple):
     """Rows with the same codes and group.
 
-    Attributes
-    ----------
-    of_row
-        The combination of each row.
-    first_rows
-        A row of each.
-    rows
-        How many rows each has.
+    Attributes:
+        of_row: The combination of each row.
+        first_rows: A row of each.
+        rows: How many rows each has.
     """
 
     of_row: Ints
@@ -51,29 +47,19 @@ def find_classes(
 ) -> Ints:
     """Put rows into classes of at least k people that lose as little as can be found.
 
-    Parameters
-    ----------
-    columns, codes
-        The columns, and the code of each row in each.
-    groups
-        The group of each row, from 0, of at least k people each; no class holds rows of two. None: one group.
-    people
-        Whose each row is, `NOBODY` where that is not known; None: each row is another person.
-    k
-        The smallest number of people.
-    rounds
-        How often classes are improved.
-
-    Returns
-    -------
-    int64, one per row
-        Its class.
-
-    Notes
-    -----
     Of every combination that k people share, k rows of different people stay together as a class of their own. Up to k
     more are helpers, which may join rarer neighbours; all others stay. What is rare is cut into classes from the top
     (`start`), and improved together with the helpers (`rounds`).
+
+    Args:
+        columns, codes: The columns, and the code of each row in each.
+        groups: The group of each row, from 0, of at least k people each; no class holds rows of two. None: one group.
+        people: Whose each row is, `NOBODY` where that is not known; None: each row is another person.
+        k: The smallest number of people.
+        rounds: How often classes are improved.
+
+    Returns:
+        Its class.
     """
     codes = [
         of_rows.astype(np.int16 if column.size < 2**15 else np.int32)
@@ -147,16 +133,11 @@ def _lent(
 ) -> tuple[Combinations, Ints, Bools]:
     """Let large combinations lend rows to rare ones that are too few for a class: only as many as these need.
 
-    Parameters
-    ----------
-    same, group_of, sizes
-        The combinations, the group of each, and how many people it has.
-    people, k
-        Whose each row is, and how many people make a class.
+    Args:
+        same, group_of, sizes: The combinations, the group of each, and how many people it has.
+        people, k: Whose each row is, and how many people make a class.
 
-    Returns
-    -------
-    combinations, groups, shared
+    Returns:
         Rows that were lent are combinations of their own; which ones k people share, and need no others.
     """
     shared: Bools = sizes >= k

@@ -33,14 +33,10 @@ SEPARATOR, NULL_MARK = "\x1f", "\x1e"
 class Coding(ABC):
     """A column as codes.
 
-    Attributes
-    ----------
-    name
-        The column's name.
-    column
-        What the search sees of it.
-    codes
-        The code of each row.
+    Attributes:
+        name: The column's name.
+        column: What the search sees of it.
+        codes: The code of each row.
     """
 
     name: str
@@ -74,16 +70,11 @@ class NumberCoding(Coding):
     The first and the last code are open: what lies below an end that k people share and above it, or, where k people
     share none, the outermost parts.
 
-    Attributes
-    ----------
-    lower, upper
-        The ends of the parts; of what lies beyond a shared end, a number that is only computed with.
-    scale
-        How they are written.
-    kind
-        The column's type.
-    support
-        The column's unit and ends; None where all of it is NULL.
+    Attributes:
+        lower, upper: The ends of the parts; of what lies beyond a shared end, a number that is only computed with.
+        scale: How they are written.
+        kind: The column's type.
+        support: The column's unit and ends; None where all of it is NULL.
     """
 
     lower: Floats
@@ -142,17 +133,12 @@ class NumberCoding(Coding):
 class TreeCoding(Coding):
     """Values of a hierarchy in the order of its tree.
 
-    Attributes
-    ----------
-    paths
-        By code: the labels from the value itself up to below the root; None for NULL.
-    root
-        The label of the root.
-    leaves_below
-        By label and level: the hierarchy's own values, whether they occur or not.
-    everything
-        What the root stands for: the hierarchy's own values, others that k people have, None for NULL if they do, and
-        `OTHER` where fewer have one.
+    Attributes:
+        paths: By code: the labels from the value itself up to below the root; None for NULL.
+        root: The label of the root.
+        leaves_below: By label and level: the hierarchy's own values, whether they occur or not.
+        everything: What the root stands for: the hierarchy's own values, others that k people have, None for NULL if
+            they do, and `OTHER` where fewer have one.
     """
 
     paths: Sequence[tuple[str, ...] | None]
@@ -198,10 +184,8 @@ class TreeCoding(Coding):
 class SetCoding(Coding):
     """Values without an order; the last code may stand for several rare ones, one may be NULL.
 
-    Attributes
-    ----------
-    written
-        By code: the value as text, None for NULL.
+    Attributes:
+        written: By code: the value as text, None for NULL.
     """
 
     written: Sequence[str | None]

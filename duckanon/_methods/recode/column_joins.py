@@ -27,16 +27,12 @@ _LARGEST_TABLE = 2**18
 class SetsJoin(Join):
     """Up to eight columns of sets: a state is what the sets lose, and bits that tell which values they have.
 
-    Parameters
-    ----------
-    columns, codes
-        The columns, and the code of each row in each.
-
-    Notes
-    -----
     A row adds what its values count, but for those that the class has. A class that grows by one row a step needs to
     know only which values are equal to the new row's (`holding`): comparing short codes is much less work than looking
     up what each row would make of the class's sets, and what the columns save together is looked up once.
+
+    Args:
+        columns, codes: The columns, and the code of each row in each.
     """
 
     def __init__(self, columns: Sequence[Values], codes: Sequence[Array]) -> None:
@@ -76,14 +72,10 @@ class SetsJoin(Join):
     def holding(self, held: Held | None, codes: Array, taken: Array) -> Held:
         """Return what classes hold once a row has joined each.
 
-        Parameters
-        ----------
-        held
-            What they held before, places by pools; None: they were empty. It is changed.
-        codes
-            The codes at all places: columns by places by pools.
-        taken
-            Where the row that joins is, one a pool, in the flat array of places by pools.
+        Args:
+            held: What they held before, places by pools; None: they were empty. It is changed.
+            codes: The codes at all places: columns by places by pools.
+            taken: Where the row that joins is, one a pool, in the flat array of places by pools.
         """
         new = codes.reshape(len(codes), -1).take(taken, axis=1)
         equal = (codes == new[:, None]).view(np.uint8)
@@ -174,12 +166,9 @@ def _has_pooled(column: Values) -> bool:
 class Joins(NamedTuple):
     """What the search asks about all columns.
 
-    Attributes
-    ----------
-    ordered
-        Those of numbers and trees, and of groups.
-    sets
-        Those of the columns of which classes publish sets.
+    Attributes:
+        ordered: Those of numbers and trees, and of groups.
+        sets: Those of the columns of which classes publish sets.
     """
 
     ordered: list[Join]
@@ -194,12 +183,9 @@ class Joins(NamedTuple):
 def joins_of(columns: Sequence[Column], codes: Sequence[Array], groups: Array | None) -> Joins:
     """Return the joins of all columns, small ones together.
 
-    Parameters
-    ----------
-    columns, codes
-        The columns, and the code of each row in each.
-    groups
-        The group of each row, where classes must not mix several; None: all rows are one group.
+    Args:
+        columns, codes: The columns, and the code of each row in each.
+        groups: The group of each row, where classes must not mix several; None: all rows are one group.
     """
     tables: list[TableJoin] = []
     others: list[Join] = [] if groups is None else [GroupJoin(groups)]

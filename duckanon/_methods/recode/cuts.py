@@ -18,16 +18,11 @@ Holds = Callable[[Ints], Bools]
 class Table(NamedTuple):
     """Rows to be put into classes.
 
-    Attributes
-    ----------
-    columns, codes
-        The columns, and the code of each row in each.
-    weights
-        How many rows of the table each row stands for.
-    people
-        Whose each row is, where people have several; None: each is as many people as it has weight.
-    sensitive
-        The sensitive value of each row, from 0; None where there is none.
+    Attributes:
+        columns, codes: The columns, and the code of each row in each.
+        weights: How many rows of the table each row stands for.
+        people: Whose each row is, where people have several; None: each is as many people as it has weight.
+        sensitive: The sensitive value of each row, from 0; None where there is none.
     """
 
     columns: Sequence[Column]
@@ -45,14 +40,10 @@ class Table(NamedTuple):
 class Rules(NamedTuple):
     """Conditions on classes.
 
-    Attributes
-    ----------
-    k
-        The smallest number of people.
-    holds
-        What the sensitive values must be like; None: whatever they like.
-    balance
-        How much cuts into halves are preferred to those that save more loss, from 0.
+    Attributes:
+        k: The smallest number of people.
+        holds: What the sensitive values must be like; None: whatever they like.
+        balance: How much cuts into halves are preferred to those that save more loss, from 0.
     """
 
     k: int
@@ -63,14 +54,10 @@ class Rules(NamedTuple):
 class Nodes(NamedTuple):
     """The nodes of a level, each a run of the orders.
 
-    Attributes
-    ----------
-    orders
-        By column: the rows, by node and by the column's code within a node.
-    starts
-        Where each node begins, and behind the last the number of rows.
-    places
-        Where each node began when no rows were taken away: neighbours in the tree stay neighbours.
+    Attributes:
+        orders: By column: the rows, by node and by the column's code within a node.
+        starts: Where each node begins, and behind the last the number of rows.
+        places: Where each node began when no rows were taken away: neighbours in the tree stay neighbours.
     """
 
     orders: list[Ints]
@@ -157,14 +144,10 @@ def _node_losses(table: Table, nodes: Nodes, node_of_place: Ints) -> Floats:
 class _Runs(NamedTuple):
     """Runs of places with the same node and code in a column's order: a cut lies behind each.
 
-    Attributes
-    ----------
-    starts
-        Where each run begins.
-    node, code
-        Its node and its code.
-    first, last
-        By node: its first and its last run.
+    Attributes:
+        starts: Where each run begins.
+        node, code: Its node and its code.
+        first, last: By node: its first and its last run.
     """
 
     starts: Ints

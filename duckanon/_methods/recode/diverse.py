@@ -38,12 +38,9 @@ def find_diverse_classes(
 ) -> Ints:
     """Put rows into classes of at least k people and of diverse sensitive values that lose as little as can be found.
 
-    Parameters
-    ----------
-    columns, codes, groups, people, k, rounds
-        As in `find_classes`; every group holds what is asked.
-    diversity
-        What is asked.
+    Args:
+        columns, codes, groups, people, k, rounds: As in `find_classes`; every group holds what is asked.
+        diversity: What is asked.
     """
     group_of = np.zeros(len(codes[0]), np.int64) if groups is None else groups
     diversity = diversity.of_what_occurs()
@@ -112,8 +109,6 @@ def _if_enough_people(grown: Grown, pools: Pools, k: int) -> Grown:
 def _close_start(table: Table, groups: Ints, k: int, diversity: Diversity) -> tuple[Ints, int]:
     """Return the best of several starts whose classes are close to the table, and how many rows its classes have.
 
-    Notes
-    -----
     Cutting alone leaves classes large, since few cuts keep both sides close. So the table is cut into parts that are
     closer than they must be, and the rows of each part are dealt to its classes value by value (`_dealt`).
     """
@@ -135,13 +130,10 @@ def _close_start(table: Table, groups: Ints, k: int, diversity: Diversity) -> tu
 def _dealt(order: Ints, parts: Ints, people: Ints | None, k: int, diversity: Diversity) -> Ints:
     """Deal the rows of each sensitive value evenly to the classes of their part, near ones to the same.
 
-    Parameters
-    ----------
-    order
-        What tells which rows are near each other.
-    parts
-        The part of each row; each holds what is asked. Its classes are the smallest, of k, about 1.2 k, ... rows, that
-        all hold it too, or the part is one.
+    Args:
+        order: What tells which rows are near each other.
+        parts: The part of each row; each holds what is asked. Its classes are the smallest, of k, about 1.2 k, ...
+            rows, that all hold it too, or the part is one.
     """
     part_rows = np.bincount(parts)
     cells = parts * diversity.size + diversity.values

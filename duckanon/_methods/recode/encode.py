@@ -27,18 +27,12 @@ def encoded(
 ) -> Coding:
     """Encode a column.
 
-    Parameters
-    ----------
-    name, column
-        The column.
-    k
-        How many people must share what is published of a value: a part of numbers, the name of a category.
-    people
-        Whose each row is; None: each is another person.
-    tree
-        The column's hierarchy; None: it has none.
-    weight
-        What a class loses that says nothing about the column.
+    Args:
+        name, column: The column.
+        k: How many people must share what is published of a value: a part of numbers, the name of a category.
+        people: Whose each row is; None: each is another person.
+        tree: The column's hierarchy; None: it has none.
+        weight: What a class loses that says nothing about the column.
     """
     if tree is None and (is_number(column.type) or is_time(column.type)):
         return _numbers(name, column, k, people, weight)
@@ -52,15 +46,11 @@ def encoded_values(
 ) -> Coding:
     """Encode a column that is not here, given its different values; `Coding.of` then encodes some of its rows.
 
-    Parameters
-    ----------
-    name, values
-        The column's name and its different values, one of which may be NULL.
-    rows, people
-        How many rows and how many people have each. Where people have several rows, parts of numbers would count some
-        of them twice: these are for `encoded`.
-    k, tree, weight
-        As in `encoded`.
+    Args:
+        name, values: The column's name and its different values, one of which may be NULL.
+        rows, people: How many rows and how many people have each. Where people have several rows, parts of numbers
+            would count some of them twice: these are for `encoded`.
+        k, tree, weight: As in `encoded`.
     """
     if tree is None and (is_number(values.type) or is_time(values.type)):
         known, is_known, scale = exact_numbers(name, values)

@@ -28,22 +28,14 @@ _PLACE_BITS = 10
 class Pools(NamedTuple):
     """Rows of pools, padded to the longest.
 
-    Attributes
-    ----------
-    rows
-        Places by pools: the row at each.
-    is_row
-        Which places hold a row, and not padding.
-    is_free
-        Which rows have a class to go back to where nobody needs them; None: none.
-    home_losses
-        What a row loses there.
-    people
-        Whose the row at each place is, where people have several; None: each is another person.
-    sensitive
-        The sensitive value at each place; None where none matters.
-    first_sizes
-        How many rows the first class of each pool has; its rows come first.
+    Attributes:
+        rows: Places by pools: the row at each.
+        is_row: Which places hold a row, and not padding.
+        is_free: Which rows have a class to go back to where nobody needs them; None: none.
+        home_losses: What a row loses there.
+        people: Whose the row at each place is, where people have several; None: each is another person.
+        sensitive: The sensitive value at each place; None where none matters.
+        first_sizes: How many rows the first class of each pool has; its rows come first.
     """
 
     rows: Ints
@@ -58,12 +50,10 @@ class Pools(NamedTuple):
 class Guide(NamedTuple):
     """Targets for the sensitive values of growing classes.
 
-    Attributes
-    ----------
-    distinct
-        How many different values each class has at least.
-    shares, t
-        The shares of the values in the table, and how far those of a class may be from them; None: as far as they like.
+    Attributes:
+        distinct: How many different values each class has at least.
+        shares, t: The shares of the values in the table, and how far those of a class may be from them; None: as far as
+            they like.
     """
 
     distinct: int
@@ -73,12 +63,9 @@ class Guide(NamedTuple):
     def spoils(self, counts: Ints, sensitive: Ints, step: int, size: int) -> Bools:
         """Tell which rows would keep a class of which ``step`` of ``size`` rows are taken from what it should become.
 
-        Parameters
-        ----------
-        counts
-            Pools by values: how often the class has each.
-        sensitive
-            Places by pools: the value of each row.
+        Args:
+            counts: Pools by values: how often the class has each.
+            sensitive: Places by pools: the value of each row.
         """
         pool = np.arange(len(counts))
         is_short = self.distinct - (counts > 0).sum(axis=1) >= size - step
@@ -103,12 +90,9 @@ class Guide(NamedTuple):
 class Grown(NamedTuple):
     """Classes of pools.
 
-    Attributes
-    ----------
-    labels
-        Places by pools: the class within the pool, -1 where the row is in none.
-    losses
-        What the rows of each pool lose together; infinite where no classes were found.
+    Attributes:
+        labels: Places by pools: the class within the pool, -1 where the row is in none.
+        losses: What the rows of each pool lose together; infinite where no classes were found.
     """
 
     labels: Ints
@@ -275,8 +259,6 @@ def _plus(scores: Losses, added: Losses) -> Losses:
 def _least(scores: Losses) -> Ints:
     """Return the place of the least score of each pool, of nearly equal ones any.
 
-    Notes
-    -----
     Numbers of single precision that are not negative are in the order of their bits. With the place in the last of them
     the least number tells its own place, in a fifth of the time that looking for it takes.
     """

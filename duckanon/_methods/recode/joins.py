@@ -44,14 +44,11 @@ class Join(ABC):
 class TableJoin(Join):
     """States and values that are few: what they become stands in a table.
 
-    Parameters
-    ----------
-    codes
-        The value of each row.
-    next_states, single_states
-        The state after a value has joined a state, states by values; the state of each value alone.
-    state_losses
-        What each state loses.
+    Args:
+        codes: The value of each row.
+        next_states, single_states: The state after a value has joined a state, states by values; the state of each
+            value alone.
+        state_losses: What each state loses.
     """
 
     def __init__(self, codes: Ints, next_states: Ints, single_states: Ints, state_losses: Losses) -> None:

@@ -49,20 +49,14 @@ def recode(
 ) -> pa.Table:
     """Put the rows of a table into classes of at least k people and return them with their classes' labels.
 
-    Parameters
-    ----------
-    tables
-        One table, which is taken out: the columns to recode, and those that are released as they are.
-    hierarchies
-        Rows of column_name (lower case), leaf, level, label.
-    cols, k, sensitive, weights, person, kept, by, max_suppressed_fraction, effort, output
-        As `RECODE` declares them.
-    whole
-        The codings of columns of a larger table that this one is a part of, where they are known.
+    Args:
+        tables: One table, which is taken out: the columns to recode, and those that are released as they are.
+        hierarchies: Rows of column_name (lower case), leaf, level, label.
+        cols, k, sensitive, weights, person, kept, by, max_suppressed_fraction, effort, output: As `RECODE` declares
+            them.
+        whole: The codings of columns of a larger table that this one is a part of, where they are known.
 
-    Returns
-    -------
-    pyarrow.Table
+    Returns:
         In random order; recoded columns as dictionaries, intervals as two of them, of which the second begins with
         `HIGH`.
     """

@@ -12,18 +12,12 @@ from duckanon._methods.recode.growth import NEVER, Grown, Growth, Guide, Pools
 def grow(joins: Joins, pools: Pools, k: int, generator: np.random.Generator, guide: Guide | None = None) -> Grown:
     """Build classes of k people: a random row, then again and again the one that adds least loss; the rest then joins.
 
-    Parameters
-    ----------
-    joins
-        The columns.
-    pools
-        The rows.
-    k
-        How many people a class begins with.
-    generator
-        Draws the seeds.
-    guide
-        What their sensitive values should become; None: whatever they like.
+    Args:
+        joins: The columns.
+        pools: The rows.
+        k: How many people a class begins with.
+        generator: Draws the seeds.
+        guide: What their sensitive values should become; None: whatever they like.
     """
     growth = Growth(joins, pools, generator, 0 if guide is None else len(guide.shares))
     while growth.begin(k):
@@ -36,16 +30,11 @@ def grow(joins: Joins, pools: Pools, k: int, generator: np.random.Generator, gui
 def nearest_groups(joins: Joins, rows: Ints, is_row: Bools, size: int, generator: np.random.Generator) -> Ints:
     """Group rows of windows by so many that are near each other; -1 where a row is left over.
 
-    Parameters
-    ----------
-    joins
-        The columns.
-    rows, is_row
-        Places by windows, padded.
-    size
-        Rows of a group.
-    generator
-        Draws the seeds.
+    Args:
+        joins: The columns.
+        rows, is_row: Places by windows, padded.
+        size: Rows of a group.
+        generator: Draws the seeds.
     """
     growth = Growth(joins, Pools(rows, is_row), generator)
     while growth.begin(size):
@@ -58,10 +47,8 @@ def nearest_groups(joins: Joins, rows: Ints, is_row: Bools, size: int, generator
 def exchanged(joins: Joins, pools: Pools, generator: np.random.Generator) -> Grown:
     """Build the first of two classes anew from a random row, with as many rows of each sensitive value as before.
 
-    Parameters
-    ----------
-    joins, pools, generator
-        As in `grow`; pools of two classes each.
+    Args:
+        joins, pools, generator: As in `grow`; pools of two classes each.
     """
     sensitive, sizes = pools.sensitive, pools.first_sizes
     assert sensitive is not None

@@ -14,14 +14,10 @@ from duckanon._core.common.people import NOBODY, people_in
 class Diversity(NamedTuple):
     """Conditions on a sensitive column.
 
-    Attributes
-    ----------
-    values
-        The sensitive value of each row, from 0; in their order where they have one.
-    shares
-        The share of each value in the whole table.
-    rule
-        How diverse classes are, and how far the shares in a class may be from those in the table.
+    Attributes:
+        values: The sensitive value of each row, from 0; in their order where they have one.
+        shares: The share of each value in the whole table.
+        rule: How diverse classes are, and how far the shares in a class may be from those in the table.
     """
 
     values: Ints
@@ -36,12 +32,9 @@ class Diversity(NamedTuple):
     def of_rows(self, rows: Bools, people: Ints | None) -> Diversity:
         """Return the same about some of the rows, and the shares that values have among them.
 
-        Parameters
-        ----------
-        rows
-            Which.
-        people
-            Whose they are.
+        Args:
+            rows: Which.
+            people: Whose they are.
         """
         some = self._replace(values=self.values[rows])
         counts = some.histograms(np.zeros(len(some.values), np.int64), people, 1)[0]
@@ -81,18 +74,12 @@ def kept_rows(
 ) -> Bools:
     """Tell which rows are in groups that can be classes; refuse to leave out more of the others than may be.
 
-    Parameters
-    ----------
-    groups
-        The group of each row; None: all rows are one.
-    people
-        Whose each row is; None: each is another person.
-    k, diversity
-        What a class must hold.
-    rows
-        The number of rows.
-    max_suppressed_fraction
-        The share of the rows that may be left out.
+    Args:
+        groups: The group of each row; None: all rows are one.
+        people: Whose each row is; None: each is another person.
+        k, diversity: What a class must hold.
+        rows: The number of rows.
+        max_suppressed_fraction: The share of the rows that may be left out.
     """
     group_of = np.zeros(rows, np.int64) if groups is None else groups
     count = int(group_of.max()) + 1

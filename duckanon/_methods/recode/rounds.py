@@ -29,16 +29,11 @@ _BINS = (2, 7)
 class Members(NamedTuple):
     """Rows that may change their class.
 
-    Attributes
-    ----------
-    columns, codes
-        The columns, and the code of each row in each.
-    groups
-        The group of each row; None: all rows are one group. No class holds rows of two.
-    home
-        The class that a row may always go back to, below all others; -1 where it has none.
-    people, sensitive
-        Whose each row is, and its sensitive value; None where that does not matter.
+    Attributes:
+        columns, codes: The columns, and the code of each row in each.
+        groups: The group of each row; None: all rows are one group. No class holds rows of two.
+        home: The class that a row may always go back to, below all others; -1 where it has none.
+        people, sensitive: Whose each row is, and its sensitive value; None where that does not matter.
     """
 
     columns: Sequence[Column]
@@ -66,16 +61,11 @@ class Round(NamedTuple):
 class Search:
     """Classes that get better round by round.
 
-    Parameters
-    ----------
-    members
-        The rows.
-    classes
-        The class of each row; homes are numbered from 0.
-    homes
-        The number of homes.
-    k
-        The smallest number of people in a class.
+    Args:
+        members: The rows.
+        classes: The class of each row; homes are numbered from 0.
+        homes: The number of homes.
+        k: The smallest number of people in a class.
     """
 
     def __init__(self, members: Members, classes: Ints, homes: int, k: int) -> None:

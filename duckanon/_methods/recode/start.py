@@ -15,23 +15,16 @@ _SAMPLED_ROWS = 2048
 def start_classes(table: Table, groups: Ints, rules: Rules) -> Ints:
     """Put rows into classes by cutting groups in two, as long as both sides keep the rules.
 
-    Parameters
-    ----------
-    table, rules
-        The rows, and what classes must keep.
-    groups
-        The group of each row, from 0: no class holds rows of two. Each group keeps the rules itself.
-
-    Returns
-    -------
-    int64, one per row
-        Its class; classes that were parted last have neighbouring numbers.
-
-    Notes
-    -----
     Of all cuts of a node between two codes of a column, the one that saves most is taken: the losses of both sides are
     exact, since the smallest and largest codes, and the numbers of different values, of all beginnings and all ends of
     a sorted run are running extremes and sums.
+
+    Args:
+        table, rules: The rows, and what classes must keep.
+        groups: The group of each row, from 0: no class holds rows of two. Each group keeps the rules itself.
+
+    Returns:
+        Its class; classes that were parted last have neighbouring numbers.
     """
     is_one = not groups.any()  # short codes are then sorted by counting them
     orders = [np.argsort(codes, kind="stable") if is_one else np.lexsort((codes, groups)) for codes in table.codes]

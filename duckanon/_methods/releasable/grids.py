@@ -190,26 +190,18 @@ def at_digits(column: ColumnParts, array: pa.Array) -> pa.Array:
 def off_taken(places: Ints, taken: Ints, step: int, lowest: int, highest: int) -> Ints | None:
     """Move places that are taken to the nearest ones that are free.
 
-    Parameters
-    ----------
-    places
-        Where values were drawn, from `lowest` to `highest`.
-    taken
-        The places that must not be released, in ascending order, each once.
-    step
-        The distance of neighbours.
-    lowest, highest
-        The range that is not left.
+    Args:
+        places: Where values were drawn, from `lowest` to `highest`.
+        taken: The places that must not be released, in ascending order, each once.
+        step: The distance of neighbours.
+        lowest, highest: The range that is not left.
 
-    Returns
-    -------
-    numpy.ndarray or None
+    Returns:
         None where every place of the range is taken.
 
-    Examples
-    --------
-    >>> off_taken(np.array([3, 4, 5, 9]), np.array([3, 4, 5, 6]), 1, 0, 9).tolist()
-    [2, 2, 7, 9]
+    Examples:
+        >>> off_taken(np.array([3, 4, 5, 9]), np.array([3, 4, 5, 6]), 1, 0, 9).tolist()
+        [2, 2, 7, 9]
     """
     index = np.minimum(np.searchsorted(taken, places), len(taken) - 1) if len(taken) else np.zeros(0, dtype=np.int64)
     moved = np.flatnonzero(taken[index] == places) if len(taken) else index

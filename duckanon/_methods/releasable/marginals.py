@@ -21,14 +21,10 @@ _NONE = np.zeros(0, dtype=np.int64)
 class Pieces(NamedTuple):
     """A distribution in pieces, which follow each other in the order of the values.
 
-    Attributes
-    ----------
-    rows
-        How many rows each piece stands for.
-    value
-        What each stands for: a category's code, or a number's place.
-    low, high
-        The ends of pieces between which numbers are drawn evenly; NaN for pieces of one value.
+    Attributes:
+        rows: How many rows each piece stands for.
+        value: What each stands for: a category's code, or a number's place.
+        low, high: The ends of pieces between which numbers are drawn evenly; NaN for pieces of one value.
     """
 
     rows: Ints
@@ -58,19 +54,13 @@ def of_values(codes: Ints, people: Ints | None, k: int) -> Pieces:
 class Numbers(NamedTuple):
     """The distribution of a column of numbers.
 
-    Attributes
-    ----------
-    grid
-        The values that it can hold.
-    pieces
-        In their order; none where fewer than k people hold any number.
-    rare
-        The places shared by fewer than k people, ascending.
-    lowest, highest
-        The range of the places.
-    shift
-        The largest share of the rows that would be moved past some number if all unreleasable ones were moved to
-        the nearest number that may (the Kolmogorov-Smirnov distance); 1 where none may.
+    Attributes:
+        grid: The values that it can hold.
+        pieces: In their order; none where fewer than k people hold any number.
+        rare: The places shared by fewer than k people, ascending.
+        lowest, highest: The range of the places.
+        shift: The largest share of the rows that would be moved past some number if all unreleasable ones were moved to
+            the nearest number that may (the Kolmogorov-Smirnov distance); 1 where none may.
     """
 
     grid: Grid
@@ -85,10 +75,8 @@ class Numbers(NamedTuple):
 
         A draw that falls on a number of fewer than k people is moved to the nearest one shared by k people, or nobody.
 
-        Raises
-        ------
-        ValueError
-            Where the range has no such number: see `shift`.
+        Raises:
+            ValueError: Where the range has no such number: see `shift`.
         """
         places = self.pieces.value[piece]
         low, high = self.pieces.low[piece], self.pieces.high[piece]
@@ -105,21 +93,14 @@ class Numbers(NamedTuple):
 def of_numbers(grid: Grid, places: Ints, people: Ints | None, k: int) -> Numbers:
     """Return the distribution of numbers.
 
-    Parameters
-    ----------
-    grid
-        The values that the column can hold.
-    places
-        Where each row's value stands in it, at least one.
-    people
-        Whose each row is; None where every row is another person.
-    k
-        The least number of people behind a value, and behind a group.
-
-    Notes
-    -----
     Numbers of fewer than k people between two that more people hold make a run. A run of at least k people is cut into
     groups; one of fewer counts with the nearest number shared by k people, as the outermost ones do: they are coded.
+
+    Args:
+        grid: The values that the column can hold.
+        places: Where each row's value stands in it, at least one.
+        people: Whose each row is; None where every row is another person.
+        k: The least number of people behind a value, and behind a group.
     """
     order = np.argsort(places, kind="stable")
     ordered = places[order]
@@ -167,18 +148,12 @@ def _is_grouped(is_held: Bools, value_of_row: Ints, whose: Ints | None, k: int) 
 def _heads(is_grouped: Bools, starts: Ints, rows: int, whose: Ints | None, k: int) -> Ints:
     """Cut runs into groups of at least k people; return the first value of each group.
 
-    Parameters
-    ----------
-    is_grouped
-        Which values belong to runs.
-    starts
-        The first row of each value, in the order of the values.
-    rows
-        The number of rows.
-    whose
-        Whose each row is, in that order.
-    k
-        The least number of people of a group.
+    Args:
+        is_grouped: Which values belong to runs.
+        starts: The first row of each value, in the order of the values.
+        rows: The number of rows.
+        whose: Whose each row is, in that order.
+        k: The least number of people of a group.
     """
     edges = np.flatnonzero(np.diff(is_grouped, prepend=False, append=False)).tolist()
     first_rows = [*starts.tolist(), rows]

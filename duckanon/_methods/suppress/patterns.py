@@ -21,12 +21,9 @@ _LARGEST_KEY = 2**62
 def tried_patterns(costs: Floats, columns: Bools) -> Iterator[Bools]:
     """Give sets of columns, smaller ones first, among equal ones the cheapest.
 
-    Parameters
-    ----------
-    costs
-        What a NULL costs in each column: about 1.
-    columns
-        Which columns may be used.
+    Args:
+        costs: What a NULL costs in each column: about 1.
+        columns: Which columns may be used.
     """
     usable = np.flatnonzero(columns)
     by_cost = usable[np.argsort(costs[usable], kind="stable")]
@@ -62,14 +59,10 @@ def _dense(key: Ints, width: int) -> Ints:
 class Classes:
     """Records that are equal in all columns.
 
-    Attributes
-    ----------
-    codes
-        Classes by columns.
-    of_record
-        The class of each record.
-    sizes
-        The records of each class, or its people where they are told apart.
+    Attributes:
+        codes: Classes by columns.
+        of_record: The class of each record.
+        sizes: The records of each class, or its people where they are told apart.
     """
 
     def __init__(self, codes: Ints, people: Ints | None) -> None:

@@ -82,20 +82,13 @@ def _refuse_narrowing(table: pa.Table, gone: Mapping[str, Bools], allowed: set[s
 def suppressed(codes: Ints, is_null: Bools, people: Ints | None, k: int, costs: Floats, nulls: str) -> Bools:
     """Return the cells that become NULL, records by columns, and count what is promised.
 
-    Parameters
-    ----------
-    codes
-        Records by columns.
-    is_null
-        Which cells are NULL already.
-    people
-        Whose each record is; None where every record is another person.
-    k
-        The number of people.
-    costs
-        What a NULL costs in each column.
-    nulls
-        'any': NULL agrees with anything. 'value': NULL is a value.
+    Args:
+        codes: Records by columns.
+        is_null: Which cells are NULL already.
+        people: Whose each record is; None where every record is another person.
+        k: The number of people.
+        costs: What a NULL costs in each column.
+        nulls: 'any': NULL agrees with anything. 'value': NULL is a value.
     """
     classes = Classes(codes, people)
     if nulls == "value":
@@ -112,14 +105,10 @@ def suppressed(codes: Ints, is_null: Bools, people: Ints | None, k: int, costs: 
 def column_costs(names: Sequence[str], counts: Sequence[int], important: Sequence[str]) -> Floats:
     """Return what a NULL costs in each column: as good as 1, more where the column matters more.
 
-    Parameters
-    ----------
-    names
-        The columns.
-    counts
-        How many values each has: those of more values matter less, where nobody says otherwise.
-    important
-        Columns that matter more than all others, the most important first.
+    Args:
+        names: The columns.
+        counts: How many values each has: those of more values matter less, where nobody says otherwise.
+        important: Columns that matter more than all others, the most important first.
     """
     place = {name: position for position, name in enumerate(important)}
     least_first = sorted(

@@ -21,12 +21,9 @@ MARGIN = 0.7
 class Verdict:
     """Results of the privacy tests of one release.
 
-    Attributes
-    ----------
-    passed
-        Whether the release is as safe as it has to be.
-    numbers
-        What that rests on, by name.
+    Attributes:
+        passed: Whether the release is as safe as it has to be.
+        numbers: What that rests on, by name.
     """
 
     passed: bool
@@ -37,17 +34,12 @@ class Verdict:
 class Step:
     """One release tried on the way.
 
-    Attributes
-    ----------
-    stage
-        ``'whole'``: all rows as one cluster; ``'bisect'``: on the way down; ``'confirm'``: another draw of a size that
-        has passed.
-    cluster_size
-        The rows that a cluster should have.
-    draw
-        1, 2, ... among the releases of this size.
-    verdict
-        What the tests said.
+    Attributes:
+        stage: ``'whole'``: all rows as one cluster; ``'bisect'``: on the way down; ``'confirm'``: another draw of a
+            size that has passed.
+        cluster_size: The rows that a cluster should have.
+        draw: 1, 2, ... among the releases of this size.
+        verdict: What the tests said.
     """
 
     stage: str
@@ -60,12 +52,9 @@ class Step:
 class Search:
     """The size that was chosen, and the way there.
 
-    Attributes
-    ----------
-    cluster_size
-        The smallest size that passed, and (but for all rows) three fresh draws more; None where none did.
-    steps
-        Every release tried, in order.
+    Attributes:
+        cluster_size: The smallest size that passed, and (but for all rows) three fresh draws more; None where none did.
+        steps: Every release tried, in order.
     """
 
     cluster_size: float | None
@@ -85,22 +74,6 @@ class Search:
 def search(passes: Callable[[float], Verdict], rows: int, rank: int) -> Search:
     """Look for the smallest clusters that still pass, and so for the most faithful release that is safe.
 
-    Parameters
-    ----------
-    passes
-        Makes a release with clusters of about as many rows as it is told, a fresh draw each time, and tests it.
-    rows
-        The rows of the table.
-    rank
-        The number of components of the table; no cluster is tried with fewer than twice as many rows.
-
-    Raises
-    ------
-    ValueError
-        For a table of fewer than two rows, and for one without components.
-
-    Notes
-    -----
     Thesis, Section 5.2.3, corrected: what is wanted is the largest number of clusters, not the smallest, that does not
     drop below the reference (REFERENCES.md, Thesis, points 7 and 15). Privacy grows with the size of clusters up to
     chance, so the logarithm of the size is bisected until the bracket is within a factor of 1.25, and the smallest size
@@ -111,6 +84,14 @@ def search(passes: Callable[[float], Verdict], rows: int, rank: int) -> Search:
     All rows as one cluster can fail for another reason than distance: a table with strong nonlinear structure loses it
     when it is swapped as a whole, and with it the crowd around each record, its ambiguity. Small clusters would pass
     then, and give records away all the same: nothing is chosen.
+
+    Args:
+        passes: Makes a release with clusters of about as many rows as it is told, a fresh draw each time, and tests it.
+        rows: The rows of the table.
+        rank: The number of components of the table; no cluster is tried with fewer than twice as many rows.
+
+    Raises:
+        ValueError: For a table of fewer than two rows, and for one without components.
     """
     steps: list[Step] = []
 

@@ -33,11 +33,9 @@ def svd_swap(
 ) -> pa.RecordBatchReader:
     """Swap the principal components of a table: see `svd.svd_swap`.
 
-    Parameters
-    ----------
-    memory
-        What the matrix of components may take, such as '2GB'; a larger one is swapped within random blocks of rows.
-        Only with the settings of the thesis; None: the table is held in memory.
+    Args:
+        memory: What the matrix of components may take, such as '2GB'; a larger one is swapped within random blocks of
+            rows. Only with the settings of the thesis; None: the table is held in memory.
     """
     settings = Settings(k, special, categories, derived)
     options: dict[str, Any] = {"tolerance": tolerance, "checks": checks, "seed": seed, "tell": tell}
@@ -57,12 +55,9 @@ def pica(
 ) -> pa.RecordBatchReader:
     """Swap independent components inside clusters of similar records.
 
-    Parameters
-    ----------
-    reference
-        Other people with the same columns, to compare with where a cluster size is searched.
-    options
-        As for `partitioned`.
+    Args:
+        reference: Other people with the same columns, to compare with where a cluster size is searched.
+        options: As for `partitioned`.
     """
     whole, others, plain = partitioned(source, None if cluster_size else reference, **options)
     released = reader_of(whole.released(cluster_size, others, tell or silent))
@@ -86,9 +81,7 @@ def partitioned(
 ) -> tuple[Partitioned, pa.Table | None, PlainColumns | None]:
     """Encode a table that is to be swapped in clusters.
 
-    Returns
-    -------
-    tuple
+    Returns:
         The encoded table; other people in the same columns; the plain columns, None where the table's own are plain.
     """
     settings, random = Settings(k, special, categories, derived), generator(seed)

@@ -35,18 +35,12 @@ _MOST_GROWTH = 2.0  # dense parts of large tables need clusters ten times as lar
 class Partitioned:
     """A table that is about to be swapped in clusters.
 
-    Attributes
-    ----------
-    encoding, matrix
-        How its columns are coded, and its rows.
-    rank
-        The number of independent components.
-    basis, clustering
-        ``'ica'`` or ``'pca'``; ``'auto'``, ``'spectral'`` or ``'bisect'``.
-    checks
-        ``'error'``, ``'repair'`` or ``'off'``.
-    random
-        Where chance comes from.
+    Attributes:
+        encoding, matrix: How its columns are coded, and its rows.
+        rank: The number of independent components.
+        basis, clustering: ``'ica'`` or ``'pca'``; ``'auto'``, ``'spectral'`` or ``'bisect'``.
+        checks: ``'error'``, ``'repair'`` or ``'off'``.
+        random: Where chance comes from.
     """
 
     encoding: Encoding
@@ -93,12 +87,9 @@ class Partitioned:
     def search(self, reference: pa.Table | None, tell: Tell = silent) -> Search:
         """Look for the smallest clusters whose release is as safe as not taking part.
 
-        Parameters
-        ----------
-        reference
-            Other people; None: every record is compared with all other records.
-        tell
-            Is told the share of the work done, as far as that can be known.
+        Args:
+            reference: Other people; None: every record is compared with all other records.
+            tell: Is told the share of the work done, as far as that can be known.
         """
         trial = self._sampled(self.matrix)
         others = None if reference is None else self._sampled(self.encoding.matrix(reference))
@@ -122,10 +113,8 @@ class Partitioned:
     def released(self, size: float | None, reference: pa.Table | None, tell: Tell = silent) -> pa.Table:
         """Release the table with clusters of a size, or of the size that the search finds, after the checks.
 
-        Raises
-        ------
-        ValueError
-            Where no size passes, or the release fails its checks.
+        Raises:
+            ValueError: Where no size passes, or the release fails its checks.
         """
         if size is not None:
             return self._checked(self.swapped(self.matrix, size, tell))
@@ -140,10 +129,8 @@ class Partitioned:
 
         A few sizes are tried: each is larger than the one before by more, at most twice as large.
 
-        Raises
-        ------
-        ValueError
-            Where not even the release of all rows as one cluster does.
+        Raises:
+            ValueError: Where not even the release of all rows as one cluster does.
         """
         growth, draws = 1.0, _FRESH_DRAWS
         while True:
@@ -169,16 +156,11 @@ def screened(
 ) -> pa.Table:
     """Look through a release for records that it gives away; refuse it, or leave them out.
 
-    Parameters
-    ----------
-    encoding, original
-        The original's coding and rows.
-    released
-        In an order that is not the original's.
-    checks
-        What to do about what is found: ``'error'``, ``'repair'``, or ``'off'`` for not looking.
-    random
-        Draws what is looked at in large tables: a million rows of each.
+    Args:
+        encoding, original: The original's coding and rows.
+        released: In an order that is not the original's.
+        checks: What to do about what is found: ``'error'``, ``'repair'``, or ``'off'`` for not looking.
+        random: Draws what is looked at in large tables: a million rows of each.
     """
     if checks == "off":
         return released

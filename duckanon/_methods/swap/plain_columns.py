@@ -32,12 +32,9 @@ _CHOICE = " (choice)"  # the name of the plain column that says which special va
 class Settings:
     """How columns are read.
 
-    Attributes
-    ----------
-    k
-        The people behind the ends of a number, and behind a category; 1 leaves them as they are.
-    special, categories, derived
-        As for `spectral_release`.
+    Attributes:
+        k: The people behind the ends of a number, and behind a category; 1 leaves them as they are.
+        special, categories, derived: As for `spectral_release`.
     """
 
     k: int
@@ -55,20 +52,13 @@ class Settings:
 class PlainColumns:
     """A table whose columns are plain numbers and categories.
 
-    Attributes
-    ----------
-    schema
-        That of the table itself.
-    columns
-        Its columns, split.
-    formulas, lookups
-        What is computed from the rest in the end.
-    table
-        The plain columns.
-    reference
-        Those of another table, if there is one.
-    places
-        The coordinates of choices between many values, by the name of the plain column.
+    Attributes:
+        schema: That of the table itself.
+        columns: Its columns, split.
+        formulas, lookups: What is computed from the rest in the end.
+        table: The plain columns.
+        reference: Those of another table, if there is one.
+        places: The coordinates of choices between many values, by the name of the plain column.
     """
 
     schema: pa.Schema
@@ -85,10 +75,8 @@ class PlainColumns:
     ) -> PlainColumns:
         """Make the columns of a table plain, and those of another one like them.
 
-        Raises
-        ------
-        ValueError
-            As `split_columns` does.
+        Raises:
+            ValueError: As `split_columns` does.
         """
         names = table.column_names
         special = special_choices(settings.special, names)
@@ -137,14 +125,10 @@ class PlainColumns:
     ) -> pa.Table:
         """Return the plain columns of other rows that were split like the table's.
 
-        Parameters
-        ----------
-        columns
-            Their columns, with the table's outcomes.
-        bounds
-            By name, the ends of the numbers of a column that has them.
-        random
-            Draws donors.
+        Args:
+            columns: Their columns, with the table's outcomes.
+            bounds: By name, the ends of the numbers of a column that has them.
+            random: Draws donors.
         """
         computed = [formula.column for formula in self.formulas]
         ends = {
@@ -193,18 +177,12 @@ def plain_table(
 ) -> pa.Table:
     """Return the plain columns of a table.
 
-    Parameters
-    ----------
-    columns
-        Taken apart.
-    bounds
-        By column: the ends of the numbers that are not computed.
-    followers
-        The columns whose numbers or choices are computed in the end.
-    rows
-        How many rows are the table's: see `Bounds.array`.
-    random
-        Draws donors.
+    Args:
+        columns: Taken apart.
+        bounds: By column: the ends of the numbers that are not computed.
+        followers: The columns whose numbers or choices are computed in the end.
+        rows: How many rows are the table's: see `Bounds.array`.
+        random: Draws donors.
     """
     arrays: dict[str, pa.Array] = {}
     for index, column in enumerate(columns):

@@ -27,8 +27,6 @@ def spectral_rhs(
 ) -> pa.RecordBatchReader:
     """Replace groups of at least k records, formed along principal components, by copies of one record.
 
-    Notes
-    -----
     Thesis, Section 4.1.2, Figure 4-2.
     """
     random = generator(seed)

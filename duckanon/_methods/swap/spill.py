@@ -23,10 +23,8 @@ _READ_ROWS = 2**14  # turned from records to components at a time
 def blocks_needed(rows: int, rank: int, memory_limit: int | None) -> int:
     """Return the number of blocks into which the scores of a table must be cut.
 
-    Raises
-    ------
-    ValueError
-        For a limit in which a block would have too few rows to be swapped.
+    Raises:
+        ValueError: For a limit in which a block would have too few rows to be swapped.
     """
     if memory_limit is None:
         return 1

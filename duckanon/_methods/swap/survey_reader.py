@@ -26,12 +26,9 @@ from duckanon._methods.swap.plain_columns import PlainColumns
 class _Texts:
     """The choices of texts and booleans.
 
-    Attributes
-    ----------
-    values, codes
-        What the survey held, NULL too where it did, and the choice that each stands for.
-    unseen
-        The choice of everything else.
+    Attributes:
+        values, codes: What the survey held, NULL too where it did, and the choice that each stands for.
+        unseen: The choice of everything else.
     """
 
     values: pa.Array
@@ -59,14 +56,10 @@ class _Texts:
 class _Numbers:
     """The choices of numbers, dates and times.
 
-    Attributes
-    ----------
-    values, codes
-        The numbers that are no regular ones, ascending, and the choice that each stands for.
-    at_null
-        The choice of NULL.
-    regular
-        The choice of all other numbers; None where each is read as the nearest of `values`.
+    Attributes:
+        values, codes: The numbers that are no regular ones, ascending, and the choice that each stands for.
+        at_null: The choice of NULL.
+        regular: The choice of all other numbers; None where each is read as the nearest of `values`.
     """
 
     values: Floats
@@ -104,12 +97,9 @@ class _Numbers:
 class SurveyColumns:
     """How the rows of a table are read like those of a survey of it.
 
-    Parameters
-    ----------
-    plain
-        The survey, made plain.
-    k
-        The number of people behind the ends of its numbers.
+    Args:
+        plain: The survey, made plain.
+        k: The number of people behind the ends of its numbers.
     """
 
     def __init__(self, plain: PlainColumns, k: int) -> None:
@@ -132,12 +122,9 @@ class SurveyColumns:
     def table(self, rows: pa.Table, random: np.random.Generator) -> pa.Table:
         """Return the plain columns of some rows.
 
-        Parameters
-        ----------
-        rows
-            With the columns of the survey, in its types.
-        random
-            Draws the numbers of rows that have none.
+        Args:
+            rows: With the columns of the survey, in its types.
+            random: Draws the numbers of rows that have none.
         """
         columns = [
             self._read(column, choices, rows.column(column.name))

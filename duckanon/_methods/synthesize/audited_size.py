@@ -49,24 +49,16 @@ def smallest_size(
 ) -> float | None:
     """Look for the smallest clusters with which isolated people are not recognised; None for all rows as one.
 
-    Parameters
-    ----------
-    redrawing
-        The table.
-    group
-        The rows that are released.
-    keep_out
-        How many people the release says nothing about.
-    random
-        Where chance comes from.
-    tell
-        Is told the share of the work done.
-
-    Notes
-    -----
     Sizes are twice as large each time, from twice the rank on, the least with which a cluster is not its records. They
     are bisected: the larger clusters are, the less they tell about a record. Where people have several rows, halves are
     halves of the people, each with all rows, and one row of each isolated person is looked for.
+
+    Args:
+        redrawing: The table.
+        group: The rows that are released.
+        keep_out: How many people the release says nothing about.
+        random: Where chance comes from.
+        tell: Is told the share of the work done.
     """
     audited = _audited(redrawing.people, group, random)
     if len(audited.shown) < 2 * FEWEST:
@@ -102,10 +94,9 @@ def smallest_size(
 def passes(audit: Callable[[], float]) -> bool:
     """Tell whether the mean of audits is at most the limit by more than its standard error; where in doubt, it is not.
 
-    Examples
-    --------
-    >>> passes(lambda: 0.52), passes(lambda: 0.549), passes(lambda: 0.58)
-    (True, False, False)
+    Examples:
+        >>> passes(lambda: 0.52), passes(lambda: 0.549), passes(lambda: 0.58)
+        (True, False, False)
     """
     rates: list[float] = []
     while len(rates) < _MOST_AUDITS:

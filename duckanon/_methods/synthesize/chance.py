@@ -18,10 +18,9 @@ _BLOCK = 16_384  # rows at a time
 def covariance_within(matrix: Reals, labels: Ints32) -> Floats:
     """Return the covariance of rows less the means of their clusters.
 
-    Examples
-    --------
-    >>> covariance_within(np.array([[0.0, 1], [2, 3], [7, 9], [5, 5]]), np.array([0, 0, 1, 1], np.int32)).tolist()
-    [[1.0, 1.5], [1.5, 2.5]]
+    Examples:
+        >>> covariance_within(np.array([[0.0, 1], [2, 3], [7, 9], [5, 5]]), np.array([0, 0, 1, 1], np.int32)).tolist()
+        [[1.0, 1.5], [1.5, 2.5]]
     """
     counts = np.bincount(labels)
     sums = np.zeros((len(counts), matrix.shape[1]))
@@ -38,26 +37,18 @@ def covariance_within(matrix: Reals, labels: Ints32) -> Floats:
 def beyond_chance(covariance: Floats, widths: Sequence[int], people: int) -> Floats:
     """Shrink the covariances between columns by what chance explains of them.
 
-    Parameters
-    ----------
-    covariance
-        Of features, those of a column next to each other.
-    widths
-        How many features each column has.
-    people
-        How many people the covariance is that of.
-
-    Returns
-    -------
-    numpy.ndarray
-        The covariance: the same within a column; between two columns nothing if there is no more than chance gives.
-
-    Notes
-    -----
     The squared canonical correlations of two columns that have nothing to do with each other, times the people, add up
     to a chi-squared variable, with as many degrees of freedom as pairs of components. Shrinking by one minus what
     chance gives over what there is, is what James and Stein do. What is shrunk may be no covariance any more: its
     negative components are left out.
+
+    Args:
+        covariance: Of features, those of a column next to each other.
+        widths: How many features each column has.
+        people: How many people the covariance is that of.
+
+    Returns:
+        The covariance: the same within a column; between two columns nothing if there is no more than chance gives.
     """
     starts = np.cumsum([0, *widths])
     scales, ranks = np.zeros_like(covariance), []

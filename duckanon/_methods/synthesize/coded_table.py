@@ -19,14 +19,10 @@ from duckanon._methods.synthesize.equal_numbers import EqualNumbers
 class Parts:
     """Parts of rows, by column.
 
-    Attributes
-    ----------
-    codes
-        The choices.
-    places
-        The places of numbers, for those columns that have them; arbitrary where another choice is made.
-    is_equal
-        Where a number is that of another column, for those columns of which that is drawn.
+    Attributes:
+        codes: The choices.
+        places: The places of numbers, for those columns that have them; arbitrary where another choice is made.
+        is_equal: Where a number is that of another column, for those columns of which that is drawn.
     """
 
     codes: dict[int, Ints]
@@ -38,22 +34,14 @@ class Parts:
 class CodedTable:
     """A table, split into the parts of its columns.
 
-    Attributes
-    ----------
-    columns
-        Its columns.
-    people
-        Whose each row is; None where every row is another person.
-    numbers
-        The numbers that are drawn, by column.
-    choices
-        The columns whose choices are drawn.
-    equal
-        The numbers that are those of another column in many rows.
-    k
-        The least number of people who share a released value.
-    wide
-        The coordinates of choices between many values, by column.
+    Attributes:
+        columns: Its columns.
+        people: Whose each row is; None where every row is another person.
+        numbers: The numbers that are drawn, by column.
+        choices: The columns whose choices are drawn.
+        equal: The numbers that are those of another column in many rows.
+        k: The least number of people who share a released value.
+        wide: The coordinates of choices between many values, by column.
     """
 
     columns: Sequence[ColumnParts]
@@ -93,13 +81,10 @@ class CodedTable:
     def matrix(self, parts: Parts, random: np.random.Generator | None) -> Reals:
         """Encode parts: -1 or 1 for choices and for numbers that are another's, and normal scores.
 
-        Parameters
-        ----------
-        parts
-            Of the table or of a release.
-        random
-            Draws donors of numbers where there are none of their own (`donors.filled`); None: the mean where there are
-            none at all, for comparing rows with each other.
+        Args:
+            parts: Of the table or of a release.
+            random: Draws donors of numbers where there are none of their own (`donors.filled`); None: the mean where
+                there are none at all, for comparing rows with each other.
         """
         count = len(next(iter(parts.codes.values())))
         widths = [self.choice_width(index) for index in self.choices]

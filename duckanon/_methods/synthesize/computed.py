@@ -29,16 +29,11 @@ _NEAR = 0.02  # of the rows: how far away in rank the number is that takes a num
 class Computed:
     """A column that is computed.
 
-    Attributes
-    ----------
-    formula
-        How.
-    column
-        The table's.
-    grid, rare
-        The places of its values, and those shared by fewer than `least` people.
-    least
-        The number of people: see `SafeNumbers`.
+    Attributes:
+        formula: How.
+        column: The table's.
+        grid, rare: The places of its values, and those shared by fewer than `least` people.
+        least: The number of people: see `SafeNumbers`.
     """
 
     formula: Formula
@@ -57,10 +52,8 @@ class Computed:
     def array(self, sources: Sequence[Floats]) -> pa.Array:
         """Compute the column; a value of fewer people is moved to the nearest releasable one.
 
-        Raises
-        ------
-        ValueError
-            Where none may.
+        Raises:
+            ValueError: Where none may.
         """
         made = rounded(self.column, self.formula.computed(sources))
         is_rare = self.is_rare(sources)
@@ -95,22 +88,15 @@ def exchanged(
 ) -> Ints:
     """Exchange numbers of a source between rows of near ranks, until computed values are none of a few people's.
 
-    Parameters
-    ----------
-    computed
-        The column.
-    sources
-        The numbers of all its sources.
-    source
-        The index of the one whose numbers are exchanged: the column keeps its distribution, and nearly its relations.
-    movable
-        The rows whose number may be exchanged.
-    random
-        Where chance comes from.
+    Args:
+        computed: The column.
+        sources: The numbers of all its sources.
+        source: The index of the one whose numbers are exchanged: the column keeps its distribution, and nearly its
+            relations.
+        movable: The rows whose number may be exchanged.
+        random: Where chance comes from.
 
-    Returns
-    -------
-    numpy.ndarray
+    Returns:
         The row whose number each row gets. Not all that is rare can be avoided.
     """
     values = list(sources)
@@ -152,25 +138,17 @@ def matched(
 ) -> Ints:
     """Exchange numbers of a source between rows of near ranks, until the column is distributed as it was.
 
-    Parameters
-    ----------
-    computed, sources, source, movable, random
-        As for `exchanged`.
-    k
-        The least number of rows between two numbers at which distributions are compared.
-    wanted
-        The column's values in the table; NaN for NULL.
-
-    Returns
-    -------
-    numpy.ndarray
-        The row whose number each row gets.
-
-    Notes
-    -----
     Each source has the distribution that it had, but what is computed from several has one by chance, as far off as
     that of as many people drawn anew. Of random pairs those are exchanged that bring the two distributions nearest to
     each other, by the sum of squares of the difference, and make nothing that is rare.
+
+    Args:
+        computed, sources, source, movable, random: As for `exchanged`.
+        k: The least number of rows between two numbers at which distributions are compared.
+        wanted: The column's values in the table; NaN for NULL.
+
+    Returns:
+        The row whose number each row gets.
     """
     taken_from = np.arange(len(movable))
     wanted = wanted[~np.isnan(wanted)]

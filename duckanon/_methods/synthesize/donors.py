@@ -13,21 +13,14 @@ _RIDGE = 1e-3  # of the rows: keeps groups of indicators, which add up to a cons
 def filled(matrix: Reals, column: int, is_regular: Bools, random: np.random.Generator) -> None:
     """Fill a column where it is not regular, in place: a regression's answer, and what a random donor has beyond it.
 
-    Parameters
-    ----------
-    matrix
-        Rows by features, all of them known but for this column.
-    column
-        The one to fill.
-    is_regular
-        Where it is known.
-    random
-        Draws the donors.
-
-    Notes
-    -----
     Donors drawn at random for the whole number would weaken its relations by the share of those who have none, and the
     mean would give them a value of their own.
+
+    Args:
+        matrix: Rows by features, all of them known but for this column.
+        column: The one to fill.
+        is_regular: Where it is known.
+        random: Draws the donors.
     """
     known, others = np.flatnonzero(is_regular), np.flatnonzero(~is_regular)
     if not len(others) or not len(known):

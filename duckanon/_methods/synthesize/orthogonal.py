@@ -18,10 +18,9 @@ _LARGE = 65_536  # rows from which on numbers are drawn in 32 bits, whose errors
 def apportioned(counts: Ints, total: int) -> Ints:
     """Divide a total in proportion to counts, by largest remainders.
 
-    Examples
-    --------
-    >>> apportioned(np.array([3, 3, 4]), 5).tolist()
-    [2, 1, 2]
+    Examples:
+        >>> apportioned(np.array([3, 3, 4]), 5).tolist()
+        [2, 1, 2]
     """
     quotas = counts * (total / counts.sum())
     parts: Ints = np.floor(quotas).astype(np.int64)
@@ -33,31 +32,21 @@ def apportioned(counts: Ints, total: int) -> Ints:
 def redrawn(matrix: Reals, labels: Ints32, rows: int, random: np.random.Generator, tell: Tell = silent) -> Reals:
     """Draw new rows in clusters.
 
-    Parameters
-    ----------
-    matrix
-        One row per record.
-    labels
-        The cluster of each row, 0, 1, ... without gaps.
-    rows
-        How many to draw; clusters have their shares.
-    random
-        Where chance comes from; each cluster has a generator of its own.
-    tell
-        Is told the share of the rows done.
-
-    Returns
-    -------
-    numpy.ndarray
-        The rows in random order.
-
-    Notes
-    -----
     Perkonoja and Virta 2024: the left singular vectors of the centred cluster are replaced by random orthonormal ones,
     orthogonal to the constant. Means and covariances stay exactly, whereas a permutation of the scores of a small
     cluster keeps the values of its outliers. Random columns G become orthonormal by the Cholesky factor of G'G, so that
     all that is computed for the rows is one product. Where fewer rows are drawn than there are components, they have
     the covariance on average only.
+
+    Args:
+        matrix: One row per record.
+        labels: The cluster of each row, 0, 1, ... without gaps.
+        rows: How many to draw; clusters have their shares.
+        random: Where chance comes from; each cluster has a generator of its own.
+        tell: Is told the share of the rows done.
+
+    Returns:
+        The rows in random order.
     """
     counts = np.bincount(labels)
     drawn = apportioned(counts, rows)

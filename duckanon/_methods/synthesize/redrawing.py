@@ -36,10 +36,8 @@ _BLOCK = 65_536  # rows that are coded at a time
 class Redrawing(CodedTable):
     """A table that is about to be redrawn.
 
-    Attributes
-    ----------
-    computed, lookups
-        What is computed from the rest.
+    Attributes:
+        computed, lookups: What is computed from the rest.
     """
 
     computed: Sequence[Computed]
@@ -106,18 +104,12 @@ class Redrawing(CodedTable):
     ) -> Parts:
         """Draw new rows from some of the table's.
 
-        Parameters
-        ----------
-        rows
-            Those that are released.
-        count
-            How many to draw.
-        size
-            The rows of a cluster; None for all as one.
-        random
-            Where chance comes from.
-        tell
-            Is told the share of the work done.
+        Args:
+            rows: Those that are released.
+            count: How many to draw.
+            size: The rows of a cluster; None for all as one.
+            random: Where chance comes from.
+            tell: Is told the share of the work done.
         """
         original = self.original(rows)
         matrix = self.matrix(original, random)

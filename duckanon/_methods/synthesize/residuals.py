@@ -17,8 +17,6 @@ _BLOCK = 65_536  # rows at a time
 class Residuals:
     """Scores of new rows, the first of which become choices.
 
-    Notes
-    -----
     A choice of the largest score is not the score, and taking the one for the other weakens what choices have to do
     with each other and with numbers. Once it is made, all later scores move by their regression on it: by as much as
     they would have been different had the scores been those of the choice. Each regression is that of what earlier
@@ -34,12 +32,9 @@ class Residuals:
     def settle(self, start: int, end: int, features: Callable[[int, int], Reals]) -> None:
         """Say which choice was made by the scores of some columns, and move those that follow.
 
-        Parameters
-        ----------
-        start, end
-            The columns of the scores.
-        features
-            Returns those of the choices that were made, from one row to another.
+        Args:
+            start, end: The columns of the scores.
+            features: Returns those of the choices that were made, from one row to another.
         """
         weights = np.linalg.solve(self._left[start:end, start:end], self._left[start:end, end:])
         self._left[end:, end:] -= self._left[end:, start:end] @ weights

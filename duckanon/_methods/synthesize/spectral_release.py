@@ -48,23 +48,17 @@ def spectral_release(
 ) -> pa.RecordBatchReader:
     """Draw new records, cluster by cluster, from the means and covariances of normal scores and choices.
 
-    Returns
-    -------
-    pyarrow.RecordBatchReader
-        The records drawn, in random order; the columns of `by` come last.
-
-    Raises
-    ------
-    ValueError
-        For too few rows, people or columns, for what `split_columns` refuses, and for columns no value of which
-        may be released.
-
-    Notes
-    -----
     The orthogonal variant of spectral anonymization (Perkonoja and Virta 2024), in clusters, with values mapped to a
     quantile function that says nothing about fewer than k people: numbers of three people are released where a column
     has few others (`safe_numbers.rare_places`). The smallest size is the one that passes the paired audit with a margin
     (`audited_size.smallest_size`).
+
+    Returns:
+        The records drawn, in random order; the columns of `by` come last.
+
+    Raises:
+        ValueError: For too few rows, people or columns, for what `split_columns` refuses, and for columns no value of
+            which may be released.
     """
     random = generator(seed)
     told = tell or silent

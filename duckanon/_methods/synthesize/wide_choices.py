@@ -14,8 +14,6 @@ from duckanon._methods.synthesize.pair_tables import Choices, relation, shared_t
 class WideChoices:
     """Columns of many values that are drawn one after the other.
 
-    Notes
-    -----
     A few coordinates place a value by what the other columns have to do with it, and what two such columns have to do
     with each other would be lost. So each is drawn within the values of that earlier one with which it goes along most:
     how often pairs come out is a table of counts of at least k people (`pair_tables.shared_table`), and the coordinates
@@ -31,18 +29,12 @@ class WideChoices:
     def assigned(self, places: Places, scores: Reals, held: Choices, wanted: Ints, random: np.random.Generator) -> Ints:
         """Choose for every new row, such that each choice is made as often as it is wanted.
 
-        Parameters
-        ----------
-        places
-            The coordinates of the choices.
-        scores
-            Those of every new row.
-        held
-            The choices of the original.
-        wanted
-            How often each is to be made.
-        random
-            Rounds how often pairs are.
+        Args:
+            places: The coordinates of the choices.
+            scores: Those of every new row.
+            held: The choices of the original.
+            wanted: How often each is to be made.
+            random: Rounds how often pairs are.
         """
         made = self._within(places, scores, held, wanted, random)
         self._drawn.append((held, made))

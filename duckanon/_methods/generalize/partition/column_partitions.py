@@ -57,17 +57,12 @@ def optimal(column: pa.Array | None, *, col: str, k: int, cost: str, label: str,
 class _Values:
     """The distinct values of a column.
 
-    Attributes
-    ----------
-    numbers : strictly increasing
-        The values.
-    counts
-        How many rows have each; None where it is one each.
-    parts
-        The first value of each part. A part is one value, or several between which no number can be written: a cut
-        there would be somebody's value, so that they are one value to a partition.
-    least
-        How many rows make a value one that may be named.
+    Attributes:
+        numbers : strictly increasing: The values.
+        counts: How many rows have each; None where it is one each.
+        parts: The first value of each part. A part is one value, or several between which no number can be written: a
+            cut there would be somebody's value, so that they are one value to a partition.
+        least: How many rows make a value one that may be named.
     """
 
     numbers: Floats

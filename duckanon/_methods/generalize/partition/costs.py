@@ -5,9 +5,8 @@ that begins at value `i` and ends before value `j` is then the rows from `i` to 
 sum is taken from the pivot outwards, on distances to the pivot, so sums are added and never subtracted from each other:
 nothing is lost when a column sits far from zero (microseconds since 1970) or when one value lies far from the rest.
 
-References
-----------
-Probabilistic Anonymity, Section 4.1; REFERENCES.md, Probabilistic Anonymity, points 5 and 6.
+References:
+    Probabilistic Anonymity, Section 4.1; REFERENCES.md, Probabilistic Anonymity, points 5 and 6.
 """
 
 from __future__ import annotations
@@ -47,18 +46,15 @@ class Column:
 class Neighbourhood:
     """The values around the pivots of several blocks: the `left` values up to each pivot, the `right` ones from it on.
 
-    Attributes
-    ----------
-    lefts : (blocks, left)
-        Distance of the pivot from its value, the pivot's own (0) first, then ever further to the left.
-    rights : (blocks, right)
-        Distance from the pivot. Entry a belongs to the bucket with a values after the pivot; entry 0 is the pivot.
-    left_counts, right_counts : like `lefts` and `rights`
-        Rows of these values. The pivot counts as left.
-    left_rows, right_rows : like `lefts` and `rights`
-        Rows from the pivot to there, both ends included on the left, without the pivot on the right.
-    starts : (blocks,)
-        Index of the first value after each pivot.
+    Attributes:
+        lefts : (blocks, left): Distance of the pivot from its value, the pivot's own (0) first, then ever further to
+            the left.
+        rights : (blocks, right): Distance from the pivot. Entry a belongs to the bucket with a values after the pivot;
+            entry 0 is the pivot.
+        left_counts, right_counts : like `lefts` and `rights`: Rows of these values. The pivot counts as left.
+        left_rows, right_rows : like `lefts` and `rights`: Rows from the pivot to there, both ends included on the left,
+            without the pivot on the right.
+        starts : (blocks,): Index of the first value after each pivot.
     """
 
     lefts: Array
@@ -107,18 +103,12 @@ def neighbourhood(column: Column, starts: Array, left: int, right: int) -> Neigh
 class Cost:
     """How to price the buckets of a neighbourhood.
 
-    Attributes
-    ----------
-    parts
-        Returns what is known of the left ends, what is known of the right ends, and tables for look-ups.
-    price
-        Takes these, the ends aligned with each other, and returns one cost for each pair of ends.
-    final
-        Returns the cost of each bucket of a partition, given where the buckets begin.
-    exact
-        Whether costs are whole numbers.
-    worst
-        Whether a partition costs as much as its worst bucket, and not the sum of them all.
+    Attributes:
+        parts: Returns what is known of the left ends, what is known of the right ends, and tables for look-ups.
+        price: Takes these, the ends aligned with each other, and returns one cost for each pair of ends.
+        final: Returns the cost of each bucket of a partition, given where the buckets begin.
+        exact: Whether costs are whole numbers.
+        worst: Whether a partition costs as much as its worst bucket, and not the sum of them all.
     """
 
     parts: Callable[[Column, Neighbourhood], tuple[Parts, Parts, Parts]]

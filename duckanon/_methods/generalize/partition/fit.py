@@ -2,10 +2,8 @@
 
 Buckets are contiguous, equal values stay together, and every bucket holds at least k rows.
 
-References
-----------
-Probabilistic Anonymity, Section 4.1, Definitions 6 to 9 and Theorem 5; REFERENCES.md, Probabilistic Anonymity, points 5
-and 6.
+References:
+    Probabilistic Anonymity, Section 4.1, Definitions 6 to 9 and Theorem 5; REFERENCES.md, points 5 and 6 on that paper.
 """
 
 from __future__ import annotations
@@ -26,12 +24,9 @@ from duckanon._methods.generalize.partition.search import best_starts
 class Partition:
     """A partition of a sorted column.
 
-    Attributes
-    ----------
-    starts : int64, one per bucket
-        Index of the first distinct value of each bucket; the first one is 0.
-    costs : float64 (int64 for ranks), one per bucket
-        What each bucket costs.
+    Attributes:
+        starts : int64, one per bucket: Index of the first distinct value of each bucket; the first one is 0.
+        costs : float64 (int64 for ranks), one per bucket: What each bucket costs.
     """
 
     starts: Ints
@@ -42,39 +37,28 @@ class Partition:
 def optimal_partition(values: ArrayLike, counts: ArrayLike, k: int, cost: str = "squares") -> Partition:
     """Find the cheapest partition of a column into buckets of at least k rows (Probabilistic Anonymity, Section 4.1).
 
-    Parameters
-    ----------
-    values : array of float, strictly increasing
-        The distinct values of the column.
-    counts : array of int, at least 1 each
-        The number of rows of each value.
-    k : int
-        The smallest number of rows in a bucket.
-    cost : {'squares', 'median', 'radius', 'center', 'ranks'}
-        What is made as small as possible. 'squares': the sum of squared distances to the bucket's mean. 'median': the
-        sum of distances to the bucket's median. 'radius': half the bucket's range times its rows. 'center': half the
-        largest range of any bucket. 'ranks': the sum of rank differences to the bucket's median row.
-
-    Returns
-    -------
-    Partition
-        Where the buckets begin and what each costs. The total is the sum of the costs, for 'center' their maximum.
-
-    Raises
-    ------
-    ValueError
-        If the column has fewer than k rows, or an argument is not as described.
-
-    Notes
-    -----
     Of several cheapest partitions the one with the smallest last bucket is taken, then the smallest one before it, and
     so on. For 'center' this makes every bucket as small as the largest range allows, and what lies left of any bucket
     is itself an optimal partition.
 
-    Examples
-    --------
-    >>> optimal_partition([20, 21, 50, 52, 53], [1, 1, 1, 1, 1], k=2).starts.tolist()
-    [0, 2]
+    Args:
+        values : array of float, strictly increasing: The distinct values of the column.
+        counts : array of int, at least 1 each: The number of rows of each value.
+        k : int: The smallest number of rows in a bucket.
+        cost : {'squares', 'median', 'radius', 'center', 'ranks'}: What is made as small as possible. 'squares': the sum
+            of squared distances to the bucket's mean. 'median': the sum of distances to the bucket's median. 'radius':
+            half the bucket's range times its rows. 'center': half the largest range of any bucket. 'ranks': the sum of
+            rank differences to the bucket's median row.
+
+    Returns:
+        Where the buckets begin and what each costs. The total is the sum of the costs, for 'center' their maximum.
+
+    Raises:
+        ValueError: If the column has fewer than k rows, or an argument is not as described.
+
+    Examples:
+        >>> optimal_partition([20, 21, 50, 52, 53], [1, 1, 1, 1, 1], k=2).starts.tolist()
+        [0, 2]
     """
     column = Column.of(np.ascontiguousarray(values, dtype=np.float64), _positive(counts, k))
     if column.values.shape != column.counts.shape:
@@ -93,22 +77,16 @@ def quantile_partition(counts: ArrayLike, k: int) -> Partition:
     evenly mixed (Probabilistic Anonymity, Definition 9). With ties equal values stay together, and the rank difference
     is the smallest that any such partition has (REFERENCES.md, Probabilistic Anonymity, point 6).
 
-    Parameters
-    ----------
-    counts : array of int, at least 1 each
-        The number of rows of each distinct value, in ascending order of the values.
-    k : int
-        The smallest number of rows in a bucket.
+    Args:
+        counts : array of int, at least 1 each: The number of rows of each distinct value, in ascending order of the
+            values.
+        k : int: The smallest number of rows in a bucket.
 
-    Returns
-    -------
-    Partition
+    Returns:
         Where the buckets begin and the rank difference of each: floor(m^2 / 4) for m rows.
 
-    Raises
-    ------
-    ValueError
-        If the column has fewer than k rows, or an argument is not as described.
+    Raises:
+        ValueError: If the column has fewer than k rows, or an argument is not as described.
     """
     rows_of_value = _positive(counts, k)
     column = Column.of(np.zeros(len(rows_of_value)), rows_of_value)
@@ -121,20 +99,15 @@ def quantile_partition(counts: ArrayLike, k: int) -> Partition:
 def even_partition(rows: int, buckets: int) -> Partition:
     """Cut rows without ties into buckets whose sizes differ by at most one: the quantile transformation without ties.
 
-    Parameters
-    ----------
-    rows, buckets
-        How many there are of each, at least one bucket.
+    Args:
+        rows, buckets: How many there are of each, at least one bucket.
 
-    Returns
-    -------
-    Partition
+    Returns:
         Where the buckets begin and the rank difference of each.
 
-    Examples
-    --------
-    >>> even_partition(7, 3).starts.tolist()
-    [0, 2, 4]
+    Examples:
+        >>> even_partition(7, 3).starts.tolist()
+        [0, 2, 4]
     """
     starts = np.arange(buckets, dtype=np.int64) * rows // buckets
     sizes = np.diff(np.append(starts, rows))
@@ -148,22 +121,16 @@ def quantile_buckets(counts: ArrayLike, buckets: int) -> Partition:
     The j-th cut of b is put at the border between two values that is nearest to row j n / b (the left one of two
     equally near). Cuts that fall together are made once. Without ties the sizes differ by at most one.
 
-    Parameters
-    ----------
-    counts : array of int, at least 1 each
-        The number of rows of each distinct value, in ascending order of the values.
-    buckets : int
-        The largest number of buckets, at least 1.
+    Args:
+        counts : array of int, at least 1 each: The number of rows of each distinct value, in ascending order of the
+            values.
+        buckets : int: The largest number of buckets, at least 1.
 
-    Returns
-    -------
-    Partition
+    Returns:
         Where the buckets begin and the rank difference of each. No bucket is empty.
 
-    Raises
-    ------
-    ValueError
-        If `buckets` is below 1, or the counts are not as described.
+    Raises:
+        ValueError: If `buckets` is below 1, or the counts are not as described.
     """
     rows_of_value = _positive(counts, 1)
     column = Column.of(np.zeros(len(rows_of_value)), rows_of_value)

@@ -19,16 +19,11 @@ Candidates: TypeAlias = tuple[Floats, Floats, int | Ints, int | Ints, int | Ints
 class Axis(ABC):
     """Base of all kinds of columns.
 
-    Attributes
-    ----------
-    atom_of_leaf
-        The atom of each leaf; NULL is the atom after all others.
-    n_atoms
-        The number of atoms without NULL.
-    rest_loss
-        What the group of all values that are told of nobody loses.
-    has_nodes
-        Whether all that it asks of a view is what nodes of a hierarchy would cost.
+    Attributes:
+        atom_of_leaf: The atom of each leaf; NULL is the atom after all others.
+        n_atoms: The number of atoms without NULL.
+        rest_loss: What the group of all values that are told of nobody loses.
+        has_nodes: Whether all that it asks of a view is what nodes of a hierarchy would cost.
     """
 
     atom_of_leaf: Ints
@@ -94,14 +89,10 @@ class Axis(ABC):
     def closed(self, state: State, group: Ints, losses: Floats, is_released: Bools) -> Closed:
         """Return the groups of a state as they are released.
 
-        Parameters
-        ----------
-        state
-            The state.
-        group, losses
-            Its groups.
-        is_released
-            Whether any row of each group is released. Groups of which none is merge with others.
+        Args:
+            state: The state.
+            group, losses: Its groups.
+            is_released: Whether any row of each group is released. Groups of which none is merge with others.
         """
         if state is None or is_released.all():
             return Closed(group, losses, self._rest(state))

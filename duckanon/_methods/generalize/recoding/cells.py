@@ -20,10 +20,8 @@ class Cells(View):
 
     Nodes of a hierarchy are then differences of running sums, with few and large steps. Rows are people.
 
-    Attributes
-    ----------
-    rows
-        The rows of each atom, NULL last where there is one, in each class of the other columns.
+    Attributes:
+        rows: The rows of each atom, NULL last where there is one, in each class of the other columns.
     """
 
     rows: Floats

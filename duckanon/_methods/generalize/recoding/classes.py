@@ -53,21 +53,14 @@ def is_dense(keys: int, entries: int) -> bool:
 class Groups:
     """Entries grouped by keys.
 
-    Parameters
-    ----------
-    key
-        The key of each entry, at least 0.
-    size
-        More than the largest key.
-    rows
-        A number above 0 for each entry, to be summed; None: they are just grouped.
+    Args:
+        key: The key of each entry, at least 0.
+        size: More than the largest key.
+        rows: A number above 0 for each entry, to be summed; None: they are just grouped.
 
-    Attributes
-    ----------
-    keys
-        The different keys, ascending.
-    rows
-        The sum of the numbers of each group.
+    Attributes:
+        keys: The different keys, ascending.
+        rows: The sum of the numbers of each group.
     """
 
     keys: Ints
@@ -122,12 +115,9 @@ class Groups:
 class Packed:
     """Group numbers of several columns in one key, from which they can be read again.
 
-    Attributes
-    ----------
-    key, size
-        The key of each row, and a number above all keys.
-    columns, bits
-        The columns; and how many bits of the key each has, or None where they do not fit.
+    Attributes:
+        key, size: The key of each row, and a number above all keys.
+        columns, bits: The columns; and how many bits of the key each has, or None where they do not fit.
     """
 
     key: Ints
@@ -162,14 +152,11 @@ class Packed:
 class Classes:
     """The classes of a state of the table.
 
-    Attributes
-    ----------
-    of_combination
-        The class of each combination.
-    example
-        One combination of each class.
-    rows, released
-        The rows of each class, and how many of them are released: all, or none where there are too few people.
+    Attributes:
+        of_combination: The class of each combination.
+        example: One combination of each class.
+        rows, released: The rows of each class, and how many of them are released: all, or none where there are too few
+            people.
     """
 
     of_combination: Ints

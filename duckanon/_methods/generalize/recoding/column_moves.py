@@ -23,15 +23,12 @@ ROOT, EDIT, SMALLEST = 0, 1, 2
 class Ordered:
     """Numbers: any partition into contiguous runs is allowed.
 
-    Parameters
-    ----------
-    positions
-        The numbers, ascending.
-    ends
-        How runs are written, given the leaves before which one begins: the last number that the run before it says, and
-        the first that it says itself; NaN where no run may begin. None: a run says from its first to its last number.
-    names_ends
-        Whether the first leaf, and whether the last, says nothing but itself where it is alone.
+    Args:
+        positions: The numbers, ascending.
+        ends: How runs are written, given the leaves before which one begins: the last number that the run before it
+            says, and the first that it says itself; NaN where no run may begin. None: a run says from its first to its
+            last number.
+        names_ends: Whether the first leaf, and whether the last, says nothing but itself where it is alone.
     """
 
     positions: Floats
@@ -43,14 +40,11 @@ class Ordered:
 class Tree:
     """A hierarchy: any cut is allowed. Nodes 0 to leaves - 1 are the leaves; the root's parent is -1.
 
-    Parameters
-    ----------
-    parents
-        The node above each node.
-    losses
-        What each node loses as a group. None: the share of the other leaves that are below it too.
-    levels
-        How far up each node is, the leaves at 0, where a node may be more than one level below the node above it.
+    Args:
+        parents: The node above each node.
+        losses: What each node loses as a group. None: the share of the other leaves that are below it too.
+        levels: How far up each node is, the leaves at 0, where a node may be more than one level below the node above
+            it.
     """
 
     parents: Ints
@@ -67,12 +61,9 @@ class Tree:
 class Flat:
     """No structure: some leaves are kept, all others are merged into one group.
 
-    Parameters
-    ----------
-    leaves
-        How many there are.
-    says_others
-        Whether the merged group says that a value is none of those that are kept; else it says nothing.
+    Args:
+        leaves: How many there are.
+        says_others: Whether the merged group says that a value is none of those that are kept; else it says nothing.
     """
 
     leaves: int
@@ -94,16 +85,11 @@ Structure: TypeAlias = Ordered | Tree | Flat | Levels
 class Column:
     """One column of the grouped table.
 
-    Parameters
-    ----------
-    codes
-        The leaf of each combination.
-    structure
-        What may be merged. It describes the leaves that are not NULL, numbered from 0.
-    weight
-        How much this column's loss counts.
-    has_null
-        Whether there is one more leaf, numbered after all others, that is NULL.
+    Args:
+        codes: The leaf of each combination.
+        structure: What may be merged. It describes the leaves that are not NULL, numbered from 0.
+        weight: How much this column's loss counts.
+        has_null: Whether there is one more leaf, numbered after all others, that is NULL.
     """
 
     codes: Ints
@@ -116,16 +102,11 @@ class Column:
 class Closed:
     """A column's groups as they are released, after those of which no row is released have merged with others.
 
-    Attributes
-    ----------
-    group
-        The group of each atom, or of each leaf; NULL last where there is one.
-    losses
-        What each group loses. Groups that have merged with others have no atom left.
-    rest
-        The group of what is told of nobody: it is called as what no other group says. -1: there is none.
-    has_merged
-        Whether any groups have merged.
+    Attributes:
+        group: The group of each atom, or of each leaf; NULL last where there is one.
+        losses: What each group loses. Groups that have merged with others have no atom left.
+        rest: The group of what is told of nobody: it is called as what no other group says. -1: there is none.
+        has_merged: Whether any groups have merged.
     """
 
     group: Ints

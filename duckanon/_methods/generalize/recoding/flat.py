@@ -13,16 +13,12 @@ from duckanon._methods.generalize.recoding.slices import Slice, weighted_count
 class FlatAxis(Axis):
     """Leaves without structure, fewest rows first. A state is the atoms that are merged.
 
-    Attributes
-    ----------
-    rest
-        How many rare leaves the first atom holds; 0 where it is a leaf like all others.
-    size
-        The number of leaves of each atom.
-    says_others
-        Whether a merged group tells of itself that it is none of the others; otherwise it says nothing at all.
-    least_of_all
-        The number of leaves from which on a merged group says nothing.
+    Attributes:
+        rest: How many rare leaves the first atom holds; 0 where it is a leaf like all others.
+        size: The number of leaves of each atom.
+        says_others: Whether a merged group tells of itself that it is none of the others; otherwise it says nothing at
+            all.
+        least_of_all: The number of leaves from which on a merged group says nothing.
     """
 
     def __init__(self, structure: Flat, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
@@ -61,12 +57,9 @@ class FlatAxis(Axis):
     def _loss(self, size: Ints | int, with_null: bool = False) -> Floats:
         """Return the share of the other values, NULL among them, that a group of so many leaves holds too.
 
-        Parameters
-        ----------
-        size
-            The number of leaves.
-        with_null
-            Whether the group holds NULL beside them.
+        Args:
+            size: The number of leaves.
+            with_null: Whether the group holds NULL beside them.
         """
         share = np.maximum(np.asarray(size) + with_null - 1.0, 0) / max(self.leaves + self.has_null - 1, 1)
         return np.where(np.asarray(size) + (with_null and not self.says_others) >= self.least_of_all, 1.0, share)
@@ -142,14 +135,10 @@ class FlatAxis(Axis):
     def _merged_sizes(view: Slice, inside: Bools, rows: Floats) -> tuple[Floats, Floats]:
         """Return how many people each class of the merged atoms has, and how many more if an entry is moved in or out.
 
-        Parameters
-        ----------
-        view
-            The table.
-        inside
-            Whether each entry is merged.
-        rows
-            The merged rows of each class of the other columns.
+        Args:
+            view: The table.
+            inside: Whether each entry is merged.
+            rows: The merged rows of each class of the other columns.
         """
         sign: Floats = np.where(inside, -1.0, 1.0)
         if view.size is view.count:
@@ -175,10 +164,8 @@ class FlatAxis(Axis):
 class LevelsAxis(Axis):
     """One of several recodings of the whole column. A state is one level.
 
-    Attributes
-    ----------
-    skipped
-        The number of levels that are too fine for the atoms.
+    Attributes:
+        skipped: The number of levels that are too fine for the atoms.
     """
 
     def __init__(self, structure: Levels, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:

@@ -14,21 +14,14 @@ from duckanon._methods.generalize.recoding.slices import weighted_count
 class Occupied:
     """Classes that hold combinations.
 
-    Parameters
-    ----------
-    groups
-        The combinations grouped by classes.
-    parts, losses
-        The group of each class in each column, and what it loses there: columns by classes.
-    n_groups
-        How many groups each column has.
-    rows
-        The rows of each combination.
+    Args:
+        groups: The combinations grouped by classes.
+        parts, losses: The group of each class in each column, and what it loses there: columns by classes.
+        n_groups: How many groups each column has.
+        rows: The rows of each combination.
 
-    Attributes
-    ----------
-    rows
-        The rows of each class.
+    Attributes:
+        rows: The rows of each class.
     """
 
     def __init__(self, groups: Groups, parts: Ints, losses: Floats, n_groups: list[int], rows: Ints | Floats) -> None:

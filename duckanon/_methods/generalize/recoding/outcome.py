@@ -13,18 +13,12 @@ from duckanon._methods.generalize.recoding.column_moves import Closed, Column, L
 class ColumnRecoding:
     """The recoding of one column.
 
-    Attributes
-    ----------
-    group_of_leaf
-        The group of each leaf, NULL included.
-    losses
-        The loss of each group, from 0 to 1.
-    rows
-        The rows of each group that are released.
-    rest
-        The group of values that are called as what no other group says; -1: there is none.
-    level
-        For levels, the level taken. Else None.
+    Attributes:
+        group_of_leaf: The group of each leaf, NULL included.
+        losses: The loss of each group, from 0 to 1.
+        rows: The rows of each group that are released.
+        rest: The group of values that are called as what no other group says; -1: there is none.
+        level: For levels, the level taken. Else None.
     """
 
     group_of_leaf: Ints
@@ -38,16 +32,11 @@ class ColumnRecoding:
 class Recoding:
     """A recoding of a table.
 
-    Attributes
-    ----------
-    columns
-        One recoding per column, in the order of the input.
-    is_released
-        Whether the class of each combination of the input is released.
-    suppressed
-        The number of rows in classes that are too small.
-    gcp
-        The weighted mean loss over rows and columns; a suppressed row loses 1 in every column.
+    Attributes:
+        columns: One recoding per column, in the order of the input.
+        is_released: Whether the class of each combination of the input is released.
+        suppressed: The number of rows in classes that are too small.
+        gcp: The weighted mean loss over rows and columns; a suppressed row loses 1 in every column.
     """
 
     columns: tuple[ColumnRecoding, ...]
@@ -59,14 +48,10 @@ class Recoding:
 def described(axis: Axis, state: State, closed: Closed, rows: Ints, column: Column) -> ColumnRecoding:
     """Turn the groups of an axis's atoms into groups of the column's leaves.
 
-    Parameters
-    ----------
-    axis, state
-        The axis and its state.
-    closed, rows
-        The state's groups as they are released, and the released rows of each.
-    column
-        The column that the axis was made for.
+    Args:
+        axis, state: The axis and its state.
+        closed, rows: The state's groups as they are released, and the released rows of each.
+        column: The column that the axis was made for.
     """
     level = None
     if isinstance(column.structure, Levels):

@@ -18,12 +18,9 @@ class People:
     How many people a class has is not the sum over its combinations, since a person may be in several of them. Those
     who are in one combination only, most of them as a rule, are just counted.
 
-    Attributes
-    ----------
-    settled
-        How many people each combination has who are in no other.
-    combination, person
-        All others: one pair for each combination that a person is in.
+    Attributes:
+        settled: How many people each combination has who are in no other.
+        combination, person: All others: one pair for each combination that a person is in.
     """
 
     settled: Floats
@@ -34,12 +31,9 @@ class People:
     def of_entries(cls, combination: Ints, person: Ints, combinations: int) -> People:
         """Take pairs of a combination and a person, in any order and possibly repeated.
 
-        Parameters
-        ----------
-        combination, person
-            One entry each; entries of `NOBODY` are left out.
-        combinations
-            How many combinations there are.
+        Args:
+            combination, person: One entry each; entries of `NOBODY` are left out.
+            combinations: How many combinations there are.
         """
         known = person != NOBODY
         pairs = distinct(person[known] * combinations + combination[known])
@@ -53,12 +47,9 @@ class People:
     def merged(self, of_combination: Ints, combinations: int) -> People:
         """Return the same people in merged combinations.
 
-        Parameters
-        ----------
-        of_combination
-            The merged combination of each combination.
-        combinations
-            How many merged ones there are.
+        Args:
+            of_combination: The merged combination of each combination.
+            combinations: How many merged ones there are.
         """
         progress.check()
         moved = People.of_entries(of_combination[self.combination], self.person, combinations)
@@ -85,12 +76,9 @@ class People:
 class Moving:
     """People who are in several entries of a sorted table.
 
-    Attributes
-    ----------
-    entry, person
-        One pair for each entry that a person is in, in the order of the entries.
-    people
-        The number of people.
+    Attributes:
+        entry, person: One pair for each entry that a person is in, in the order of the entries.
+        people: The number of people.
     """
 
     entry: Ints

@@ -53,42 +53,30 @@ def recode(
 ) -> Recoding:
     """Find a k-anonymous recoding with little loss.
 
-    Parameters
-    ----------
-    counts
-        The number of rows of each combination. A combination may come several times.
-    columns
-        The columns; their codes are parallel to ``counts``.
-    k
-        The smallest class that is not suppressed.
-    max_suppressed
-        The largest number of rows that may be suppressed.
-    sizes
-        What each combination adds to the size of its class, where that is not its rows: people of a population.
-    persons
-        Whose rows these are, where people have several: classes then have k different people. `NOBODY` is not counted.
-    start
-        A recoding to try too: of each column its first leaf of each run, its nodes, its merged leaves, its level, or
-        None for one group of everything.
-    sensitive
-        The sensitive values of the combinations, and what every class that is not suppressed must keep of them.
+    Args:
+        counts: The number of rows of each combination. A combination may come several times.
+        columns: The columns; their codes are parallel to ``counts``.
+        k: The smallest class that is not suppressed.
+        max_suppressed: The largest number of rows that may be suppressed.
+        sizes: What each combination adds to the size of its class, where that is not its rows: people of a population.
+        persons: Whose rows these are, where people have several: classes then have k different people. `NOBODY` is not
+            counted.
+        start: A recoding to try too: of each column its first leaf of each run, its nodes, its merged leaves, its
+            level, or None for one group of everything.
+        sensitive: The sensitive values of the combinations, and what every class that is not suppressed must keep of
+            them.
 
-    Returns
-    -------
-    Recoding
+    Returns:
         The best recoding found. The same table gives the same recoding, in whatever order its combinations come.
 
-    Raises
-    ------
-    ValueError
-        If the table has fewer than k rows or people, or the input does not fit together.
+    Raises:
+        ValueError: If the table has fewer than k rows or people, or the input does not fit together.
 
-    Examples
-    --------
-    >>> ages = Column(np.array([0, 1, 2, 3]), Ordered(np.array([20.0, 22.0, 50.0, 52.0])))
-    >>> recoding = recode(np.array([1, 1, 1, 1]), [ages], k=2, max_suppressed=0)
-    >>> recoding.columns[0].group_of_leaf.tolist(), recoding.gcp
-    ([0, 0, 1, 1], 0.0625)
+    Examples:
+        >>> ages = Column(np.array([0, 1, 2, 3]), Ordered(np.array([20.0, 22.0, 50.0, 52.0])))
+        >>> recoding = recode(np.array([1, 1, 1, 1]), [ages], k=2, max_suppressed=0)
+        >>> recoding.columns[0].group_of_leaf.tolist(), recoding.gcp
+        ([0, 0, 1, 1], 0.0625)
     """
     counts = np.asarray(counts, dtype=np.int64)
     weights = np.array([column.weight for column in columns], dtype=np.float64)

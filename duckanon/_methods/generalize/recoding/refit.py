@@ -29,16 +29,11 @@ Refit: TypeAlias = Callable[[float], tuple[int, ...]]
 def refit(axis: Axis, view: Slice | Cells) -> Refit | None:
     """Return a function from a price to the best state of a column at that price.
 
-    Parameters
-    ----------
-    axis
-        The column: only trees and ordered columns can be refitted.
-    view
-        The table as seen from the column.
+    Args:
+        axis: The column: only trees and ordered columns can be refitted.
+        view: The table as seen from the column.
 
-    Returns
-    -------
-    callable or None
+    Returns:
         None for other columns, and where it would be too much work.
     """
     if isinstance(axis, TreeAxis):

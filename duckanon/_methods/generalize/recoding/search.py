@@ -69,21 +69,14 @@ class Candidate:
 class Search:
     """Local search over the states of a table.
 
-    Parameters
-    ----------
-    table
-        The table. Its current state is where the search starts.
-    limit
-        The largest number of rows that may be suppressed.
-    known
-        A recoding that may keep all that is promised; None: none is known.
+    Args:
+        table: The table. Its current state is where the search starts.
+        limit: The largest number of rows that may be suppressed.
+        known: A recoding that may keep all that is promised; None: none is known.
 
-    Attributes
-    ----------
-    best
-        The loss and the states of the best feasible recoding seen.
-    promised
-        The same of the best one that keeps all that is promised, where more is than the size of classes.
+    Attributes:
+        best: The loss and the states of the best feasible recoding seen.
+        promised: The same of the best one that keeps all that is promised, where more is than the size of classes.
     """
 
     def __init__(self, table: Table, limit: int, known: list[State] | None = None) -> None:
@@ -236,16 +229,11 @@ class Search:
         Every step makes the move that is best when each suppressed row costs a price, even if it makes
         the table worse. The price rises while too many rows are suppressed and falls while they are not.
 
-        Parameters
-        ----------
-        steps
-            The number of moves, at most: the walk ends when nothing better was found in a share of them.
-        rest
-            How many steps a column that was changed is left alone.
-        tenure
-            How many steps a column may not take a state again that it left.
-        held
-            A column that is fully generalized first and left so for the first half of the steps.
+        Args:
+            steps: The number of moves, at most: the walk ends when nothing better was found in a share of them.
+            rest: How many steps a column that was changed is left alone.
+            tenure: How many steps a column may not take a state again that it left.
+            held: A column that is fully generalized first and left so for the first half of the steps.
         """
         table = self.table
         table.set_states(self.best[1])

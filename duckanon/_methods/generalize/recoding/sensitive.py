@@ -20,18 +20,13 @@ _MOST_SHARES = 4_000_000
 class Sensitive:
     """Sensitive values of people, by combination.
 
-    Attributes
-    ----------
-    rule
-        What is asked.
-    values
-        How many values there are.
-    combination, value
-        One entry for each combination and value that occur together, and for each person where they are told.
-    count
-        How many rows have them; None where people are told.
-    person
-        Whose they are; None where every row is a person.
+    Attributes:
+        rule: What is asked.
+        values: How many values there are.
+        combination, value: One entry for each combination and value that occur together, and for each person where they
+            are told.
+        count: How many rows have them; None where people are told.
+        person: Whose they are; None where every row is a person.
     """
 
     rule: DiversityRule
@@ -67,12 +62,9 @@ class Sensitive:
         Closeness is counted twice: to all, and to what is left then, since that is what a reader of the release sees. A
         release that breaks it there is none.
 
-        Parameters
-        ----------
-        class_of_combination
-            The class of each combination.
-        is_asked
-            Which classes are large enough.
+        Args:
+            class_of_combination: The class of each combination.
+            is_asked: Which classes are large enough.
         """
         progress.check()
         classes = len(is_asked)

@@ -17,18 +17,14 @@ from duckanon._methods.generalize.recoding.people import Moving
 class View:
     """Base of all views of the table from one column.
 
-    Attributes
-    ----------
-    price
-        What suppressing one row of each class of the other columns costs beyond its loss there.
-    base
-        The loss of all rows in the other columns.
-    k, weight, n_atoms, has_null
-        The size of classes; of the column its weight, its atoms without NULL, and whether there is NULL.
-    marginal
-        The rows of each atom.
-    null_part, root_part
-        The cost and the suppressed rows of NULL as a group of its own, and of all values and NULL as one group.
+    Attributes:
+        price: What suppressing one row of each class of the other columns costs beyond its loss there.
+        base: The loss of all rows in the other columns.
+        k, weight, n_atoms, has_null: The size of classes; of the column its weight, its atoms without NULL, and whether
+            there is NULL.
+        marginal: The rows of each atom.
+        null_part, root_part: The cost and the suppressed rows of NULL as a group of its own, and of all values and NULL
+            as one group.
     """
 
     price: Floats
@@ -55,18 +51,13 @@ class View:
 class Slice(View):
     """The table seen from one column while all other columns keep their recoding.
 
-    Attributes
-    ----------
-    other, atom, count, size
-        Distinct pairs of a class of the other columns and an atom of this column, sorted, with their rows and with what
-        they add to the size of a class, which is the same array where rows are people. Once made, a slice has no
-        entries for NULL.
-    moving
-        The people who are in several entries, and do not add up: they are not in ``size``.
-    n_other
-        How many classes of the other columns there are.
-    marginal_size
-        The most that each atom adds to the size of a class.
+    Attributes:
+        other, atom, count, size: Distinct pairs of a class of the other columns and an atom of this column, sorted,
+            with their rows and with what they add to the size of a class, which is the same array where rows are
+            people. Once made, a slice has no entries for NULL.
+        moving: The people who are in several entries, and do not add up: they are not in ``size``.
+        n_other: How many classes of the other columns there are.
+        marginal_size: The most that each atom adds to the size of a class.
     """
 
     other: Ints

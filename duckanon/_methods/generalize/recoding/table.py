@@ -34,18 +34,12 @@ class Score:
 class Entries:
     """What a table is made of: one entry for each combination of leaves, or several.
 
-    Attributes
-    ----------
-    leaves
-        For each column the leaf of each entry.
-    counts
-        The rows of each entry.
-    sizes
-        What each entry adds to the size of its class; None: its rows.
-    people
-        The people of the entries, where people have several rows.
-    sensitive
-        Their sensitive values, where something is asked of these.
+    Attributes:
+        leaves: For each column the leaf of each entry.
+        counts: The rows of each entry.
+        sizes: What each entry adds to the size of its class; None: its rows.
+        people: The people of the entries, where people have several rows.
+        sensitive: Their sensitive values, where something is asked of these.
     """
 
     leaves: list[Ints]
@@ -68,27 +62,18 @@ class Sizes(NamedTuple):
 class Table:
     """The grouped table with a current state per column.
 
-    Attributes
-    ----------
-    counts, sizes, atoms
-        The rows of each distinct combination of atoms, what it adds to the size of its class (the same array where rows
-        are people), and for each column its atoms.
-    of_entry
-        The combination of each entry that the table was made of.
-    people
-        The people of the combinations, where they have several rows: those who are in several of them are not in
-        ``sizes``.
-    k, promised_k
-        The size of classes in the moves of the search, and the one that is promised (`Sizes`).
-    sensitive
-        The sensitive values of the combinations, where something is asked of them.
-    groups, part, n_groups, group_loss
-        For each column: the group of each atom with the loss of each group, the group of each combination, how many
-        groups there are, what each loses times its weight.
-    full_price
-        What a suppressed row loses: all that there is to lose in every column.
-    work
-        How many combinations have been sorted or counted so far.
+    Attributes:
+        counts, sizes, atoms: The rows of each distinct combination of atoms, what it adds to the size of its class (the
+            same array where rows are people), and for each column its atoms.
+        of_entry: The combination of each entry that the table was made of.
+        people: The people of the combinations, where they have several rows: those who are in several of them are not
+            in ``sizes``.
+        k, promised_k: The size of classes in the moves of the search, and the one that is promised (`Sizes`).
+        sensitive: The sensitive values of the combinations, where something is asked of them.
+        groups, part, n_groups, group_loss: For each column: the group of each atom with the loss of each group, the
+            group of each combination, how many groups there are, what each loses times its weight.
+        full_price: What a suppressed row loses: all that there is to lose in every column.
+        work: How many combinations have been sorted or counted so far.
     """
 
     def __init__(self, entries: Entries, axes: list[Axis], weights: Floats, k: Sizes) -> None:
@@ -224,10 +209,9 @@ class Table:
 
         People are counted, and groups of which no row is released merge with others: no label tells of them.
 
-        Parameters
-        ----------
-        is_promised
-            Whether classes are released that keep all that is promised; else those that are large enough for a move.
+        Args:
+            is_promised: Whether classes are released that keep all that is promised; else those that are large enough
+                for a move.
         """
         classes = self._classes(is_promised)
         groups = self._group_of_class(classes)

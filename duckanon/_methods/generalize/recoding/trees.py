@@ -53,14 +53,10 @@ class NodeCosts(NamedTuple):
 class _Neighbours(NamedTuple):
     """The nodes of a cut, and the nodes whose moves lead away from it.
 
-    Attributes
-    ----------
-    cut
-        The nodes of the cut.
-    nodes, is_above
-        Nodes that are split, or that lie above nodes of the cut, which they would take the place of.
-    low, high
-        Which nodes of the cut they would: from low up to but without high.
+    Attributes:
+        cut: The nodes of the cut.
+        nodes, is_above: Nodes that are split, or that lie above nodes of the cut, which they would take the place of.
+        low, high: Which nodes of the cut they would: from low up to but without high.
     """
 
     cut: Ints
@@ -73,22 +69,15 @@ class _Neighbours(NamedTuple):
 class TreeAxis(Axis):
     """A hierarchy without chains, its nodes in depth-first order. A state is the nodes of a cut.
 
-    Attributes
-    ----------
-    labels
-        Each node as the structure numbers it.
-    parent, depth, loss
-        Of each node: the node above (-1 for the root), how many are above it, what it loses as a group.
-    first, end
-        The atoms below each node: from first up to but without end.
-    node_of_atom
-        The node that each atom is.
-    is_inner
-        Whether a node can be split: it is no atom.
-    only_child
-        The child of each of the structure's nodes that has one only: the two are the same group.
-    at_depth
-        The node of each atom, then ever further up: in each step the deepest nodes give way to their parents.
+    Attributes:
+        labels: Each node as the structure numbers it.
+        parent, depth, loss: Of each node: the node above (-1 for the root), how many are above it, what it loses as a
+            group.
+        first, end: The atoms below each node: from first up to but without end.
+        node_of_atom: The node that each atom is.
+        is_inner: Whether a node can be split: it is no atom.
+        only_child: The child of each of the structure's nodes that has one only: the two are the same group.
+        at_depth: The node of each atom, then ever further up: in each step the deepest nodes give way to their parents.
     """
 
     has_nodes = True
