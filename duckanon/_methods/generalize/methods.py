@@ -252,8 +252,12 @@ class Top(Coarsening):
     @cached_property
     def structure(self) -> Structure:
         """The values; the others cannot be called so where k people's value is called so itself."""
+        return Flat(self.column.size, says_others=self._says_others)
+
+    @cached_property
+    def _says_others(self) -> bool:
         pairs = zip(self.texts, self.column.people.tolist(), strict=False)
-        return Flat(self.column.size, says_others=not any(text == OTHER and held >= self.k for text, held in pairs))
+        return not any(text == OTHER and held >= self.k for text, held in pairs)
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[Bucket]:
         is_kept = self._known_groups(groups) != groups.rest
@@ -264,7 +268,7 @@ class Top(Coarsening):
             yield Bucket("value", text, text, text)
         # a label for the merged values that is none of the column's own: other, *, **, ...
         stars = itertools.accumulate(itertools.repeat(ROOT))
-        free = next(label for label in itertools.chain([OTHER], stars) if label not in kept)
+        free = next(label for label in itertools.chain([OTHER] * self._says_others, stars) if label not in kept)
         yield Bucket("rest", None, None, free if kept else ROOT)
 
     def _is_null_merged(self, groups: ColumnRecoding) -> bool:
