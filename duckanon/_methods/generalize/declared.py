@@ -58,7 +58,7 @@ parts it from the one before, which is a value only where many rows have it; the
 
 @dataclass(frozen=True)
 class Population:
-    """How many people there are, or a table of them: its name in SQL, a DataFrame in Python; None too."""
+    """The number of people, or a table of them: its name in SQL, a DataFrame in Python; None too."""
 
     def holds(self, value: Any) -> bool:
         """Tell whether a value is allowed."""

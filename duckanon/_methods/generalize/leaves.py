@@ -17,15 +17,10 @@ from duckanon._core.common.values import exact_numbers
 
 @dataclass(frozen=True)
 class Holders:
-    """People by combination of a grouped table.
+    """People by combination of a grouped table."""
 
-    Attributes:
-        rows: How many rows of the table have each combination.
-        persons: Whose they are, where people have several rows; `NOBODY` where that is not known. None: rows are
-            people.
-    """
-
-    rows: Ints
+    rows: Ints  # how many rows of the table have each combination
+    # whose they are, where people have several rows; `NOBODY` where that is not known. None: rows are people.
     persons: Ints | None = None
 
     def people(self, codes: Ints, size: int) -> Ints:
@@ -42,12 +37,9 @@ class Holders:
     def core(self, codes: Ints, size: int, k: int) -> tuple[int, int]:
         """Return the first and the last of ``size`` sorted codes that are no extremes of fewer than k people.
 
-        Fewer than k people have a code below the first, and fewer than k one above the last: no label may tell of
-        these alone. Where there are too few people for two such ends, all codes are between them.
-
-        Args:
-            codes: The code of each combination; those from ``size`` on are left out.
-            size, k: How many codes there are, and how many people make an end.
+        Fewer than k people have a code below the first, and fewer than k one above the last: no label may tell of these
+        alone. Where there are too few people for two such ends, all codes are between them. Codes from ``size`` on are
+        left out.
         """
         is_known = codes < size
         if self.persons is None:
@@ -68,18 +60,13 @@ class Holders:
 
 @dataclass(frozen=True)
 class Leaves:
-    """The distinct values of a column.
+    """The distinct values of a column."""
 
-    Attributes:
-        codes: The leaf of each row of the grouped table.
-        rows, people: How many rows and how many people of the table have each leaf, NULL last where there is one.
-        size: The number of leaves without NULL.
-    """
-
-    codes: Ints
+    codes: Ints  # the leaf of each row of the grouped table
+    # rows, people: how many rows and how many people of the table have each leaf, NULL last where there is one
     rows: Ints
     people: Ints
-    size: int
+    size: int  # the number of leaves without NULL
 
     @property
     def has_null(self) -> bool:
@@ -88,7 +75,7 @@ class Leaves:
 
     @property
     def known_rows(self) -> Ints:
-        """How many rows of the table have each leaf that is not NULL."""
+        """The rows of the table with each leaf that is not NULL."""
         return self.rows[: self.size]
 
     def found(self, is_taken: Bools) -> Ints:
@@ -96,13 +83,7 @@ class Leaves:
         return np.flatnonzero(np.bincount(self.codes[is_taken], minlength=len(self.rows)))
 
     def taken(self, is_taken: Bools, holders: Holders, k: int) -> Self:
-        """Return the leaves that some combinations of the table have: as if there were no others.
-
-        Args:
-            is_taken: Which combinations.
-            holders: Who has these.
-            k: How many people make an end.
-        """
+        """Return the leaves of the combinations that are taken, which the holders have: as if there were no others."""
         own, found = self.codes[is_taken], self.found(is_taken)
         place = np.zeros(len(self.rows), np.int64)
         place[found] = np.arange(len(found))
@@ -121,16 +102,12 @@ class Leaves:
 
 @dataclass(frozen=True)
 class NumberLeaves(Leaves):
-    """Numbers or moments in ascending order.
+    """Numbers or moments in ascending order."""
 
-    Attributes:
-        positions, scale: The numbers, and how they are written.
-        core: The first and the last leaf that are no extremes of fewer than k people (`Holders.core`).
-    """
-
+    # positions, scale: the numbers, and how they are written
     positions: Floats
     scale: Scale
-    core: tuple[int, int]
+    core: tuple[int, int]  # the first and the last leaf that are no extremes of fewer than k people (`Holders.core`)
 
     @property
     def inner(self) -> Floats:
@@ -143,17 +120,12 @@ class NumberLeaves(Leaves):
 
 @dataclass(frozen=True)
 class DayLeaves(Leaves):
-    """Days in ascending order, counted from 1970. Times of day are left out.
-
-    Attributes:
-        core: The first and the last leaf that are no extremes of fewer than k people (`Holders.core`).
-        has_times: Whether moments of k rows are not midnight.
-    """
+    """Days in ascending order, counted from 1970. Times of day are left out."""
 
     days: Ints
     scale: Scale
-    core: tuple[int, int]
-    has_times: bool
+    core: tuple[int, int]  # the first and the last leaf that are no extremes of fewer than k people (`Holders.core`)
+    has_times: bool  # whether moments of k rows are not midnight
 
     @property
     def inner(self) -> Ints:

@@ -26,8 +26,7 @@ from duckanon._methods.generalize.hierarchies import HierarchyTable, hierarchy_t
 from duckanon._methods.generalize.leaves import Holders, day_leaves, no_leaves, number_leaves, text_leaves
 from duckanon._methods.generalize.methods import Coarsening, Hierarchy, Prefixes, Top, are_codes
 from duckanon._methods.generalize.number_methods import Intervals, Steps
-from duckanon._methods.generalize.recoding.column_moves import Column, State
-from duckanon._methods.generalize.recoding.outcome import ColumnRecoding
+from duckanon._methods.generalize.recoding.column_moves import Column, ColumnRecoding, State
 from duckanon._methods.generalize.recoding.recode import recode
 from duckanon._methods.generalize.recoding.sensitive import Sensitive
 from duckanon._methods.generalize.released import Labels, Promise, counted, labels_of_released
@@ -49,7 +48,7 @@ def plan(
     sensitive: parameters.Sensitive,
     is_ordered: bool | None = None,
 ) -> pa.Table:
-    """Fit a plan to a table.
+    """Fit a plan to a table, and return it as `PLAN_ROWS`, one row per bucket.
 
     Args:
         table: The distinct combinations of the columns, of a sensitive value and a person each; then that value's rank
@@ -58,9 +57,6 @@ def plan(
             have each.
         hierarchies: Rows of column_name (lower case), leaf, level, label.
         is_ordered: Whether neighbouring values of the sensitive column are near each other.
-
-    Returns:
-        One row per bucket: `PLAN_ROWS`.
     """
     if table is None:
         raise ValueError("the table has no rows to look at.")
@@ -213,7 +209,7 @@ def _number_coarsening(
     if method == "round":
         if not is_number(column.type):
             raise ValueError(f'column "{name}" must hold numbers for the method round; its type is {column.type}.')
-        return Steps(number_leaves(name, column, holders, end_people), k)
+        return Steps.parting(number_leaves(name, column, holders, end_people), k)
     if not is_time(column.type):
         raise ValueError(
             f'column "{name}" must hold dates or timestamps for the method calendar; its type is {column.type}.'

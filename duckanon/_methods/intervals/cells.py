@@ -23,16 +23,10 @@ _NARROWEST = 2.0**-6  # the widest angle of a cone that is not halved any more
 
 @dataclass(frozen=True)
 class Cell:
-    """The simplex of some vertices; with rays everything behind it, seen from 0, as well.
+    """The simplex of some vertices; with rays everything behind it, seen from 0, as well."""
 
-    Attributes:
-        vertices : float64, vertices x free coefficients: As many as there are free coefficients, and one more without
-            rays.
-        rays : bool: Whether the cell goes on behind.
-    """
-
-    vertices: Floats
-    rays: bool
+    vertices: Floats  # vertices x free coefficients: as many as there are free coefficients, and one more without rays
+    rays: bool  # whether the cell goes on behind
 
 
 def cover(size: int) -> list[Cell]:

@@ -1,4 +1,4 @@
-"""How many records of a boxed table meet a condition: for certain, at most, and by the share of their boxes."""
+"""Counts of the records of a boxed table that meet a condition: certain, possible, and by the share of their boxes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def interval_counts(table: pa.Table | None, *, condition: str) -> pa.Table:
 
 
 class _Scale(Protocol):
-    """How the values of a column are told from each other, and what a written value means there."""
+    """The meaning of a written value in a column."""
 
     def boundary(self, value: Value, side: int) -> regions.Boundary:
         """Return the boundary just before a value (0), or just after it (1)."""
@@ -140,16 +140,12 @@ def _common_type(low: pa.DataType, high: pa.DataType) -> pa.DataType:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Numbers and times: those of whole steps are counted in steps.
+    """Numbers and times: those of whole steps are counted in steps."""
 
-    Attributes:
-        name, kind: The column and its type.
-        per_step: By what a value is divided (times in microseconds), None where there are no steps.
-    """
-
+    # name, kind: the column and its type
     name: str
     kind: pa.DataType
-    per_step: Fraction | None
+    per_step: Fraction | None  # by what a value is divided (times in microseconds), None where there are no steps
 
     @classmethod
     def of(cls, name: str, kind: pa.DataType) -> _Numbers:

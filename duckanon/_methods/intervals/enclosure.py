@@ -33,16 +33,10 @@ _GAIN = 0.02  # share of the narrowest range that a round must gain to be follow
 
 
 def enclosed_slopes(boxes: ScaledBoxes, estimate: Floats, reached: Floats, relative: float) -> Floats:
-    """Enclose the coefficients of several predictors.
+    """Enclose the coefficients of several predictors, predictors x 2: infinite where nothing could be ruled out.
 
-    Args:
-        boxes : ScaledBoxes: The target's column first, then the predictors.
-        estimate : float64, one per predictor: The coefficients of the midpoints.
-        reached : float64, predictors x 2: Coefficients that some tables have, a small one and a large one.
-        relative : float: Of the covariances, where it is not finer than what the system itself loses.
-
-    Returns:
-        No table within the boxes has a coefficient outside; infinite where nothing could be ruled out.
+    The boxes have the target's column first. Some tables have the coefficients that are reached, a small one and a
+    large one of each predictor. The accuracy is that of the covariances, where the system itself does not lose more.
     """
     return _System(boxes, estimate, relative).solve(reached)
 

@@ -35,21 +35,13 @@ class Equations(ABC):
 
     The free coefficients are b(u) = center(t) + steps u: u = 0 is the best fit of the midpoints with the coefficient
     held, and the steps make all directions alike.
-
-    Attributes:
-        free : int: How many coefficients are free, the length of u.
-        white : float64, forms x forms: Takes forms in coordinates in which all are alike to the coefficients of the
-            forms.
-        estimate : float: The coefficient of the midpoints.
-        deviation : float: The standard deviation of the midpoints' residuals, not quite 0.
-        size : float: How large the coefficient could be expected to be from the columns' spread.
     """
 
-    free: int
-    white: Floats
-    estimate: float
-    deviation: float
-    size: float
+    free: int  # how many coefficients are free, the length of u
+    white: Floats  # forms x forms: takes forms in coordinates in which all are alike to the coefficients of the forms
+    estimate: float  # the coefficient of the midpoints
+    deviation: float  # the standard deviation of the midpoints' residuals, not quite 0
+    size: float  # how large the coefficient could be expected to be from the columns' spread
     _matrix: Floats  # of the midpoints' equations, matrix b = right side
     _solution: Floats  # the midpoints' coefficients
 

@@ -18,18 +18,7 @@ Rows = Iterable[Mapping[str, Any]]
 
 
 def in_groups(table: pa.Table | None, answer: Callable[[pa.Table], Rows]) -> list[dict[str, Any]]:
-    """Ask each group of a table of boxes alone.
-
-    Args:
-        table: The boxes, with a column `GROUP`.
-        answer: Makes the rows of a report from the boxes of one group, without that column.
-
-    Returns:
-        Those of all groups, in the order of their numbers, with the number of the group.
-
-    Raises:
-        ValueError: Where there are no boxes.
-    """
+    """Return the rows that `answer` makes of the boxes of each group, with its number, in the order of the numbers."""
     if table is None:
         raise ValueError("the table has no rows to look at.")
     group = table.column(GROUP).to_numpy()

@@ -39,25 +39,17 @@ _PLANES = 40  # at most for one end
 
 @dataclass(frozen=True)
 class _Hint:
-    """A form that has excluded a cell, and may exclude its neighbours, which share vertices with it.
+    """A form that has excluded a cell, and may exclude its neighbours, which share vertices with it."""
 
-    Attributes:
-        form : float64: The form.
-        is_below : dict: Whether l g(b) is below 0 for every table, by vertex of the hyperplane at hand.
-    """
-
-    form: Floats
-    is_below: dict[bytes, bool]
+    form: Floats  # the form
+    is_below: dict[bytes, bool]  # whether l g(b) is below 0 for every table, by vertex of the hyperplane at hand
 
 
 class Hyperplanes:
-    """Excludes values of one coefficient.
+    """Excludes values of one coefficient, until a deadline by `time.monotonic`.
 
-    Args:
-        equations : Equations: Of the coefficient.
-        deadline : float: The time, by `time.monotonic`, at which to stop.
-        climb : callable: Finds a coefficient that is attained, as far out as it can, near a table.
-        hopeful : bool: Whether the predictors are far enough from dependent for many cells to be worth their time.
+    `climb` finds a coefficient that is attained, as far out as it can, near a table; `hopeful` says whether the
+    predictors are far enough from dependent for many cells to be worth their time.
     """
 
     def __init__(
@@ -72,19 +64,16 @@ class Hyperplanes:
         self._looked = 0  # cells so far
 
     def end(self, inner: float, sign: float, width: float, accuracy: float) -> tuple[float, float]:
-        """Find the value nearest to what is attained that no table reaches.
+        """Return what is attained, and the value nearest to it that no table reaches: infinite where none was excluded.
 
         Where a hyperplane is not excluded since some mixture of tables is in it, a climb from there may find that more
         is attained than was known.
 
         Args:
-            inner : float: What some table attains.
-            sign : float: 1 for values above it, -1 for values below.
-            width : float: A step that is worth taking, above 0.
-            accuracy : float: The largest share of the distance from the estimate that may be lost.
-
-        Returns:
-            What is attained, and what is not: infinite where nothing could be excluded.
+            inner: What some table attains.
+            sign: 1 for values above it, -1 for values below.
+            width: A step that is worth taking, above 0.
+            accuracy: The largest share of the distance from the estimate that may be lost.
         """
         estimate = self._equations.estimate
         step = max(0.7 * accuracy * abs(inner - estimate), width)
@@ -184,14 +173,8 @@ class Hyperplanes:
     def _separating(self, ends: list[tuple[Floats, float]], guess: Floats, looks: int = _LOOKS) -> Floats | None:
         """Look for a form with l g < 0 for all tables: the shortest vector of the hull of their g, turned around.
 
-        Args:
-            ends : list of pairs: Points, with 1, and directions, with 0, at all of which l g shall be below 0.
-            guess : float64: The form to begin with.
-            looks : int: How many forms to try.
-
-        Returns:
-            The form in the coordinates of `white`, of length 1; None where there is none, as some mixture of tables
-            solves the equations.
+        l g shall be below 0 at all ends: points, with 1, and directions, with 0. The form has length 1, in the
+        coordinates of `white`; None where there is none, as some mixture of tables solves the equations.
         """
         equations = self._equations
         white = equations.white

@@ -1,4 +1,4 @@
-"""Where a condition holds: sets of values of one column, and boxes of such sets.
+"""The regions where a condition holds: sets of values of one column, and boxes of such sets.
 
 A set is a list of boundaries between values: a boundary lies just before a value, `(value, 0)`, or just after it,
 `(value, 1)`, and the set reaches from each boundary with an even index to the next one.  NULL belongs to it or not,
@@ -19,21 +19,15 @@ from duckanon._methods.intervals.conditions import Condition, Joined, Not, Test
 Boundary: TypeAlias = tuple[float, int]
 FIRST: Boundary = (-np.inf, 0)
 LAST: Boundary = (np.inf, 1)
-_MOST = 1000
-"""Regions of a condition at most: a few comparisons have a few, nested ORs may multiply."""
+_MOST = 1000  # regions of a condition at most: a few comparisons have a few, nested ORs may multiply
 
 
 @dataclass(frozen=True)
 class ValueSet:
-    """A set of values of one column.
+    """A set of values of one column."""
 
-    Attributes:
-        boundaries: Ascending, an even number of them.
-        has_null: Whether NULL belongs to it.
-    """
-
-    boundaries: tuple[Boundary, ...]
-    has_null: bool = False
+    boundaries: tuple[Boundary, ...]  # ascending, an even number of them
+    has_null: bool = False  # whether NULL belongs to it
 
     @property
     def is_empty(self) -> bool:
@@ -77,18 +71,9 @@ Region: TypeAlias = Mapping[str, ValueSet]
 
 
 def regions(condition: Condition, set_of: Callable[[Test], ValueSet], holds: bool) -> list[Region]:
-    """Find where a condition holds, or where it does not.
+    """Find the regions, which may overlap, where a condition holds, or where it does not.
 
-    Args:
-        condition: The condition.
-        set_of: The values for which a test holds.
-        holds: Whether the condition is to hold; as in SQL it does not where it is unknown, for NULL.
-
-    Returns:
-        They may overlap.
-
-    Raises:
-        ValueError: Where there would be too many.
+    As in SQL it does not hold where it is unknown, for NULL.
     """
     return _regions(condition, set_of, holds, False)
 
@@ -163,19 +148,13 @@ def _limited(found: list) -> list:  # type: ignore[type-arg]
 
 @dataclass(frozen=True)
 class Ends:
-    """The intervals of a column.
+    """The intervals of a column."""
 
-    Attributes:
-        low, high : float64, one per box: Their ends, infinite where they are open; in steps where the column has only
-            whole steps.
-        is_null : bool, one per box: Where there is no value, in an exact column.
-        is_stepped: Whether there are no values between the steps.
-    """
-
+    # low, high: one per box: their ends, infinite where they are open; in steps where the column has only whole steps
     low: Floats
     high: Floats
-    is_null: Bools
-    is_stepped: bool
+    is_null: Bools  # one per box: where there is no value, in an exact column
+    is_stepped: bool  # whether there are no values between the steps
 
     def meets(self, values: ValueSet) -> Bools:
         """Tell which intervals have a value in a set."""

@@ -47,14 +47,11 @@ class IntervalCoefficient(Enclosed):
 
     The range is infinite where some table within the boxes may have linearly dependent predictors, so that the
     coefficient may be anything; so is then the looseness.  The errors of the intercept are NaN.
-
-    Attributes:
-        predictor : int or None: Index of the predictor's column; None is the intercept.
-        inner_lower, inner_upper : float: Some tables within the boxes have these coefficients, and others all between;
-            NaN where the estimate is.
     """
 
-    predictor: int | None
+    predictor: int | None  # index of the predictor's column; None is the intercept
+    # inner_lower, inner_upper: some tables within the boxes have these coefficients, and others all between; NaN where
+    # the estimate is
     inner_lower: float
     inner_upper: float
 
@@ -75,17 +72,12 @@ def interval_regression(
 
     Args:
         lo, hi, multiplicity, weights: As for `statistics.interval_statistics`.
-        target : int: Column that is explained.
-        predictors : tuple of int, optional: Columns that explain; all others when it is None.
-        relative_accuracy : float: Of the slope of one predictor, and of the covariances behind the ranges of more than
-            three.
-        seconds : float, optional: When to be content with the ranges that are proven by then; they are wider.
+        predictors: Columns that explain the target; all others when it is None.
+        relative_accuracy: Of the slope of one predictor, and of the covariances behind the ranges of more than three.
+        seconds: When to be content with the ranges that are proven by then; they are wider.
 
     Returns:
         The intercept first, then the predictors in their order.
-
-    Raises:
-        ValueError: If an argument is not as described.
 
     Examples:
         Three records of which the predictor is known, and the target to within 0.1:
@@ -131,11 +123,8 @@ def _in_order(boxes: ScaledBoxes, columns: list[int]) -> ScaledBoxes:
 class _Ranges:
     """Finds the ranges of all coefficients, in scaled units: what no table leaves, and what some tables attain.
 
-    Args:
-        boxes : ScaledBoxes: The target's column first, then the predictors.
-        estimate : float64, one per predictor: The coefficients of the midpoints; NaN where they are undefined.
-        relative : float: Wanted accuracy.
-        seconds : float or None: The time that this may take; every end has its share of it.
+    The boxes have the target's column first. The coefficients of the midpoints are NaN where they are undefined. Every
+    end has its share of the time that all may take.
     """
 
     def __init__(self, boxes: ScaledBoxes, estimate: Floats, relative: float, seconds: float | None) -> None:

@@ -12,21 +12,12 @@ from duckanon._methods.suppress.patterns import Classes, group_numbers, tried_pa
 
 
 def matching_cells(classes: Classes, nulls: Bools, k: int, costs: Floats) -> Bools:
-    """Choose the cells of each class that become NULL, so that k people agree with what is left.
+    """Choose the cells that become NULL, classes by columns, so that k people agree with what is left.
 
     Every class of fewer than k gets the cheapest set of NULLs with which k people of the original table agree: pattern
     by pattern, the cheapest first, groups that are equal in the other columns are counted, until all classes have one.
     What other records lose does not count: otherwise k - 1 records of NULLs alone, with which everybody agrees, would
-    be the best answer, and no protection.
-
-    Args:
-        classes: Records by what they are equal in.
-        nulls: Which codes are NULL already, classes by columns.
-        k: The number of people.
-        costs: What a NULL costs in each column.
-
-    Returns:
-        The cells that become NULL, classes by columns.
+    be the best answer, and no protection. ``nulls`` says which cells of the classes are NULL already.
     """
     cells = np.zeros(nulls.shape, np.bool_)
     for missing, with_these in _by_nulls(nulls):

@@ -11,20 +11,11 @@ from duckanon._methods.suppress.patterns import Classes, group_numbers, tried_pa
 
 
 def strict_cells(classes: Classes, people: Ints | None, k: int, costs: Floats) -> Bools:
-    """Choose cells that become NULL, so that each record is equal to those of k - 1 other people, NULLs included.
+    """Choose the cells that become NULL, records by columns, so that k people have each record, NULLs included.
 
     Pattern by pattern, the cheapest first: records that are too few lose the columns of the pattern where k people
     among them agree without these.  Where they are half of k, records of classes that have more than k join them.
     Whoever is left loses everything, and as many of the smallest classes with them as it takes.
-
-    Args:
-        classes: Records by what they are equal in.
-        people: Whose each record is; None where every record is another person.
-        k: The number of people.
-        costs: What a NULL costs in each column.
-
-    Returns:
-        The cells that become NULL, records by columns.
     """
     number, count = classes.of_record, classes.sizes
     cells = np.zeros((len(number), len(costs)), np.bool_)
@@ -80,10 +71,7 @@ def _turn(keys: Ints) -> Ints:
 def _rest(short: Ints, released: Ints, people: Ints | None, k: int) -> Ints:
     """Return the records that lose everything: those that are left, and the smallest classes until they are k.
 
-    Args:
-        short: The records that are left.
-        released: The codes of all records as they would be released, 0 for NULL.
-        people, k: As in `strict_cells`.
+    ``released`` has the codes of all records as they would be released, 0 for NULL.
     """
     number = group_numbers(released, np.ones(released.shape[1], np.bool_))
     is_other = np.ones(len(released), np.bool_)

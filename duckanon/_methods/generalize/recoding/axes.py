@@ -10,26 +10,19 @@ import numpy as np
 
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints, run_lengths, run_starts
 from duckanon._methods.generalize.recoding.column_moves import EDIT, ROOT, Closed, Moves, Ordered, State
-from duckanon._methods.generalize.recoding.slices import Slice, View
+from duckanon._methods.generalize.recoding.views import Slice, View
 
 Candidates: TypeAlias = tuple[Floats, Floats, int | Ints, int | Ints, int | Ints]
 """Loss, suppressed rows, kind, removed and added of moves: the fields of `Moves`, of which some may be one number."""
 
 
 class Axis(ABC):
-    """Base of all kinds of columns.
+    """Base of all kinds of columns."""
 
-    Attributes:
-        atom_of_leaf: The atom of each leaf; NULL is the atom after all others.
-        n_atoms: The number of atoms without NULL.
-        rest_loss: What the group of all values that are told of nobody loses.
-        has_nodes: Whether all that it asks of a view is what nodes of a hierarchy would cost.
-    """
-
-    atom_of_leaf: Ints
-    n_atoms: int
-    rest_loss = 1.0
-    has_nodes = False
+    atom_of_leaf: Ints  # NULL is the atom after all others
+    n_atoms: int  # without NULL
+    rest_loss = 1.0  # of the group of all values that are told of nobody
+    has_nodes = False  # whether all that it asks of a view is what nodes of a hierarchy would cost
 
     def __init__(self, has_null: bool) -> None:
         self.has_null = has_null
@@ -87,13 +80,7 @@ class Axis(ABC):
         return group, loss
 
     def closed(self, state: State, group: Ints, losses: Floats, is_released: Bools) -> Closed:
-        """Return the groups of a state as they are released.
-
-        Args:
-            state: The state.
-            group, losses: Its groups.
-            is_released: Whether any row of each group is released. Groups of which none is merge with others.
-        """
+        """Return the groups of a state as they are released: groups of which no row is merge with others."""
         if state is None or is_released.all():
             return Closed(group, losses, self._rest(state))
         return self._closed(state, is_released, group, losses)

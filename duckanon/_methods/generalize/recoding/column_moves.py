@@ -1,4 +1,4 @@
-"""The column structures of a global recoding and the moves a search can make in one column."""
+"""The column structures of a global recoding, the moves a search can make in one column, and the recoding it finds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._methods.generalize.recoding.walks import Walk, walk
 
 State: TypeAlias = tuple[int, ...] | None
@@ -21,34 +21,24 @@ ROOT, EDIT, SMALLEST = 0, 1, 2
 
 @dataclass(frozen=True)
 class Ordered:
-    """Numbers: any partition into contiguous runs is allowed.
+    """Numbers: any partition into contiguous runs is allowed."""
 
-    Args:
-        positions: The numbers, ascending.
-        ends: How runs are written, given the leaves before which one begins: the last number that the run before it
-            says, and the first that it says itself; NaN where no run may begin. None: a run says from its first to its
-            last number.
-        names_ends: Whether the first leaf, and whether the last, says nothing but itself where it is alone.
-    """
-
-    positions: Floats
+    positions: Floats  # the numbers, ascending
+    # how runs are written, given the leaves before which one begins: the last number that the run before it says, and
+    # the first that it says itself; NaN where no run may begin. None: a run says from its first to its last number.
     ends: Callable[[Ints], tuple[Floats, Floats]] | None = None
+    # whether the first leaf, and whether the last, says nothing but itself where it is alone
     names_ends: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A hierarchy: any cut is allowed. Nodes 0 to leaves - 1 are the leaves; the root's parent is -1.
+    """A hierarchy: any cut is allowed. Nodes 0 to leaves - 1 are the leaves; the root's parent is -1."""
 
-    Args:
-        parents: The node above each node.
-        losses: What each node loses as a group. None: the share of the other leaves that are below it too.
-        levels: How far up each node is, the leaves at 0, where a node may be more than one level below the node above
-            it.
-    """
-
-    parents: Ints
+    parents: Ints  # the node above each node
+    # what each node loses as a group. None: the share of the other leaves that are below it too.
     losses: Floats | None = None
+    # how far up each node is, the leaves at 0, where a node may be more than one level below the node above it
     levels: Ints | None = None
 
     @cached_property
@@ -59,14 +49,10 @@ class Tree:
 
 @dataclass(frozen=True)
 class Flat:
-    """No structure: some leaves are kept, all others are merged into one group.
+    """No structure: some leaves are kept, all others are merged into one group."""
 
-    Args:
-        leaves: How many there are.
-        says_others: Whether the merged group says that a value is none of those that are kept; else it says nothing.
-    """
-
-    leaves: int
+    leaves: int  # how many there are
+    # whether the merged group says that a value is none of those that are kept; else it says nothing
     says_others: bool = True
 
 
@@ -83,36 +69,22 @@ Structure: TypeAlias = Ordered | Tree | Flat | Levels
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the grouped table.
+    """One column of the grouped table."""
 
-    Args:
-        codes: The leaf of each combination.
-        structure: What may be merged. It describes the leaves that are not NULL, numbered from 0.
-        weight: How much this column's loss counts.
-        has_null: Whether there is one more leaf, numbered after all others, that is NULL.
-    """
-
-    codes: Ints
-    structure: Structure
-    weight: float = 1.0
-    has_null: bool = False
+    codes: Ints  # the leaf of each combination
+    structure: Structure  # what may be merged. It describes the leaves that are not NULL, numbered from 0.
+    weight: float = 1.0  # how much this column's loss counts
+    has_null: bool = False  # whether there is one more leaf, numbered after all others, that is NULL
 
 
 @dataclass(frozen=True)
 class Closed:
-    """A column's groups as they are released, after those of which no row is released have merged with others.
+    """A column's groups as they are released, after those of which no row is released have merged with others."""
 
-    Attributes:
-        group: The group of each atom, or of each leaf; NULL last where there is one.
-        losses: What each group loses. Groups that have merged with others have no atom left.
-        rest: The group of what is told of nobody: it is called as what no other group says. -1: there is none.
-        has_merged: Whether any groups have merged.
-    """
-
-    group: Ints
-    losses: Floats
-    rest: int = -1
-    has_merged: bool = False
+    group: Ints  # the group of each atom, or of each leaf; NULL last where there is one
+    losses: Floats  # what each group loses. Groups that have merged with others have no atom left.
+    rest: int = -1  # the group of what is told of nobody: it is called as what no other group says. -1: there is none.
+    has_merged: bool = False  # whether any groups have merged
 
 
 def tells_of_nobody(closed: list[Closed], groups: list[Ints], rows: list[Ints]) -> bool:
@@ -138,6 +110,27 @@ class Moves:
     kind: Ints
     removed: Ints
     added: Ints
+
+
+@dataclass(frozen=True)
+class ColumnRecoding:
+    """The recoding of one column."""
+
+    group_of_leaf: Ints  # the group of each leaf, NULL included
+    losses: Floats  # the loss of each group, from 0 to 1
+    rows: Ints  # the rows of each group that are released
+    rest: int = -1  # the group of values that are called as what no other group says; -1: there is none
+    level: int | None = None  # for levels, the level taken. Else None.
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """A recoding of a table."""
+
+    columns: tuple[ColumnRecoding, ...]  # one recoding per column, in the order of the input
+    is_released: Bools  # whether the class of each combination of the input is released
+    suppressed: int  # the number of rows in classes that are too small
+    gcp: float  # the weighted mean loss over rows and columns; a suppressed row loses 1 in every column
 
 
 def smallest(values: Floats, n: int) -> Ints:

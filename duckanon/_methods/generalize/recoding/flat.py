@@ -7,33 +7,25 @@ import numpy as np
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._methods.generalize.recoding.axes import Axis, Candidates
 from duckanon._methods.generalize.recoding.column_moves import EDIT, SMALLEST, Closed, Flat, Levels, State
-from duckanon._methods.generalize.recoding.slices import Slice, weighted_count
+from duckanon._methods.generalize.recoding.views import Slice, weighted_count
 
 
 class FlatAxis(Axis):
-    """Leaves without structure, fewest rows first. A state is the atoms that are merged.
-
-    Attributes:
-        rest: How many rare leaves the first atom holds; 0 where it is a leaf like all others.
-        size: The number of leaves of each atom.
-        says_others: Whether a merged group tells of itself that it is none of the others; otherwise it says nothing at
-            all.
-        least_of_all: The number of leaves from which on a merged group says nothing.
-    """
+    """Leaves without structure, fewest rows first. A state is the atoms that are merged."""
 
     def __init__(self, structure: Flat, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
         super().__init__(has_null)
         self.leaves = structure.leaves
-        self.says_others = structure.says_others
-        self.least_of_all = max(self.leaves, 2) if self.says_others else 2
+        self.says_others = structure.says_others  # else a merged group says nothing at all
+        self.least_of_all = max(self.leaves, 2) if self.says_others else 2  # leaves from which on it says nothing
         order = np.argsort(leaf_rows[: self.leaves], kind="stable")
         rare = int(np.searchsorted(leaf_rows[order], atom_rows))
         rare = rare if rare >= 2 else 0
-        self.rest = rare
+        self.rest = rare  # leaves that the first atom holds; 0 where it is a leaf like all others
         self.n_atoms = self.leaves - max(rare - 1, 0)
         self.atom_of_leaf = np.empty(self.leaves, dtype=np.int64)
         self.atom_of_leaf[order] = np.maximum(np.arange(self.leaves) - max(rare - 1, 0), 0)
-        self.size = np.ones(self.n_atoms, dtype=np.int64)
+        self.size = np.ones(self.n_atoms, dtype=np.int64)  # leaves of each atom
         self.size[0] = max(rare, 1)
         if has_null:
             self.atom_of_leaf = np.append(self.atom_of_leaf, self.n_atoms)
@@ -55,12 +47,7 @@ class FlatAxis(Axis):
         return tuple(np.union1d(atoms, [0]).tolist()) if self.rest else tuple(atoms.tolist())
 
     def _loss(self, size: Ints | int, with_null: bool = False) -> Floats:
-        """Return the share of the other values, NULL among them, that a group of so many leaves holds too.
-
-        Args:
-            size: The number of leaves.
-            with_null: Whether the group holds NULL beside them.
-        """
+        """Return the share of the other values, NULL among them, that a group of so many leaves holds too."""
         share = np.maximum(np.asarray(size) + with_null - 1.0, 0) / max(self.leaves + self.has_null - 1, 1)
         return np.where(np.asarray(size) + (with_null and not self.says_others) >= self.least_of_all, 1.0, share)
 
@@ -135,10 +122,7 @@ class FlatAxis(Axis):
     def _merged_sizes(view: Slice, inside: Bools, rows: Floats) -> tuple[Floats, Floats]:
         """Return how many people each class of the merged atoms has, and how many more if an entry is moved in or out.
 
-        Args:
-            view: The table.
-            inside: Whether each entry is merged.
-            rows: The merged rows of each class of the other columns.
+        ``inside`` says whether each entry is merged, ``rows`` how many merged rows each class of the other columns has.
         """
         sign: Floats = np.where(inside, -1.0, 1.0)
         if view.size is view.count:
@@ -162,11 +146,7 @@ class FlatAxis(Axis):
 
 
 class LevelsAxis(Axis):
-    """One of several recodings of the whole column. A state is one level.
-
-    Attributes:
-        skipped: The number of levels that are too fine for the atoms.
-    """
+    """One of several recodings of the whole column. A state is one level."""
 
     def __init__(self, structure: Levels, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
         super().__init__(has_null)
@@ -175,7 +155,7 @@ class LevelsAxis(Axis):
         # Groups of the first level that is coarse enough are the atoms, if all later levels are made of them.
         rows = int(leaf_rows.sum())
         coarse_enough = [level for level, loss in enumerate(self.losses) if len(loss) * atom_rows <= rows]
-        self.skipped = coarse_enough[0] if coarse_enough else len(maps) - 1
+        self.skipped = coarse_enough[0] if coarse_enough else len(maps) - 1  # levels that are too fine for the atoms
         lowest = maps[self.skipped]
         atoms, first_leaf = np.unique(lowest, return_index=True)
         if self.skipped and all(_is_function(lowest, part) for part in maps[self.skipped :]):

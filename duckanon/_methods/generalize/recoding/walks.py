@@ -10,22 +10,15 @@ from duckanon._core.common.arrays import Ints, run_starts
 
 
 class Walk(NamedTuple):
-    """The nodes of a tree in depth-first order, without those that have one child.
+    """The nodes of a tree in depth-first order, without those that have one child."""
 
-    Attributes:
-        nodes: The node of each step of the walk, as the structure numbers it; where nodes form a chain, the lowest.
-        parents: The step of the node above; -1 for the root.
-        depths: The number of steps above.
-        first, end: Which entries of ``leaves`` lie below: from first up to but without end.
-        leaves: The leaves in the order of the walk.
-    """
-
-    nodes: Ints
-    parents: Ints
-    depths: Ints
+    nodes: Ints  # the node of each step of the walk, as the structure numbers it; where nodes form a chain, the lowest
+    parents: Ints  # the step of the node above; -1 for the root
+    depths: Ints  # the number of steps above
+    # first, end: which entries of ``leaves`` lie below: from first up to but without end
     first: Ints
     end: Ints
-    leaves: Ints
+    leaves: Ints  # the leaves in the order of the walk
 
 
 def walk(parents: Ints) -> Walk:
