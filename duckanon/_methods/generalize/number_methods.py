@@ -215,10 +215,7 @@ def _unit(column: NumberLeaves, k: int) -> float:
 
 
 def with_gaps(
-    scale: labels.Scale,
-    is_told: Bools,
-    spans: Sequence[tuple[float, float]],
-    names: Sequence[str],
+    scale: labels.Scale, is_told: Bools, spans: Sequence[tuple[float, float]], names: Sequence[str]
 ) -> Iterable[Bucket]:
     """Return a bucket for each span that is told of anybody, and one for each gap between two of them.
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn, TypeAlias
 
+# A value as it is written; times are texts until the type of their column is known.
 Value: TypeAlias = Fraction | str | bool
-"""A value as it is written; times are texts until the type of their column is known."""
 
 
 @dataclass(frozen=True)

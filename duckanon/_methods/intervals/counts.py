@@ -19,8 +19,7 @@ from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._methods.intervals import regions
 from duckanon._methods.intervals.conditions import Test, Value, parse
-from duckanon._methods.intervals.declared import INTERVAL_COUNTS
-from duckanon._methods.intervals.groups import GROUP
+from duckanon._methods.intervals.declared import GROUP, INTERVAL_COUNTS
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)

@@ -70,20 +70,17 @@ def union(ranges: list[tuple[Boundary, Boundary]]) -> ValueSet:
 Region: TypeAlias = Mapping[str, ValueSet]
 
 
-def regions(condition: Condition, set_of: Callable[[Test], ValueSet], holds: bool) -> list[Region]:
-    """Find the regions, which may overlap, where a condition holds, or where it does not.
+def regions(
+    condition: Condition, set_of: Callable[[Test], ValueSet], holds: bool, is_negated: bool = False
+) -> list[Region]:
+    """Find the regions, which may overlap, where a condition, or its negation, holds, or where it does not.
 
-    As in SQL it does not hold where it is unknown, for NULL.
+    As in SQL it does not hold where it is unknown, for NULL. NOT is moved inward: what is unknown stays unknown.
     """
-    return _regions(condition, set_of, holds, False)
-
-
-def _regions(condition: Condition, set_of: Callable[[Test], ValueSet], holds: bool, is_negated: bool) -> list[Region]:
-    """Look inside, with NOT moved inward: what is unknown stays unknown."""
     if isinstance(condition, Not):
-        return _regions(condition.part, set_of, holds, not is_negated)
+        return regions(condition.part, set_of, holds, not is_negated)
     if isinstance(condition, Joined):
-        parts = [_regions(part, set_of, holds, is_negated) for part in condition.parts]
+        parts = [regions(part, set_of, holds, is_negated) for part in condition.parts]
         # NOT turns AND into OR, and so does looking for where it does not hold.
         if condition.is_and == (is_negated == (not holds)):
             return _all_of(parts)
@@ -160,7 +157,9 @@ class Ends:
         """Tell which intervals have a value in a set."""
         found = self.is_null & values.has_null
         for start, stop in values.ranges():
-            found |= ~self.is_null & _starts_before(start, self.high) & _stops_after(stop, self.low)
+            starts_before = (self.high > start[0]) | ((self.high == start[0]) & (start[1] == 0))
+            stops_after = (self.low < stop[0]) | ((self.low == stop[0]) & (stop[1] == 1))
+            found |= ~self.is_null & starts_before & stops_after
         return found
 
     def share(self, values: ValueSet) -> Floats:
@@ -183,11 +182,3 @@ class Ends:
         open_share = 1.0 if is_all else 0.5 if values.boundaries else 0.0
         unknown = np.where(self.is_null, float(values.has_null), open_share)
         return np.asarray(np.where(is_known, known, unknown))
-
-
-def _starts_before(start: Boundary, high: Floats) -> Bools:
-    return np.asarray((high > start[0]) | ((high == start[0]) & (start[1] == 0)))
-
-
-def _stops_after(stop: Boundary, low: Floats) -> Bools:
-    return np.asarray((low < stop[0]) | ((low == stop[0]) & (stop[1] == 1)))

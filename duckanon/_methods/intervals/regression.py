@@ -25,7 +25,7 @@ from duckanon._core.common.arrays import Floats
 from duckanon._core.common.rules import Number
 from duckanon._methods.intervals.attained import Attained
 from duckanon._methods.intervals.correlation import slope_upper
-from duckanon._methods.intervals.enclosure import enclosed_slopes
+from duckanon._methods.intervals.enclosure import NormalEquations
 from duckanon._methods.intervals.equations import Equations, InterceptEquations, SlopeEquations
 from duckanon._methods.intervals.hyperplanes import Hyperplanes
 from duckanon._methods.intervals.influence import Influence, influence
@@ -147,7 +147,7 @@ class _Ranges:
             equations = SlopeEquations(self._boxes, q) if self._excludes else None
             inner[q], ends[q] = self._range(q, equations)
         if not np.isfinite(ends).all():
-            enclosed = enclosed_slopes(self._boxes, self._estimate, inner, self._relative)
+            enclosed = NormalEquations(self._boxes, self._estimate, self._relative).enclosed_slopes(inner)
             ends = np.stack([np.maximum(ends[:, 0], enclosed[:, 0]), np.minimum(ends[:, 1], enclosed[:, 1])], axis=1)
         return ends, inner
 
@@ -241,12 +241,7 @@ def _enclosed_intercept(boxes: ScaledBoxes, coefficients: list[IntervalCoefficie
     return estimate, ends
 
 
-def _intercept(
-    boxes: ScaledBoxes,
-    enclosed: tuple[float, Floats],
-    ends: Floats,
-    inner: Floats,
-) -> IntervalCoefficient:
+def _intercept(boxes: ScaledBoxes, enclosed: tuple[float, Floats], ends: Floats, inner: Floats) -> IntervalCoefficient:
     """Bring the ends of the intercept back to the units of the data, or take those of the coefficients' ranges."""
     exponent, center = int(boxes.exponent[0]), float(boxes.center[0])
     estimate, bounds = enclosed

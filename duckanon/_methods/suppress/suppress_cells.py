@@ -14,9 +14,8 @@ from duckanon._core.common.codes import encode, ranks_of
 from duckanon._core.common.parameters import Kept
 from duckanon._core.common.people import person_index, person_numbers, refuse_too_few
 from duckanon._core.privacy.narrowing import MOST_ASKED, MOST_ROWS, Pairs, narrowed_pairs, sentence
-from duckanon._methods.suppress.matching import matching_cells, refuse_unmatched
+from duckanon._methods.suppress.cells import matching_cells, refuse_unequal, refuse_unmatched, strict_cells
 from duckanon._methods.suppress.patterns import Classes
-from duckanon._methods.suppress.strict import refuse_unequal, strict_cells
 
 
 def suppress_cells(

@@ -193,11 +193,6 @@ def _median_final(column: Column, starts: Array) -> Array:
     return np.asarray(np.add.reduceat(np.abs(column.values - np.repeat(medians, lengths)) * column.counts, starts))
 
 
-def _radius_final(column: Column, starts: Array) -> Array:
-    ends, _, rows = _lengths(column, starts)
-    return np.asarray((column.values[ends - 1] - column.values[starts]) / 2 * rows)
-
-
 def _center_final(column: Column, starts: Array) -> Array:
     ends, _, _ = _lengths(column, starts)
     return np.asarray((column.values[ends - 1] - column.values[starts]) / 2)
@@ -210,13 +205,15 @@ def _rank_price(left: Parts, right: Parts, _: Parts) -> Array:
     return rows
 
 
+# The costs of a bucket by name: squared distances to its mean; distances to its median; half its range times its rows;
+# half its range; rank differences to its median row. `worst` ones are combined by their maximum, others by their sum.
 COSTS: dict[str, Cost] = {
     "squares": Cost(_square_parts, _square_price, _square_final),
     "median": Cost(_median_parts, _median_price, _median_final),
     "radius": Cost(
         lambda _, near: ((near.lefts / 2, near.left_rows), (near.rights / 2, near.right_rows), ()),
         lambda left, right, _: (left[0] + right[0]) * (left[1] + right[1]),
-        _radius_final,
+        lambda column, starts: _center_final(column, starts) * _lengths(column, starts)[2],
     ),
     "center": Cost(
         lambda _, near: ((near.lefts / 2,), (near.rights / 2,), ()),
@@ -231,5 +228,3 @@ COSTS: dict[str, Cost] = {
         exact=True,
     ),
 }
-"""The costs of a bucket by name: squared distances to its mean; distances to its median; half its range times its rows;
-half its range; rank differences to its median row. `worst` ones are combined by their maximum, others by their sum."""

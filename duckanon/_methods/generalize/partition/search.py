@@ -25,9 +25,8 @@ from duckanon._methods.generalize.partition.costs import Column, Cost, Parts, ne
 
 DENSE = 1 << 14  # blocks with at most this many pairs of ends are priced whole, larger ones by levels
 
+# Pairs priced together when blocks are small: enough to hide numpy's cost per call, few enough for the cache.
 BATCH = 1 << 16
-"""Pairs priced together when blocks are small: enough to hide numpy's cost per call, few enough for the cache."""
-
 TINY = 4  # below this many right ends per block, Python's own numbers are quicker than numpy's arrays
 STRIDE = 8  # how many times finer one level of a large block is than the one before it
 

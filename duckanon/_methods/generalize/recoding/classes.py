@@ -13,9 +13,9 @@ from duckanon._methods.generalize.recoding.views import weighted_count
 
 MOST_KEY = 2**61  # keys of combinations stay below this, so that int64 never overflows
 
+# Keys are counted one by one where there are at most so many possible ones for each entry; else they are sorted. (Not
+# measured.)
 _DENSE_SHARE = 6
-"""Keys are counted one by one where there are at most so many possible ones for each entry; else they are sorted.
-(Not measured.)"""
 
 
 def combine(parts: list[Ints], sizes: list[int]) -> tuple[Ints, int]:

@@ -21,27 +21,15 @@ from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.people import NOBODY
 from duckanon._core.common.rules import Whole
-from duckanon._methods.generalize.recoding.axes import Axis
-from duckanon._methods.generalize.recoding.column_moves import (
-    Closed,
-    Column,
-    ColumnRecoding,
-    Flat,
-    Levels,
-    Ordered,
-    Recoding,
-    State,
-    Tree,
-)
+from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Ordered, Recoding, State, Tree
 from duckanon._methods.generalize.recoding.people import People
 from duckanon._methods.generalize.recoding.sensitive import Sensitive
 from duckanon._methods.generalize.recoding.stages import Leaves, search_stages
 from duckanon._methods.generalize.recoding.table import Entries, Sizes, Table
 from duckanon._methods.generalize.recoding.views import weighted_count
 
+# By how much classes grow from one size to the next that is tried for the sake of their sensitive values.
 _SIZE_STEP = 1.6
-"""By how much classes grow from one size to the next that is tried for the sake of their sensitive values."""
-
 _MOST_SIZES = 10  # sizes that are tried at most: the last is 70 times k
 _WORSE_SIZES = 2  # after so many sizes that brought nothing no more are tried
 
@@ -96,8 +84,8 @@ def recode(
     order = sorted(range(len(columns)), key=lambda column: _rank(columns[column], leaf_rows[column]))
     ordered = [columns[column] for column in order]
     entries = Entries([column.codes for column in ordered], counts, sizes, people, sensitive)
-    leaf_sizes = [_leaf_sizes(entries, place, len(leaf_rows[column])) for place, column in enumerate(order)]
-    leaves = [Leaves(leaf_rows[column], leaf_sizes[place]) for place, column in enumerate(order)]
+    ordered_rows = (leaf_rows[column] for column in order)
+    leaves = [Leaves(rows, _leaf_sizes(entries, place, len(rows))) for place, rows in enumerate(ordered_rows)]
     begin = None if start is None else [start[column] for column in order]
     table, states = _best_of_sizes(entries, ordered, leaves, weights[order], k, max_suppressed, begin)
     table.set_states(states)
@@ -105,20 +93,12 @@ def recode(
     if score.suppressed > max_suppressed:
         raise AssertionError(f"the recoding suppresses {score.suppressed} rows, more than {max_suppressed}")
     recodings = tuple(
-        _column_recoding(table.axes[place], states[place], closed[place], released[place], columns[column])
-        for column, place in enumerate(np.argsort(order).tolist())
+        table.axes[place].recoding(states[place], closed[place], released[place])
+        for place in np.argsort(order).tolist()
     )
     is_released = (classes.released > 0)[classes.of_combination][table.of_entry]
     gcp = score.loss / (table.full_price * max(table.rows, 1))
     return Recoding(recodings, is_released, int(score.suppressed), gcp)
-
-
-def _column_recoding(axis: Axis, state: State, closed: Closed, rows: Ints, column: Column) -> ColumnRecoding:
-    """Turn the groups of an axis's atoms, as they are released, into groups of the leaves of its column."""
-    level = None
-    if isinstance(column.structure, Levels):
-        level = axis.coarsest[0] if state is None else state[0]
-    return ColumnRecoding(closed.group[axis.atom_of_leaf], closed.losses, rows, closed.rest, level)
 
 
 def _leaf_sizes(entries: Entries, column: int, leaves: int) -> Ints | Floats:

@@ -17,12 +17,11 @@ from duckanon._methods.generalize.recoding.axes import Axis, OrderedAxis
 from duckanon._methods.generalize.recoding.trees import TreeAxis
 from duckanon._methods.generalize.recoding.views import Cells, Slice, running
 
+# Atoms times entries of a view up to which all runs of an ordered column are priced, since that takes time in
+# proportion. The Adult table comes nowhere near it: its refits take about 10,000.
 _MOST_WORK = 20_000_000
-"""Atoms times entries of a view up to which all runs of an ordered column are priced, since that takes time in
-proportion. The Adult table comes nowhere near it: its refits take about 10,000."""
-
+# Returns the state that loses least when each suppressed row costs a price.
 Refit: TypeAlias = Callable[[float], tuple[int, ...]]
-"""Returns the state that loses least when each suppressed row costs a price."""
 
 
 def refit(axis: Axis, view: Slice | Cells) -> Refit | None:

@@ -8,10 +8,9 @@ import numpy as np
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._methods.generalize.recoding.axes import Axis, Candidates, OrderedAxis
-from duckanon._methods.generalize.recoding.column_moves import EDIT, Column, Flat, Ordered, Tree
+from duckanon._methods.generalize.recoding.column_moves import EDIT, Column, Flat, Ordered, Tree, Walk
 from duckanon._methods.generalize.recoding.flat import FlatAxis, LevelsAxis
 from duckanon._methods.generalize.recoding.views import Cells, Slice
-from duckanon._methods.generalize.recoding.walks import Walk
 
 
 def _pruned(walk: Walk, leaf_rows: Ints, atom_rows: int) -> tuple[Walk, Bools]:
@@ -64,10 +63,10 @@ class _Neighbours(NamedTuple):
 class TreeAxis(Axis):
     """A hierarchy without chains, its nodes in depth-first order. A state is the nodes of a cut."""
 
+    coarsest = (0,)
     has_nodes = True
 
     def __init__(self, structure: Tree, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
-        super().__init__(has_null)
         self._costs: tuple[Slice | Cells, NodeCosts] | None = None
         self._rows: tuple[Ints, Ints] | None = None  # of the atoms, and of the nodes
         self._cut: tuple[tuple[int, ...], _Neighbours] | None = None
@@ -81,34 +80,25 @@ class TreeAxis(Axis):
         if structure.losses is not None:
             self.loss = structure.losses[walk.nodes]
             self.rest_loss = float(structure.losses[np.asarray(structure.parents) < 0][0])
-        self.n_atoms = int(is_atom.sum())
         self.node_of_atom = np.flatnonzero(is_atom)
         self.is_inner = ~is_atom  # nodes that can be split
         atom_start = walk.first[is_atom]
         # The atoms below each node: from first up to but without end.
         self.first = np.searchsorted(atom_start, walk.first)
         self.end = np.searchsorted(atom_start, walk.end)
-        self.atom_of_leaf = np.empty(leaves, dtype=np.int64)
-        self.atom_of_leaf[walk.leaves] = np.searchsorted(atom_start, np.arange(leaves), side="right") - 1
-        if has_null:
-            self.atom_of_leaf = np.append(self.atom_of_leaf, self.n_atoms)
+        atom_of_leaf = np.empty(leaves, dtype=np.int64)
+        atom_of_leaf[walk.leaves] = np.searchsorted(atom_start, np.arange(leaves), side="right") - 1
+        super().__init__(atom_of_leaf, int(is_atom.sum()), has_null)
         # The node of each atom, then ever further up: in each step the deepest nodes give way to their parents.
         self.at_depth = [self.node_of_atom]
         while (deepest := self.depth[self.at_depth[-1]].max()) > 0:
             nodes = self.at_depth[-1]
             self.at_depth.append(np.where(self.depth[nodes] == deepest, self.parent[nodes], nodes))
 
-    @property
-    def coarsest(self) -> tuple[int, ...]:
-        """The state with one group, NULL apart."""
-        return (0,)
-
-    def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the state in terms of the structure's nodes."""
+    def _portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(self.labels[node] for node in state)
 
-    def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the state of this axis that is the same recoding."""
+    def _adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
         number = {label: node for node, label in enumerate(self.labels)}
         taken = []
         for label in portable:
