@@ -14,17 +14,8 @@ from duckanon._core.common.rules import ColumnName, MapOf, Number, OneOf, TableN
 METHODS = ("hierarchy", "interval", "round", "calendar", "prefix", "top")
 
 PLAN_ROWS = pa.schema(
-    [
-        ("column_name", pa.string()),
-        ("method", pa.string()),
-        ("covers", pa.string()),
-        ("lower", pa.string()),
-        ("upper", pa.string()),
-        ("label", pa.string()),
-        ("rows", pa.int64()),
-        ("allowed", pa.int64()),
-        ("suppressed_rows", pa.int64()),
-    ]
+    [(name, pa.string()) for name in ("column_name", "method", "covers", "lower", "upper", "label")]
+    + [(name, pa.int64()) for name in ("rows", "allowed", "suppressed_rows")]
 )
 
 # Bounds as text, since the report's type is the same for every column. A bucket begins at the roundest number that

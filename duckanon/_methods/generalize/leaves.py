@@ -112,7 +112,7 @@ class NumberLeaves(Leaves):
     @property
     def inner(self) -> Floats:
         """The numbers, extremes of fewer than k people moved to the ends of all others."""
-        return _clipped(self.positions, self.core)
+        return np.clip(self.positions, *self.positions[list(self.core)])
 
     def _values(self, known: Ints, codes: Ints, holders: Holders, k: int) -> dict[str, Any]:
         return {"positions": self.positions[known], "core": holders.core(codes, len(known), k)}
@@ -130,7 +130,7 @@ class DayLeaves(Leaves):
     @property
     def inner(self) -> Ints:
         """The days, extremes of fewer than k people moved to the ends of all others."""
-        return _clipped(self.days, self.core)
+        return np.clip(self.days, *self.days[list(self.core)])
 
     def _values(self, known: Ints, codes: Ints, holders: Holders, k: int) -> dict[str, Any]:
         return {"days": self.days[known], "core": holders.core(codes, len(known), k)}
@@ -182,11 +182,9 @@ def text_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> TextLea
     encoded = as_text(name, column).dictionary_encode()
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     order = np.argsort(np.array(encoded.dictionary.to_pylist(), dtype=object))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
     is_known = ~encoded.is_null().to_numpy(zero_copy_only=False)
     entries = encoded.indices.drop_null().to_numpy(zero_copy_only=False)
-    leaves = _leaves(rank[entries], len(order), is_known, holders)
+    leaves = _leaves(entries, order, is_known, holders)
     return TextLeaves(**vars(leaves), texts=encoded.dictionary.take(pa.array(order)).to_pylist())
 
 
@@ -226,25 +224,21 @@ def as_text(name: str, column: pa.ChunkedArray) -> pa.Array:
     return column.cast(pa.large_string()).combine_chunks()
 
 
-def _clipped(values: Array, core: tuple[int, int]) -> Array:
-    return np.clip(values, values[core[0]], values[core[1]])
-
-
 def _distinct(known: Array, is_known: Bools, holders: Holders) -> tuple[Array, Leaves]:
     """Return the distinct known values, and who has them."""
     encoded = pa.array(known).dictionary_encode()  # by hashing: most columns have few values, and need no sorting
     values = encoded.dictionary.to_numpy(zero_copy_only=False)
     order = np.argsort(values)
+    return values[order], _leaves(encoded.indices.to_numpy(), order, is_known, holders)
+
+
+def _leaves(entries: Ints, order: Ints, is_known: Bools, holders: Holders) -> Leaves:
+    """Return who has which of the values, given which of them each known one is, and their order."""
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    return values[order], _leaves(rank[encoded.indices.to_numpy()], len(order), is_known, holders)
-
-
-def _leaves(ranks: Ints, values: int, is_known: Bools, holders: Holders) -> Leaves:
-    """Return who has which of the values, given the place of each known one among them."""
-    codes = np.full(len(is_known), values, np.int64)
-    codes[is_known] = ranks
-    size = values + (not is_known.all())
+    codes = np.full(len(is_known), len(order), np.int64)
+    codes[is_known] = rank[entries]
+    size = len(order) + (not is_known.all())
     rows = np.bincount(codes, holders.rows, size).astype(np.int64)
     people = rows if holders.persons is None else holders.people(codes, size)
-    return Leaves(codes, rows, people, values)
+    return Leaves(codes, rows, people, len(order))

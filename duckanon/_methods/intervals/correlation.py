@@ -106,15 +106,12 @@ def _with_record(boxes: ScaledBoxes, column: int, box: int, value: float) -> Sca
     """Return the boxes with one record of a box at a value of a column."""
     others = int(boxes.records[box]) - 1
     place = np.append(np.arange(len(boxes.records)), [box] * (others > 0)).astype(np.int64)
-    records, part = boxes.records[place], np.ones(len(place))
-    records[box], part[box] = 1, 1 / (others + 1)
+    taken, part = boxes.taken(place), np.ones(len(place))
+    taken.records[box], part[box] = 1, 1 / (others + 1)
     if others:
-        records[-1], part[-1] = others, others / (others + 1)
-    lo, hi = boxes.lo[:, place], boxes.hi[:, place]
-    lo[column, box] = hi[column, box] = value
-    return replace(
-        boxes, lo=lo, hi=hi, amount=boxes.amount[place] * part, share=boxes.share[place] * part, records=records
-    )
+        taken.records[-1], part[-1] = others, others / (others + 1)
+    taken.lo[column, box] = taken.hi[column, box] = value
+    return replace(taken, amount=taken.amount * part, share=taken.share * part)
 
 
 def slope_upper(boxes: ScaledBoxes, x: int, y: int, var: Range, sign: float, relative: float) -> tuple[float, float]:

@@ -106,18 +106,9 @@ def interval_regression(
 
 def _in_order(boxes: ScaledBoxes, columns: list[int]) -> ScaledBoxes:
     """Choose columns, and sort the boxes: what a search finds from random starts is then the same for every order."""
-    lo, hi = boxes.lo[columns], boxes.hi[columns]
+    lo, hi, center, exponent = boxes.lo[columns], boxes.hi[columns], boxes.center[columns], boxes.exponent[columns]
     order = np.lexsort([boxes.records, boxes.amount, *hi, *lo])
-    return replace(
-        boxes,
-        lo=lo[:, order],
-        hi=hi[:, order],
-        amount=boxes.amount[order],
-        share=boxes.share[order],
-        records=boxes.records[order],
-        center=boxes.center[columns],
-        exponent=boxes.exponent[columns],
-    )
+    return replace(boxes, lo=lo, hi=hi, center=center, exponent=exponent).taken(order)
 
 
 class _Ranges:

@@ -7,7 +7,7 @@ one, and what holds for every table in the scaled boxes holds for every table in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -56,6 +56,11 @@ class ScaledBoxes:
     def slack(self) -> float:
         """Relative rounding error of a weighted sum over the boxes, generously."""
         return (32 + float(np.log2(len(self.share) + 1))) * EPS
+
+    def taken(self, place: Ints) -> ScaledBoxes:
+        """Return the boxes of these places, as new arrays; a box may be taken several times."""
+        lo, hi, amount, share = self.lo[:, place], self.hi[:, place], self.amount[place], self.share[place]
+        return replace(self, lo=lo, hi=hi, amount=amount, share=share, records=self.records[place])
 
     def scale(self, *columns: int) -> int:
         """Exponent of the product of these columns' units."""

@@ -98,13 +98,7 @@ def column_costs(names: Sequence[str], counts: Sequence[int], important: Sequenc
     Columns of more values matter less, but the important ones, the first of all first, more than all others.
     """
     place = {name: position for position, name in enumerate(important)}
-    least_first = sorted(
-        range(len(names)),
-        key=lambda column: (
-            -place.get(names[column], len(place)),
-            -counts[column] if names[column] not in place else 0,
-        ),
-    )
+    least_first = sorted(range(len(names)), key=lambda column: (-place.get(names[column], len(place)), -counts[column]))
     costs = np.ones(len(names))
     # All of these together are less than one cell: few cells come first.
     costs[least_first] += np.arange(len(names)) / len(names) ** 2
