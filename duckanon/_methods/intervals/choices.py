@@ -27,8 +27,7 @@ from duckanon._methods.intervals.scaled import checked_counts, checked_ends, mat
 class Choice:
     """Boxes to keep, or weights, and what they cost."""
 
-    # one per box: share of each record of the box in the statistic; the shares of all records sum to 1, and 0 means
-    # left out
+    # one per box: share of each of its records in the statistic; those of all records sum to 1, and 0 means left out
     weight: Floats
     # the largest d that is kept (crisp), or lambda, from which d on the weight is 0 (weights). For weights that count
     # the shift the limit is on d + multiplier * psi of the last step, nearly.

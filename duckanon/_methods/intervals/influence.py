@@ -41,8 +41,7 @@ class Gradient(NamedTuple):
 
     value: float  # the statistic; NaN where it is undefined
     constant: Floats  # one per column: the derivative by the means, f
-    # columns x columns: twice the derivative by the covariances, 2 F; NaN where the statistic is undefined or has no
-    # derivative
+    # columns x columns: twice the derivative by the covariances, 2 F; NaN where it is undefined or has no derivative
     slopes: Floats
 
     def by_value(self, column: int, gap: Callable[[int], Floats]) -> Floats | float:

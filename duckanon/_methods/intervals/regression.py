@@ -50,8 +50,7 @@ class IntervalCoefficient(Enclosed):
     """
 
     predictor: int | None  # index of the predictor's column; None is the intercept
-    # inner_lower, inner_upper: some tables within the boxes have these coefficients, and others all between; NaN where
-    # the estimate is
+    # Some tables within the boxes have these coefficients, and others all between; NaN where the estimate is.
     inner_lower: float
     inner_upper: float
 

@@ -37,11 +37,9 @@ class Enclosed:
     # lower_looseness, upper_looseness: some table within the boxes comes this near to the end, proven
     lower_looseness: float
     upper_looseness: float
-    # half the width of the range by the derivatives at the midpoints (Accurate Boxes, Section II).  Right width, wrong
-    # place.
+    # half the range by the derivatives at the midpoints (Accurate Boxes, Section II): right width, wrong place
     linear_halfwidth: float
-    # sqrt(sum of squared shares times psi^2) over the records; A / sqrt(N) for equal weights (REFERENCES.md, Boxes,
-    # point 10)
+    # sqrt(sum of squared shares times psi^2); A / sqrt(N) for equal weights (REFERENCES.md, Boxes, point 10)
     standard_error: float
     records: int  # number of records (of weight above 0)
 
@@ -130,9 +128,8 @@ def _covariance_range(boxes: ScaledBoxes, first: int, second: int, relative: flo
     """Find the range of the covariance of two columns, in scaled units."""
     if not (boxes.lo[[first, second]].any(axis=1) | boxes.hi[[first, second]].any(axis=1)).all():
         return Range(0.0, 0.0, 0.0, 0.0)  # a constant column
-    middle = boxes.middle
+    middle, half = boxes.middle, boxes.half
     estimate = float(np.sum(boxes.share * (middle[first] - np.sum(boxes.share * middle[first])) * middle[second]))
-    half = boxes.half
     around = float(np.sum(boxes.share * (half[first] * np.abs(middle[second]) + half[second] * np.abs(middle[first]))))
     # Half the width of the range, about: what counts as not small when the covariance itself is near 0.
     scale = min(abs(estimate) + around, 1.0)
