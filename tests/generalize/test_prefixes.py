@@ -15,7 +15,7 @@ from duckanon._methods.generalize.budgets import _climbed
 from duckanon._methods.generalize.hierarchy_trees import prefix_tree
 from duckanon._methods.generalize.leaves import Holders, text_leaves
 from duckanon._methods.generalize.methods import Prefixes
-from duckanon._methods.generalize.recoding.walks import walk
+from duckanon._methods.generalize.recoding.column_moves import walk
 
 TEXTS = st.sets(st.text("ab\0ü", max_size=6) | st.text("a", max_size=80), min_size=1, max_size=12).map(sorted)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from duckanon._methods.generalize import plans
 from duckanon._methods.generalize.budgets import sample_class_size
-from duckanon._methods.generalize.recoding.outcome import Recoding
+from duckanon._methods.generalize.recoding.column_moves import Recoding
 from duckanon._methods.generalize.recoding.recode import recode
 from tests.profiles import dear
 

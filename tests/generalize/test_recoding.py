@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from duckanon._core.common.arrays import distinct, run_lengths, run_starts
 from duckanon._core.common.people import NOBODY
-from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Levels, Ordered, Tree
-from duckanon._methods.generalize.recoding.outcome import Recoding
+from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Levels, Ordered, Recoding, Tree
 from duckanon._methods.generalize.recoding.people import People
 from duckanon._methods.generalize.recoding.recode import recode
 from duckanon._methods.generalize.recoding.table import Entries, Sizes, Table
@@ -364,7 +363,7 @@ def test_hierarchies_are_searched_alike_in_matrices_and_in_entries(seed, cells_a
     counts, columns, k, limit = random_case(rng, combos=int(rng.integers(2, 25)))
     k = min(k, int(counts.sum()))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("duckanon._methods.generalize.recoding.cells._FEW_CELLS", 0 if cells_are_many else 10**9)
+        patched.setattr("duckanon._methods.generalize.recoding.views._FEW_CELLS", 0 if cells_are_many else 10**9)
         in_matrices = recode(counts, columns, k, limit)
         patched.setattr("duckanon._methods.generalize.recoding.table.is_dense", lambda keys, entries: False)
         in_entries = recode(counts, columns, k, limit)

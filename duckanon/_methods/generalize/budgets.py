@@ -17,13 +17,8 @@ from duckanon._methods.generalize.recoding.column_moves import Flat, Levels, Ord
 def distinct_budget(population: float, k: int, beta: float) -> float:
     """Return how many classes a (1-beta, k)-anonymous table may have, as ``anon.distinct_budget`` does.
 
-    Args:
-        population: The number of people.
-        k: The smallest class.
-        beta: The probability, above 0 and below 1, with which a class may be smaller.
-
-    Returns:
-        The largest product of the columns' numbers of values (Probabilistic Anonymity, Section 3).
+    It is the largest product of the columns' numbers of values (Probabilistic Anonymity, Section 3). ``beta`` is the
+    probability, above 0 and below 1, with which a class may have fewer than k people.
 
     Examples:
         >>> round(distinct_budget(3e8, 100, 0.1))
@@ -39,15 +34,8 @@ def sample_class_size(k: int, share: float, population: float, people: int) -> i
     """Return how many people of a sample a class must have, as ``anon.sample_class_size`` does.
 
     A member of a class with fewer than k people in the population has at most k - 2 others beside him, each of whom is
-    in the sample with the same probability, whatever the classes are.
-
-    Args:
-        k: The smallest class of the population.
-        share: The probability with which the class of a member of a smaller one may be so large in the sample.
-        population, people: How many people there are, and how many of them are in the sample.
-
-    Raises:
-        ValueError: If the population is smaller than the sample.
+    in the sample with the same probability, whatever the classes are. ``share`` is the probability with which the class
+    of such a member may be so large in the sample.
 
     Examples:
         >>> [sample_class_size(10, beta, 1e6, 100_000) for beta in (0.1, 0.01, 0.001)]
@@ -63,13 +51,8 @@ def sample_class_size(k: int, share: float, population: float, people: int) -> i
 def allocate(budget: float, distinct_counts: Sequence[int], weights: Sequence[float]) -> list[int]:
     """Share a budget out among columns, as ``anon.allocate`` does (which is for those who have no Python).
 
-    Args:
-        budget: The largest product of the numbers of values that the columns keep, at least 1.
-        distinct_counts: How many values each column has.
-        weights: How much each column matters, at least 0; not all of them 0.
-
-    Returns:
-        How many values each column may keep: in proportion to the weights, but at least 1 and at most all.
+    The budget is the largest product of the numbers of values that the columns keep, at least 1. Each column keeps
+    values in proportion to its weight, but at least 1 and at most all; weights are at least 0, not all of them 0.
 
     Examples:
         >>> allocate(100, [2, 1000, 1000], [1.0, 1.0, 1.0])
@@ -109,13 +92,7 @@ def states_within(
 
     A column whose levels leave no choice near its share, such as a calendar, takes less than it may. What it leaves is
     given to the others: it is set to what it takes, and the rest is solved again, as where a column has too few values.
-
-    Args:
-        coarsenings: The columns.
-        budget, weights: As in `allocate`.
-
-    Returns:
-        The recoding of each column, as `recode` takes it to start from, and how many groups it was allowed.
+    Return the recodings, as `recode` takes them to start from, and how many groups each column was allowed.
     """
     counts = [len(coarsening.column.rows) for coarsening in coarsenings]
     while True:

@@ -1,9 +1,9 @@
-"""How columns of dates can be generalized: periods of the calendar."""
+"""The method for columns of dates: periods of the calendar."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,55 +12,43 @@ from duckanon._core.common import labels
 from duckanon._core.common.arrays import Floats, Ints, run_starts
 from duckanon._methods.generalize.hierarchies import ROOT
 from duckanon._methods.generalize.hierarchy_trees import tree_of
-from duckanon._methods.generalize.leaves import DayLeaves, Leaves
+from duckanon._methods.generalize.leaves import DayLeaves
 from duckanon._methods.generalize.methods import Bucket, Coarsening
 from duckanon._methods.generalize.number_methods import with_gaps
-from duckanon._methods.generalize.recoding.column_moves import Structure
-from duckanon._methods.generalize.recoding.outcome import ColumnRecoding
+from duckanon._methods.generalize.recoding.column_moves import ColumnRecoding, Structure
 
 
+@dataclass(eq=False)
 class Calendar(Coarsening):
-    """Dates as periods of the calendar; each part of the time line at a level of its own.
+    """Dates as periods of the calendar; each part of the time line at a level of its own."""
 
-    Args:
-        column: The days.
-    """
-
+    column: DayLeaves
     method = "calendar"
-
-    def __init__(self, column: DayLeaves) -> None:
-        super().__init__(column)
-        self.days = column
-
-    def fitted(self, column: Leaves) -> Calendar:
-        """Return the same for other leaves."""
-        assert isinstance(column, DayLeaves)
-        return Calendar(column)
 
     @cached_property
     def structure(self) -> Structure:
         """The periods; extremes of fewer than k people are in those of the first or the last day of all others."""
-        inner = self.days.inner
+        inner = self.column.inner
         periods = [labels.period_starts(inner, level) for level in labels.CALENDAR]
-        if self.days.core != (0, self.column.size - 1):
-            periods.insert(0, self.days.days)  # below the days, since several are one
+        if self.column.core != (0, self.column.size - 1):
+            periods.insert(0, self.column.days)  # below the days, since several are one
         tree, node_leaf, node_level = tree_of(periods)
         return replace(tree, losses=self._losses(inner[node_leaf], node_level - (len(periods) - len(labels.CALENDAR))))
 
     def _losses(self, days: Ints, levels: Ints) -> Floats:
         """Return what each node loses: its period's length, as far as the column reaches."""
-        first, last = int(self.days.inner[0]), int(self.days.inner[-1]) + self.days.has_times
+        first, last = int(self.column.inner[0]), int(self.column.inner[-1]) + self.column.has_times
         losses = np.full(len(days), float(self._distinct_values > 1))
         losses[levels < 0] = 0.0
         for level, name in enumerate(labels.CALENDAR):
             nodes = np.flatnonzero(levels == level)
             starts, ends = labels.periods(days[nodes], name)
-            width = np.minimum(last, ends - (0 if self.days.has_times else 1)) - np.maximum(first, starts)
+            width = np.minimum(last, ends - (0 if self.column.has_times else 1)) - np.maximum(first, starts)
             losses[nodes] = np.maximum(width, 0) / max(last - first, 1)
         return losses
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[Bucket]:
-        group_of_leaf, inner, days = self._known_groups(groups), self.days.inner, self.days.days
+        group_of_leaf, inner, days = self._known_groups(groups), self.column.inner, self.column.days
         starts = run_starts(group_of_leaf)
         if len(starts) == 1 and inner[0] != inner[-1]:
             yield Bucket("time", None, None, ROOT)
@@ -82,4 +70,4 @@ class Calendar(Coarsening):
             names[0] = "<=" + names[0] if is_first_open else names[0]
             names[-1] = ">=" + names[-1] if is_last_open else names[-1]
         spans = list(zip(begins.astype(float).tolist(), ends.astype(float).tolist(), strict=True))
-        yield from with_gaps(self.days.scale, group_of_leaf[starts] != groups.rest, spans, names)
+        yield from with_gaps(self.column.scale, group_of_leaf[starts] != groups.rest, spans, names)

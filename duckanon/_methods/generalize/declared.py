@@ -7,41 +7,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from duckanon._core.common import parameters as shared
 from duckanon._core.common.declare import ColumnReport, Options, Parameter, Release, Report
-from duckanon._core.common.parameters import (
-    COLS,
-    HIERARCHIES,
-    KEPT,
-    MAX_SUPPRESSED_FRACTION,
-    PERSON,
-    SENSITIVE,
-    TBL,
-    WEIGHTS,
-    K,
-    keep_is_no_col,
-    l_is_whole,
-    names_are_not_ours,
-    person_is_no_col,
-    sensitive_is_apart,
-)
 from duckanon._core.common.rules import ColumnName, MapOf, Number, OneOf, TableName, Whole
 
 METHODS = ("hierarchy", "interval", "round", "calendar", "prefix", "top")
 
 PLAN_ROWS = pa.schema(
-    [
-        ("column_name", pa.string()),
-        ("method", pa.string()),
-        ("covers", pa.string()),
-        ("lower", pa.string()),
-        ("upper", pa.string()),
-        ("label", pa.string()),
-        ("rows", pa.int64()),
-        ("allowed", pa.int64()),
-        ("suppressed_rows", pa.int64()),
-    ]
+    [(name, pa.string()) for name in ("column_name", "method", "covers", "lower", "upper", "label")]
+    + [(name, pa.int64()) for name in ("rows", "allowed", "suppressed_rows")]
 )
 
+# Bounds as text, since the report's type is the same for every column. A bucket begins at the roundest number that
+# parts it from the one before, which is a value only where many rows have it; the column's own ends are NULL.
 PARTITION_ROWS = pa.schema(
     [
         ("bucket", pa.int64()),
@@ -52,13 +30,11 @@ PARTITION_ROWS = pa.schema(
         ("cost", pa.float64()),
     ]
 )
-"""Bounds as text, since the report's type is the same for every column. A bucket begins at the roundest number that
-parts it from the one before, which is a value only where many rows have it; the column's own ends are NULL."""
 
 
 @dataclass(frozen=True)
 class Population:
-    """How many people there are, or a table of them: its name in SQL, a DataFrame in Python; None too."""
+    """The number of people, or a table of them: its name in SQL, a DataFrame in Python; None too."""
 
     def holds(self, value: Any) -> bool:
         """Tell whether a value is allowed."""
@@ -102,9 +78,9 @@ _FITTING = (
         "then has at least `k` people in it. NULL: `k` people of the table itself",
         None,
     ).without("large"),
-    WEIGHTS,
-    HIERARCHIES,
-    MAX_SUPPRESSED_FRACTION.having(
+    shared.WEIGHTS,
+    shared.HIERARCHIES,
+    shared.MAX_SUPPRESSED_FRACTION.having(
         default=0.01, meaning="The share of the rows that may be suppressed: those of smaller classes"
     ).without("policy"),
     Parameter(
@@ -116,13 +92,13 @@ _FITTING = (
         None,
     ),
 )
-_ASKED = (TBL, COLS.having(meaning="The columns to generalize"), K, *_FITTING)
-_SPREAD = SENSITIVE.without("large", "policy")
+_ASKED = (shared.TBL, shared.COLS.having(meaning="The columns to generalize"), shared.K, *_FITTING)
+_SPREAD = shared.SENSITIVE.without("large", "policy")
 _CHECKS = (
-    names_are_not_ours,
-    person_is_no_col,
-    sensitive_is_apart,
-    l_is_whole,
+    shared.names_are_not_ours,
+    shared.person_is_no_col,
+    shared.sensitive_is_apart,
+    shared.l_is_whole,
     _population_is_enough,
     _methods_are_known,
 )
@@ -131,8 +107,8 @@ GENERALIZE = Release(
     name="generalize",
     stage="generalize",
     summary="Generalizes columns, the same way for all rows, until every class has at least k people.",
-    parameters=(*_ASKED, KEPT, PERSON, _SPREAD),
-    checks=(*_CHECKS, keep_is_no_col),
+    parameters=(*_ASKED, shared.KEPT, shared.PERSON, _SPREAD),
+    checks=(*_CHECKS, shared.keep_is_no_col),
     body="anon._generalized",
 )
 
@@ -141,7 +117,7 @@ PLAN = Report(
     algorithm="duckanon._methods.generalize.plans:plan",
     stage="generalize",
     summary="Returns how each column is to be generalized so that every class has at least k people: a row per bucket.",
-    parameters=(*_ASKED, PERSON, _SPREAD),
+    parameters=(*_ASKED, shared.PERSON, _SPREAD),
     checks=_CHECKS,
     body="anon._planned",
     schema=PLAN_ROWS,
@@ -173,7 +149,7 @@ QUANTILE_PARTITION = ColumnReport(
     stage="generalize",
     summary="Splits one column into buckets of equal size, equal values together: the quantile transformation.",
     parameters=(
-        TBL,
+        shared.TBL,
         _COL,
         Parameter("k", Whole(1, null=True), "The smallest number of rows in a bucket; or give `buckets`", None),
         Parameter("buckets", Whole(1, null=True), "The number of buckets; ties may force fewer", None),
@@ -193,7 +169,7 @@ OPTIMAL_PARTITION = ColumnReport(
     stage="generalize",
     summary="Splits one column into buckets of at least k rows at the least possible cost.",
     parameters=(
-        TBL,
+        shared.TBL,
         _COL,
         Parameter("k", Whole(1), "The smallest number of rows in a bucket"),
         Parameter(

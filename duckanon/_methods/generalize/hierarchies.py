@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-ROOT = "*"
-"""The label of suppressed values."""
+ROOT = "*"  # the label of suppressed values
 
 
 class HierarchyTable:
     """A hierarchy: for each leaf its label on every level, the leaf itself first.
 
-    Args:
-        name: The column that the hierarchy is for, for the error where it is not a tree.
-        rows: Leaf, level from 1, label.
-
-    Attributes:
-        root: The label above all others.
-        height: The number of levels below the root, the leaves included.
+    It is made of rows of leaf, level from 1, and label; the column's name is for the error where they are no tree.
     """
 
     def __init__(self, name: str, rows: Iterable[tuple[str, int, str]]) -> None:
@@ -61,13 +54,9 @@ class HierarchyTable:
 
 
 def hierarchy_tables(rows: Iterable[Mapping[str, Any]]) -> dict[str, HierarchyTable]:
-    """Collect the hierarchies of all columns.
+    """Return the hierarchy of each column that has one.
 
-    Args:
-        rows: Each with column_name (lower case), leaf, level and label; a row whose leaf is NULL is left out.
-
-    Returns:
-        The hierarchy of each column that has one.
+    Rows have column_name (lower case), leaf, level and label; a row whose leaf is NULL is left out.
     """
     rows_of_column: dict[str, list[tuple[str, int, str]]] = {}
     for row in rows:

@@ -14,15 +14,12 @@ from duckanon._methods.generalize.recoding.column_moves import Tree
 def tree_of(levels: Sequence[Array]) -> tuple[Tree, Ints, Ints]:
     """Make a tree of the keys that the leaves have on each level, finest first; a root is put on top.
 
-    Returns:
-        The tree, and for each node one of its leaves and its level.
+    Return it, and for each node one of its leaves and its level.
 
     Examples:
         >>> tree, _, node_level = tree_of([np.array(["02139", "02140", "10001"]), np.array(["021", "021", "100"])])
-        >>> tree.parents.tolist()
-        [3, 3, 4, 5, 5, -1]
-        >>> node_level.tolist()
-        [0, 0, 0, 1, 1, 2]
+        >>> tree.parents.tolist(), node_level.tolist()
+        ([3, 3, 4, 5, 5, -1], [0, 0, 0, 1, 1, 2])
     """
     size = len(levels[0])
     owners, node_leaf, node_level, offset = [np.arange(size)], [np.arange(size)], [np.zeros(size, np.int64)], size
@@ -46,13 +43,9 @@ def tree_of(levels: Sequence[Array]) -> tuple[Tree, Ints, Ints]:
 def prefix_tree(texts: Sequence[str]) -> tuple[Tree, Ints, Ints]:
     """Make the tree of the prefixes that texts share: a node for each prefix after which they go on differently.
 
-    A node for every length would be millions for long codes, nearly all of them with one text below.
-
-    Args:
-        texts: Different texts, in ascending order.
-
-    Returns:
-        The tree, and for each node one of its leaves and its level: how many characters of the longest text it lacks.
+    A node for every length would be millions for long codes, nearly all of them with one text below. Texts are
+    different and in ascending order. Return the tree, and for each node one of its leaves and its level: how many
+    characters of the longest text it lacks.
 
     Examples:
         >>> tree, node_leaf, node_level = prefix_tree(["02139", "02140", "10001"])
@@ -86,8 +79,7 @@ def prefix_tree(texts: Sequence[str]) -> tuple[Tree, Ints, Ints]:
     return Tree(np.array(parents, np.int64), levels=levels), np.array(node_leaf, np.int64), levels
 
 
-_PIECE = 32
-"""So many characters of texts are compared at a time."""
+_PIECE = 32  # so many characters of texts are compared at a time
 
 
 def _shared_lengths(texts: Sequence[str]) -> Ints:
@@ -114,9 +106,7 @@ def _shared_lengths(texts: Sequence[str]) -> Ints:
 def leaf_shares(tree: Tree, distinct_values: int) -> Floats:
     """Return what each node of a tree loses: the share of the other values that it stands for too; the root, all.
 
-    Args:
-        tree: The tree; nodes come after those below them, as `tree_of` has them.
-        distinct_values: How many values there are, NULL among them.
+    NULL is one of the values. Nodes come after those below them, as `tree_of` has them.
 
     Examples:
         >>> tree, _, _ = tree_of([np.array(["02139", "02140", "10001"]), np.array(["021", "021", "100"])])

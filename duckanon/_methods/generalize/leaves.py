@@ -17,15 +17,10 @@ from duckanon._core.common.values import exact_numbers
 
 @dataclass(frozen=True)
 class Holders:
-    """People by combination of a grouped table.
+    """People by combination of a grouped table."""
 
-    Attributes:
-        rows: How many rows of the table have each combination.
-        persons: Whose they are, where people have several rows; `NOBODY` where that is not known. None: rows are
-            people.
-    """
-
-    rows: Ints
+    rows: Ints  # how many rows of the table have each combination
+    # whose they are, where people have several rows; `NOBODY` where that is not known. None: rows are people.
     persons: Ints | None = None
 
     def people(self, codes: Ints, size: int) -> Ints:
@@ -42,12 +37,9 @@ class Holders:
     def core(self, codes: Ints, size: int, k: int) -> tuple[int, int]:
         """Return the first and the last of ``size`` sorted codes that are no extremes of fewer than k people.
 
-        Fewer than k people have a code below the first, and fewer than k one above the last: no label may tell of
-        these alone. Where there are too few people for two such ends, all codes are between them.
-
-        Args:
-            codes: The code of each combination; those from ``size`` on are left out.
-            size, k: How many codes there are, and how many people make an end.
+        Fewer than k people have a code below the first, and fewer than k one above the last: no label may tell of these
+        alone. Where there are too few people for two such ends, all codes are between them. Codes from ``size`` on are
+        left out.
         """
         is_known = codes < size
         if self.persons is None:
@@ -68,18 +60,13 @@ class Holders:
 
 @dataclass(frozen=True)
 class Leaves:
-    """The distinct values of a column.
+    """The distinct values of a column."""
 
-    Attributes:
-        codes: The leaf of each row of the grouped table.
-        rows, people: How many rows and how many people of the table have each leaf, NULL last where there is one.
-        size: The number of leaves without NULL.
-    """
-
-    codes: Ints
+    codes: Ints  # the leaf of each row of the grouped table
+    # rows, people: how many rows and how many people of the table have each leaf, NULL last where there is one
     rows: Ints
     people: Ints
-    size: int
+    size: int  # the number of leaves without NULL
 
     @property
     def has_null(self) -> bool:
@@ -88,7 +75,7 @@ class Leaves:
 
     @property
     def known_rows(self) -> Ints:
-        """How many rows of the table have each leaf that is not NULL."""
+        """The rows of the table with each leaf that is not NULL."""
         return self.rows[: self.size]
 
     def found(self, is_taken: Bools) -> Ints:
@@ -96,13 +83,7 @@ class Leaves:
         return np.flatnonzero(np.bincount(self.codes[is_taken], minlength=len(self.rows)))
 
     def taken(self, is_taken: Bools, holders: Holders, k: int) -> Self:
-        """Return the leaves that some combinations of the table have: as if there were no others.
-
-        Args:
-            is_taken: Which combinations.
-            holders: Who has these.
-            k: How many people make an end.
-        """
+        """Return the leaves of the combinations that are taken, which the holders have: as if there were no others."""
         own, found = self.codes[is_taken], self.found(is_taken)
         place = np.zeros(len(self.rows), np.int64)
         place[found] = np.arange(len(found))
@@ -121,21 +102,17 @@ class Leaves:
 
 @dataclass(frozen=True)
 class NumberLeaves(Leaves):
-    """Numbers or moments in ascending order.
+    """Numbers or moments in ascending order."""
 
-    Attributes:
-        positions, scale: The numbers, and how they are written.
-        core: The first and the last leaf that are no extremes of fewer than k people (`Holders.core`).
-    """
-
+    # positions, scale: the numbers, and how they are written
     positions: Floats
     scale: Scale
-    core: tuple[int, int]
+    core: tuple[int, int]  # the first and the last leaf that are no extremes of fewer than k people (`Holders.core`)
 
     @property
     def inner(self) -> Floats:
         """The numbers, extremes of fewer than k people moved to the ends of all others."""
-        return _clipped(self.positions, self.core)
+        return np.clip(self.positions, *self.positions[list(self.core)])
 
     def _values(self, known: Ints, codes: Ints, holders: Holders, k: int) -> dict[str, Any]:
         return {"positions": self.positions[known], "core": holders.core(codes, len(known), k)}
@@ -143,22 +120,17 @@ class NumberLeaves(Leaves):
 
 @dataclass(frozen=True)
 class DayLeaves(Leaves):
-    """Days in ascending order, counted from 1970. Times of day are left out.
-
-    Attributes:
-        core: The first and the last leaf that are no extremes of fewer than k people (`Holders.core`).
-        has_times: Whether moments of k rows are not midnight.
-    """
+    """Days in ascending order, counted from 1970. Times of day are left out."""
 
     days: Ints
     scale: Scale
-    core: tuple[int, int]
-    has_times: bool
+    core: tuple[int, int]  # the first and the last leaf that are no extremes of fewer than k people (`Holders.core`)
+    has_times: bool  # whether moments of k rows are not midnight
 
     @property
     def inner(self) -> Ints:
         """The days, extremes of fewer than k people moved to the ends of all others."""
-        return _clipped(self.days, self.core)
+        return np.clip(self.days, *self.days[list(self.core)])
 
     def _values(self, known: Ints, codes: Ints, holders: Holders, k: int) -> dict[str, Any]:
         return {"days": self.days[known], "core": holders.core(codes, len(known), k)}
@@ -210,11 +182,9 @@ def text_leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> TextLea
     encoded = as_text(name, column).dictionary_encode()
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     order = np.argsort(np.array(encoded.dictionary.to_pylist(), dtype=object))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
     is_known = ~encoded.is_null().to_numpy(zero_copy_only=False)
     entries = encoded.indices.drop_null().to_numpy(zero_copy_only=False)
-    leaves = _leaves(rank[entries], len(order), is_known, holders)
+    leaves = _leaves(entries, order, is_known, holders)
     return TextLeaves(**vars(leaves), texts=encoded.dictionary.take(pa.array(order)).to_pylist())
 
 
@@ -254,25 +224,21 @@ def as_text(name: str, column: pa.ChunkedArray) -> pa.Array:
     return column.cast(pa.large_string()).combine_chunks()
 
 
-def _clipped(values: Array, core: tuple[int, int]) -> Array:
-    return np.clip(values, values[core[0]], values[core[1]])
-
-
 def _distinct(known: Array, is_known: Bools, holders: Holders) -> tuple[Array, Leaves]:
     """Return the distinct known values, and who has them."""
     encoded = pa.array(known).dictionary_encode()  # by hashing: most columns have few values, and need no sorting
     values = encoded.dictionary.to_numpy(zero_copy_only=False)
     order = np.argsort(values)
+    return values[order], _leaves(encoded.indices.to_numpy(), order, is_known, holders)
+
+
+def _leaves(entries: Ints, order: Ints, is_known: Bools, holders: Holders) -> Leaves:
+    """Return who has which of the values, given which of them each known one is, and their order."""
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    return values[order], _leaves(rank[encoded.indices.to_numpy()], len(order), is_known, holders)
-
-
-def _leaves(ranks: Ints, values: int, is_known: Bools, holders: Holders) -> Leaves:
-    """Return who has which of the values, given the place of each known one among them."""
-    codes = np.full(len(is_known), values, np.int64)
-    codes[is_known] = ranks
-    size = values + (not is_known.all())
+    codes = np.full(len(is_known), len(order), np.int64)
+    codes[is_known] = rank[entries]
+    size = len(order) + (not is_known.all())
     rows = np.bincount(codes, holders.rows, size).astype(np.int64)
     people = rows if holders.persons is None else holders.people(codes, size)
-    return Leaves(codes, rows, people, values)
+    return Leaves(codes, rows, people, len(order))

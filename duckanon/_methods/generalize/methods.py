@@ -1,4 +1,4 @@
-"""How one column can be generalized: what may be merged, and what the merged values are called.
+"""The methods that generalize one column: what may be merged, and what the merged values are called.
 
 A coarsening takes the leaves of a column, its distinct values, tells the search which of them may be merged, and turns
 the groups that the search found into the buckets of a plan. Each method has its class; those of the first three are in
@@ -19,9 +19,9 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -30,11 +30,9 @@ from duckanon._core.common.arrays import Bools, Ints
 from duckanon._methods.generalize.hierarchies import ROOT, HierarchyTable
 from duckanon._methods.generalize.hierarchy_trees import leaf_shares, prefix_tree, tree_of
 from duckanon._methods.generalize.leaves import Leaves, TextLeaves, codes_among
-from duckanon._methods.generalize.recoding.column_moves import Flat, Structure
-from duckanon._methods.generalize.recoding.outcome import ColumnRecoding
+from duckanon._methods.generalize.recoding.column_moves import ColumnRecoding, Flat, Structure
 
-OTHER = "other"
-"""The label of values that were not frequent enough to be kept."""
+OTHER = "other"  # the label of values that were not frequent enough to be kept
 
 
 class Bucket(NamedTuple):
@@ -51,19 +49,13 @@ class Bucket(NamedTuple):
     rows: int = 0
 
 
+@dataclass(eq=False)
 class Coarsening(ABC):
-    """One column and the method by which it is generalized.
+    """One column and the method by which it is generalized."""
 
-    Attributes:
-        method: The method's name.
-        root_label: The label of suppressed values; it does not even say whether they are NULL.
-    """
-
-    method: str
-    root_label = ROOT
-
-    def __init__(self, column: Leaves) -> None:
-        self.column = column
+    column: Leaves
+    method: ClassVar[str]
+    root_label = ROOT  # the label of suppressed values; it does not even say whether they are NULL
 
     @property
     @abstractmethod
@@ -75,13 +67,9 @@ class Coarsening(ABC):
         """Return the buckets of all values but NULL."""
 
     def buckets(self, groups: ColumnRecoding) -> list[Bucket]:
-        """Turn groups into the rows of a plan.
+        """Turn the groups of the column's leaves into the rows of a plan.
 
-        Args:
-            groups: The group of each leaf of the column, as the search or a budget has chosen them.
-
-        Returns:
-            There is always a bucket for the rest and one, the last, for NULL. None has its rows yet.
+        There is always a bucket for the rest and one, the last, for NULL. None has its rows yet.
         """
         says_nothing = self.column.has_null and len(np.unique(groups.group_of_leaf)) == 1
         known = self._known_buckets(groups)
@@ -94,9 +82,9 @@ class Coarsening(ABC):
             label = rest_label if groups.group_of_leaf[-1] == groups.rest or says_nothing else None
         return [*plan_rows, Bucket("null", None, None, label)]
 
-    @abstractmethod
-    def fitted(self, column: Leaves) -> Coarsening:
+    def fitted(self, column: Leaves) -> Self:
         """Return the same method for other leaves of the column."""
+        return replace(self, column=column)
 
     def extremes(self, groups: ColumnRecoding) -> Bools:
         """Tell which leaves lie beyond a value that the others of its group would be called by, and have few people."""
@@ -112,7 +100,7 @@ class Coarsening(ABC):
 
     @property
     def _distinct_values(self) -> int:
-        """How many values the column has, NULL among them."""
+        """The number of values of the column, NULL among them."""
         return self.column.size + self.column.has_null
 
 
@@ -132,75 +120,60 @@ def are_codes(leaves: TextLeaves, k: int) -> bool:
     return length >= 3 and many >= 20 and int(people[~is_code].sum()) < k
 
 
+@dataclass(eq=False)
 class Prefixes(Coarsening):
-    """Codes by their first characters; each part of the codes at a length of its own.
+    """Codes by their first characters; each part of the codes at a length of its own."""
 
-    Args:
-        column: The codes.
-        k: How many people have codes of at least the length that labels are filled up to.
-    """
-
+    column: TextLeaves
+    k: int  # people who have codes of at least the length that labels are filled up to
     method = "prefix"
-
-    def __init__(self, column: TextLeaves, k: int) -> None:
-        super().__init__(column)
-        self.texts, self.k = column.texts, k
-
-    def fitted(self, column: Leaves) -> Prefixes:
-        """Return the same for other leaves."""
-        assert isinstance(column, TextLeaves)
-        return Prefixes(column, self.k)
 
     @cached_property
     def structure(self) -> Structure:
         """The tree of the prefixes that codes share."""
-        tree, _, _ = prefix_tree(self.texts)
+        tree, _, _ = prefix_tree(self.column.texts)
         return replace(tree, losses=leaf_shares(tree, self._distinct_values))
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[Bucket]:
         length = self._length()
         for group, first, last in _ends_of_groups(self._known_groups(groups)):
             if group != groups.rest:
-                prefix = _shared_prefix(self.texts[first], self.texts[last])  # the texts are sorted
+                prefix = _shared_prefix(self.column.texts[first], self.column.texts[last])  # the texts are sorted
                 yield Bucket("prefix", prefix, None, prefix + "*" * (length - len(prefix)) if prefix else ROOT)
 
     def _length(self) -> int:
         """Return the length that k people's codes have at least: nobody's alone makes all labels longer."""
-        lengths = np.array([len(text) for text in self.texts])
+        lengths = np.array([len(text) for text in self.column.texts])
         order = np.argsort(-lengths, kind="stable")
         reached = int(np.searchsorted(np.cumsum(self.column.people[: self.column.size][order]), self.k))
         return int(lengths[order[min(reached, len(order) - 1)]])
 
 
+@dataclass(eq=False)
 class Hierarchy(Coarsening):
     """Values by a caller's hierarchy; each branch at a level of its own. Values that it lacks hang below its root."""
 
+    column: TextLeaves
+    hierarchy: HierarchyTable
     method = "hierarchy"
 
-    def __init__(self, column: TextLeaves, hierarchy: HierarchyTable) -> None:
-        super().__init__(column)
-        self.texts, self.hierarchy = column.texts, hierarchy
-        self.root_label = hierarchy.root
-
-    def fitted(self, column: Leaves) -> Hierarchy:
-        """Return the same for other leaves."""
-        assert isinstance(column, TextLeaves)
-        return Hierarchy(column, self.hierarchy)
+    def __post_init__(self) -> None:
+        self.root_label = self.hierarchy.root
 
     @cached_property
     def structure(self) -> Structure:
         """The part of the hierarchy that the column has values of."""
-        paths = [self.hierarchy.path(text) for text in self.texts]
+        paths = [self.hierarchy.path(text) for text in self.column.texts]
         levels = [np.array([path[level] for path in paths]) for level in range(self.hierarchy.height)]
         tree, _, _ = tree_of(levels)
         losses = leaf_shares(tree, self._distinct_values)
         if self.root_label != ROOT:  # it says that a value is not NULL, and one that the hierarchy knows
-            known = sum(text in self.hierarchy.leaves for text in self.texts)
+            known = sum(text in self.hierarchy.leaves for text in self.column.texts)
             losses[-1] = max(known - 1, 0) / max(self._distinct_values - 1, 1)
         return replace(tree, losses=losses)
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[Bucket]:
-        group_of_text = dict(zip(self.texts, self._known_groups(groups).tolist(), strict=True))
+        group_of_text = dict(zip(self.column.texts, self._known_groups(groups).tolist(), strict=True))
         label_of_group, label_of_node = {groups.rest: self.root_label}, {}
         texts_of_group: dict[int, list[str]] = {}
         for text, group in group_of_text.items():
@@ -209,7 +182,7 @@ class Hierarchy(Coarsening):
             if group != groups.rest:
                 level, label = self._shared_node(texts)
                 label_of_group[group] = label_of_node[level, label] = label
-        for text in dict.fromkeys([*self.texts, *self.hierarchy.leaves]):
+        for text in dict.fromkeys([*self.column.texts, *self.hierarchy.leaves]):
             is_known = text in self.hierarchy.leaves
             if text in group_of_text:
                 label = label_of_group[group_of_text[text]]
@@ -230,24 +203,13 @@ class Hierarchy(Coarsening):
         return self.hierarchy.height, self.root_label
 
 
+@dataclass(eq=False)
 class Top(Coarsening):
-    """Values without any order: some stay as they are, all others become one.
+    """Values without any order: some stay as they are, all others become one."""
 
-    Args:
-        column: The values.
-        k: How many people make a value one that may stay.
-    """
-
+    column: TextLeaves
+    k: int  # people who make a value one that may stay
     method = "top"
-
-    def __init__(self, column: TextLeaves, k: int) -> None:
-        super().__init__(column)
-        self.texts, self.k = column.texts, k
-
-    def fitted(self, column: Leaves) -> Top:
-        """Return the same for other leaves."""
-        assert isinstance(column, TextLeaves)
-        return Top(column, self.k)
 
     @cached_property
     def structure(self) -> Structure:
@@ -256,24 +218,21 @@ class Top(Coarsening):
 
     @cached_property
     def _says_others(self) -> bool:
-        pairs = zip(self.texts, self.column.people.tolist(), strict=False)
+        pairs = zip(self.column.texts, self.column.people.tolist(), strict=False)
         return not any(text == OTHER and held >= self.k for text, held in pairs)
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[Bucket]:
         is_kept = self._known_groups(groups) != groups.rest
-        if (~is_kept).sum() == 1 and is_kept.any() and not self._is_null_merged(groups):
+        is_null_merged = self.column.has_null and int(groups.group_of_leaf[-1]) == groups.rest
+        if (~is_kept).sum() == 1 and is_kept.any() and not is_null_merged:
             is_kept = np.ones_like(is_kept)  # the only one of the others that is left is itself
-        kept = [text for text, stays in zip(self.texts, is_kept.tolist(), strict=True) if stays]
+        kept = [text for text, stays in zip(self.column.texts, is_kept.tolist(), strict=True) if stays]
         for text in kept:
             yield Bucket("value", text, text, text)
         # a label for the merged values that is none of the column's own: other, *, **, ...
         stars = itertools.accumulate(itertools.repeat(ROOT))
         free = next(label for label in itertools.chain([OTHER] * self._says_others, stars) if label not in kept)
         yield Bucket("rest", None, None, free if kept else ROOT)
-
-    def _is_null_merged(self, groups: ColumnRecoding) -> bool:
-        """Tell whether NULL is one of the merged values."""
-        return self.column.has_null and int(groups.group_of_leaf[-1]) == groups.rest
 
 
 def _shared_prefix(text: str, other: str) -> str:

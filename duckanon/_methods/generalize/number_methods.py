@@ -1,10 +1,11 @@
-"""How columns of numbers and dates can be generalized: intervals and steps."""
+"""The methods for columns of numbers and dates: intervals and steps."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,29 +16,26 @@ from duckanon._core.common.arrays import Bools, Floats, Ints, run_starts
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.common.values import exact_numbers, is_time_scale
 from duckanon._methods.generalize.hierarchies import ROOT
-from duckanon._methods.generalize.leaves import Leaves, NumberLeaves
+from duckanon._methods.generalize.leaves import NumberLeaves
 from duckanon._methods.generalize.methods import Bucket, Coarsening
-from duckanon._methods.generalize.recoding.column_moves import Levels, Ordered, Structure
-from duckanon._methods.generalize.recoding.outcome import ColumnRecoding
+from duckanon._methods.generalize.recoding.column_moves import ColumnRecoding, Levels, Ordered, Structure
 
 
+@dataclass(eq=False)
 class Intervals(Coarsening):
     """Numbers and dates in contiguous runs.
 
     Two runs are parted at the roundest number between their values, which is one of these only if at least k people
     have it.
-
-    Args:
-        column: The numbers.
-        k: How many people make a value one that may be named.
     """
 
+    column: NumberLeaves
+    k: int
     method = "interval"
 
-    def __init__(self, column: NumberLeaves, k: int) -> None:
-        super().__init__(column)
-        self.numbers, self.k = column, k
-        self.is_shared = column.people >= k
+    def __post_init__(self) -> None:
+        column = self.column
+        self.is_shared = column.people >= self.k
         self._cut_of_leaf: dict[int, float] = {}
         # A whole number that is alone at an end is a code, and is named so: 1, not "<2". Beyond it there is nothing.
         first, last = (
@@ -45,19 +43,14 @@ class Intervals(Coarsening):
         )
         self.names_ends = first, last
 
-    def fitted(self, column: Leaves) -> Intervals:
-        """Return the same for other leaves."""
-        assert isinstance(column, NumberLeaves)
-        return Intervals(column, self.k)
-
     @cached_property
     def structure(self) -> Structure:
         """The numbers in their order; extremes of fewer than k people are never parted from all others."""
-        return Ordered(self.numbers.inner, self._ends, self.names_ends)
+        return Ordered(self.column.inner, self._ends, self.names_ends)
 
     def _cuts(self, leaves: Ints) -> list[float]:
         """Return where a run that begins with each of these leaves is cut off from the one before."""
-        positions, scale = self.numbers.positions, self.numbers.scale
+        positions, scale = self.column.positions, self.column.scale
         for leaf in leaves.tolist():
             if leaf not in self._cut_of_leaf:
                 low, high = float(positions[leaf - 1]), float(positions[leaf])
@@ -65,11 +58,11 @@ class Intervals(Coarsening):
         return [self._cut_of_leaf[leaf] for leaf in leaves.tolist()]
 
     def _ends(self, leaves: Ints) -> tuple[Floats, Floats]:
-        first, last = self.numbers.core
+        first, last = self.column.core
         cuts = np.full(len(leaves), np.nan)
         is_inner = (leaves > first) & (leaves <= last)
         cuts[is_inner] = self._cuts(leaves[is_inner])
-        unit = _unit(self.numbers, self.k)
+        unit = _unit(self.column, self.k)
         if not unit:
             return cuts, cuts
         firsts: Floats = np.ceil(cuts / unit) * unit
@@ -77,13 +70,13 @@ class Intervals(Coarsening):
 
     def extremes(self, groups: ColumnRecoding) -> Bools:
         """Tell which leaves are beyond a whole number that is alone at an end but for them."""
-        can_name = self.is_shared[: self.column.size] & self.numbers.scale.is_whole
-        return _beyond(self.numbers, self._known_groups(groups), can_name)
+        can_name = self.is_shared[: self.column.size] & self.column.scale.is_whole
+        return _beyond(self.column, self._known_groups(groups), can_name)
 
     def codes_of(self, name: str, column: pa.ChunkedArray) -> Ints:
         """Return the leaf whose runs hold each value: between two leaves, which side of their cut it is on."""
         known, is_known, _ = exact_numbers(name, column)
-        positions = self.numbers.positions
+        positions = self.column.positions
         above = np.searchsorted(positions, known)  # the first leaf that is not smaller
         between = (above > 0) & (above < self.column.size)
         between[between] &= positions[above[between]] != known[between]
@@ -99,7 +92,7 @@ class Intervals(Coarsening):
         return codes
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[Bucket]:
-        scale, positions = self.numbers.scale, self.numbers.positions
+        scale, positions = self.column.scale, self.column.positions
         group_of_leaf = self._known_groups(groups)
         starts = run_starts(group_of_leaf)
         all_cuts = np.array([-math.inf, *self._cuts(starts[1:])])
@@ -115,35 +108,26 @@ class Intervals(Coarsening):
         yield from with_gaps(scale, group_of_leaf[starts] != groups.rest, spans, names)
 
 
+@dataclass(eq=False)
 class Steps(Coarsening):
-    """Numbers rounded down to steps of 1, 2, 5 times a power of ten: one step for the whole column.
+    """Numbers rounded down to steps of 1, 2, 5 times a power of ten: one step for the whole column."""
 
-    Args:
-        column: The numbers.
-        k: How many people make a value one that may be named.
-        steps: The steps that may be taken, finest first; None: those that part the numbers.
-    """
-
+    column: NumberLeaves
+    k: int  # people who make a value one that may be named
+    steps: Sequence[float]  # those that may be taken, finest first
     method = "round"
 
-    def __init__(self, column: NumberLeaves, k: int, steps: Sequence[float] | None = None) -> None:
-        super().__init__(column)
-        self.numbers, self.k = column, k
-        if steps is None:
-            inner = column.inner
-            span = float(inner[-1] - inner[0])
-            steps = [step for step in labels.round_steps(np.unique(inner)) if step < span]
-        self.steps = steps
-
-    def fitted(self, column: Leaves) -> Steps:
-        """Return the same for other leaves."""
-        assert isinstance(column, NumberLeaves)
-        return Steps(column, self.k, self.steps)
+    @classmethod
+    def parting(cls, column: NumberLeaves, k: int) -> Steps:
+        """Take the steps that part the numbers."""
+        inner = column.inner
+        span = float(inner[-1] - inner[0])
+        return cls(column, k, [step for step in labels.round_steps(np.unique(inner)) if step < span])
 
     @cached_property
     def structure(self) -> Structure:
         """All values, each of the steps, one group."""
-        inner = self.numbers.inner
+        inner = self.column.inner
         numbers = [inner, *(labels.step_numbers(inner, step) for step in self.steps)]
         maps = [np.unique(own, return_inverse=True)[1].reshape(-1).astype(np.int64) for own in numbers]
         losses = [np.zeros(int(maps[0].max()) + 1), *map(self._losses, self.steps, numbers[1:])]
@@ -152,16 +136,16 @@ class Steps(Coarsening):
 
     def _losses(self, step: float, step_numbers: Floats) -> Floats:
         """Return what each of the steps loses: its width, as far as the column reaches."""
-        inner, numbers = self.numbers.inner, np.unique(step_numbers)
+        inner, numbers = self.column.inner, np.unique(step_numbers)
         starts, ends = labels.multiples(numbers, step), labels.multiples(numbers + 1, step)
-        unit = _unit(self.numbers, self.k)
+        unit = _unit(self.column, self.k)
         if unit:
             starts, ends = np.ceil(starts / unit) * unit, (np.ceil(ends / unit) - 1) * unit
         width = np.minimum(ends, inner[-1]) - np.maximum(starts, inner[0])
         return np.asarray(np.maximum(width, 0) / (float(inner[-1] - inner[0]) or 1.0), dtype=np.float64)
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[Bucket]:
-        scale, group_of_leaf = self.numbers.scale, self._known_groups(groups)
+        scale, group_of_leaf = self.column.scale, self._known_groups(groups)
         starts = run_starts(group_of_leaf)
         level = 0 if groups.level is None or self.column.size == 1 else groups.level
         if level > len(self.steps) or (len(starts) == 1 and self.column.size > 1 and level == 0):
@@ -169,7 +153,7 @@ class Steps(Coarsening):
             return
         spans = self._single_values(starts) if level == 0 else self._stepped(starts, self.steps[level - 1])
         if len(starts) == 1:
-            (start, end), first, last = spans[0], self.numbers.positions[0], self.numbers.positions[-1]
+            (start, end), first, last = spans[0], self.column.positions[0], self.column.positions[-1]
             name = scale.text(start) if level == 0 else labels.of_span(scale, start, end)
             names = [name if start <= first <= last < end else ROOT]
         elif any(map(math.isnan, itertools.chain(*spans))):  # no number parts extremes from all others
@@ -187,17 +171,17 @@ class Steps(Coarsening):
     def extremes(self, groups: ColumnRecoding) -> Bools:
         """Tell which leaves are beyond the first or the last of values that are all kept."""
         can_name = (self.column.people[: self.column.size] >= self.k) & (groups.level == 0)
-        return _beyond(self.numbers, self._known_groups(groups), can_name)
+        return _beyond(self.column, self._known_groups(groups), can_name)
 
     def _stepped(self, starts: Ints, step: float) -> list[tuple[float, float]]:
         """Return from where to where the step of each run reaches."""
-        numbers = labels.step_numbers(self.numbers.inner[starts], step)
+        numbers = labels.step_numbers(self.column.inner[starts], step)
         lows, highs = labels.multiples(numbers, step), labels.multiples(numbers + 1, step)
         return list(zip(lows.tolist(), highs.tolist(), strict=True))
 
     def _single_values(self, starts: Ints) -> list[tuple[float, float]]:
         """Return from where to where each single value reaches; extremes are cut off as runs are."""
-        scale, positions = self.numbers.scale, self.numbers.positions
+        scale, positions = self.column.scale, self.column.positions
         spans = [(value, scale.after(value)) for value in positions[starts].tolist()]
         for at, leaf in ((0, int(starts[min(1, len(starts) - 1)])), (-1, int(starts[-1]))):
             end = len(positions) if at else leaf
@@ -231,18 +215,12 @@ def _unit(column: NumberLeaves, k: int) -> float:
 
 
 def with_gaps(
-    scale: labels.Scale,
-    is_told: Bools,
-    spans: Sequence[tuple[float, float]],
-    names: Sequence[str],
+    scale: labels.Scale, is_told: Bools, spans: Sequence[tuple[float, float]], names: Sequence[str]
 ) -> Iterable[Bucket]:
     """Return a bucket for each span that is told of anybody, and one for each gap between two of them.
 
-    Args:
-        scale: The column's scale.
-        is_told: Whether anybody is told to be in each span of leaves.
-        spans, names: From where to where each reaches, and what it is called. The name of the first or the last is open
-            where it begins with a sign, or is all; else what lies beyond it is in a gap.
+    The name of the first or the last is open where it begins with a sign, or is all; else what lies beyond it is in a
+    gap.
     """
     reached: str | None = None
     for place in np.flatnonzero(is_told).tolist():

@@ -7,15 +7,15 @@ improbable, where the table is a sample of one; or k people of a population that
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import parameters
 from duckanon._core.common.arrays import Bools, Ints, is_number, is_time
+from duckanon._core.common.declare import report
 from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.parameters import by_column, column_weights, refuse_other_columns
 from duckanon._core.common.people import NOBODY
@@ -26,11 +26,13 @@ from duckanon._methods.generalize.hierarchies import HierarchyTable, hierarchy_t
 from duckanon._methods.generalize.leaves import Holders, day_leaves, no_leaves, number_leaves, text_leaves
 from duckanon._methods.generalize.methods import Coarsening, Hierarchy, Prefixes, Top, are_codes
 from duckanon._methods.generalize.number_methods import Intervals, Steps
-from duckanon._methods.generalize.recoding.column_moves import Column, State
-from duckanon._methods.generalize.recoding.outcome import ColumnRecoding
+from duckanon._methods.generalize.recoding.column_moves import Column, ColumnRecoding, State
 from duckanon._methods.generalize.recoding.recode import recode
 from duckanon._methods.generalize.recoding.sensitive import Sensitive
 from duckanon._methods.generalize.released import Labels, Promise, counted, labels_of_released
+
+# The people of a population: the leaf that each combination has in each column, and how many have it.
+_OtherPeople: TypeAlias = tuple[list[Ints], Ints]
 
 
 def plan(
@@ -49,7 +51,7 @@ def plan(
     sensitive: parameters.Sensitive,
     is_ordered: bool | None = None,
 ) -> pa.Table:
-    """Fit a plan to a table.
+    """Fit a plan to a table, and return it as `PLAN_ROWS`, one row per bucket.
 
     Args:
         table: The distinct combinations of the columns, of a sensitive value and a person each; then that value's rank
@@ -58,9 +60,6 @@ def plan(
             have each.
         hierarchies: Rows of column_name (lower case), leaf, level, label.
         is_ordered: Whether neighbouring values of the sensitive column are near each other.
-
-    Returns:
-        One row per bucket: `PLAN_ROWS`.
     """
     if table is None:
         raise ValueError("the table has no rows to look at.")
@@ -90,9 +89,9 @@ def plan(
     labels = Labels(coarsenings, groups, is_released)
     if others is None:
         labels = labels_of_released(labels, Promise(holders, k, int(least), limit, spread))
-    allowed: Sequence[int | None] = [None] * len(names)
+    allowed: list[int | None] = [None] * len(names)
     if is_sample:
-        _, allowed = states_within(labels.coarsenings, budget, weight_list)
+        allowed = [*states_within(labels.coarsenings, budget, weight_list)[1]]
     return _report(names, coarsenings, labels, holders, allowed)
 
 
@@ -116,20 +115,12 @@ def _people(holders: Holders) -> int:
     return int(holders.people(np.zeros(len(holders.rows), np.int64), 1)[0])
 
 
-@dataclass(frozen=True)
-class _OtherPeople:
-    """The people of a population: the leaf that each combination has in each column, and how many have it."""
-
-    codes: list[Ints]
-    sizes: Ints
-
-
 def _other_people(names: Sequence[str], coarsenings: Sequence[Coarsening], table: pa.Table) -> _OtherPeople:
     """Take those of a population whose values will surely be called as values of the table are."""
     codes = [part.codes_of(name, table.column(name)) for name, part in zip(names, coarsenings, strict=True)]
     is_known = np.all([column >= 0 for column in codes], axis=0)
     sizes = table.column(table.num_columns - 1).to_numpy().astype(np.int64)
-    return _OtherPeople([column[is_known] for column in codes], sizes[is_known])
+    return [column[is_known] for column in codes], sizes[is_known]
 
 
 def _searched(
@@ -148,9 +139,10 @@ def _searched(
     counts, sizes, persons = holders.rows, None, holders.persons
     codes = [coarsening.column.codes for coarsening in coarsenings]
     if others is not None:
-        counts = np.append(counts, np.zeros_like(others.sizes))
-        sizes, persons = np.append(np.zeros_like(holders.rows), others.sizes), None
-        codes = [np.append(own, other) for own, other in zip(codes, others.codes, strict=True)]
+        other_codes, other_sizes = others
+        counts = np.append(counts, np.zeros_like(other_sizes))
+        sizes, persons = np.append(np.zeros_like(holders.rows), other_sizes), None
+        codes = [np.append(own, other) for own, other in zip(codes, other_codes, strict=True)]
     if not searched:
         if others is None and _people(holders) < least:
             of_what = "rows" if persons is None else "people"
@@ -188,10 +180,21 @@ def _coarsening(
     if column.null_count == len(column):
         return Top(no_leaves(holders), k)
     hierarchy = hierarchies.get(name.lower())
-    if method is None:
-        method = "hierarchy" if hierarchy else _method_of_type(column.type)
-    if method in ("interval", "round", "calendar"):
-        return _number_coarsening(name, column, holders, k, end_people, method)
+    if method is None:  # of other types the values decide
+        of_type = "interval" if is_number(column.type) else "calendar" if is_time(column.type) else None
+        method = "hierarchy" if hierarchy else of_type
+    if method == "interval":
+        return Intervals(number_leaves(name, column, holders, end_people), k)
+    if method == "round":
+        if not is_number(column.type):
+            raise ValueError(f'column "{name}" must hold numbers for the method round; its type is {column.type}.')
+        return Steps.parting(number_leaves(name, column, holders, end_people), k)
+    if method == "calendar":
+        if not is_time(column.type):
+            raise ValueError(
+                f'column "{name}" must hold dates or timestamps for the method calendar; its type is {column.type}.'
+            )
+        return Calendar(day_leaves(name, column, holders, end_people))
     texts = text_leaves(name, column, holders)
     if method == "hierarchy" and hierarchy:
         return Hierarchy(texts, hierarchy)
@@ -200,44 +203,14 @@ def _coarsening(
     return Top(texts, k)
 
 
-def _method_of_type(arrow_type: pa.DataType) -> str | None:
-    """Return the method for numbers or for dates; None for all else, where the values decide."""
-    return "interval" if is_number(arrow_type) else "calendar" if is_time(arrow_type) else None
-
-
-def _number_coarsening(
-    name: str, column: pa.ChunkedArray, holders: Holders, k: int, end_people: int, method: str
-) -> Coarsening:
-    if method == "interval":
-        return Intervals(number_leaves(name, column, holders, end_people), k)
-    if method == "round":
-        if not is_number(column.type):
-            raise ValueError(f'column "{name}" must hold numbers for the method round; its type is {column.type}.')
-        return Steps(number_leaves(name, column, holders, end_people), k)
-    if not is_time(column.type):
-        raise ValueError(
-            f'column "{name}" must hold dates or timestamps for the method calendar; its type is {column.type}.'
-        )
-    return Calendar(day_leaves(name, column, holders, end_people))
-
-
 def _report(
-    names: Sequence[str],
-    coarsenings: Sequence[Coarsening],
-    labels: Labels,
-    holders: Holders,
-    allowed: Sequence[int | None],
+    names: Sequence[str], coarsenings: Sequence[Coarsening], labels: Labels, holders: Holders, allowed: list[int | None]
 ) -> pa.Table:
     suppressed = int(holders.rows[~labels.is_released].sum())
-
-    def rows() -> Iterator[tuple[Any, ...]]:
-        for name, column, fitted, plan_rows, most in zip(
-            names, coarsenings, labels.coarsenings, labels.buckets, allowed, strict=True
-        ):
-            for bucket in counted(plan_rows, column.column, holders.rows, labels.is_released):
-                yield (name, fitted.method, *bucket, most, suppressed)
-
-    columns = zip(*rows(), strict=True)
-    return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, PLAN_ROWS, strict=True)], schema=PLAN_ROWS
-    )
+    columns = zip(names, coarsenings, labels.coarsenings, labels.buckets, allowed, strict=True)
+    rows = [
+        (name, fitted.method, *bucket, most, suppressed)
+        for name, column, fitted, plan_rows, most in columns
+        for bucket in counted(plan_rows, column.column, holders.rows, labels.is_released)
+    ]
+    return report(dict(zip(PLAN_ROWS.names, zip(*rows, strict=True), strict=True)), PLAN_ROWS)

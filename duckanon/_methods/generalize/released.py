@@ -18,27 +18,19 @@ from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._methods.generalize.leaves import DayLeaves, Holders, Leaves, NumberLeaves, TextLeaves, no_leaves
 from duckanon._methods.generalize.methods import Bucket, Coarsening, Top
 from duckanon._methods.generalize.recoding.classes import Groups, combine
-from duckanon._methods.generalize.recoding.outcome import ColumnRecoding
+from duckanon._methods.generalize.recoding.column_moves import ColumnRecoding
 from duckanon._methods.generalize.recoding.sensitive import Sensitive
 
 
 @dataclass(frozen=True)
 class Promise:
-    """Conditions on every released class of a table.
+    """Conditions on every released class of a table."""
 
-    Attributes:
-        holders: Who has the combinations of the table.
-        k: How many people make a value one that may be named.
-        least: How many people a class has.
-        limit: How many rows may be left out.
-        sensitive: What is asked of its sensitive values; None: nothing.
-    """
-
-    holders: Holders
-    k: int
-    least: int
-    limit: int
-    sensitive: Sensitive | None
+    holders: Holders  # who has the combinations of the table
+    k: int  # how many people make a value one that may be named
+    least: int  # how many people a class has
+    limit: int  # how many rows may be left out
+    sensitive: Sensitive | None  # what is asked of its sensitive values; None: nothing
 
     def kept(self, parts: Sequence[Ints], sizes: Sequence[int]) -> Bools:
         """Tell which combinations are in classes that keep it, given the label of each in every column."""
@@ -51,16 +43,12 @@ class Promise:
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of a table's columns.
+    """The labels of a table's columns."""
 
-    Attributes:
-        coarsenings, groups: How the columns are generalized, and the groups of their leaves.
-        is_released: Which combinations of the table are released.
-    """
-
+    # coarsenings, groups: how the columns are generalized, and the groups of their leaves
     coarsenings: Sequence[Coarsening]
     groups: Sequence[ColumnRecoding]
-    is_released: Bools
+    is_released: Bools  # which combinations of the table are released
 
     @cached_property
     def buckets(self) -> list[list[Bucket]]:
@@ -74,10 +62,6 @@ def labels_of_released(found: Labels, promise: Promise) -> Labels:
     Fewer than k people beyond a value that others could be called by are left out too, where so many may be. Others
     that are left out may fall into a released class by their new labels. Where that class would then break what is
     asked of its sensitive values, labels are those that all rows decide.
-
-    Args:
-        found: What the search has found.
-        promise: What the released classes keep.
     """
     is_extreme = np.zeros(len(found.is_released), bool)
     for own, groups in zip(found.coarsenings, found.groups, strict=True):
@@ -120,13 +104,7 @@ def _fitted(
 
 
 def counted(buckets: Sequence[Bucket], column: Leaves, rows: Ints, is_released: Bools) -> list[Bucket]:
-    """Write the released rows of each label of a column into the first of its buckets.
-
-    Args:
-        buckets: The column's part of the plan.
-        column: Its leaves.
-        rows, is_released: The rows of each combination of the table, and whether it is released.
-    """
+    """Write the released rows of each label of a column into the first of its buckets."""
     codes = _label_codes(buckets)
     label = codes[bucket_of_leaf(buckets, column)][column.codes[is_released]]
     left = np.bincount(label, rows[is_released], int(codes.max()) + 1).astype(np.int64)

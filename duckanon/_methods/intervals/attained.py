@@ -36,33 +36,23 @@ _ROUNDINGS = 64  # times the rounding of a sum, by which what is found is taken 
 
 
 class _Fit(NamedTuple):
-    """A coefficient of one table.
+    """A coefficient of one table."""
 
-    Attributes:
-        value : float: The coefficient; NaN where the predictors are dependent.
-        slopes : float64, columns x points: Its derivatives by a point's values, per share of the weight.
-        lever, residual : float64, one per column: The forms whose product at a point, less their values at the mean, is
-            what its share moves the coefficient by.
-        mean : float64, one per column: The mean of the points.
-        constant : float: What the lever is at the mean.
-        doubt : float: The rounding error of the value at most.
-    """
-
-    value: float
-    slopes: Floats
+    value: float  # the coefficient; NaN where the predictors are dependent
+    slopes: Floats  # columns x points: its derivatives by a point's values, per share of the weight
+    # lever, residual: one per column: the forms whose product at a point, less their values at the mean, is what its
+    # share moves the coefficient by
     lever: Floats
     residual: Floats
-    mean: Floats
-    constant: float
-    doubt: float
+    mean: Floats  # one per column: the mean of the points
+    constant: float  # what the lever is at the mean
+    doubt: float  # the rounding error of the value at most
 
 
 class Attained:
-    """Searches tables within the boxes for extreme coefficients.
+    """Searches tables within the boxes, the target's column first, for extreme coefficients.
 
-    Args:
-        boxes : ScaledBoxes: The target's column first, then the predictors.
-        deadline : float: The time, by `time.monotonic`, from which on no search is begun.
+    No search is begun after the deadline, by `time.monotonic`.
     """
 
     def __init__(self, boxes: ScaledBoxes, deadline: float) -> None:
@@ -74,14 +64,10 @@ class Attained:
         self._zero = -np.ldexp(boxes.center[1:], -boxes.exponent[1:])  # 0 of the data, in scaled units
 
     def end(self, coefficient: int | None, sign: float) -> float:
-        """Find a large coefficient that some table has, for sign -1 a small one.
+        """Find a large coefficient of a predictor that some table has, for sign -1 a small one.
 
-        Args:
-            coefficient : int or None: Which predictor's; None is the intercept, less the target's center.
-            sign : float: 1 or -1.
-
-        Returns:
-            Not on the other side of the midpoints' coefficient, and NaN where that is undefined.
+        None is the intercept, less the target's center. It is not on the other side of the midpoints' coefficient, and
+        NaN where that is undefined.
         """
         start = self._fit(self._middle, self._boxes.share, coefficient)
         best = start

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from duckanon._core.common import values
-from duckanon._core.common.arrays import Floats, is_number, is_time
+from duckanon._core.common import progress, values
+from duckanon._core.common.arrays import Floats, Ints, is_number, is_time, run_starts
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._methods.intervals import choices, regression, statistics
 from duckanon._methods.intervals import dismissal as dismissals
 from duckanon._methods.intervals import weights as weightings
-from duckanon._methods.intervals.declared import BOX_WEIGHTS, DISMISSAL, INTERVAL_REGRESSION, INTERVAL_STATISTICS
-from duckanon._methods.intervals.groups import Rows, in_groups
+from duckanon._methods.intervals.declared import BOX_WEIGHTS, DISMISSAL, GROUP, INTERVAL_REGRESSION, INTERVAL_STATISTICS
 
 _FIRST_INEXACT = 2.0**53  # from here on doubles skip whole numbers
+_Rows: TypeAlias = Iterable[Mapping[str, Any]]
 
 
 def interval_statistics(table: pa.Table | None, *, weights: str | None, unbiased: bool) -> pa.Table:
     """Report means, variances, standard deviations, covariances and correlations with guaranteed ranges."""
 
-    def answer(boxes: pa.Table) -> Rows:
+    def answer(boxes: pa.Table) -> _Rows:
         names, lower, upper, counts, weight = _boxes(boxes, weights)
         intervals = statistics.interval_statistics(lower, upper, counts, weight, unbiased=unbiased)
         return [{**vars(interval), "columns": [names[index] for index in interval.columns]} for interval in intervals]
 
-    return report_rows(in_groups(table, answer), INTERVAL_STATISTICS.schema)
+    return report_rows(_in_groups(table, answer), INTERVAL_STATISTICS.schema)
 
 
 def interval_regression(
@@ -40,7 +39,7 @@ def interval_regression(
     """Report the coefficients of a linear regression with guaranteed ranges; the intercept has no predictor."""
     started = time.monotonic()
 
-    def answer(boxes: pa.Table) -> Rows:
+    def answer(boxes: pa.Table) -> _Rows:
         names, lower, upper, counts, weight = _boxes(boxes, weights)
         index_of = {name.lower(): index for index, name in enumerate(names)}
         wanted = tuple(index_of[name.lower()] for name in predictors)
@@ -49,11 +48,10 @@ def interval_regression(
             lower, upper, counts, weight, target=index_of[target.lower()], predictors=wanted, seconds=left
         )
         return [
-            {**vars(coefficient), "predictor": None if coefficient.predictor is None else names[coefficient.predictor]}
-            for coefficient in coefficients
+            {**vars(row), "predictor": None if row.predictor is None else names[row.predictor]} for row in coefficients
         ]
 
-    return report_rows(in_groups(table, answer), INTERVAL_REGRESSION.schema)
+    return report_rows(_in_groups(table, answer), INTERVAL_REGRESSION.schema)
 
 
 def dismissal(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) -> pa.Table:
@@ -71,16 +69,29 @@ def box_weights(table: pa.Table | None, *, statistic: str, cols: Sequence[str]) 
     """Report with which weights to count the boxes in a statistic, in the same three versions."""
     numbers, lower, upper, counts = _numbered(table, cols)
     choice_of_version = weightings.box_weights(statistic, lower, upper, counts)
-    rows = [
-        {
-            **_choice(version, choice),
-            "weights": [
-                {"box": int(box), "weight": float(weight)} for box, weight in zip(numbers, choice.weight, strict=True)
-            ],
-        }
-        for version, choice in vars(choice_of_version).items()
-    ]
+    rows = []
+    for version, choice in vars(choice_of_version).items():
+        pairs = zip(numbers.tolist(), choice.weight.tolist(), strict=True)
+        weights = [{"box": box, "weight": weight} for box, weight in pairs]
+        rows.append({**_choice(version, choice), "weights": weights})
     return report_rows(rows, BOX_WEIGHTS.schema)
+
+
+def _in_groups(table: pa.Table | None, answer: Callable[[pa.Table], _Rows]) -> list[dict[str, Any]]:
+    """Return the rows that `answer` makes of the boxes of each group, with its number, in the order of the numbers."""
+    if table is None:
+        raise ValueError("the table has no rows to look at.")
+    group = table.column(GROUP).to_numpy()
+    boxes = table.drop_columns([GROUP])
+    order = np.argsort(group, kind="stable")
+    parts = np.split(order, run_starts(group[order])[1:])
+    rows = []
+    for place, part in enumerate(parts):
+        chosen = boxes if len(parts) == 1 else boxes.take(pa.array(part))  # one group need not be copied
+        progress.at(place / len(parts))
+        with progress.part(place / len(parts), (place + 1) / len(parts)):
+            rows += [{GROUP: int(group[part[0]]), **row} for row in answer(chosen)]
+    return rows
 
 
 def _choice(version: str, choice: choices.Choice) -> dict[str, Any]:
@@ -89,9 +100,7 @@ def _choice(version: str, choice: choices.Choice) -> dict[str, Any]:
     return {"version": version, **fields, "kept_boxes": choice.kept_boxes, "kept_records": choice.kept_records}
 
 
-def _boxes(
-    table: pa.Table, weights: str | None
-) -> tuple[list[str], Floats, Floats, npt.NDArray[np.int64], Floats | None]:
+def _boxes(table: pa.Table, weights: str | None) -> tuple[list[str], Floats, Floats, Ints, Floats | None]:
     """Return the names, lower and upper ends (boxes by columns), records and weights of distinct boxes."""
     counts = table.column(table.num_columns - 1).to_numpy().astype(np.int64)
     names = table.column_names[:-1]
@@ -106,9 +115,7 @@ def _boxes(
     return names, np.column_stack([low for low, _ in ends]), np.column_stack([high for _, high in ends]), counts, weight
 
 
-def _numbered(
-    table: pa.Table | None, cols: Sequence[str]
-) -> tuple[npt.NDArray[np.int64], Floats, Floats, npt.NDArray[np.int64]]:
+def _numbered(table: pa.Table | None, cols: Sequence[str]) -> tuple[Ints, Floats, Floats, Ints]:
     """Return the numbers, ends and records of the boxes, the columns in the order of ``cols``."""
     if table is None:
         raise ValueError("the table has no rows to look at.")

@@ -25,33 +25,25 @@ from duckanon._methods.intervals.scaled import checked_counts, checked_ends, mat
 
 @dataclass(frozen=True)
 class Choice:
-    """Boxes to keep, or weights, and what they cost.
+    """Boxes to keep, or weights, and what they cost."""
 
-    Attributes:
-        weight : float64, one per box: Share of each record of the box in the statistic; the shares of all records sum
-            to 1, and 0 means left out.
-        threshold : float: The largest d that is kept (crisp), or lambda, from which d on the weight is 0 (weights).
-            For weights that count the shift the limit is on d + multiplier * psi of the last step, nearly.
-        multiplier : float: Of psi, within [-1, 1]; 0 where the shift does not count.
-        privacy, statistical, shift, total : float: Half-width from the boxes, standard error A sqrt(sum w^2), change
-            |C_S - C| of the statistic, and their sum.
-        objective : float: What was made smallest: `total`, or `total` less `shift` in the papers' version.
-        estimate : float: The statistic of the midpoints with these weights, C_S.
-        standard_error : float: sqrt(sum w^2 psi^2), the statistical part when weights depend on x (REFERENCES.md,
-            Boxes, point 10).
-        kept_boxes, kept_records : int: How many count.
-    """
-
+    # one per box: share of each of its records in the statistic; those of all records sum to 1, and 0 means left out
     weight: Floats
+    # the largest d that is kept (crisp), or lambda, from which d on the weight is 0 (weights). For weights that count
+    # the shift the limit is on d + multiplier * psi of the last step, nearly.
     threshold: float
-    multiplier: float
+    multiplier: float  # of psi, within [-1, 1]; 0 where the shift does not count
+    # privacy, statistical, shift, total: half-width from the boxes, standard error A sqrt(sum w^2), change |C_S - C| of
+    # the statistic, and their sum
     privacy: float
     statistical: float
     shift: float
     total: float
-    objective: float
-    estimate: float
+    objective: float  # what was made smallest: `total`, or `total` less `shift` in the papers' version
+    estimate: float  # the statistic of the midpoints with these weights, C_S
+    # sqrt(sum w^2 psi^2), the statistical part when weights depend on x (REFERENCES.md, Boxes, point 10)
     standard_error: float
+    # kept_boxes, kept_records: how many count
     kept_boxes: int
     kept_records: int
 
@@ -66,36 +58,20 @@ class Comparison:
 
 
 class Contributions(NamedTuple):
-    """Contributions of boxes to a statistic when all records have the same weight.
+    """Contributions of boxes to a statistic when all records have the same weight."""
 
-    Attributes:
-        estimate : float: The statistic of the midpoints.
-        d : float64, one per box: sum |b_i| Delta_i, the contribution of a record of the box to the half-width; in the
-            papers n c(x).
-        psi : float64, one per box: The influence function.
-        deviation : float: A = sqrt(mean(psi^2)): A / sqrt(N) is the standard error of N records that count alike.
-    """
-
-    estimate: float
+    estimate: float  # the statistic of the midpoints
+    # one per box: sum |b_i| Delta_i, the contribution of a record of the box to the half-width; in the papers n c(x)
     d: Floats
-    psi: Floats
-    deviation: float
+    psi: Floats  # one per box: the influence function
+    deviation: float  # A = sqrt(mean(psi^2)): A / sqrt(N) is the standard error of N records that count alike
 
 
 def contributions(statistic: str, points: ArrayLike, multiplicity: ArrayLike, halfwidths: ArrayLike) -> Contributions:
     """Compute what each box contributes to a statistic, to its half-width and to its standard error.
 
-    Args:
-        statistic : str: One of `influence.STATISTICS`; of a regression, the coefficient of the first predictor.
-        points, halfwidths : array of float, boxes x columns: Midpoints and half-widths of the boxes, in the columns the
-            statistic uses, in its order.
-        multiplicity : array of int: Records per box.
-
-    Returns:
-        The estimate, d, psi and A.
-
-    Raises:
-        ValueError: If the statistic is unknown or undefined for these points, or the arrays do not fit together.
+    Points and half-widths are boxes x columns, in the order of the statistic; of a regression it is the coefficient of
+    the first predictor. Where the statistic is undefined for these points, it is refused.
 
     Examples:
         >>> contributions("mean", [1.0, 3.0], [1, 1], [0.5, 0.25]).d
@@ -131,13 +107,7 @@ def checked_contributions(d: ArrayLike, multiplicity: ArrayLike, deviation: floa
 
 
 class Pricing:
-    """The cost of weights for the boxes of one table in one statistic.
-
-    Args:
-        statistic : str: One of `influence.STATISTICS`.
-        lo, hi : array of float, boxes x columns: The boxes, in the columns of the statistic, in its order.
-        multiplicity : array of int: Records per box.
-    """
+    """The cost of weights for the boxes of one table in one statistic, whose columns the boxes have in its order."""
 
     def __init__(self, statistic: str, lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayLike) -> None:
         low, high = checked_ends(lo, hi)
@@ -147,13 +117,7 @@ class Pricing:
         self.counts = checked_counts(multiplicity, len(low))
 
     def choice(self, weight: Floats, threshold: float, *, multiplier: float = 0.0, shifts: bool = True) -> Choice:
-        """Return what weights cost.
-
-        Args:
-            weight : float64, one per box: The weight of each record of the box.
-            threshold, multiplier : float: How the weights were found.
-            shifts : bool: Whether the shift of the statistic counted.
-        """
+        """Return what weights cost; threshold and multiplier say how they were found, shifts if the shift counted."""
         estimate, d, psi, deviation = self.contributions
         counts, kept = self.counts, weight > 0
         moved = estimate

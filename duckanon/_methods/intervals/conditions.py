@@ -15,35 +15,30 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn, TypeAlias
 
+# A value as it is written; times are texts until the type of their column is known.
 Value: TypeAlias = Fraction | str | bool
-"""A value as it is written; times are texts until the type of their column is known."""
 
 
 @dataclass(frozen=True)
 class Test:
-    """A comparison of a column with values.
+    """A comparison of a column with values."""
 
-    Attributes:
-        column: Its name as it is written.
-        operator: One of ``= <> < <= > >=``, ``BETWEEN``, ``IN`` and ``NULL``.
-        values: What it is compared with: one value, two for ``BETWEEN``, any number for ``IN``, none for ``NULL``.
-    """
-
-    column: str
-    operator: str
+    column: str  # its name as it is written
+    operator: str  # one of ``= <> < <= > >=``, ``BETWEEN``, ``IN`` and ``NULL``
+    # what it is compared with: one value, two for ``BETWEEN``, any number for ``IN``, none for ``NULL``
     values: tuple[Value, ...]
 
 
 @dataclass(frozen=True)
 class Not:
-    """What holds where its part is false."""
+    """A condition that holds where its part is false."""
 
     part: Condition
 
 
 @dataclass(frozen=True)
 class Joined:
-    """What holds where all of its parts do, or any."""
+    """A condition that holds where all of its parts do, or any."""
 
     is_and: bool
     parts: tuple[Condition, ...]
@@ -67,10 +62,7 @@ _DEEPEST = 50  # parentheses and NOTs within each other
 
 
 def parse(text: object) -> Condition:
-    """Read a condition.
-
-    Raises:
-        ValueError: For anything that is not one.
+    """Read a condition, or refuse anything that is not one.
 
     Examples:
         >>> parse("sbp >= 140")

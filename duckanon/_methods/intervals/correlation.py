@@ -42,15 +42,8 @@ def correlation_upper(
 ) -> tuple[float, float]:
     """Bound the largest correlation, or that of x and -y for sign -1.
 
-    Args:
-        boxes : ScaledBoxes: The boxes.
-        first, second : int: The columns.
-        var : list of Range: The columns' ranges of the variance.
-        sign : float: 1, or -1 to turn the second column around.
-        relative : float: Wanted accuracy, relative to the larger of the correlation and the width of its range.
-
-    Returns:
-        No table has a larger correlation than the first, some table has the second.
+    No table has a larger correlation than the first number, some table has the second. The wanted accuracy is relative
+    to the larger of the correlation and the width of its range.
     """
     best, best_ratio, means = _climb(boxes, first, second, sign)
     low_x, high_x, low_y, high_y = (float(np.sqrt(v)) for c in (first, second) for v in (var[c].lower, var[c].upper))
@@ -113,32 +106,20 @@ def _with_record(boxes: ScaledBoxes, column: int, box: int, value: float) -> Sca
     """Return the boxes with one record of a box at a value of a column."""
     others = int(boxes.records[box]) - 1
     place = np.append(np.arange(len(boxes.records)), [box] * (others > 0)).astype(np.int64)
-    records, part = boxes.records[place], np.ones(len(place))
-    records[box], part[box] = 1, 1 / (others + 1)
+    taken, part = boxes.taken(place), np.ones(len(place))
+    taken.records[box], part[box] = 1, 1 / (others + 1)
     if others:
-        records[-1], part[-1] = others, others / (others + 1)
-    lo, hi = boxes.lo[:, place], boxes.hi[:, place]
-    lo[column, box] = hi[column, box] = value
-    return replace(
-        boxes, lo=lo, hi=hi, amount=boxes.amount[place] * part, share=boxes.share[place] * part, records=records
-    )
+        taken.records[-1], part[-1] = others, others / (others + 1)
+    taken.lo[column, box] = taken.hi[column, box] = value
+    return replace(taken, amount=taken.amount * part, share=taken.share * part)
 
 
 def slope_upper(boxes: ScaledBoxes, x: int, y: int, var: Range, sign: float, relative: float) -> tuple[float, float]:
-    """Bound the largest slope of y on x, or of -y on x for sign -1.
+    """Bound the largest slope of y on x, or of -y on x for sign -1, given the range of the variance of x.
 
-    With b the best slope met, cov(x, y) - b var_x is the covariance of x and y - b x; its largest value over the
-    least variance is how much b can be exceeded.
-
-    Args:
-        boxes : ScaledBoxes: The boxes.
-        x, y : int: The columns of predictor and target.
-        var : Range: The range of the predictor's variance.
-        sign : float: 1, or -1 to turn the target around.
-        relative : float: Wanted accuracy, relative to the slope.
-
-    Returns:
-        No table has a larger slope than the first, some table has the second.
+    With b the best slope met, cov(x, y) - b var_x is the covariance of x and y - b x; its largest value over the least
+    variance is how much b can be exceeded. No table has a larger slope than the first number, some table has the
+    second.
     """
     best = -np.inf
     a, r = np.zeros(len(boxes.lo)), np.zeros(len(boxes.lo))

@@ -1,4 +1,4 @@
-"""How many records of a boxed table meet a condition: for certain, at most, and by the share of their boxes."""
+"""Counts of the records of a boxed table that meet a condition: certain, possible, and by the share of their boxes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._methods.intervals import regions
 from duckanon._methods.intervals.conditions import Test, Value, parse
-from duckanon._methods.intervals.declared import INTERVAL_COUNTS
-from duckanon._methods.intervals.groups import GROUP
+from duckanon._methods.intervals.declared import GROUP, INTERVAL_COUNTS
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -58,7 +57,7 @@ def interval_counts(table: pa.Table | None, *, condition: str) -> pa.Table:
 
 
 class _Scale(Protocol):
-    """How the values of a column are told from each other, and what a written value means there."""
+    """The meaning of a written value in a column."""
 
     def boundary(self, value: Value, side: int) -> regions.Boundary:
         """Return the boundary just before a value (0), or just after it (1)."""
@@ -140,16 +139,12 @@ def _common_type(low: pa.DataType, high: pa.DataType) -> pa.DataType:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Numbers and times: those of whole steps are counted in steps.
+    """Numbers and times: those of whole steps are counted in steps."""
 
-    Attributes:
-        name, kind: The column and its type.
-        per_step: By what a value is divided (times in microseconds), None where there are no steps.
-    """
-
+    # name, kind: the column and its type
     name: str
     kind: pa.DataType
-    per_step: Fraction | None
+    per_step: Fraction | None  # by what a value is divided (times in microseconds), None where there are no steps
 
     @classmethod
     def of(cls, name: str, kind: pa.DataType) -> _Numbers:

@@ -30,15 +30,10 @@ _INTERVALS = 200  # pieces of t at most, so that asking for more digits than rou
 
 @dataclass(frozen=True)
 class Largest:
-    """The largest covariance of two forms.
+    """The largest covariance of two forms."""
 
-    Attributes:
-        upper : float: No table has a larger covariance.
-        reached : float: Some table has this covariance.
-    """
-
-    upper: float
-    reached: float
+    upper: float  # no table has a larger covariance
+    reached: float  # some table has this covariance
 
 
 class _Search:
@@ -97,16 +92,13 @@ def largest_covariance(
 ) -> Largest:
     """Bound the largest covariance of two forms over all tables within the boxes.
 
-    Args:
-        forms : Forms: The two forms over the boxes.
-        relative : float: Wanted accuracy, relative to the larger of the result and `scale`.
-        scale : float: A size that counts as not small.
-        start : pair of float, optional: A guess of the means of the two forms in the best table.
-        only_sign : bool: Whether to stop as soon as it is known on which side of 0 the result is.
+    The bound and what is reached differ by more than asked only where records of a box would have to be split between
+    points of equal worth, which matters in tables of few records.
 
-    Returns:
-        The bound, and what is reached.  They differ by more than asked only where records of a box would have to be
-        split between points of equal worth, which matters in tables of few records.
+    Args:
+        relative: Wanted accuracy, relative to the larger of the result and `scale`, a size that counts as not small.
+        start: A guess of the means of the two forms in the best table.
+        only_sign: Whether to stop as soon as it is known on which side of 0 the result is.
     """
     search = _Search(forms, start)
     if forms.reach_a == 0 or forms.reach_r == 0:

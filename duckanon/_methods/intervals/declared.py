@@ -10,42 +10,33 @@ from duckanon._core.common.declare import Options, Parameter, Report
 from duckanon._core.common.parameters import COLS
 from duckanon._core.common.rules import ColumnName, ColumnNames, Flag, Number, OneOf, TableName, Text
 
+
+def _floats(*names: str) -> list[tuple[str, pa.DataType]]:
+    return [(name, pa.float64()) for name in names]
+
+
+# The column with the number of the group, which the macros replace by what the group's records have in common.
+GROUP = "_duckanon_group"
 _ENCLOSED = [
-    ("estimate", pa.float64()),
-    ("lower", pa.float64()),
-    ("upper", pa.float64()),
-    ("lower_looseness", pa.float64()),
-    ("upper_looseness", pa.float64()),
-    ("linear_halfwidth", pa.float64()),
-    ("standard_error", pa.float64()),
+    *_floats("estimate", "lower", "upper", "lower_looseness", "upper_looseness", "linear_halfwidth", "standard_error"),
     ("records", pa.int64()),
 ]
-_ATTAINED = [("inner_lower", pa.float64()), ("inner_upper", pa.float64())]
-_GROUP = ("_duckanon_group", pa.int64())
-
-_STATISTICS_ROWS = pa.schema([_GROUP, ("statistic", pa.string()), ("columns", pa.list_(pa.string())), *_ENCLOSED])
-_REGRESSION_ROWS = pa.schema([_GROUP, ("predictor", pa.string()), *_ENCLOSED, *_ATTAINED])
+_NUMBER = (GROUP, pa.int64())
+_STATISTICS_ROWS = pa.schema([_NUMBER, ("statistic", pa.string()), ("columns", pa.list_(pa.string())), *_ENCLOSED])
+_REGRESSION_ROWS = pa.schema([_NUMBER, ("predictor", pa.string()), *_ENCLOSED, *_floats("inner_lower", "inner_upper")])
 _COUNTS_ROWS = pa.schema(
     [
-        _GROUP,
+        _NUMBER,
         ("certain", pa.int64()),
         ("estimate", pa.float64()),
         ("possible", pa.int64()),
         ("records", pa.int64()),
-        ("certain_fraction", pa.float64()),
-        ("estimate_fraction", pa.float64()),
-        ("possible_fraction", pa.float64()),
+        *_floats("certain_fraction", "estimate_fraction", "possible_fraction"),
     ]
 )
 _CHOICE = [
     ("version", pa.string()),
-    ("threshold", pa.float64()),
-    ("privacy", pa.float64()),
-    ("statistical", pa.float64()),
-    ("shift", pa.float64()),
-    ("total", pa.float64()),
-    ("estimate", pa.float64()),
-    ("standard_error", pa.float64()),
+    *_floats("threshold", "privacy", "statistical", "shift", "total", "estimate", "standard_error"),
     ("kept_boxes", pa.int64()),
     ("kept_records", pa.int64()),
 ]

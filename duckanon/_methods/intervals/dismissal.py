@@ -1,4 +1,4 @@
-"""Which boxes to leave out of a statistic.
+"""The choice of boxes to leave out of a statistic.
 
 The papers' objective and the one that counts the shift are both solved, and nothing is applied unasked.
 
@@ -21,18 +21,8 @@ _SMALL = 1e-9  # running sums of squares carry about half the digits of a double
 def crisp_threshold(d: ArrayLike, multiplicity: ArrayLike, A: float) -> tuple[float, Bools, float]:  # noqa: N803
     """Find the boxes to keep, by the papers' objective: mean d of the kept records plus A / sqrt(their number).
 
-    Args:
-        d : array of float, one per box: Contribution of a record of the box to the half-width.
-        multiplicity : array of int: Records per box.
-        A : float: Standard error of one record.
-
-    Returns:
-        threshold : float: The largest d that is kept.
-        keep : bool, one per box: Whether d is at most that.
-        objective : float: The smallest value.
-
-    Raises:
-        ValueError: If an argument is not as described.
+    Of a record of each box d is its contribution to the half-width; A is the standard error of one record. Return the
+    largest d that is kept, whether each box is, and the objective.
 
     Examples:
         >>> threshold, keep, _ = crisp_threshold([0.1, 0.2, 0.4, 1.0], [1, 1, 1, 1], 0.5)
@@ -50,17 +40,8 @@ def crisp_threshold(d: ArrayLike, multiplicity: ArrayLike, A: float) -> tuple[fl
 def dismissal(statistic: str, lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayLike) -> Comparison:
     """Choose which boxes to leave out of a statistic, without and with the shift in the objective.
 
-    Args:
-        statistic : str: 'mean', 'variance', 'standard_deviation', 'covariance', 'correlation' or 'regression'.
-        lo, hi : array of float, boxes x columns: The boxes, in the columns of the statistic, in its order (for
-            'regression' the target first; the coefficient is that of the first predictor).
-        multiplicity : array of int: Records per box.
-
-    Returns:
-        Both choices, and everything kept.  Every threshold on d is tried: the result is exact for sets of that kind.
-
-    Raises:
-        ValueError: If an argument is not as described, or the statistic is undefined.
+    Every threshold on d is tried: the result is exact for sets of that kind. The boxes have the columns of the
+    statistic in its order (for 'regression' the target first; the coefficient is that of the first predictor).
 
     Examples:
         >>> dismissal("mean", [0, 1, 2, 0], [1, 2, 3, 90], [9, 9, 9, 9]).paper.kept_boxes
@@ -98,13 +79,7 @@ def _prefix_costs(sorted_d: Floats, counts: Ints, deviation: float) -> tuple[Int
 
 
 def _prefix_statistics(statistic: str, points: Floats, counts: Floats) -> Floats:
-    """Compute a statistic of the first 1, 2, ... points by running sums; NaN where it is undefined.
-
-    Args:
-        statistic : str: One of `influence.STATISTICS`.
-        points : float64, columns x points: The columns of the statistic, in its order.
-        counts : float64, one per point: How often each point counts.
-    """
+    """Compute a statistic of the first 1, 2, ... points (columns x points) by running sums; NaN if undefined."""
     origin = points @ counts / counts.sum()
     gaps = (points - origin[:, None]).T  # about the common mean, so that little cancels
     size = np.cumsum(counts)[:, None]

@@ -32,23 +32,11 @@ _ROUNDS = 2  # over all ends at most: each round takes a search for every corner
 _GAIN = 0.02  # share of the narrowest range that a round must gain to be followed by another
 
 
-def enclosed_slopes(boxes: ScaledBoxes, estimate: Floats, reached: Floats, relative: float) -> Floats:
-    """Enclose the coefficients of several predictors.
+class NormalEquations:
+    """The normal equations of all tables within the boxes at once, which have the target's column first.
 
-    Args:
-        boxes : ScaledBoxes: The target's column first, then the predictors.
-        estimate : float64, one per predictor: The coefficients of the midpoints.
-        reached : float64, predictors x 2: Coefficients that some tables have, a small one and a large one.
-        relative : float: Of the covariances, where it is not finer than what the system itself loses.
-
-    Returns:
-        No table within the boxes has a coefficient outside; infinite where nothing could be ruled out.
+    The accuracy is that of the covariances, where the system itself does not lose more.
     """
-    return _System(boxes, estimate, relative).solve(reached)
-
-
-class _System:
-    """The normal equations of all tables within the boxes at once."""
 
     def __init__(self, boxes: ScaledBoxes, estimate: Floats, relative: float) -> None:
         self.boxes, self.estimate, self.relative = boxes, estimate, max(relative, _COARSE)
@@ -57,8 +45,11 @@ class _System:
         gaps = middle - (middle @ boxes.share)[:, None]
         self.covariance = (gaps * boxes.share) @ gaps.T  # of the predictors' midpoints
 
-    def solve(self, reached: Floats) -> Floats:
-        """Find the ends of all coefficients, predictors x 2."""
+    def enclosed_slopes(self, reached: Floats) -> Floats:
+        """Enclose the coefficients of all predictors, predictors x 2: infinite where nothing could be ruled out.
+
+        Some tables have the coefficients that are reached, a small one and a large one of each predictor.
+        """
         inverse = np.asarray(np.linalg.inv(self.covariance), np.float64)
         right = np.array([self._range(row, self._residual(self.estimate)) for row in inverse])
         matrix = np.array([[self._range(row, unit) for unit in np.eye(self.size + 1)[1:]] for row in inverse])

@@ -35,21 +35,13 @@ class Equations(ABC):
 
     The free coefficients are b(u) = center(t) + steps u: u = 0 is the best fit of the midpoints with the coefficient
     held, and the steps make all directions alike.
-
-    Attributes:
-        free : int: How many coefficients are free, the length of u.
-        white : float64, forms x forms: Takes forms in coordinates in which all are alike to the coefficients of the
-            forms.
-        estimate : float: The coefficient of the midpoints.
-        deviation : float: The standard deviation of the midpoints' residuals, not quite 0.
-        size : float: How large the coefficient could be expected to be from the columns' spread.
     """
 
-    free: int
-    white: Floats
-    estimate: float
-    deviation: float
-    size: float
+    free: int  # how many coefficients are free, the length of u
+    white: Floats  # forms x forms: takes forms in coordinates in which all are alike to the coefficients of the forms
+    estimate: float  # the coefficient of the midpoints
+    deviation: float  # the standard deviation of the midpoints' residuals, not quite 0
+    size: float  # how large the coefficient could be expected to be from the columns' spread
     _matrix: Floats  # of the midpoints' equations, matrix b = right side
     _solution: Floats  # the midpoints' coefficients
 
@@ -58,9 +50,8 @@ class Equations(ABC):
         self._mean = boxes.middle @ boxes.share
         self._gaps = boxes.middle - self._mean[:, None]
         self._covariance = (self._gaps * boxes.share) @ self._gaps.T
-        self._slopes: Floats = np.asarray(
-            np.linalg.solve(self._covariance[1:, 1:], self._covariance[1:, 0]), np.float64
-        )
+        slopes = np.linalg.solve(self._covariance[1:, 1:], self._covariance[1:, 0])
+        self._slopes = np.asarray(slopes, np.float64)
         explained = float(self._covariance[1:, 0] @ self._slopes)
         spread = float(self._covariance[0, 0])
         self.deviation = float(np.sqrt(max(spread - explained, 1e-12 * spread))) or 1e-300
@@ -74,11 +65,11 @@ class Equations(ABC):
         """Return how the coefficients move along u, and the sum of the rounding errors at most."""
 
     @abstractmethod
-    def largest(self, form: Floats, point: Floats) -> float:
+    def _largest(self, form: Floats, point: Floats) -> float:
         """Bound l g(b) over all tables from above; where it can be positive, any positive number will do."""
 
     @abstractmethod
-    def least_growth(self, form: Floats, direction: Floats) -> float:
+    def _least_growth(self, form: Floats, direction: Floats) -> float:
         """Bound from below how fast l g(b) falls along a direction, over all tables."""
 
     @abstractmethod
@@ -104,12 +95,12 @@ class Equations(ABC):
         the form's coefficients.
         """
         progress.check()
-        return self.largest(form, point[0]) < -point[1] * float(np.abs(form).sum()) * (1 + 16 * EPS)
+        return self._largest(form, point[0]) < -point[1] * float(np.abs(form).sum()) * (1 + 16 * EPS)
 
     def is_falling(self, form: Floats, direction: tuple[Floats, float]) -> bool:
         """Tell whether l g(b) falls along the direction for every table, without the direction's rounding errors."""
         progress.check()
-        return self.least_growth(form, direction[0]) > direction[1] * float(np.abs(form).sum()) * (1 + 16 * EPS)
+        return self._least_growth(form, direction[0]) > direction[1] * float(np.abs(form).sum()) * (1 + 16 * EPS)
 
     def _forms(self, first: Floats, slopes: Floats, target: float) -> Forms:
         """Return the form of the predictors and the residual, or -b x where the target does not count."""
@@ -124,7 +115,7 @@ class SlopeEquations(Equations):
         self._held = coefficient
         self._others = [i for i in range(len(self._slopes)) if i != coefficient]
         self.free = len(self._others)
-        self._matrix, self._solution = np.asarray(self._covariance[1:, 1:], np.float64), self._slopes
+        self._matrix, self._solution = self._covariance[1:, 1:], self._slopes
         self.white = _inverse_root(self._matrix)
         self.estimate = float(self._slopes[coefficient])
         alone = float(np.linalg.inv(self._matrix)[coefficient, coefficient])
@@ -144,8 +135,7 @@ class SlopeEquations(Equations):
         size = np.abs(self._steps).sum(axis=0) @ np.abs(u)
         return np.insert(self._steps @ u, self._held, 0.0), float(_ROUNDINGS * EPS * size)
 
-    def largest(self, form: Floats, point: Floats) -> float:
-        """Bound l g(b) over all tables from above; where it can be positive, any positive number will do."""
+    def _largest(self, form: Floats, point: Floats) -> float:
         forms = self._forms(form, point, 1.0)
         middle = forms.center_a - forms.center_r
         s, t = forms.center_a + forms.center_r, middle
@@ -161,8 +151,7 @@ class SlopeEquations(Equations):
             s = to_s
         return largest_covariance(forms, _ROUGH, _FLAT * self.deviation, only_sign=True).upper
 
-    def least_growth(self, form: Floats, direction: Floats) -> float:
-        """Bound from below how fast l g(b) falls along a direction, over all tables."""
+    def _least_growth(self, form: Floats, direction: Floats) -> float:
         forms = self._forms(form, direction, 0.0)
         size = abs(float(form @ self._matrix @ direction))
         return -largest_covariance(forms, _ROUGH, _FLAT * size, only_sign=True).upper
@@ -226,12 +215,10 @@ class InterceptEquations(Equations):
         error = (np.abs(self._steps) @ np.abs(u)) @ (1 + np.abs(self._zero))
         return np.concatenate([[-(slopes @ self._zero)], slopes]), float(_ROUNDINGS * EPS * error)
 
-    def largest(self, form: Floats, point: Floats) -> float:
-        """Bound l g(b) over all tables from above; where it can be positive, any positive number will do."""
+    def _largest(self, form: Floats, point: Floats) -> float:
         return self._mean_product(form, point, 1.0)
 
-    def least_growth(self, form: Floats, direction: Floats) -> float:
-        """Bound from below how fast l g(b) falls along a direction, over all tables."""
+    def _least_growth(self, form: Floats, direction: Floats) -> float:
         return -self._mean_product(form, direction, 0.0)
 
     def _mean_product(self, form: Floats, point: Floats, target: float) -> float:

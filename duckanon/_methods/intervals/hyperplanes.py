@@ -9,8 +9,9 @@ its equations along a line, which either meets the hyperplane or is parallel to 
 l g(b) falls.  So the coefficient is a continuous function of the table, tables are connected, and none has a
 coefficient beyond t, as the midpoints' is before it.
 
-Cells (`cells`) are halved where they are not excluded.  That is exact, so the cover has no gaps; only the image of a
-vertex is rounded, and by how much is counted (`Equations.is_below`).
+Cells are simplices, and cones over simplices around 0; they are halved where they are not excluded.  Their vertices
+are short binary fractions, so that halving is exact and the cover has no gaps; only the image of a vertex is rounded,
+and by how much is counted (`Equations.is_below`).
 
 References:
     REFERENCES.md, Boxes, "Regression with several predictors".
@@ -21,12 +22,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations, product
 
 import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats
-from duckanon._methods.intervals.cells import Cell, cover, parts_of
 from duckanon._methods.intervals.equations import Equations
 
 _CELLS = {0: 16, 1: 100, 2: 300, 3: 1000}  # cells of a hyperplane at most, by the number of free coefficients
@@ -35,29 +36,33 @@ _EFFORT = 2  # times as many cells are looked at for one end
 _LOOKS = 12  # at tables, for one form
 _WIDE_LOOKS = 6  # the same for a whole cell
 _PLANES = 40  # at most for one end
+_RADIUS = 2.0  # of the bounded cells at first, in standard deviations of the residuals
+_SMALLEST = 2.0**-10  # an edge that is not halved any more
+_FARTHEST = 2.0**10  # a cone that is not cut any more
+_NARROWEST = 2.0**-6  # the widest angle of a cone that is not halved any more
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The simplex of some vertices; with rays everything behind it, seen from 0, as well."""
+
+    vertices: Floats  # vertices x free coefficients: as many as there are free coefficients, and one more without rays
+    rays: bool  # whether the cell goes on behind
 
 
 @dataclass(frozen=True)
 class _Hint:
-    """A form that has excluded a cell, and may exclude its neighbours, which share vertices with it.
+    """A form that has excluded a cell, and may exclude its neighbours, which share vertices with it."""
 
-    Attributes:
-        form : float64: The form.
-        is_below : dict: Whether l g(b) is below 0 for every table, by vertex of the hyperplane at hand.
-    """
-
-    form: Floats
-    is_below: dict[bytes, bool]
+    form: Floats  # the form
+    is_below: dict[bytes, bool]  # whether l g(b) is below 0 for every table, by vertex of the hyperplane at hand
 
 
 class Hyperplanes:
-    """Excludes values of one coefficient.
+    """Excludes values of one coefficient, until a deadline by `time.monotonic`.
 
-    Args:
-        equations : Equations: Of the coefficient.
-        deadline : float: The time, by `time.monotonic`, at which to stop.
-        climb : callable: Finds a coefficient that is attained, as far out as it can, near a table.
-        hopeful : bool: Whether the predictors are far enough from dependent for many cells to be worth their time.
+    `climb` finds a coefficient that is attained, as far out as it can, near a table; `hopeful` says whether the
+    predictors are far enough from dependent for many cells to be worth their time.
     """
 
     def __init__(
@@ -72,19 +77,16 @@ class Hyperplanes:
         self._looked = 0  # cells so far
 
     def end(self, inner: float, sign: float, width: float, accuracy: float) -> tuple[float, float]:
-        """Find the value nearest to what is attained that no table reaches.
+        """Return what is attained, and the value nearest to it that no table reaches: infinite where none was excluded.
 
         Where a hyperplane is not excluded since some mixture of tables is in it, a climb from there may find that more
         is attained than was known.
 
         Args:
-            inner : float: What some table attains.
-            sign : float: 1 for values above it, -1 for values below.
-            width : float: A step that is worth taking, above 0.
-            accuracy : float: The largest share of the distance from the estimate that may be lost.
-
-        Returns:
-            What is attained, and what is not: infinite where nothing could be excluded.
+            inner: What some table attains.
+            sign: 1 for values above it, -1 for values below.
+            width: A step that is worth taking, above 0.
+            accuracy: The largest share of the distance from the estimate that may be lost.
         """
         estimate = self._equations.estimate
         step = max(0.7 * accuracy * abs(inner - estimate), width)
@@ -118,7 +120,7 @@ class Hyperplanes:
     def _is_excluded(self, t: float) -> bool:
         """Tell whether no table has the coefficient t, proven; False says nothing."""
         size = self._equations.free
-        work, first, self._met = cover(size), self._looked, None
+        work, first, self._met = _cover(size), self._looked, None
         self._hint = None if self._hint is None else _Hint(self._hint.form, {})
         while work:
             if self._looked - first >= self._cells or self._is_over():
@@ -131,13 +133,13 @@ class Hyperplanes:
                 continue
             if verdict == "attained":
                 return False
-            parts = parts_of(cell, verdict == "rising")
+            parts = _parts_of(cell, verdict == "rising")
             if parts is None:
                 return False
             work += parts
         return True
 
-    def _judged(self, t: float, cell: Cell) -> str:
+    def _judged(self, t: float, cell: _Cell) -> str:
         """Say whether a cell is excluded, has to be parted, or has points that tables attain.
 
         'rising' means that the cell's angle is too wide for one form.
@@ -164,7 +166,7 @@ class Hyperplanes:
             return "attained"
         return "open" if is_falling(equations.white @ turned) else "rising"
 
-    def _is_below(self, t: float, cell: Cell, hint: _Hint) -> bool:
+    def _is_below(self, t: float, cell: _Cell, hint: _Hint) -> bool:
         """Tell whether l g(b) is below 0 for every table at all vertices of a cell."""
         equations = self._equations
         known = hint.is_below
@@ -184,14 +186,8 @@ class Hyperplanes:
     def _separating(self, ends: list[tuple[Floats, float]], guess: Floats, looks: int = _LOOKS) -> Floats | None:
         """Look for a form with l g < 0 for all tables: the shortest vector of the hull of their g, turned around.
 
-        Args:
-            ends : list of pairs: Points, with 1, and directions, with 0, at all of which l g shall be below 0.
-            guess : float64: The form to begin with.
-            looks : int: How many forms to try.
-
-        Returns:
-            The form in the coordinates of `white`, of length 1; None where there is none, as some mixture of tables
-            solves the equations.
+        l g shall be below 0 at all ends: points, with 1, and directions, with 0. The form has length 1, in the
+        coordinates of `white`; None where there is none, as some mixture of tables solves the equations.
         """
         equations = self._equations
         white = equations.white
@@ -243,3 +239,41 @@ def _shortest(vectors: Floats) -> Floats:
                 return np.asarray(shortest)
             used, shares = [used[i] for i in kept], shares[kept] / shares[kept].sum()
     return np.asarray(shares @ vectors[used])
+
+
+def _cover(size: int) -> list[_Cell]:
+    """Cover the space with the simplices of a cross-polytope around 0, and the cones behind them."""
+    if size == 0:
+        return [_Cell(np.zeros((1, 0)), rays=False)]  # the only point
+    cells = []
+    for signs in product((-_RADIUS, _RADIUS), repeat=size):
+        corner = np.diag(signs)
+        cells += [_Cell(corner, rays=True), _Cell(np.vstack([np.zeros(size), corner]), rays=False)]
+    return cells
+
+
+def _parts_of(cell: _Cell, wide: bool) -> list[_Cell] | None:
+    """Halve a cell at its longest edge, or cut a cone in a near part and a far one; None where it is small already."""
+    vertices = cell.vertices
+    if not vertices.size:
+        return None
+    lengths = {
+        pair: float(np.linalg.norm(vertices[pair[0]] - vertices[pair[1]]))
+        for pair in combinations(range(len(vertices)), 2)
+    }
+    far = float(np.linalg.norm(vertices, axis=1).max())
+    if cell.rays and not (wide and lengths and far >= 4 * _RADIUS and max(lengths.values()) > _NARROWEST * far):
+        if far > _FARTHEST:
+            return None
+        beyond = 2 * vertices
+        near = [np.vstack([vertices[: i + 1], beyond[i:]]) for i in range(len(vertices))]
+        return [_Cell(beyond, rays=True), *(_Cell(part, rays=False) for part in near)]
+    longest = max(lengths, key=lengths.__getitem__)
+    if lengths[longest] < _SMALLEST:
+        return None
+    halves = []
+    for kept in longest:
+        part = vertices.copy()
+        part[kept] = 0.5 * (vertices[longest[0]] + vertices[longest[1]])
+        halves.append(_Cell(part, cell.rays))
+    return halves

@@ -23,6 +23,7 @@ from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.rules import OneOf
 
+# The number of columns that each statistic takes; None: two or more, the target first.
 STATISTICS: dict[str, int | None] = {
     "mean": 1,
     "variance": 1,
@@ -31,36 +32,23 @@ STATISTICS: dict[str, int | None] = {
     "correlation": 2,
     "regression": None,
 }
-"""How many columns each statistic takes; None: two or more, the target first."""
-
-DEPENDENT = 1e-12
-"""The eigenvalue of the predictors' correlations up to which they are dependent: their inverse has four digits left."""
+DEPENDENT = 1e-12  # eigenvalue of the predictors' correlations up to which they are dependent: four digits are left
 _CONSTANT = 1e-24  # a variance this small, relative to the mean square, is the rounding of a column that is constant
 
 
 class Gradient(NamedTuple):
-    """The value of a statistic, with its derivatives by means and covariances.
+    """The value of a statistic, with its derivatives by means and covariances."""
 
-    Attributes:
-        value : float: The statistic; NaN where it is undefined.
-        constant : float64, one per column: The derivative by the means, f.
-        slopes : float64, columns x columns: Twice the derivative by the covariances, 2 F; NaN where the statistic is
-            undefined or has no derivative.
-    """
-
-    value: float
-    constant: Floats
+    value: float  # the statistic; NaN where it is undefined
+    constant: Floats  # one per column: the derivative by the means, f
+    # columns x columns: twice the derivative by the covariances, 2 F; NaN where it is undefined or has no derivative
     slopes: Floats
 
     def by_value(self, column: int, gap: Callable[[int], Floats]) -> Floats | float:
         """Return the derivative by the value that records have in one column, per share of the weight.
 
-        Args:
-            column : int: Which column of the statistic moves.
-            gap : callable: Returns how far the records are from the mean of a column; asked only where that matters.
-
-        Returns:
-            A single number where it is the same for all records.
+        `gap` returns how far the records are from the mean of a column; it is asked only where that matters. A single
+        number where it is the same for all records.
         """
         derivative: Floats | float = float(self.constant[column])
         for other, slope in enumerate(self.slopes[column]):
@@ -70,18 +58,12 @@ class Gradient(NamedTuple):
 
 
 class Influence(NamedTuple):
-    """A statistic of points, with its derivatives.
+    """A statistic of points, with its derivatives."""
 
-    Attributes:
-        estimate : float: The statistic; NaN where it is undefined.
-        slopes : float64, columns x points: b(x): the derivative by a record's value is the record's share times b.  NaN
-            where undefined.
-        psi : float64, one per point: The influence function: what a small extra weight of the point adds to the
-            statistic, per weight.
-    """
-
-    estimate: float
+    estimate: float  # the statistic; NaN where it is undefined
+    # columns x points: b(x): the derivative by a record's value is the record's share times b.  NaN where undefined.
     slopes: Floats
+    # one per point: the influence function: what a small extra weight of the point adds to the statistic, per weight
     psi: Floats
 
     def linear_halfwidth(self, share: Floats, half: Floats) -> float:
@@ -105,18 +87,11 @@ def check_statistic(statistic: str, columns: int) -> None:
 def statistic_value(
     statistic: str, mean: Floats, covariance: Floats, *, coefficient: int = 0, dependent: float = DEPENDENT
 ) -> Floats:
-    """Compute a statistic from means and covariances.
+    """Compute a statistic from means and covariances, whose leading axes are kept; NaN where it is undefined.
 
-    Args:
-        statistic : str: One of `STATISTICS`; variance and covariance in the population form (divided by N).
-        mean : float64, ... x columns: The means; leading axes are kept.
-        covariance : float64, ... x columns x columns: The covariances; a variance of 0 means that the column is
-            constant.
-        coefficient : int: Which predictor's coefficient a regression returns, from 0.
-        dependent : float: The eigenvalue of the predictors' correlations below which they are called dependent.
-
-    Returns:
-        NaN where the statistic is undefined.
+    Variance and covariance are in the population form (divided by N); a variance of 0 means that the column is
+    constant. Of a regression it is the given predictor's coefficient, from 0; predictors are called dependent below the
+    given eigenvalue of their correlations.
 
     Examples:
         >>> statistic_value("correlation", np.array([0.0, 5.0]), np.array([[4.0, 3.0], [3.0, 9.0]])).item()
@@ -140,15 +115,7 @@ def statistic_value(
 
 
 def gradient(statistic: str, mean: Floats, covariance: Floats, coefficient: int = 0) -> Gradient:
-    """Compute a statistic from means and covariances, with its derivatives.
-
-    Args:
-        statistic, coefficient: As for `statistic_value`.
-        mean : float64, one per column: The means.
-        covariance : float64, columns x columns: The covariances.
-
-    Returns:
-        The value and its derivatives by means and covariances.
+    """Compute a statistic from means and covariances like `statistic_value`, with its derivatives by them.
 
     Examples:
         >>> gradient("standard_deviation", np.array([7.0]), np.array([[4.0]])).slopes
@@ -182,15 +149,7 @@ def gradient(statistic: str, mean: Floats, covariance: Floats, coefficient: int 
 
 
 def influence(statistic: str, points: Floats, share: Floats, coefficient: int = 0) -> Influence:
-    """Compute a statistic of weighted points with its derivatives.
-
-    Args:
-        statistic, coefficient: As for `statistic_value`.
-        points : float64, columns x points: The columns the statistic uses, in its order.
-        share : float64, one per point: Weights that sum to 1.
-
-    Returns:
-        The statistic, and how much each point moves it.
+    """Compute a statistic of points (columns x points) with weights that sum to 1, and how much each point moves it.
 
     Examples:
         >>> influence("variance", np.array([[1.0, 3.0]]), np.array([0.5, 0.5])).slopes

@@ -21,15 +21,12 @@ _SUBSETS = 1 << 16  # tied records are split in every way if there are at most s
 
 @dataclass(frozen=True)
 class Range:
-    """A guaranteed range, in scaled units.
+    """A guaranteed range, in scaled units."""
 
-    Attributes:
-        lower, upper : float: No table within the boxes has a value outside.
-        lower_looseness, upper_looseness : float: Some table within the boxes comes this near to the end.
-    """
-
+    # lower, upper: no table within the boxes has a value outside
     lower: float
     upper: float
+    # lower_looseness, upper_looseness: some table within the boxes comes this near to the end
     lower_looseness: float
     upper_looseness: float
 

@@ -1,4 +1,4 @@
-"""Where a condition holds: sets of values of one column, and boxes of such sets.
+"""The regions where a condition holds: sets of values of one column, and boxes of such sets.
 
 A set is a list of boundaries between values: a boundary lies just before a value, `(value, 0)`, or just after it,
 `(value, 1)`, and the set reaches from each boundary with an even index to the next one.  NULL belongs to it or not,
@@ -19,21 +19,15 @@ from duckanon._methods.intervals.conditions import Condition, Joined, Not, Test
 Boundary: TypeAlias = tuple[float, int]
 FIRST: Boundary = (-np.inf, 0)
 LAST: Boundary = (np.inf, 1)
-_MOST = 1000
-"""Regions of a condition at most: a few comparisons have a few, nested ORs may multiply."""
+_MOST = 1000  # regions of a condition at most: a few comparisons have a few, nested ORs may multiply
 
 
 @dataclass(frozen=True)
 class ValueSet:
-    """A set of values of one column.
+    """A set of values of one column."""
 
-    Attributes:
-        boundaries: Ascending, an even number of them.
-        has_null: Whether NULL belongs to it.
-    """
-
-    boundaries: tuple[Boundary, ...]
-    has_null: bool = False
+    boundaries: tuple[Boundary, ...]  # ascending, an even number of them
+    has_null: bool = False  # whether NULL belongs to it
 
     @property
     def is_empty(self) -> bool:
@@ -76,29 +70,17 @@ def union(ranges: list[tuple[Boundary, Boundary]]) -> ValueSet:
 Region: TypeAlias = Mapping[str, ValueSet]
 
 
-def regions(condition: Condition, set_of: Callable[[Test], ValueSet], holds: bool) -> list[Region]:
-    """Find where a condition holds, or where it does not.
+def regions(
+    condition: Condition, set_of: Callable[[Test], ValueSet], holds: bool, is_negated: bool = False
+) -> list[Region]:
+    """Find the regions, which may overlap, where a condition, or its negation, holds, or where it does not.
 
-    Args:
-        condition: The condition.
-        set_of: The values for which a test holds.
-        holds: Whether the condition is to hold; as in SQL it does not where it is unknown, for NULL.
-
-    Returns:
-        They may overlap.
-
-    Raises:
-        ValueError: Where there would be too many.
+    As in SQL it does not hold where it is unknown, for NULL. NOT is moved inward: what is unknown stays unknown.
     """
-    return _regions(condition, set_of, holds, False)
-
-
-def _regions(condition: Condition, set_of: Callable[[Test], ValueSet], holds: bool, is_negated: bool) -> list[Region]:
-    """Look inside, with NOT moved inward: what is unknown stays unknown."""
     if isinstance(condition, Not):
-        return _regions(condition.part, set_of, holds, not is_negated)
+        return regions(condition.part, set_of, holds, not is_negated)
     if isinstance(condition, Joined):
-        parts = [_regions(part, set_of, holds, is_negated) for part in condition.parts]
+        parts = [regions(part, set_of, holds, is_negated) for part in condition.parts]
         # NOT turns AND into OR, and so does looking for where it does not hold.
         if condition.is_and == (is_negated == (not holds)):
             return _all_of(parts)
@@ -163,25 +145,21 @@ def _limited(found: list) -> list:  # type: ignore[type-arg]
 
 @dataclass(frozen=True)
 class Ends:
-    """The intervals of a column.
+    """The intervals of a column."""
 
-    Attributes:
-        low, high : float64, one per box: Their ends, infinite where they are open; in steps where the column has only
-            whole steps.
-        is_null : bool, one per box: Where there is no value, in an exact column.
-        is_stepped: Whether there are no values between the steps.
-    """
-
+    # low, high: one per box: their ends, infinite where they are open; in steps where the column has only whole steps
     low: Floats
     high: Floats
-    is_null: Bools
-    is_stepped: bool
+    is_null: Bools  # one per box: where there is no value, in an exact column
+    is_stepped: bool  # whether there are no values between the steps
 
     def meets(self, values: ValueSet) -> Bools:
         """Tell which intervals have a value in a set."""
         found = self.is_null & values.has_null
         for start, stop in values.ranges():
-            found |= ~self.is_null & _starts_before(start, self.high) & _stops_after(stop, self.low)
+            starts_before = (self.high > start[0]) | ((self.high == start[0]) & (start[1] == 0))
+            stops_after = (self.low < stop[0]) | ((self.low == stop[0]) & (stop[1] == 1))
+            found |= ~self.is_null & starts_before & stops_after
         return found
 
     def share(self, values: ValueSet) -> Floats:
@@ -204,11 +182,3 @@ class Ends:
         open_share = 1.0 if is_all else 0.5 if values.boundaries else 0.0
         unknown = np.where(self.is_null, float(values.has_null), open_share)
         return np.asarray(np.where(is_known, known, unknown))
-
-
-def _starts_before(start: Boundary, high: Floats) -> Bools:
-    return np.asarray((high > start[0]) | ((high == start[0]) & (start[1] == 0)))
-
-
-def _stops_after(stop: Boundary, low: Floats) -> Bools:
-    return np.asarray((low < stop[0]) | ((low == stop[0]) & (stop[1] == 1)))

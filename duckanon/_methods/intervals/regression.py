@@ -25,7 +25,7 @@ from duckanon._core.common.arrays import Floats
 from duckanon._core.common.rules import Number
 from duckanon._methods.intervals.attained import Attained
 from duckanon._methods.intervals.correlation import slope_upper
-from duckanon._methods.intervals.enclosure import enclosed_slopes
+from duckanon._methods.intervals.enclosure import NormalEquations
 from duckanon._methods.intervals.equations import Equations, InterceptEquations, SlopeEquations
 from duckanon._methods.intervals.hyperplanes import Hyperplanes
 from duckanon._methods.intervals.influence import Influence, influence
@@ -47,14 +47,10 @@ class IntervalCoefficient(Enclosed):
 
     The range is infinite where some table within the boxes may have linearly dependent predictors, so that the
     coefficient may be anything; so is then the looseness.  The errors of the intercept are NaN.
-
-    Attributes:
-        predictor : int or None: Index of the predictor's column; None is the intercept.
-        inner_lower, inner_upper : float: Some tables within the boxes have these coefficients, and others all between;
-            NaN where the estimate is.
     """
 
-    predictor: int | None
+    predictor: int | None  # index of the predictor's column; None is the intercept
+    # Some tables within the boxes have these coefficients, and others all between; NaN where the estimate is.
     inner_lower: float
     inner_upper: float
 
@@ -75,17 +71,12 @@ def interval_regression(
 
     Args:
         lo, hi, multiplicity, weights: As for `statistics.interval_statistics`.
-        target : int: Column that is explained.
-        predictors : tuple of int, optional: Columns that explain; all others when it is None.
-        relative_accuracy : float: Of the slope of one predictor, and of the covariances behind the ranges of more than
-            three.
-        seconds : float, optional: When to be content with the ranges that are proven by then; they are wider.
+        predictors: Columns that explain the target; all others when it is None.
+        relative_accuracy: Of the slope of one predictor, and of the covariances behind the ranges of more than three.
+        seconds: When to be content with the ranges that are proven by then; they are wider.
 
     Returns:
         The intercept first, then the predictors in their order.
-
-    Raises:
-        ValueError: If an argument is not as described.
 
     Examples:
         Three records of which the predictor is known, and the target to within 0.1:
@@ -114,28 +105,16 @@ def interval_regression(
 
 def _in_order(boxes: ScaledBoxes, columns: list[int]) -> ScaledBoxes:
     """Choose columns, and sort the boxes: what a search finds from random starts is then the same for every order."""
-    lo, hi = boxes.lo[columns], boxes.hi[columns]
+    lo, hi, center, exponent = boxes.lo[columns], boxes.hi[columns], boxes.center[columns], boxes.exponent[columns]
     order = np.lexsort([boxes.records, boxes.amount, *hi, *lo])
-    return replace(
-        boxes,
-        lo=lo[:, order],
-        hi=hi[:, order],
-        amount=boxes.amount[order],
-        share=boxes.share[order],
-        records=boxes.records[order],
-        center=boxes.center[columns],
-        exponent=boxes.exponent[columns],
-    )
+    return replace(boxes, lo=lo, hi=hi, center=center, exponent=exponent).taken(order)
 
 
 class _Ranges:
     """Finds the ranges of all coefficients, in scaled units: what no table leaves, and what some tables attain.
 
-    Args:
-        boxes : ScaledBoxes: The target's column first, then the predictors.
-        estimate : float64, one per predictor: The coefficients of the midpoints; NaN where they are undefined.
-        relative : float: Wanted accuracy.
-        seconds : float or None: The time that this may take; every end has its share of it.
+    The boxes have the target's column first. The coefficients of the midpoints are NaN where they are undefined. Every
+    end has its share of the time that all may take.
     """
 
     def __init__(self, boxes: ScaledBoxes, estimate: Floats, relative: float, seconds: float | None) -> None:
@@ -158,7 +137,7 @@ class _Ranges:
             equations = SlopeEquations(self._boxes, q) if self._excludes else None
             inner[q], ends[q] = self._range(q, equations)
         if not np.isfinite(ends).all():
-            enclosed = enclosed_slopes(self._boxes, self._estimate, inner, self._relative)
+            enclosed = NormalEquations(self._boxes, self._estimate, self._relative).enclosed_slopes(inner)
             ends = np.stack([np.maximum(ends[:, 0], enclosed[:, 0]), np.minimum(ends[:, 1], enclosed[:, 1])], axis=1)
         return ends, inner
 
@@ -252,12 +231,7 @@ def _enclosed_intercept(boxes: ScaledBoxes, coefficients: list[IntervalCoefficie
     return estimate, ends
 
 
-def _intercept(
-    boxes: ScaledBoxes,
-    enclosed: tuple[float, Floats],
-    ends: Floats,
-    inner: Floats,
-) -> IntervalCoefficient:
+def _intercept(boxes: ScaledBoxes, enclosed: tuple[float, Floats], ends: Floats, inner: Floats) -> IntervalCoefficient:
     """Bring the ends of the intercept back to the units of the data, or take those of the coefficients' ranges."""
     exponent, center = int(boxes.exponent[0]), float(boxes.center[0])
     estimate, bounds = enclosed

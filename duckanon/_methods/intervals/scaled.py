@@ -7,7 +7,7 @@ one, and what holds for every table in the scaled boxes holds for every table in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,24 +21,16 @@ TINY = 1e-290  # what underflow may cost, in scaled units
 
 @dataclass(frozen=True)
 class ScaledBoxes:
-    """Scaled boxes: `x = center + 2**exponent * scaled`.
+    """Scaled boxes: `x = center + 2**exponent * scaled`."""
 
-    Attributes:
-        lo, hi : float64, columns x boxes: Ends of the scaled boxes, each at or outside the true end.
-        amount : float64, one per box: Weight of the box's records together, on any scale.
-        share : float64, one per box: Weight of the box's records together; all sum to 1.
-        records : int64, one per box: Number of records in the box.
-        center : float64, one per column: The point that became 0.
-        exponent : int64, one per column: The power of two that became 1.
-    """
-
+    # lo, hi: columns x boxes: ends of the scaled boxes, each at or outside the true end
     lo: Floats
     hi: Floats
-    amount: Floats
-    share: Floats
-    records: Ints
-    center: Floats
-    exponent: Ints
+    amount: Floats  # one per box: weight of the box's records together, on any scale
+    share: Floats  # one per box: weight of the box's records together; all sum to 1
+    records: Ints  # one per box: number of records in the box
+    center: Floats  # one per column: the point that became 0
+    exponent: Ints  # one per column: the power of two that became 1
 
     @cached_property
     def middle(self) -> Floats:
@@ -65,6 +57,11 @@ class ScaledBoxes:
         """Relative rounding error of a weighted sum over the boxes, generously."""
         return (32 + float(np.log2(len(self.share) + 1))) * EPS
 
+    def taken(self, place: Ints) -> ScaledBoxes:
+        """Return the boxes of these places, as new arrays; a box may be taken several times."""
+        lo, hi, amount, share = self.lo[:, place], self.hi[:, place], self.amount[place], self.share[place]
+        return replace(self, lo=lo, hi=hi, amount=amount, share=share, records=self.records[place])
+
     def scale(self, *columns: int) -> int:
         """Exponent of the product of these columns' units."""
         return int(sum(self.exponent[list(columns)]))
@@ -73,18 +70,9 @@ class ScaledBoxes:
 def scaled_boxes(
     lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayLike, weights: ArrayLike | None = None
 ) -> ScaledBoxes:
-    """Check boxes and bring them to scale.
+    """Check boxes and bring them to scale; boxes of weight 0 are kept, with a share of 0.
 
-    Args:
-        lo, hi : array of float, boxes x columns: Lower and upper ends of the distinct boxes.
-        multiplicity : array of int, at least 1 each: Number of records in each box.
-        weights : array of float, at least 0 each, optional: Weight of every record in the box; 1 when it is None.
-
-    Returns:
-        Boxes of weight 0 are kept, with a share of 0.
-
-    Raises:
-        ValueError: If the arrays do not fit together, or hold something else than described.
+    Ends are boxes x columns. The weight is that of every record in the box; 1 when it is None.
     """
     low, high = checked_ends(lo, hi)
     boxes, columns = low.shape
@@ -152,14 +140,7 @@ def checked_weights(weights: ArrayLike, boxes: int) -> Floats:
 
 
 def outward(value: float, exponent: int, up: bool, offset: float = 0.0) -> float:
-    """Bring a scaled end back to the units of the data, rounded outward.
-
-    Args:
-        value : float: The end, in scaled units.
-        exponent : int: The power of two of its unit.
-        up : bool: Whether it is an upper end.
-        offset : float: What is added afterwards.
-    """
+    """Bring a scaled end back to the units of the data, rounded outward (up for an upper end), and add the offset."""
     away = np.inf if up else -np.inf
     with np.errstate(over="ignore", under="ignore"):
         result = float(np.ldexp(value, exponent))

@@ -22,49 +22,34 @@ from duckanon._methods.intervals.moments import Range, mean_range, variance_rang
 from duckanon._methods.intervals.scaled import EPS, ScaledBoxes, outward, scaled_boxes
 
 INTERVAL_STATISTICS = tuple(name for name in STATISTICS if name != "regression")
-"""Available statistics; covariance and correlation are computed for all pairs of columns."""
-RELATIVE = 1e-4
-"""How near the ends of ranges are brought to the exact ones: a tenth of the standard error of a million records."""
-ACCURACY = Number(1e-12, 0.5)
-"""What the accuracy may be: beyond the rounding of sums nothing is gained, and half the width says nothing."""
+RELATIVE = 1e-4  # of the ends of ranges to the exact ones: a tenth of the standard error of a million records
+ACCURACY = Number(1e-12, 0.5)  # beyond the rounding of sums nothing is gained, and half the width says nothing
 
 
 @dataclass(frozen=True, kw_only=True)
 class Enclosed:
-    """A number computed from boxes: an estimate, the range that it is enclosed by, and its errors.
+    """A number computed from boxes: an estimate, the range that it is enclosed by, and its errors."""
 
-    Attributes:
-        estimate : float: Its value with every record at the midpoint of its box; NaN where it is undefined.
-        lower, upper : float: The statistic of every table within the boxes lies between, rounding included.
-        lower_looseness, upper_looseness : float: Some table within the boxes comes this near to the end, proven.
-        linear_halfwidth : float: Half the width of the range by the derivatives at the midpoints (Accurate Boxes,
-            Section II).  Right width, wrong place.
-        standard_error : float: sqrt(sum of squared shares times psi^2) over the records; A / sqrt(N) for equal weights
-            (REFERENCES.md, Boxes, point 10).
-        records : int: Number of records (of weight above 0).
-    """
-
-    estimate: float
+    estimate: float  # its value with every record at the midpoint of its box; NaN where it is undefined
+    # lower, upper: the statistic of every table within the boxes lies between, rounding included
     lower: float
     upper: float
+    # lower_looseness, upper_looseness: some table within the boxes comes this near to the end, proven
     lower_looseness: float
     upper_looseness: float
+    # half the range by the derivatives at the midpoints (Accurate Boxes, Section II): right width, wrong place
     linear_halfwidth: float
+    # sqrt(sum of squared shares times psi^2); A / sqrt(N) for equal weights (REFERENCES.md, Boxes, point 10)
     standard_error: float
-    records: int
+    records: int  # number of records (of weight above 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class IntervalStatistic(Enclosed):
-    """One statistic over boxes.
+    """One statistic over boxes."""
 
-    Attributes:
-        statistic : str: Its name.
-        columns : tuple of int: Indices of its columns.
-    """
-
-    statistic: str
-    columns: tuple[int, ...]
+    statistic: str  # its name
+    columns: tuple[int, ...]  # indices of its columns
 
 
 @checked(unbiased=Flag(), relative_accuracy=ACCURACY)
@@ -81,26 +66,21 @@ def interval_statistics(
     """Compute statistics of all columns, and of all pairs, with guaranteed ranges.
 
     Means are exact.  The variance's lower end is exact; its upper end too, but for ties, whose effect is the looseness.
-    Covariance and correlation are found by bounding (see the modules `covariance` and `correlation`).  A
-    correlation may be undefined for some tables within the boxes; the range holds for all tables where it is defined,
-    and is [-1, 1] where it is defined for none.
+    Covariance and correlation are found by bounding (see the modules `covariance` and `correlation`).  A correlation
+    may be undefined for some tables within the boxes; the range holds for all tables where it is defined, and is [-1,
+    1] where it is defined for none.
 
     Args:
-        lo, hi : array of float, boxes x columns: Ends of the distinct boxes.
-        multiplicity : array of int: Records per box.
-        weights : array of float, at least 0 each, optional: Weight of each record of the box; equal weights when it is
-            None.
-        statistics : tuple of str: Which of `INTERVAL_STATISTICS`.
-        unbiased : bool: Whether variance, standard deviation and covariance are multiplied by N / (N - 1) (its root),
-            for weights by 1 / (1 - sum of squared shares).
-        relative_accuracy : float: How near covariance and correlation ranges are brought to the exact ones, relative to
-            the larger of the value and, for covariances, half the width of the range.
+        lo, hi: Ends of the distinct boxes, boxes x columns.
+        multiplicity: Records per box.
+        weights: Weight of each record of the box, at least 0; equal weights when it is None.
+        unbiased: Whether variance, standard deviation and covariance are multiplied by N / (N - 1) (its root), for
+            weights by 1 / (1 - sum of squared shares).
+        relative_accuracy: How near covariance and correlation ranges are brought to the exact ones, relative to the
+            larger of the value and, for covariances, half the width of the range.
 
     Returns:
         In the order of `statistics`, columns ascending.
-
-    Raises:
-        ValueError: If an argument is not as described.
 
     Examples:
         Two boxes, [0, 1] of one record and [2, 4] of two:
@@ -148,9 +128,8 @@ def _covariance_range(boxes: ScaledBoxes, first: int, second: int, relative: flo
     """Find the range of the covariance of two columns, in scaled units."""
     if not (boxes.lo[[first, second]].any(axis=1) | boxes.hi[[first, second]].any(axis=1)).all():
         return Range(0.0, 0.0, 0.0, 0.0)  # a constant column
-    middle = boxes.middle
+    middle, half = boxes.middle, boxes.half
     estimate = float(np.sum(boxes.share * (middle[first] - np.sum(boxes.share * middle[first])) * middle[second]))
-    half = boxes.half
     around = float(np.sum(boxes.share * (half[first] * np.abs(middle[second]) + half[second] * np.abs(middle[first]))))
     # Half the width of the range, about: what counts as not small when the covariance itself is near 0.
     scale = min(abs(estimate) + around, 1.0)

@@ -30,14 +30,10 @@ _ENOUGH = 0.7  # share of the smallest value seen at which a bound is good enoug
 
 
 def start_bound(matrix: Floats, right: Floats) -> Floats | None:
-    """Bound the solutions of an interval linear system near the identity.
+    """Bound the absolute values of the solutions of an interval linear system near the identity.
 
-    Args:
-        matrix : float64, equations x unknowns x 2: Lower and upper ends of the coefficients.
-        right : float64, equations x 2: Lower and upper ends of the right sides.
-
-    Returns:
-        Bounds of the solutions' absolute values; None where the matrix is too far from the identity.
+    The ends of the matrix are equations x unknowns x 2, those of the right sides equations x 2. None where the matrix
+    is too far from the identity.
     """
     size = len(right)
     distance = np.abs(matrix - np.eye(size)[:, :, None]).max(axis=2)
@@ -52,15 +48,7 @@ def start_bound(matrix: Floats, right: Floats) -> Floats | None:
 
 
 def narrowed(matrix: Floats, right: Floats, bound: Floats) -> Floats:
-    """Narrow the solutions of an interval linear system equation by equation (Gauss-Seidel).
-
-    Args:
-        matrix, right: As for `start_bound`.
-        bound : float64, one per unknown: Bounds of the solutions' absolute values.
-
-    Returns:
-        Lower and upper ends of the solutions.
-    """
+    """Narrow the solutions of an interval linear system, bounded before, equation by equation (Gauss-Seidel)."""
     size = len(right)
     delta = np.stack([-bound, bound], axis=1)
     for _ in range(_SWEEPS):
@@ -93,17 +81,11 @@ def _form_variance(boxes: ScaledBoxes, form: Floats) -> Range:
 
 
 def least_share(boxes: ScaledBoxes) -> float:
-    """Look for a table whose predictors are nearly dependent.
+    """Look for a table whose predictors are nearly dependent, given that those of the midpoints are not.
 
     In turn a form's records come together as near as their boxes let them, and the form becomes the one that has lost
-    most of its variance in that table.
-
-    Args:
-        boxes : ScaledBoxes: The target's column first, then the predictors, whose midpoints are not dependent.
-
-    Returns:
-        The least share of its variance among midpoints that some form of the predictors has in some table, of those
-        that were met; 0 where the predictors of one are dependent.
+    most of its variance in that table. Return the least share of its variance among midpoints that some form of the
+    predictors has in some table, of those that were met; 0 where the predictors of one are dependent.
     """
     middle, half, share = boxes.middle[1:], boxes.half[1:], boxes.share
     values, vectors = np.linalg.eigh(np.cov(middle, aweights=share, bias=True).reshape(len(middle), -1))
@@ -128,12 +110,8 @@ def least_share(boxes: ScaledBoxes) -> float:
 def least_deviation(boxes: ScaledBoxes, rows: Floats) -> float:
     """Bound from below the standard deviation of d z over all tables and all unit vectors d.
 
-    Args:
-        boxes : ScaledBoxes: The boxes.
-        rows : float64, forms x columns: The forms z.
-
-    Returns:
-        The bound; 0 where some table may have linearly dependent forms, or that could not be ruled out in time.
+    The rows are the forms z, forms x columns. 0 where some table may have linearly dependent forms, or that could not
+    be ruled out in time.
     """
     size = len(rows)
     largest = np.sqrt([_form_variance(boxes, row).upper for row in rows])

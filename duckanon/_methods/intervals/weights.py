@@ -1,4 +1,4 @@
-"""With which weights to count boxes in a statistic.
+"""The choice of weights with which boxes count in a statistic.
 
 The papers' objective and the one that counts the shift are both solved, and nothing is applied unasked.
 
@@ -30,18 +30,8 @@ def optimal_weights(d: ArrayLike, multiplicity: ArrayLike, A: float) -> tuple[fl
     """Find the weights, by the papers' objective: sum w d + A sqrt(sum w^2) over the records, sum w = 1, w >= 0.
 
     Exact by one sort: sum m (lambda - d)^2 over d < lambda is A^2, and grows with lambda (REFERENCES.md, Boxes, point
-    8).
-
-    Args:
-        d, multiplicity, A: As for `dismissal.crisp_threshold`.
-
-    Returns:
-        threshold : float: Lambda: the weight is proportional to lambda - d, and 0 from there on.
-        weights : float64, one per box: Weight of each record of the box.
-        objective : float: The smallest value; it equals lambda.
-
-    Raises:
-        ValueError: If an argument is not as described.
+    8). Return lambda, the weight of each record of a box, proportional to lambda - d and 0 from there on, and the
+    objective, which equals lambda.
 
     Examples:
         >>> limit, weights, _ = optimal_weights([0.1, 0.3], [10, 5], 0.5)
@@ -75,15 +65,6 @@ def box_weights(statistic: str, lo: ArrayLike, hi: ArrayLike, multiplicity: Arra
     which the shift vanishes, or an end.  Towards them the weights move as long as the true total falls.  It begins at
     equal weights, the papers' weights, and both choices of `dismissal.dismissal`, and the best that is met is the
     corrected choice: never above any of those.
-
-    Args:
-        statistic, lo, hi, multiplicity: As for `dismissal.dismissal`.
-
-    Returns:
-        Both choices, and equal weights.
-
-    Raises:
-        ValueError: If an argument is not as described, or the statistic is undefined.
 
     Examples:
         >>> box_weights("mean", [0, 1, 2, 0], [1, 2, 3, 90], [9, 9, 9, 9]).paper.weight.round(3).tolist()

@@ -27,29 +27,18 @@ _CHUNK = 1 << 13  # boxes at a time, so that the temporary arrays stay in the ca
 
 @dataclass(frozen=True)
 class Peak:
-    """What a table gives in which every record is at the best point of its box for one (u, v).
+    """Moments of the table in which every record is at the best point of its box for one (u, v)."""
 
-    Attributes:
-        value : float: The mean of the largest products, rounded up.
-        exact : float: The same as computed.
-        mean_a, mean_r : float: The means of the forms in that table.
-        second : 2 x 2 float64 or None: The second moments of a and r about (u, v) in that table.
-    """
-
-    value: float
-    exact: float
+    value: float  # the mean of the largest products, rounded up
+    exact: float  # the same as computed
+    # mean_a, mean_r: the means of the forms in that table
     mean_a: float
     mean_r: float
-    second: Floats | None
+    second: Floats | None  # 2 x 2 float64 or None: the second moments of a and r about (u, v) in that table
 
 
 class Forms:
-    """Two linear forms over boxes.
-
-    Args:
-        boxes : ScaledBoxes: The boxes.
-        a, r : array of float, one per column: Coefficients of the forms.
-    """
+    """Two linear forms over boxes, given by their coefficients of each column."""
 
     def __init__(self, boxes: ScaledBoxes, a: Floats, r: Floats) -> None:
         a, r = np.asarray(a, dtype=np.float64), np.asarray(r, dtype=np.float64)
@@ -93,12 +82,7 @@ class Forms:
         ]
 
     def peak(self, u: float, v: float, moments: bool = False) -> Peak:
-        """Put every record at the best point of its box for (a - u)(r - v).
-
-        Args:
-            u, v : float: What is taken from the two forms.
-            moments : bool: Whether to compute second moments as well.
-        """
+        """Put every record at the best point of its box for (a - u)(r - v), with second moments if asked for."""
         starts = range(0, len(self._share), _CHUNK)
         parts = np.array([self._part(slice(at, at + _CHUNK), u, v, moments) for at in starts])
         value, total_a, total_r, aa, ar, rr = (float(np.sum(part.copy())) for part in parts.T)
@@ -161,17 +145,7 @@ class Forms:
 def best_points(
     boxes: ScaledBoxes, a: Floats, r: Floats, mean: Floats | None, u: float = 0.0, v: float = 0.0
 ) -> Floats:
-    """Find where in every box the product (a - u)(r - v) of two forms is largest.
-
-    Args:
-        boxes : ScaledBoxes: The boxes.
-        a, r : float64, one per column: The forms.
-        mean : float64, one per column, or None: The point whose forms are u and v, in place of those.
-        u, v : float: What is taken from the forms.
-
-    Returns:
-        The points.
-    """
+    """Find where in every box (a - u)(r - v) is largest; with a mean, u and v are the forms of that point."""
     middle, half = boxes.middle, boxes.half
     if mean is not None:
         u, v = float(a @ mean), float(r @ mean)

@@ -11,20 +11,12 @@ import pyarrow as pa
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.people import people_in
 
-_MOST = 300
-"""Patterns of one size that are tried, those of cheap columns first: all of ten columns are fewer."""
-
-_LARGEST_KEY = 2**62
-"""Numbers for the values of several columns together stay below this."""
+_MOST = 300  # patterns of one size that are tried, those of cheap columns first: all of ten columns are fewer
+_LARGEST_KEY = 2**62  # numbers for the values of several columns together stay below this
 
 
 def tried_patterns(costs: Floats, columns: Bools) -> Iterator[Bools]:
-    """Give sets of columns, smaller ones first, among equal ones the cheapest.
-
-    Args:
-        costs: What a NULL costs in each column: about 1.
-        columns: Which columns may be used.
-    """
+    """Give sets of the columns that may be used, smaller ones first, among equal ones the cheapest."""
     usable = np.flatnonzero(columns)
     by_cost = usable[np.argsort(costs[usable], kind="stable")]
     for size in range(1, len(usable) + 1):
@@ -57,22 +49,16 @@ def _dense(key: Ints, width: int) -> Ints:
 
 
 class Classes:
-    """Records that are equal in all columns.
-
-    Attributes:
-        codes: Classes by columns.
-        of_record: The class of each record.
-        sizes: The records of each class, or its people where they are told apart.
-    """
+    """Records that are equal in all columns."""
 
     def __init__(self, codes: Ints, people: Ints | None) -> None:
         number = group_numbers(codes, np.ones(codes.shape[1], np.bool_))
-        self.of_record, self._people = number, people
+        self.of_record, self._people = number, people  # the class of each record, and whose it is
         self._records = np.bincount(number)
         one_of_each = np.empty(len(self._records), np.int64)
         one_of_each[number] = np.arange(len(number))
-        self.codes = codes[one_of_each]
-        self.sizes = self.people_of(np.arange(len(self.codes)))
+        self.codes = codes[one_of_each]  # classes by columns
+        self.sizes = self.people_of(np.arange(len(self.codes)))  # records of each class, or its people
 
     def people_of(self, group: Ints) -> Ints:
         """Count the records, or people, of groups of classes, given the group of each class."""

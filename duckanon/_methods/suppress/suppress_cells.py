@@ -14,9 +14,8 @@ from duckanon._core.common.codes import encode, ranks_of
 from duckanon._core.common.parameters import Kept
 from duckanon._core.common.people import person_index, person_numbers, refuse_too_few
 from duckanon._core.privacy.narrowing import MOST_ASKED, MOST_ROWS, Pairs, narrowed_pairs, sentence
-from duckanon._methods.suppress.matching import matching_cells, refuse_unmatched
+from duckanon._methods.suppress.cells import matching_cells, refuse_unequal, refuse_unmatched, strict_cells
 from duckanon._methods.suppress.patterns import Classes
-from duckanon._methods.suppress.strict import refuse_unequal, strict_cells
 
 
 def suppress_cells(
@@ -80,16 +79,7 @@ def _refuse_narrowing(table: pa.Table, gone: Mapping[str, Bools], allowed: set[s
 
 
 def suppressed(codes: Ints, is_null: Bools, people: Ints | None, k: int, costs: Floats, nulls: str) -> Bools:
-    """Return the cells that become NULL, records by columns, and count what is promised.
-
-    Args:
-        codes: Records by columns.
-        is_null: Which cells are NULL already.
-        people: Whose each record is; None where every record is another person.
-        k: The number of people.
-        costs: What a NULL costs in each column.
-        nulls: 'any': NULL agrees with anything. 'value': NULL is a value.
-    """
+    """Return the cells that become NULL, records by columns, and count what is promised."""
     classes = Classes(codes, people)
     if nulls == "value":
         cells = strict_cells(classes, people, k, costs) & ~is_null
@@ -105,19 +95,10 @@ def suppressed(codes: Ints, is_null: Bools, people: Ints | None, k: int, costs: 
 def column_costs(names: Sequence[str], counts: Sequence[int], important: Sequence[str]) -> Floats:
     """Return what a NULL costs in each column: as good as 1, more where the column matters more.
 
-    Args:
-        names: The columns.
-        counts: How many values each has: those of more values matter less, where nobody says otherwise.
-        important: Columns that matter more than all others, the most important first.
+    Columns of more values matter less, but the important ones, the first of all first, more than all others.
     """
     place = {name: position for position, name in enumerate(important)}
-    least_first = sorted(
-        range(len(names)),
-        key=lambda column: (
-            -place.get(names[column], len(place)),
-            -counts[column] if names[column] not in place else 0,
-        ),
-    )
+    least_first = sorted(range(len(names)), key=lambda column: (-place.get(names[column], len(place)), -counts[column]))
     costs = np.ones(len(names))
     # All of these together are less than one cell: few cells come first.
     costs[least_first] += np.arange(len(names)) / len(names) ** 2

@@ -21,8 +21,7 @@ from duckanon._methods.generalize.partition.fit import (
     quantile_partition,
 )
 
-NAMED_ROWS = 10
-"""How many rows make a value one that may be named, where the caller does not say k."""
+NAMED_ROWS = 10  # how many rows make a value one that may be named, where the caller does not say k
 
 
 def quantile(
@@ -55,21 +54,15 @@ def optimal(column: pa.Array | None, *, col: str, k: int, cost: str, label: str,
 
 @dataclass(frozen=True)
 class _Values:
-    """The distinct values of a column.
+    """The distinct values of a column."""
 
-    Attributes:
-        numbers : strictly increasing: The values.
-        counts: How many rows have each; None where it is one each.
-        parts: The first value of each part. A part is one value, or several between which no number can be written: a
-            cut there would be somebody's value, so that they are one value to a partition.
-        least: How many rows make a value one that may be named.
-    """
-
-    numbers: Floats
-    counts: Ints | None
+    numbers: Floats  # strictly increasing: the values
+    counts: Ints | None  # how many rows have each; None where it is one each
+    # the first value of each part. A part is one value, or several between which no number can be written: a cut there
+    # would be somebody's value, so that they are one value to a partition.
     parts: Ints
     scale: Scale
-    least: int
+    least: int  # how many rows make a value one that may be named
 
     @property
     def rows(self) -> int:
@@ -78,7 +71,7 @@ class _Values:
 
     @property
     def part_counts(self) -> Ints | None:
-        """How many rows each part has; None where it is one each."""
+        """The rows of each part; None where it is one each."""
         if self.counts is not None:
             return np.add.reduceat(self.counts, self.parts)
         is_one_each = len(self.parts) == len(self.numbers)

@@ -44,26 +44,21 @@ class Column:
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """The values around the pivots of several blocks: the `left` values up to each pivot, the `right` ones from it on.
+    """The values around the pivots of several blocks: `left` ones up to each pivot, `right` ones from it on."""
 
-    Attributes:
-        lefts : (blocks, left): Distance of the pivot from its value, the pivot's own (0) first, then ever further to
-            the left.
-        rights : (blocks, right): Distance from the pivot. Entry a belongs to the bucket with a values after the pivot;
-            entry 0 is the pivot.
-        left_counts, right_counts : like `lefts` and `rights`: Rows of these values. The pivot counts as left.
-        left_rows, right_rows : like `lefts` and `rights`: Rows from the pivot to there, both ends included on the left,
-            without the pivot on the right.
-        starts : (blocks,): Index of the first value after each pivot.
-    """
-
+    # (blocks, left): distance of the pivot from its value, the pivot's own (0) first, then ever further to the left
     lefts: Array
+    # (blocks, right): distance from the pivot. Entry a belongs to the bucket with a values after the pivot; entry 0 is
+    # the pivot.
     rights: Array
+    # left_counts, right_counts: like `lefts` and `rights`: rows of these values. The pivot counts as left.
     left_counts: Array
     right_counts: Array
+    # left_rows, right_rows: like `lefts` and `rights`: rows from the pivot to there, both ends included on the left,
+    # without the pivot on the right
     left_rows: Array
     right_rows: Array
-    starts: Array
+    starts: Array  # (blocks,): index of the first value after each pivot
 
 
 def neighbourhood(column: Column, starts: Array, left: int, right: int) -> Neighbourhood:
@@ -101,21 +96,16 @@ def neighbourhood(column: Column, starts: Array, left: int, right: int) -> Neigh
 
 @dataclass(frozen=True)
 class Cost:
-    """How to price the buckets of a neighbourhood.
+    """A way to price the buckets of a neighbourhood."""
 
-    Attributes:
-        parts: Returns what is known of the left ends, what is known of the right ends, and tables for look-ups.
-        price: Takes these, the ends aligned with each other, and returns one cost for each pair of ends.
-        final: Returns the cost of each bucket of a partition, given where the buckets begin.
-        exact: Whether costs are whole numbers.
-        worst: Whether a partition costs as much as its worst bucket, and not the sum of them all.
-    """
-
+    # returns what is known of the left ends, what is known of the right ends, and tables for look-ups
     parts: Callable[[Column, Neighbourhood], tuple[Parts, Parts, Parts]]
+    # takes these, the ends aligned with each other, and returns one cost for each pair of ends
     price: Callable[[Parts, Parts, Parts], Array]
+    # returns the cost of each bucket of a partition, given where the buckets begin
     final: Callable[[Column, Array], Array]
-    exact: bool = False
-    worst: bool = False
+    exact: bool = False  # whether costs are whole numbers
+    worst: bool = False  # whether a partition costs as much as its worst bucket, and not the sum of them all
 
 
 def _lengths(column: Column, starts: Array) -> tuple[Array, Array, Array]:
@@ -203,11 +193,6 @@ def _median_final(column: Column, starts: Array) -> Array:
     return np.asarray(np.add.reduceat(np.abs(column.values - np.repeat(medians, lengths)) * column.counts, starts))
 
 
-def _radius_final(column: Column, starts: Array) -> Array:
-    ends, _, rows = _lengths(column, starts)
-    return np.asarray((column.values[ends - 1] - column.values[starts]) / 2 * rows)
-
-
 def _center_final(column: Column, starts: Array) -> Array:
     ends, _, _ = _lengths(column, starts)
     return np.asarray((column.values[ends - 1] - column.values[starts]) / 2)
@@ -220,13 +205,15 @@ def _rank_price(left: Parts, right: Parts, _: Parts) -> Array:
     return rows
 
 
+# The costs of a bucket by name: squared distances to its mean; distances to its median; half its range times its rows;
+# half its range; rank differences to its median row. `worst` ones are combined by their maximum, others by their sum.
 COSTS: dict[str, Cost] = {
     "squares": Cost(_square_parts, _square_price, _square_final),
     "median": Cost(_median_parts, _median_price, _median_final),
     "radius": Cost(
         lambda _, near: ((near.lefts / 2, near.left_rows), (near.rights / 2, near.right_rows), ()),
         lambda left, right, _: (left[0] + right[0]) * (left[1] + right[1]),
-        _radius_final,
+        lambda column, starts: _center_final(column, starts) * _lengths(column, starts)[2],
     ),
     "center": Cost(
         lambda _, near: ((near.lefts / 2,), (near.rights / 2,), ()),
@@ -241,4 +228,3 @@ COSTS: dict[str, Cost] = {
         exact=True,
     ),
 }
-"""The costs by name: `worst` ones are combined by their maximum, all others by their sum."""

@@ -22,39 +22,20 @@ from duckanon._methods.generalize.partition.search import best_starts
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition of a sorted column.
+    """A partition of a sorted column."""
 
-    Attributes:
-        starts : int64, one per bucket: Index of the first distinct value of each bucket; the first one is 0.
-        costs : float64 (int64 for ranks), one per bucket: What each bucket costs.
-    """
-
-    starts: Ints
-    costs: Floats | Ints
+    starts: Ints  # one per bucket: index of the first distinct value of each bucket; the first one is 0
+    costs: Floats | Ints  # float64 (int64 for ranks), one per bucket: what each bucket costs
 
 
 @checked(k=Whole(1), cost=OneOf(*COSTS))
 def optimal_partition(values: ArrayLike, counts: ArrayLike, k: int, cost: str = "squares") -> Partition:
     """Find the cheapest partition of a column into buckets of at least k rows (Probabilistic Anonymity, Section 4.1).
 
-    Of several cheapest partitions the one with the smallest last bucket is taken, then the smallest one before it, and
-    so on. For 'center' this makes every bucket as small as the largest range allows, and what lies left of any bucket
-    is itself an optimal partition.
-
-    Args:
-        values : array of float, strictly increasing: The distinct values of the column.
-        counts : array of int, at least 1 each: The number of rows of each value.
-        k : int: The smallest number of rows in a bucket.
-        cost : {'squares', 'median', 'radius', 'center', 'ranks'}: What is made as small as possible. 'squares': the sum
-            of squared distances to the bucket's mean. 'median': the sum of distances to the bucket's median. 'radius':
-            half the bucket's range times its rows. 'center': half the largest range of any bucket. 'ranks': the sum of
-            rank differences to the bucket's median row.
-
-    Returns:
-        Where the buckets begin and what each costs. The total is the sum of the costs, for 'center' their maximum.
-
-    Raises:
-        ValueError: If the column has fewer than k rows, or an argument is not as described.
+    The column is its distinct values, strictly increasing, and the rows of each. The costs are those of `COSTS`; the
+    total is their sum, for 'center' their maximum. Of several cheapest partitions the one with the smallest last bucket
+    is taken, then the smallest one before it, and so on. For 'center' this makes every bucket as small as the largest
+    range allows, and what lies left of any bucket is itself an optimal partition.
 
     Examples:
         >>> optimal_partition([20, 21, 50, 52, 53], [1, 1, 1, 1, 1], k=2).starts.tolist()
@@ -75,18 +56,8 @@ def quantile_partition(counts: ArrayLike, k: int) -> Partition:
 
     Without ties the n rows are cut into n // k buckets whose sizes differ by at most one, larger and smaller ones
     evenly mixed (Probabilistic Anonymity, Definition 9). With ties equal values stay together, and the rank difference
-    is the smallest that any such partition has (REFERENCES.md, Probabilistic Anonymity, point 6).
-
-    Args:
-        counts : array of int, at least 1 each: The number of rows of each distinct value, in ascending order of the
-            values.
-        k : int: The smallest number of rows in a bucket.
-
-    Returns:
-        Where the buckets begin and the rank difference of each: floor(m^2 / 4) for m rows.
-
-    Raises:
-        ValueError: If the column has fewer than k rows, or an argument is not as described.
+    is the smallest that any such partition has (REFERENCES.md, Probabilistic Anonymity, point 6): floor(m^2 / 4) for a
+    bucket of m rows. The counts are the rows of each distinct value, in ascending order of the values.
     """
     rows_of_value = _positive(counts, k)
     column = Column.of(np.zeros(len(rows_of_value)), rows_of_value)
@@ -98,12 +69,6 @@ def quantile_partition(counts: ArrayLike, k: int) -> Partition:
 
 def even_partition(rows: int, buckets: int) -> Partition:
     """Cut rows without ties into buckets whose sizes differ by at most one: the quantile transformation without ties.
-
-    Args:
-        rows, buckets: How many there are of each, at least one bucket.
-
-    Returns:
-        Where the buckets begin and the rank difference of each.
 
     Examples:
         >>> even_partition(7, 3).starts.tolist()
@@ -119,18 +84,8 @@ def quantile_buckets(counts: ArrayLike, buckets: int) -> Partition:
     """Cut a column into at most a given number of buckets of about equal size, equal values together.
 
     The j-th cut of b is put at the border between two values that is nearest to row j n / b (the left one of two
-    equally near). Cuts that fall together are made once. Without ties the sizes differ by at most one.
-
-    Args:
-        counts : array of int, at least 1 each: The number of rows of each distinct value, in ascending order of the
-            values.
-        buckets : int: The largest number of buckets, at least 1.
-
-    Returns:
-        Where the buckets begin and the rank difference of each. No bucket is empty.
-
-    Raises:
-        ValueError: If `buckets` is below 1, or the counts are not as described.
+    equally near). Cuts that fall together are made once. Without ties the sizes differ by at most one; no bucket is
+    empty.
     """
     rows_of_value = _positive(counts, 1)
     column = Column.of(np.zeros(len(rows_of_value)), rows_of_value)

@@ -23,17 +23,12 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Ints
 from duckanon._methods.generalize.partition.costs import Column, Cost, Parts, neighbourhood
 
-DENSE = 1 << 14
-"""Blocks with at most this many pairs of ends are priced whole, larger ones by levels."""
+DENSE = 1 << 14  # blocks with at most this many pairs of ends are priced whole, larger ones by levels
 
+# Pairs priced together when blocks are small: enough to hide numpy's cost per call, few enough for the cache.
 BATCH = 1 << 16
-"""Pairs priced together when blocks are small: enough to hide numpy's cost per call, few enough for the cache."""
-
-TINY = 4
-"""Below this many right ends per block, Python's own numbers are quicker than numpy's arrays."""
-
-STRIDE = 8
-"""How many times finer one level of a large block is than the one before it."""
+TINY = 4  # below this many right ends per block, Python's own numbers are quicker than numpy's arrays
+STRIDE = 8  # how many times finer one level of a large block is than the one before it
 
 
 def best_starts(column: Column, k: int, cost: Cost) -> Ints:

@@ -9,35 +9,24 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints, run_lengths, run_starts
-from duckanon._methods.generalize.recoding.column_moves import EDIT, ROOT, Closed, Moves, Ordered, State
-from duckanon._methods.generalize.recoding.slices import Slice, View
+from duckanon._methods.generalize.recoding.column_moves import EDIT, ROOT, Closed, ColumnRecoding, Moves, Ordered, State
+from duckanon._methods.generalize.recoding.views import Slice, View
 
+# Loss, suppressed rows, kind, removed and added of moves: the fields of `Moves`, of which some may be one number.
 Candidates: TypeAlias = tuple[Floats, Floats, int | Ints, int | Ints, int | Ints]
-"""Loss, suppressed rows, kind, removed and added of moves: the fields of `Moves`, of which some may be one number."""
 
 
 class Axis(ABC):
-    """Base of all kinds of columns.
+    """Base of all kinds of columns."""
 
-    Attributes:
-        atom_of_leaf: The atom of each leaf; NULL is the atom after all others.
-        n_atoms: The number of atoms without NULL.
-        rest_loss: What the group of all values that are told of nobody loses.
-        has_nodes: Whether all that it asks of a view is what nodes of a hierarchy would cost.
-    """
+    coarsest: tuple[int, ...]  # the state with one group, NULL apart
+    rest_loss = 1.0  # of the group of all values that are told of nobody
+    has_nodes = False  # whether all that it asks of a view is what nodes of a hierarchy would cost
 
-    atom_of_leaf: Ints
-    n_atoms: int
-    rest_loss = 1.0
-    has_nodes = False
-
-    def __init__(self, has_null: bool) -> None:
-        self.has_null = has_null
-
-    @property
-    @abstractmethod
-    def coarsest(self) -> tuple[int, ...]:
-        """The state with one group, NULL apart."""
+    def __init__(self, atom_of_leaf: Ints, n_atoms: int, has_null: bool) -> None:
+        self.n_atoms, self.has_null = n_atoms, has_null
+        # NULL is the atom after all others, which n_atoms does not count.
+        self.atom_of_leaf = np.append(atom_of_leaf, n_atoms) if has_null else atom_of_leaf
 
     @abstractmethod
     def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
@@ -52,18 +41,20 @@ class Axis(ABC):
         """Return the state after a move."""
 
     @abstractmethod
-    def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the state in terms of leaves, nodes or levels, which an axis with other atoms can adopt."""
+    def _portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the state in terms of leaves, nodes or levels."""
 
     @abstractmethod
-    def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
+    def _adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
         """Return the state of this axis that is the same recoding."""
+
+    def portable(self, state: State) -> State:
+        """Return the state in terms of leaves, nodes or levels, which an axis with other atoms can adopt."""
+        return None if state is None else self._portable(state)
 
     def adopted(self, portable: State) -> State:
         """Return the state of this axis that is the same recoding, which may be that of one group of everything."""
-        if portable is None:
-            return self.top
-        return self.adopt(portable)
+        return self.top if portable is None else self._adopt(portable)
 
     @property
     def leaf_of_atom(self) -> Ints:
@@ -87,16 +78,18 @@ class Axis(ABC):
         return group, loss
 
     def closed(self, state: State, group: Ints, losses: Floats, is_released: Bools) -> Closed:
-        """Return the groups of a state as they are released.
-
-        Args:
-            state: The state.
-            group, losses: Its groups.
-            is_released: Whether any row of each group is released. Groups of which none is merge with others.
-        """
+        """Return the groups of a state as they are released: groups of which no row is merge with others."""
         if state is None or is_released.all():
             return Closed(group, losses, self._rest(state))
         return self._closed(state, is_released, group, losses)
+
+    def recoding(self, state: State, closed: Closed, rows: Ints) -> ColumnRecoding:
+        """Turn the groups of atoms, as they are released, with their released rows, into groups of leaves."""
+        return ColumnRecoding(closed.group[self.atom_of_leaf], closed.losses, rows, closed.rest, self._level(state))
+
+    def _level(self, state: State) -> int | None:
+        """Return the level that a state takes, where there are levels."""
+        return None
 
     def _rest(self, state: State) -> int:
         """Return the group that is called as what no other group says, while all groups are released."""
@@ -124,9 +117,13 @@ class Axis(ABC):
         if not candidates:
             none = np.empty(0, dtype=np.int64)
             return Moves(np.empty(0), np.empty(0), none, none, none)
-        loss, suppressed, kind, removed, added = (
-            _joined([_each(part[field], len(part[0])) for part in candidates]) for field in range(5)
-        )
+
+        def joined(field: int) -> Array:
+            of_parts = ((part[field], len(part[0])) for part in candidates)
+            parts = [np.full(moves, own) if isinstance(own, int) else own for own, moves in of_parts]
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)  # without a copy where there is one
+
+        loss, suppressed, kind, removed, added = map(joined, range(5))
         return Moves(loss + view.base, suppressed, kind, removed, added)
 
     def apply(self, state: State, kind: int, removed: int, added: int) -> State:
@@ -138,21 +135,12 @@ class Axis(ABC):
         return self._edit(state, kind, removed, added)
 
 
-def _joined(arrays: list[Array]) -> Array:
-    """Return arrays as one, without a copy where there is one."""
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-
-def _each(values: Floats | Ints | int, moves: int) -> Floats | Ints:
-    """Return a field of moves, one value each, where it may be one number for all of them."""
-    return np.full(moves, values) if isinstance(values, int) else values
-
-
 class OrderedAxis(Axis):
     """Runs of sorted numbers. A state is the first atom of each run."""
 
+    coarsest = (0,)
+
     def __init__(self, structure: Ordered, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
-        super().__init__(has_null)
         positions = np.asarray(structure.positions, dtype=np.float64)
         leaves = len(positions)
         before = np.cumsum(leaf_rows[:leaves]) - leaf_rows[:leaves]
@@ -163,11 +151,9 @@ class OrderedAxis(Axis):
             highs, lows = structure.ends(first_leaf[1:])
         is_possible = ~np.isnan(lows)
         self.first_leaf = first_leaf[np.append(True, is_possible)]
-        self.n_atoms = len(self.first_leaf)
+        n_atoms = len(self.first_leaf)
         ends = np.append(self.first_leaf[1:], leaves)
-        self.atom_of_leaf = np.repeat(np.arange(self.n_atoms), ends - self.first_leaf)
-        if has_null:
-            self.atom_of_leaf = np.append(self.atom_of_leaf, self.n_atoms)
+        super().__init__(np.repeat(np.arange(n_atoms), ends - self.first_leaf), n_atoms, has_null)
         low, high = np.append(positions[0], lows[is_possible]), np.append(highs[is_possible], positions[-1])
         names_first, names_last = structure.names_ends
         if names_first and self.n_atoms > 1 and ends[0] == 1:
@@ -177,17 +163,10 @@ class OrderedAxis(Axis):
         span = positions[-1] - positions[0]
         self.low, self.high = (np.clip((end - positions[0]) / (span if span > 0 else 1.0), 0, 1) for end in (low, high))
 
-    @property
-    def coarsest(self) -> tuple[int, ...]:
-        """The state with one group, NULL apart."""
-        return (0,)
-
-    def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the state in terms of leaves."""
+    def _portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(self.first_leaf[list(state)].tolist())
 
-    def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the state of this axis that is the same recoding."""
+    def _adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(np.unique(self.atom_of_leaf[list(portable)]).tolist())
 
     def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from duckanon._core.common.arrays import Floats, Ints, run_lengths, run_starts
+from duckanon._methods.generalize.recoding.views import weighted_count
 
-MOST_KEY = 2**61
-"""Keys of combinations stay below this, so that int64 never overflows."""
+MOST_KEY = 2**61  # keys of combinations stay below this, so that int64 never overflows
 
+# Keys are counted one by one where there are at most so many possible ones for each entry; else they are sorted. (Not
+# measured.)
 _DENSE_SHARE = 6
-"""Keys are counted one by one where there are at most so many possible ones for each entry; else they are sorted.
-(Not measured.)"""
 
 
 def combine(parts: list[Ints], sizes: list[int]) -> tuple[Ints, int]:
@@ -51,17 +52,7 @@ def is_dense(keys: int, entries: int) -> bool:
 
 
 class Groups:
-    """Entries grouped by keys.
-
-    Args:
-        key: The key of each entry, at least 0.
-        size: More than the largest key.
-        rows: A number above 0 for each entry, to be summed; None: they are just grouped.
-
-    Attributes:
-        keys: The different keys, ascending.
-        rows: The sum of the numbers of each group.
-    """
+    """Entries grouped by keys, which are at least 0 and below a size; a group's rows are the sum of its entries'."""
 
     keys: Ints
     rows: Ints | Floats
@@ -113,15 +104,12 @@ class Groups:
 
 @dataclass(frozen=True)
 class Packed:
-    """Group numbers of several columns in one key, from which they can be read again.
+    """Group numbers of several columns in one key, from which they can be read again."""
 
-    Attributes:
-        key, size: The key of each row, and a number above all keys.
-        columns, bits: The columns; and how many bits of the key each has, or None where they do not fit.
-    """
-
+    # key, size: the key of each row, and a number above all keys
     key: Ints
     size: int
+    # columns, bits: the columns; and how many bits of the key each has, or None where they do not fit
     columns: list[Ints]
     bits: list[int] | None
 
@@ -150,16 +138,80 @@ class Packed:
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes of a state of the table.
+    """The classes of a state of the table."""
 
-    Attributes:
-        of_combination: The class of each combination.
-        example: One combination of each class.
-        rows, released: The rows of each class, and how many of them are released: all, or none where there are too few
-            people.
-    """
-
-    of_combination: Ints
-    example: Ints
+    of_combination: Ints  # the class of each combination
+    example: Ints  # one combination of each class
+    # rows, released: the rows of each class, and how many of them are released: all, or none where there are too few
+    # people
     rows: Floats
     released: Floats
+
+
+class Occupied:
+    """Classes that hold combinations.
+
+    Of each class it takes the group in each column, and what that loses there: columns by classes.
+    """
+
+    def __init__(self, groups: Groups, parts: Ints, losses: Floats, n_groups: list[int], rows: Ints | Floats) -> None:
+        self._groups, self._parts, self._losses, self._n_groups = groups, parts, losses, n_groups
+        self._rows_of_combination = rows
+        self.rows = weighted_count(groups.of_entry, rows, len(groups.keys))
+        self._key = combine(list(parts), n_groups)[0]
+        self._loss_of_class: Floats = losses.sum(axis=0)
+        self._loss_of_column: list[float] = np.einsum("cg,g->c", losses, self.rows).tolist()
+        self._others: dict[int, Groups] = {}
+
+    @classmethod
+    def of(cls, parts: list[Ints], losses: list[Floats], rows: Ints | Floats) -> Occupied:
+        """Take of each column the group of each combination, and what each group loses."""
+        n_groups = [len(loss) for loss in losses]
+        groups = Groups(*combine(parts, n_groups))
+        of_class = np.stack([part.take(groups.examples) for part in parts])
+        return cls(groups, of_class, np.stack(list(map(np.take, losses, of_class))), n_groups, rows)
+
+    def changed(self, column: int, part: Ints, losses: Floats) -> Occupied:
+        """Return the classes where one column has other groups, as `of` takes them."""
+        others = self.others(column)
+        key = others.of_entry.take(self.of_combination)
+        key *= len(losses)
+        key += part
+        groups = Groups(key, len(others.keys) * len(losses))
+        other = groups.keys // len(losses)
+        example = others.examples.take(other)
+        parts, class_losses = self._parts.take(example, axis=1), self._losses.take(example, axis=1)
+        parts[column] = groups.keys - other * len(losses)
+        class_losses[column] = losses.take(parts[column])
+        n_groups = [*self._n_groups[:column], len(losses), *self._n_groups[column + 1 :]]
+        return Occupied(groups, parts, class_losses, n_groups, self._rows_of_combination)
+
+    @property
+    def of_combination(self) -> Ints:
+        """The class of each combination."""
+        return self._groups.of_entry
+
+    @property
+    def examples(self) -> Ints:
+        """One combination of each class."""
+        return self._groups.examples
+
+    def others(self, column: int) -> Groups:
+        """Return the classes grouped by those that differ in one column at most."""
+        if column not in self._others:
+            self._others[column] = self._without(column)
+        return self._others[column]
+
+    def losses_outside(self, column: int) -> tuple[Floats, float]:
+        """Return what a row of each of the `others` loses in all other columns, and what all rows lose there."""
+        losses = (self._loss_of_class - self._losses[column]).take(self.others(column).examples)
+        return losses, sum(self._loss_of_column[:column]) + sum(self._loss_of_column[column + 1 :])
+
+    def _without(self, column: int) -> Groups:
+        if self._n_groups[column] == 1:
+            return Groups(np.arange(len(self.rows)), len(self.rows))
+        size = math.prod(self._n_groups)
+        if size <= MOST_KEY:  # the key was not made shorter: the column's part can be taken out of it
+            return Groups(self._key - self._parts[column] * math.prod(self._n_groups[column + 1 :]), size)
+        others = [other for other in range(len(self._parts)) if other != column]
+        return Groups(*combine([self._parts[other] for other in others], [self._n_groups[other] for other in others]))

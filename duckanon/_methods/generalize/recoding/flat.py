@@ -7,60 +7,41 @@ import numpy as np
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._methods.generalize.recoding.axes import Axis, Candidates
 from duckanon._methods.generalize.recoding.column_moves import EDIT, SMALLEST, Closed, Flat, Levels, State
-from duckanon._methods.generalize.recoding.slices import Slice, weighted_count
+from duckanon._methods.generalize.recoding.views import Slice, weighted_count
 
 
 class FlatAxis(Axis):
-    """Leaves without structure, fewest rows first. A state is the atoms that are merged.
-
-    Attributes:
-        rest: How many rare leaves the first atom holds; 0 where it is a leaf like all others.
-        size: The number of leaves of each atom.
-        says_others: Whether a merged group tells of itself that it is none of the others; otherwise it says nothing at
-            all.
-        least_of_all: The number of leaves from which on a merged group says nothing.
-    """
+    """Leaves without structure, fewest rows first. A state is the atoms that are merged."""
 
     def __init__(self, structure: Flat, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
-        super().__init__(has_null)
         self.leaves = structure.leaves
-        self.says_others = structure.says_others
-        self.least_of_all = max(self.leaves, 2) if self.says_others else 2
+        self.says_others = structure.says_others  # else a merged group says nothing at all
+        self.least_of_all = max(self.leaves, 2) if self.says_others else 2  # leaves from which on it says nothing
         order = np.argsort(leaf_rows[: self.leaves], kind="stable")
         rare = int(np.searchsorted(leaf_rows[order], atom_rows))
         rare = rare if rare >= 2 else 0
-        self.rest = rare
-        self.n_atoms = self.leaves - max(rare - 1, 0)
-        self.atom_of_leaf = np.empty(self.leaves, dtype=np.int64)
-        self.atom_of_leaf[order] = np.maximum(np.arange(self.leaves) - max(rare - 1, 0), 0)
-        self.size = np.ones(self.n_atoms, dtype=np.int64)
+        self.rest = rare  # leaves that the first atom holds; 0 where it is a leaf like all others
+        n_atoms = self.leaves - max(rare - 1, 0)
+        atom_of_leaf = np.empty(self.leaves, dtype=np.int64)
+        atom_of_leaf[order] = np.maximum(np.arange(self.leaves) - max(rare - 1, 0), 0)
+        super().__init__(atom_of_leaf, n_atoms, has_null)
+        self.coarsest = tuple(range(n_atoms)) if self.leaves > 1 else ()
+        self.size = np.ones(self.n_atoms, dtype=np.int64)  # leaves of each atom
         self.size[0] = max(rare, 1)
-        if has_null:
-            self.atom_of_leaf = np.append(self.atom_of_leaf, self.n_atoms)
 
-    @property
-    def coarsest(self) -> tuple[int, ...]:
-        """The state with one group, NULL apart."""
-        return tuple(range(self.n_atoms)) if self.leaves > 1 else ()
-
-    def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
+    def _portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
         """Return the merged leaves."""
         merged = np.zeros(self.n_atoms + 1, dtype=bool)
         merged[list(state)] = True
         return tuple(np.flatnonzero(merged[self.atom_of_leaf[: self.leaves]]).tolist())
 
-    def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
+    def _adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
         """Return the state of this axis that is the same recoding, but for leaves that are merged for good."""
         atoms = np.unique(self.atom_of_leaf[list(portable)])
         return tuple(np.union1d(atoms, [0]).tolist()) if self.rest else tuple(atoms.tolist())
 
     def _loss(self, size: Ints | int, with_null: bool = False) -> Floats:
-        """Return the share of the other values, NULL among them, that a group of so many leaves holds too.
-
-        Args:
-            size: The number of leaves.
-            with_null: Whether the group holds NULL beside them.
-        """
+        """Return the share of the other values, NULL among them, that a group of so many leaves holds too."""
         share = np.maximum(np.asarray(size) + with_null - 1.0, 0) / max(self.leaves + self.has_null - 1, 1)
         return np.where(np.asarray(size) + (with_null and not self.says_others) >= self.least_of_all, 1.0, share)
 
@@ -135,10 +116,7 @@ class FlatAxis(Axis):
     def _merged_sizes(view: Slice, inside: Bools, rows: Floats) -> tuple[Floats, Floats]:
         """Return how many people each class of the merged atoms has, and how many more if an entry is moved in or out.
 
-        Args:
-            view: The table.
-            inside: Whether each entry is merged.
-            rows: The merged rows of each class of the other columns.
+        ``inside`` says whether each entry is merged, ``rows`` how many merged rows each class of the other columns has.
         """
         sign: Floats = np.where(inside, -1.0, 1.0)
         if view.size is view.count:
@@ -162,44 +140,34 @@ class FlatAxis(Axis):
 
 
 class LevelsAxis(Axis):
-    """One of several recodings of the whole column. A state is one level.
-
-    Attributes:
-        skipped: The number of levels that are too fine for the atoms.
-    """
+    """One of several recodings of the whole column. A state is one level."""
 
     def __init__(self, structure: Levels, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
-        super().__init__(has_null)
         maps = [np.asarray(part, dtype=np.int64) for part in structure.maps]
         self.losses = [np.asarray(part, dtype=np.float64) for part in structure.losses]
         # Groups of the first level that is coarse enough are the atoms, if all later levels are made of them.
         rows = int(leaf_rows.sum())
         coarse_enough = [level for level, loss in enumerate(self.losses) if len(loss) * atom_rows <= rows]
-        self.skipped = coarse_enough[0] if coarse_enough else len(maps) - 1
+        self.skipped = coarse_enough[0] if coarse_enough else len(maps) - 1  # levels that are too fine for the atoms
         lowest = maps[self.skipped]
         atoms, first_leaf = np.unique(lowest, return_index=True)
         if self.skipped and all(_is_function(lowest, part) for part in maps[self.skipped :]):
-            self.atom_of_leaf = np.searchsorted(atoms, lowest)
+            atom_of_leaf = np.searchsorted(atoms, lowest)
             self.maps = [part[first_leaf] for part in maps]
         else:
             self.skipped = 0
-            self.atom_of_leaf = np.arange(len(lowest))
+            atom_of_leaf = np.arange(len(lowest))
             self.maps = maps
-        self.n_atoms = len(self.maps[0])
-        if has_null:
-            self.atom_of_leaf = np.append(self.atom_of_leaf, self.n_atoms)
+        super().__init__(atom_of_leaf, len(self.maps[0]), has_null)
+        self.coarsest = (len(self.maps) - 1,)
 
-    @property
-    def coarsest(self) -> tuple[int, ...]:
-        """The state with one group, NULL apart."""
-        return (len(self.maps) - 1,)
+    def _level(self, state: State) -> int:
+        return self.coarsest[0] if state is None else state[0]
 
-    def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the level, which all axes number alike."""
-        return state
+    def _portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
+        return state  # all axes number levels alike
 
-    def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the state of this axis that is the same recoding."""
+    def _adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
         return portable
 
     def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:

@@ -17,24 +17,16 @@ class People:
 
     How many people a class has is not the sum over its combinations, since a person may be in several of them. Those
     who are in one combination only, most of them as a rule, are just counted.
-
-    Attributes:
-        settled: How many people each combination has who are in no other.
-        combination, person: All others: one pair for each combination that a person is in.
     """
 
-    settled: Floats
+    settled: Floats  # how many people each combination has who are in no other
+    # combination, person: all others: one pair for each combination that a person is in
     combination: Ints
     person: Ints
 
     @classmethod
     def of_entries(cls, combination: Ints, person: Ints, combinations: int) -> People:
-        """Take pairs of a combination and a person, in any order and possibly repeated.
-
-        Args:
-            combination, person: One entry each; entries of `NOBODY` are left out.
-            combinations: How many combinations there are.
-        """
+        """Take pairs of a combination and a person, in any order and possibly repeated, but for those of `NOBODY`."""
         known = person != NOBODY
         pairs = distinct(person[known] * combinations + combination[known])
         progress.check()
@@ -45,12 +37,7 @@ class People:
         return cls(settled, combination[~is_settled], np.unique(person[~is_settled], return_inverse=True)[1])
 
     def merged(self, of_combination: Ints, combinations: int) -> People:
-        """Return the same people in merged combinations.
-
-        Args:
-            of_combination: The merged combination of each combination.
-            combinations: How many merged ones there are.
-        """
+        """Return the same people in merged combinations, given the merged one of each combination."""
         progress.check()
         moved = People.of_entries(of_combination[self.combination], self.person, combinations)
         settled = np.bincount(of_combination, self.settled, combinations)
@@ -74,16 +61,12 @@ class People:
 
 @dataclass(frozen=True)
 class Moving:
-    """People who are in several entries of a sorted table.
+    """People who are in several entries of a sorted table."""
 
-    Attributes:
-        entry, person: One pair for each entry that a person is in, in the order of the entries.
-        people: The number of people.
-    """
-
+    # entry, person: one pair for each entry that a person is in, in the order of the entries
     entry: Ints
     person: Ints
-    people: int
+    people: int  # the number of people
 
     def counts(self, entries: int) -> Ints:
         """Count the people of each entry."""

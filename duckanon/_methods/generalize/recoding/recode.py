@@ -21,22 +21,17 @@ from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.people import NOBODY
 from duckanon._core.common.rules import Whole
-from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Ordered, State, Tree
-from duckanon._methods.generalize.recoding.outcome import Recoding, described
+from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Ordered, Recoding, State, Tree
 from duckanon._methods.generalize.recoding.people import People
 from duckanon._methods.generalize.recoding.sensitive import Sensitive
-from duckanon._methods.generalize.recoding.slices import weighted_count
 from duckanon._methods.generalize.recoding.stages import Leaves, search_stages
 from duckanon._methods.generalize.recoding.table import Entries, Sizes, Table
+from duckanon._methods.generalize.recoding.views import weighted_count
 
+# By how much classes grow from one size to the next that is tried for the sake of their sensitive values.
 _SIZE_STEP = 1.6
-"""By how much classes grow from one size to the next that is tried for the sake of their sensitive values."""
-
-_MOST_SIZES = 10
-"""Sizes that are tried at most: the last is 70 times k."""
-
-_WORSE_SIZES = 2
-"""After so many sizes that brought nothing no more are tried."""
+_MOST_SIZES = 10  # sizes that are tried at most: the last is 70 times k
+_WORSE_SIZES = 2  # after so many sizes that brought nothing no more are tried
 
 
 @checked(k=Whole(1), max_suppressed=Whole(0))
@@ -53,6 +48,8 @@ def recode(
 ) -> Recoding:
     """Find a k-anonymous recoding with little loss.
 
+    The same table gives the same recoding, in whatever order its combinations come.
+
     Args:
         counts: The number of rows of each combination. A combination may come several times.
         columns: The columns; their codes are parallel to ``counts``.
@@ -63,14 +60,7 @@ def recode(
             counted.
         start: A recoding to try too: of each column its first leaf of each run, its nodes, its merged leaves, its
             level, or None for one group of everything.
-        sensitive: The sensitive values of the combinations, and what every class that is not suppressed must keep of
-            them.
-
-    Returns:
-        The best recoding found. The same table gives the same recoding, in whatever order its combinations come.
-
-    Raises:
-        ValueError: If the table has fewer than k rows or people, or the input does not fit together.
+        sensitive: What every class that is not suppressed must keep of its sensitive values.
 
     Examples:
         >>> ages = Column(np.array([0, 1, 2, 3]), Ordered(np.array([20.0, 22.0, 50.0, 52.0])))
@@ -94,19 +84,18 @@ def recode(
     order = sorted(range(len(columns)), key=lambda column: _rank(columns[column], leaf_rows[column]))
     ordered = [columns[column] for column in order]
     entries = Entries([column.codes for column in ordered], counts, sizes, people, sensitive)
-    leaf_sizes = [_leaf_sizes(entries, place, len(leaf_rows[column])) for place, column in enumerate(order)]
-    leaves = [Leaves(leaf_rows[column], leaf_sizes[place]) for place, column in enumerate(order)]
+    ordered_rows = (leaf_rows[column] for column in order)
+    leaves = [Leaves(rows, _leaf_sizes(entries, place, len(rows))) for place, rows in enumerate(ordered_rows)]
     begin = None if start is None else [start[column] for column in order]
     table, states = _best_of_sizes(entries, ordered, leaves, weights[order], k, max_suppressed, begin)
     table.set_states(states)
     score, closed, released, classes = table.closed_score(is_promised=True)
     if score.suppressed > max_suppressed:
         raise AssertionError(f"the recoding suppresses {score.suppressed} rows, more than {max_suppressed}")
-    by_column = {
-        column: described(table.axes[place], states[place], closed[place], released[place], columns[column])
-        for place, column in enumerate(order)
-    }
-    recodings = tuple(by_column[column] for column in range(len(columns)))
+    recodings = tuple(
+        table.axes[place].recoding(states[place], closed[place], released[place])
+        for place in np.argsort(order).tolist()
+    )
     is_released = (classes.released > 0)[classes.of_combination][table.of_entry]
     gcp = score.loss / (table.full_price * max(table.rows, 1))
     return Recoding(recodings, is_released, int(score.suppressed), gcp)

@@ -14,27 +14,20 @@ import numpy as np
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, run_starts
 from duckanon._methods.generalize.recoding.axes import Axis, OrderedAxis
-from duckanon._methods.generalize.recoding.cells import Cells
-from duckanon._methods.generalize.recoding.slices import Slice, running
 from duckanon._methods.generalize.recoding.trees import TreeAxis
+from duckanon._methods.generalize.recoding.views import Cells, Slice, running
 
+# Atoms times entries of a view up to which all runs of an ordered column are priced, since that takes time in
+# proportion. The Adult table comes nowhere near it: its refits take about 10,000.
 _MOST_WORK = 20_000_000
-"""Atoms times entries of a view up to which all runs of an ordered column are priced, since that takes time in
-proportion. The Adult table comes nowhere near it: its refits take about 10,000."""
-
+# Returns the state that loses least when each suppressed row costs a price.
 Refit: TypeAlias = Callable[[float], tuple[int, ...]]
-"""Returns the state that loses least when each suppressed row costs a price."""
 
 
 def refit(axis: Axis, view: Slice | Cells) -> Refit | None:
     """Return a function from a price to the best state of a column at that price.
 
-    Args:
-        axis: The column: only trees and ordered columns can be refitted.
-        view: The table as seen from the column.
-
-    Returns:
-        None for other columns, and where it would be too much work.
+    Only trees and ordered columns can be refitted; None for others, and where it would be too much work.
     """
     if isinstance(axis, TreeAxis):
         return _tree(axis, view)

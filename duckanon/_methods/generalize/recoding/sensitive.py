@@ -12,29 +12,21 @@ from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.people import NOBODY
 from duckanon._methods.generalize.recoding.classes import Groups
 
-_MOST_SHARES = 4_000_000
-"""Shares of classes and values that are looked at at once: 32 MB."""
+_MOST_SHARES = 4_000_000  # shares of classes and values that are looked at at once: 32 MB
 
 
 @dataclass(frozen=True)
 class Sensitive:
-    """Sensitive values of people, by combination.
+    """Sensitive values of people, by combination."""
 
-    Attributes:
-        rule: What is asked.
-        values: How many values there are.
-        combination, value: One entry for each combination and value that occur together, and for each person where they
-            are told.
-        count: How many rows have them; None where people are told.
-        person: Whose they are; None where every row is a person.
-    """
-
-    rule: DiversityRule
-    values: int
+    rule: DiversityRule  # what is asked
+    values: int  # how many values there are
+    # combination, value: one entry for each combination and value that occur together, and for each person where they
+    # are told
     combination: Ints
     value: Ints
-    count: Floats | None
-    person: Ints | None
+    count: Floats | None  # how many rows have them; None where people are told
+    person: Ints | None  # whose they are; None where every row is a person
 
     @classmethod
     def of_entries(cls, rule: DiversityRule, value: Ints, counts: Ints, person: Ints | None) -> Sensitive:
@@ -57,14 +49,10 @@ class Sensitive:
         return replace(self, combination=keys // self.values, value=keys % self.values, count=count, person=person)
 
     def kept(self, class_of_combination: Ints, is_asked: Bools) -> Bools:
-        """Tell which classes have what is asked of them, of those that are to be released.
+        """Tell which classes have what is asked of them, of those that are to be released since they are large enough.
 
         Closeness is counted twice: to all, and to what is left then, since that is what a reader of the release sees. A
         release that breaks it there is none.
-
-        Args:
-            class_of_combination: The class of each combination.
-            is_asked: Which classes are large enough.
         """
         progress.check()
         classes = len(is_asked)

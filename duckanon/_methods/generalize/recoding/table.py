@@ -10,16 +10,21 @@ import numpy as np
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._methods.generalize.recoding.axes import Axis
-from duckanon._methods.generalize.recoding.cells import Cells
-from duckanon._methods.generalize.recoding.classes import Classes, Groups, Packed, classes_of, combine, is_dense
+from duckanon._methods.generalize.recoding.classes import (
+    Classes,
+    Groups,
+    Occupied,
+    Packed,
+    classes_of,
+    combine,
+    is_dense,
+)
 from duckanon._methods.generalize.recoding.column_moves import Closed, State, tells_of_nobody
-from duckanon._methods.generalize.recoding.occupied import Occupied
 from duckanon._methods.generalize.recoding.people import People
 from duckanon._methods.generalize.recoding.sensitive import Sensitive
-from duckanon._methods.generalize.recoding.slices import Slice, weighted_count
+from duckanon._methods.generalize.recoding.views import Cells, Slice, weighted_count
 
-_MOST_KEPT_VIEW = 100_000
-"""Combinations up to which the last view of each column is kept: some 5 MB each."""
+_MOST_KEPT_VIEW = 100_000  # combinations up to which the last view of each column is kept: some 5 MB each
 
 
 @dataclass
@@ -32,25 +37,17 @@ class Score:
 
 @dataclass(frozen=True)
 class Entries:
-    """What a table is made of: one entry for each combination of leaves, or several.
+    """The entries that a table is made of: one for each combination of leaves, or several."""
 
-    Attributes:
-        leaves: For each column the leaf of each entry.
-        counts: The rows of each entry.
-        sizes: What each entry adds to the size of its class; None: its rows.
-        people: The people of the entries, where people have several rows.
-        sensitive: Their sensitive values, where something is asked of these.
-    """
-
-    leaves: list[Ints]
-    counts: Ints
-    sizes: Ints | None = None
-    people: People | None = None
-    sensitive: Sensitive | None = None
+    leaves: list[Ints]  # for each column the leaf of each entry
+    counts: Ints  # the rows of each entry
+    sizes: Ints | None = None  # what each entry adds to the size of its class; None: its rows
+    people: People | None = None  # the people of the entries, where people have several rows
+    sensitive: Sensitive | None = None  # their sensitive values, where something is asked of these
 
 
 class Sizes(NamedTuple):
-    """How many people every class has as it is promised, and as the search seeks it.
+    """The number of people that every class has as it is promised, and as the search seeks it.
 
     That is more where something is asked of their sensitive values too, which larger classes keep more often.
     """
@@ -60,21 +57,7 @@ class Sizes(NamedTuple):
 
 
 class Table:
-    """The grouped table with a current state per column.
-
-    Attributes:
-        counts, sizes, atoms: The rows of each distinct combination of atoms, what it adds to the size of its class (the
-            same array where rows are people), and for each column its atoms.
-        of_entry: The combination of each entry that the table was made of.
-        people: The people of the combinations, where they have several rows: those who are in several of them are not
-            in ``sizes``.
-        k, promised_k: The size of classes in the moves of the search, and the one that is promised (`Sizes`).
-        sensitive: The sensitive values of the combinations, where something is asked of them.
-        groups, part, n_groups, group_loss: For each column: the group of each atom with the loss of each group, the
-            group of each combination, how many groups there are, what each loses times its weight.
-        full_price: What a suppressed row loses: all that there is to lose in every column.
-        work: How many combinations have been sorted or counted so far.
-    """
+    """The grouped table with a current state per column."""
 
     def __init__(self, entries: Entries, axes: list[Axis], weights: Floats, k: Sizes) -> None:
         atoms = [axis.atom_of_leaf[codes] for axis, codes in zip(axes, entries.leaves, strict=True)]
@@ -82,6 +65,8 @@ class Table:
         packed = Packed.of(atoms, [axis.n_atoms + 1 for axis in axes])
         combinations = Groups(packed.key, packed.size)
         progress.check()
+        # The rows of each distinct combination of atoms, and what it adds to the size of its class: one array if rows
+        # are people; where people have several rows, those who are in several combinations are not in it.
         self.counts = _summed(combinations, entries.counts)
         self.sizes: Ints | Floats = self.counts if entries.sizes is None else _summed(combinations, entries.sizes)
         self.people: People | None = None
@@ -94,14 +79,15 @@ class Table:
         self._weights = self.counts.astype(np.float64)
         self._rows = self._weights if self.counts.all() else None
         self.axes, self.weights, self.k, self.promised_k = axes, weights, k.sought, k.promised
-        self.full_price = float(weights.sum())
+        self.full_price = float(weights.sum())  # a suppressed row loses all that there is to lose in every column
         self.states: list[State] = [(-1,)] * len(axes)
+        # Of each column: the group of each combination; the group of each atom with the loss of each group; and what
+        # each group loses times the column's weight.
         self.part: list[Ints] = [np.empty(0, dtype=np.int64)] * len(axes)
         self.groups: list[tuple[Ints, Floats]] = [(np.empty(0, dtype=np.int64), np.empty(0))] * len(axes)
-        self.n_groups = [1] * len(axes)
         self.group_loss: list[Floats] = [np.empty(0)] * len(axes)
         self.rows = int(self.counts.sum())
-        self.work = 0
+        self.work = 0  # combinations that have been sorted or counted so far
         self._kept: list[tuple[list[State], Occupied]] = []
         self._last_views: dict[int, tuple[list[State], Slice | Cells]] = {}
         leaf_rows = (
@@ -130,7 +116,6 @@ class Table:
         self.states[column] = state
         self.groups[column] = group, loss
         self.part[column] = group[self.atoms[column]]
-        self.n_groups[column] = len(loss)
         self.group_loss[column] = self.weights[column] * loss
 
     def set_states(self, states: list[State]) -> None:
@@ -156,33 +141,28 @@ class Table:
         occupied = self._occupied()
         others = occupied.others(column)
         loss, base = occupied.losses_outside(column)
-        marginal, price, weight = self._marginals[column], self.full_price - loss, float(self.weights[column])
+        price, weight = self.full_price - loss, float(self.weights[column])
+        common = self._marginals[column], price, base, self.k, weight, axis.n_atoms, axis.has_null
         atoms = axis.n_atoms + axis.has_null
         if axis.has_nodes and self.sizes is self.counts and is_dense(len(loss) * atoms, len(self.counts)):
             key = self.atoms[column] * len(loss)
             key += others.of_entry.take(occupied.of_combination)
             cells = weighted_count(key, self._weights, len(loss) * atoms).reshape(atoms, len(loss))
-            return Cells(cells, marginal, price, base, self.k, weight, axis.n_atoms, axis.has_null)
+            return Cells(*common, cells)
         bits = int(atoms - 1).bit_length()  # shifts are quicker than products and divisions
         key = (others.of_entry << bits).take(occupied.of_combination)
         key += self.atoms[column]
         entries = Groups(key, len(loss) << bits, self._rows)
         count = entries.rows.astype(np.int64) if self._rows is not None else _summed(entries, self.counts)
-        same = self.sizes is self.counts
+        added = count if self.sizes is self.counts else weighted_count(entries.of_entry, self.sizes, len(entries.keys))
         return Slice(
+            *common,
             other=entries.keys >> bits,
             atom=entries.keys & ((1 << bits) - 1),
             count=count,
-            size=count if same else weighted_count(entries.of_entry, self.sizes, len(entries.keys)),
+            size=added,
             moving=None if self.people is None else self.people.moving(entries.of_entry),
-            marginal=marginal,
-            price=price,
-            base=base,
-            k=self.k,
-            weight=weight,
             n_other=len(loss),
-            n_atoms=axis.n_atoms,
-            has_null=axis.has_null,
         )
 
     def _occupied(self) -> Occupied:
@@ -207,11 +187,8 @@ class Table:
     def closed_score(self, is_promised: bool = False) -> tuple[Score, list[Closed], list[Ints], Classes]:
         """Return the current state as it will be released: score, groups with their released rows, and classes.
 
-        People are counted, and groups of which no row is released merge with others: no label tells of them.
-
-        Args:
-            is_promised: Whether classes are released that keep all that is promised; else those that are large enough
-                for a move.
+        People are counted, and groups of which no row is released merge with others: no label tells of them. Classes
+        are released that keep all that is promised, or that are large enough for a move.
         """
         classes = self._classes(is_promised)
         groups = self._group_of_class(classes)

@@ -8,11 +8,9 @@ import numpy as np
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._methods.generalize.recoding.axes import Axis, Candidates, OrderedAxis
-from duckanon._methods.generalize.recoding.cells import Cells
-from duckanon._methods.generalize.recoding.column_moves import EDIT, Column, Flat, Ordered, Tree
+from duckanon._methods.generalize.recoding.column_moves import EDIT, Column, Flat, Ordered, Tree, Walk
 from duckanon._methods.generalize.recoding.flat import FlatAxis, LevelsAxis
-from duckanon._methods.generalize.recoding.slices import Slice
-from duckanon._methods.generalize.recoding.walks import Walk
+from duckanon._methods.generalize.recoding.views import Cells, Slice
 
 
 def _pruned(walk: Walk, leaf_rows: Ints, atom_rows: int) -> tuple[Walk, Bools]:
@@ -44,84 +42,63 @@ def _only_children(parents: Ints) -> dict[int, int]:
 
 
 class NodeCosts(NamedTuple):
-    """What nodes cost as groups, and below it the rows they suppress; the same summed over the children of each."""
+    """The costs of nodes as groups, and below them the rows they suppress; the same summed over each one's children."""
 
     each: Floats
     children: Floats
 
 
 class _Neighbours(NamedTuple):
-    """The nodes of a cut, and the nodes whose moves lead away from it.
+    """The nodes of a cut, and the nodes whose moves lead away from it."""
 
-    Attributes:
-        cut: The nodes of the cut.
-        nodes, is_above: Nodes that are split, or that lie above nodes of the cut, which they would take the place of.
-        low, high: Which nodes of the cut they would: from low up to but without high.
-    """
-
-    cut: Ints
+    cut: Ints  # the nodes of the cut
+    # nodes, is_above: nodes that are split, or that lie above nodes of the cut, which they would take the place of
     nodes: Ints
     is_above: Bools
+    # low, high: which nodes of the cut they would: from low up to but without high
     low: Ints
     high: Ints
 
 
 class TreeAxis(Axis):
-    """A hierarchy without chains, its nodes in depth-first order. A state is the nodes of a cut.
+    """A hierarchy without chains, its nodes in depth-first order. A state is the nodes of a cut."""
 
-    Attributes:
-        labels: Each node as the structure numbers it.
-        parent, depth, loss: Of each node: the node above (-1 for the root), how many are above it, what it loses as a
-            group.
-        first, end: The atoms below each node: from first up to but without end.
-        node_of_atom: The node that each atom is.
-        is_inner: Whether a node can be split: it is no atom.
-        only_child: The child of each of the structure's nodes that has one only: the two are the same group.
-        at_depth: The node of each atom, then ever further up: in each step the deepest nodes give way to their parents.
-    """
-
+    coarsest = (0,)
     has_nodes = True
 
     def __init__(self, structure: Tree, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
-        super().__init__(has_null)
         self._costs: tuple[Slice | Cells, NodeCosts] | None = None
         self._rows: tuple[Ints, Ints] | None = None  # of the atoms, and of the nodes
         self._cut: tuple[tuple[int, ...], _Neighbours] | None = None
         walk, is_atom = _pruned(structure.walk, leaf_rows, atom_rows)
         leaves = len(walk.leaves)
-        self.labels: list[int] = walk.nodes.tolist()
-        self.parent, self.depth = walk.parents, walk.depths
+        self.labels: list[int] = walk.nodes.tolist()  # each node as the structure numbers it
+        self.parent, self.depth = walk.parents, walk.depths  # the node above (-1 for the root), and how many are above
+        # The child of each of the structure's nodes that has one only: the two are the same group.
         self.only_child = _only_children(np.asarray(structure.parents, dtype=np.int64))
         self.loss = (walk.end - walk.first - 1) / max(leaves - 1, 1)
         if structure.losses is not None:
             self.loss = structure.losses[walk.nodes]
             self.rest_loss = float(structure.losses[np.asarray(structure.parents) < 0][0])
-        self.n_atoms = int(is_atom.sum())
         self.node_of_atom = np.flatnonzero(is_atom)
-        self.is_inner = ~is_atom
+        self.is_inner = ~is_atom  # nodes that can be split
         atom_start = walk.first[is_atom]
+        # The atoms below each node: from first up to but without end.
         self.first = np.searchsorted(atom_start, walk.first)
         self.end = np.searchsorted(atom_start, walk.end)
-        self.atom_of_leaf = np.empty(leaves, dtype=np.int64)
-        self.atom_of_leaf[walk.leaves] = np.searchsorted(atom_start, np.arange(leaves), side="right") - 1
-        if has_null:
-            self.atom_of_leaf = np.append(self.atom_of_leaf, self.n_atoms)
+        atom_of_leaf = np.empty(leaves, dtype=np.int64)
+        atom_of_leaf[walk.leaves] = np.searchsorted(atom_start, np.arange(leaves), side="right") - 1
+        super().__init__(atom_of_leaf, int(is_atom.sum()), has_null)
+        # The node of each atom, then ever further up: in each step the deepest nodes give way to their parents.
         self.at_depth = [self.node_of_atom]
         while (deepest := self.depth[self.at_depth[-1]].max()) > 0:
             nodes = self.at_depth[-1]
             self.at_depth.append(np.where(self.depth[nodes] == deepest, self.parent[nodes], nodes))
 
-    @property
-    def coarsest(self) -> tuple[int, ...]:
-        """The state with one group, NULL apart."""
-        return (0,)
-
-    def portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the state in terms of the structure's nodes."""
+    def _portable(self, state: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(self.labels[node] for node in state)
 
-    def adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the state of this axis that is the same recoding."""
+    def _adopt(self, portable: tuple[int, ...]) -> tuple[int, ...]:
         number = {label: node for node, label in enumerate(self.labels)}
         taken = []
         for label in portable:

@@ -1,6 +1,8 @@
-"""Where NULL is a value: records with NULLs have to be k that are equal, NULLs included."""
+"""The cells that become NULL: for records of k people where NULL agrees with anything, or where it is a value."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,21 +12,54 @@ from duckanon._core.common.people import people_in
 from duckanon._methods.suppress.patterns import Classes, group_numbers, tried_patterns
 
 
+def matching_cells(classes: Classes, nulls: Bools, k: int, costs: Floats) -> Bools:
+    """Choose the cells that become NULL, classes by columns, so that k people agree with what is left.
+
+    Every class of fewer than k gets the cheapest set of NULLs with which k people of the original table agree: pattern
+    by pattern, the cheapest first, groups that are equal in the other columns are counted, until all classes have one.
+    What other records lose does not count: otherwise k - 1 records of NULLs alone, with which everybody agrees, would
+    be the best answer, and no protection. ``nulls`` says which cells of the classes are NULL already.
+    """
+    cells = np.zeros(nulls.shape, np.bool_)
+    for missing, with_these in _by_nulls(nulls):
+        short = _still_short(classes, with_these, missing, k)
+        for pattern in tried_patterns(costs, ~missing):
+            if not len(short):
+                break
+            progress.check()
+            left = _still_short(classes, short, missing | pattern, k)
+            cells[np.setdiff1d(short, left, assume_unique=True)] = pattern
+            short = left
+    return cells
+
+
+def refuse_unmatched(classes: Classes, nulls: Bools, k: int) -> None:
+    """Count again, from the result alone, how many people agree with each class."""
+    for missing, with_these in _by_nulls(nulls):
+        if len(_still_short(classes, with_these, missing, k)):
+            raise AssertionError(f"a record agrees with fewer than {k} people.")
+
+
+def _still_short(classes: Classes, short: Ints, missing: Bools, k: int) -> Ints:
+    """Return those of some classes with which fewer than k people agree, apart from the columns that are missing."""
+    group = group_numbers(classes.codes, ~missing)
+    return short[classes.people_of(group)[group[short]] < k]
+
+
+def _by_nulls(nulls: Bools) -> Iterator[tuple[Bools, Ints]]:
+    """Give each set of columns that are NULL together, and the classes of which they are."""
+    number = group_numbers(nulls.astype(np.int64), np.ones(nulls.shape[1], np.bool_))
+    sizes = np.bincount(number)
+    for lines in np.split(np.argsort(number, kind="stable"), np.cumsum(sizes)[:-1]):
+        yield nulls[lines[0]], lines
+
+
 def strict_cells(classes: Classes, people: Ints | None, k: int, costs: Floats) -> Bools:
-    """Choose cells that become NULL, so that each record is equal to those of k - 1 other people, NULLs included.
+    """Choose the cells that become NULL, records by columns, so that k people have each record, NULLs included.
 
     Pattern by pattern, the cheapest first: records that are too few lose the columns of the pattern where k people
     among them agree without these.  Where they are half of k, records of classes that have more than k join them.
     Whoever is left loses everything, and as many of the smallest classes with them as it takes.
-
-    Args:
-        classes: Records by what they are equal in.
-        people: Whose each record is; None where every record is another person.
-        k: The number of people.
-        costs: What a NULL costs in each column.
-
-    Returns:
-        The cells that become NULL, records by columns.
     """
     number, count = classes.of_record, classes.sizes
     cells = np.zeros((len(number), len(costs)), np.bool_)
@@ -80,10 +115,7 @@ def _turn(keys: Ints) -> Ints:
 def _rest(short: Ints, released: Ints, people: Ints | None, k: int) -> Ints:
     """Return the records that lose everything: those that are left, and the smallest classes until they are k.
 
-    Args:
-        short: The records that are left.
-        released: The codes of all records as they would be released, 0 for NULL.
-        people, k: As in `strict_cells`.
+    ``released`` has the codes of all records as they would be released, 0 for NULL.
     """
     number = group_numbers(released, np.ones(released.shape[1], np.bool_))
     is_other = np.ones(len(released), np.bool_)

@@ -1,4 +1,7 @@
-"""The grouped table as it is seen from one column, while all others keep their recoding."""
+"""The grouped table as it is seen from one column, while all others keep their recoding.
+
+A view lists the entries that occur; from a column with a hierarchy it is a matrix where that is not much larger.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +16,23 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Floats, Ints, run_lengths, run_starts
 from duckanon._methods.generalize.recoding.people import Moving
 
+_FEW_CELLS = 5_000  # up to so many cells it costs more to look for classes that are too small as a whole than it saves
 
+
+@dataclass
 class View:
-    """Base of all views of the table from one column.
+    """Base of all views of the table from one column."""
 
-    Attributes:
-        price: What suppressing one row of each class of the other columns costs beyond its loss there.
-        base: The loss of all rows in the other columns.
-        k, weight, n_atoms, has_null: The size of classes; of the column its weight, its atoms without NULL, and whether
-            there is NULL.
-        marginal: The rows of each atom.
-        null_part, root_part: The cost and the suppressed rows of NULL as a group of its own, and of all values and NULL
-            as one group.
-    """
-
-    price: Floats
-    base: float
-    k: float
-    weight: float
-    n_atoms: int
+    marginal: Ints  # the rows of each atom
+    price: Floats  # what suppressing one row of each class of the other columns costs beyond its loss there
+    base: float  # the loss of all rows in the other columns
+    k: float  # the size of classes
+    weight: float  # of the column
+    n_atoms: int  # of the column, without NULL
     has_null: bool
-    marginal: Ints
-    null_part: tuple[float, float] = (0.0, 0.0)
-    root_part: tuple[float, float] = (0.0, 0.0)
+    # The cost and the suppressed rows of NULL as a group of its own, and of all values and NULL as one group.
+    null_part: tuple[float, float] = field(init=False, default=(0.0, 0.0))
+    root_part: tuple[float, float] = field(init=False, default=(0.0, 0.0))
 
     @abstractmethod
     def groups(self, group_of_atom: Ints, n_groups: int) -> tuple[Floats, Floats]:
@@ -49,31 +46,17 @@ class View:
 
 @dataclass
 class Slice(View):
-    """The table seen from one column while all other columns keep their recoding.
+    """The table seen from one column while all other columns keep their recoding."""
 
-    Attributes:
-        other, atom, count, size: Distinct pairs of a class of the other columns and an atom of this column, sorted,
-            with their rows and with what they add to the size of a class, which is the same array where rows are
-            people. Once made, a slice has no entries for NULL.
-        moving: The people who are in several entries, and do not add up: they are not in ``size``.
-        n_other: How many classes of the other columns there are.
-        marginal_size: The most that each atom adds to the size of a class.
-    """
-
+    # Distinct pairs of a class of the other columns and an atom of this column, sorted, with their rows and with what
+    # they add to the size of a class: the same array where rows are people. Once made, there are none for NULL.
     other: Ints
     atom: Ints
     count: Ints
     size: Ints | Floats
-    moving: Moving | None
-    marginal: Ints
-    price: Floats
-    base: float
-    k: float
-    weight: float
-    n_other: int
-    n_atoms: int
-    has_null: bool
-    marginal_size: Ints | Floats = field(init=False)
+    moving: Moving | None  # the people who are in several entries, and do not add up: they are not in `size`
+    n_other: int  # how many classes of the other columns there are
+    marginal_size: Ints | Floats = field(init=False)  # the most that each atom adds to the size of a class
 
     def __post_init__(self) -> None:
         if self.has_null:
@@ -102,11 +85,11 @@ class Slice(View):
 
     @property
     def entry_size(self) -> Ints | Floats:
-        """How many people each entry has."""
+        """The number of people of each entry."""
         return self.size if self.moving is None else self.size + self.moving.counts(len(self.count))
 
     def sizes(self, groups: Ints, n_groups: int) -> Floats:
-        """How many people each group of entries has."""
+        """Count the people of each group of entries."""
         added = weighted_count(groups, self.size, n_groups)
         return added if self.moving is None else added + self.moving.distinct(groups, n_groups)
 
@@ -178,6 +161,60 @@ class Slice(View):
                     inside = np.repeat(inside[begin + size - 1], size) - inside
                 results.append(inside)
         return results[0], results[1], results[2], results[3]
+
+
+@dataclass
+class Cells(View):
+    """The table seen from one column while all other columns keep their recoding: a `Slice` as a matrix.
+
+    Nodes of a hierarchy are then differences of running sums, with few and large steps. Rows are people.
+    """
+
+    rows: Floats  # the rows of each atom, NULL last where there is one, in each class of the other columns
+
+    def __post_init__(self) -> None:
+        if self.has_null:
+            null, whole = self.rows[self.n_atoms], self.rows.sum(axis=0)
+            self.null_part = self._suppressed(null)[::-1]
+            small, price = self._suppressed(whole)
+            self.root_part = price + self.weight * (float(whole.sum()) - small), small
+
+    def _suppressed(self, rows: Floats) -> tuple[float, float]:
+        """Return the rows of one group that are suppressed, given those of each class, and what that costs."""
+        small = np.where(rows < self.k, rows, 0.0)
+        return float(small.sum()), float((small * self.price).sum())
+
+    def spans(self, first: Ints, end: Ints) -> tuple[Floats, Floats]:
+        """Suppressed rows and their cost of groups that hold the atoms from first up to but without end."""
+        progress.check()
+        rows, price = self.rows[: self.n_atoms], self.price
+        if rows.size <= _FEW_CELLS:
+            return _suppressed(rows, price, self.k, first, end)
+        # Classes that are too small even as a whole are so in every group: what they add is a sum over atoms.
+        is_large = rows.sum(axis=0) >= self.k
+        is_small = (~is_large).astype(np.float64)
+        small, cost = _suppressed(rows.compress(is_large, axis=1), price[is_large], self.k, first, end)
+        for total, weight in ((small, is_small), (cost, is_small * price)):
+            running = np.append(0, np.cumsum(np.einsum("ao,o->a", rows, weight)))
+            total += running[end] - running[first]
+        return small, cost
+
+    def groups(self, group_of_atom: Ints, n_groups: int) -> tuple[Floats, Floats]:
+        """Suppressed rows and their cost per group; the groups must be monotone in the atoms."""
+        first = run_starts(group_of_atom)
+        sums = np.zeros((2, n_groups))
+        sums[:, group_of_atom[first]] = self.spans(first, np.append(first[1:], self.n_atoms))
+        return sums[0], sums[1]
+
+
+def _suppressed(rows: Floats, price: Floats, k: float, first: Ints, end: Ints) -> tuple[Floats, Floats]:
+    """Return for groups of atoms the rows that are suppressed, and their cost, given atoms by classes."""
+    running = np.zeros((len(rows) + 1, rows.shape[1]))
+    np.cumsum(rows, axis=0, out=running[1:])
+    grouped = running.take(end, axis=0)
+    grouped -= running.take(first, axis=0)
+    grouped *= grouped < k
+    return grouped.sum(axis=1), np.einsum("go,o->g", grouped, price)
 
 
 def _stretches(starts: Ints, entries: int) -> Ints:
