@@ -18,9 +18,8 @@ from duckanon._core.numbers.parts import Parts, counted_parts
 from duckanon._core.numbers.support import Support, column_support
 from duckanon._methods.boxes import boxed_table
 from duckanon._methods.boxes.declared import BOXES
-from duckanon._methods.boxes.shaping import Moments, sensitivities_of
+from duckanon._methods.boxes.shaping import Moments, Whole, sensitivities_of
 from duckanon._methods.boxes.typed import column_numbers
-from duckanon._methods.boxes.whole import Whole
 from duckanon.large import partition_releases, pipeline
 from duckanon.large.checks import Checked, kept_in_parts, resolve_columns, rows_and_nulls, translate_errors
 from duckanon.large.split_tree import fitted

@@ -111,14 +111,7 @@ BOXES = Release(
             "spark", "policy"
         ),
     ),
-    checks=(
-        person_is_no_col,
-        keep_is_no_col,
-        by_is_apart,
-        _l_is_at_most_k,
-        _bounds_are_public,
-        _has_effect,
-    ),
+    checks=(person_is_no_col, keep_is_no_col, by_is_apart, _l_is_at_most_k, _bounds_are_public, _has_effect),
     unpacked_by="_unpack_boxes",
 )
 
@@ -134,15 +127,8 @@ OPTIMAL_UNCERTAINTY = Report(
         _STATISTICS,
     ),
     schema=pa.schema(
-        [
-            ("optimum", pa.float64()),
-            ("parts", pa.float64()),
-            ("parts_ratio", pa.float64()),
-            ("bounds", pa.float64()),
-            ("bounds_ratio", pa.float64()),
-            ("cell", pa.float64()),
-            ("cell_ratio", pa.float64()),
-        ]
+        (name, pa.float64())
+        for name in ("optimum", "parts", "parts_ratio", "bounds", "bounds_ratio", "cell", "cell_ratio")
     ),
 )
 

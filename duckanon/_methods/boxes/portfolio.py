@@ -32,18 +32,9 @@ def leaves_of(
     progress: Callable[[float], None],
     strata: Ints | None = None,
 ) -> Iterator[Leaves]:
-    """Make the boxes of one batch of blocks after the other.
+    """Make the boxes of records that are sorted by value, one batch of blocks after the other.
 
-    Args:
-        points : Points: All records, sorted by value.
-        rules : Rules: What a box must hold; how hard to look is decided here, from the number of records.
-        thorough : bool: Whether to go on searching.
-        limit : float: The time (of `time.monotonic`) at which the search should end.
-        progress : callable: Called with the share of the work that is done.
-        strata : int64, one per record, optional: The stratum of each record, from 0: no box holds records of two.
-
-    Yields:
-        Boxes, with the records' numbers.
+    The number of records decides how hard to look, until `limit`, a time of `time.monotonic`, if it is `thorough`.
     """
     size = len(points.values[0])
     large = size > _LARGE
@@ -51,12 +42,8 @@ def leaves_of(
     share = 0.0 if large else min(_CLOSELY / size, 1.0)
     # Even trees cost nothing where the sensitivities are the same everywhere; else they do.
     uneven = _UNEVEN if all(isinstance(weight, float) for weight in points.weights) else _UNEVEN / 4
-    rules = replace(
-        rules,
-        tries=max(round(_TRIES * share), 1),
-        wide=max(round(_WIDE * share), 1),
-        uneven=uneven if large else 0.0,
-    )
+    tries, wide = max(round(_TRIES * share), 1), max(round(_WIDE * share), 1)
+    rules = replace(rules, tries=tries, wide=wide, uneven=uneven if large else 0.0)
     begun, done = time.monotonic(), 0
     for batch in _batches(blocks(points, rules, strata)):
         records = np.concatenate([block.records for block in batch])

@@ -22,18 +22,11 @@ Small subtrees are quick to grow, and chance finds their best cuts, so they are 
 def search(
     points: Points, nodes: Nodes, rules: Rules, deadline: float, report: Callable[[float], None]
 ) -> tuple[Leaves, Floats]:
-    """Find boxes that are at least as good as those of one run.
+    """Find boxes that are at least as good as those of one run, and what they cost, as `search.grow` returns them.
 
     A subtree is an individual: its offspring are grown from estimates multiplied by random factors, and the fittest of
-    each subtree lives on.  First large subtrees compete, then the smaller ones within the winners.
-
-    Args:
-        points, nodes, rules: As for `search.grow`.
-        deadline : float: The time (of `time.monotonic`) after which nothing new is begun.
-        report : callable: Called now and then with the share of the work that is done.
-
-    Returns:
-        As from `search.grow`.
+    each subtree lives on. First large subtrees compete, then the smaller ones within the winners. Nothing new is begun
+    after `deadline`, a time of `time.monotonic`; `report` is called now and then with the share that is done.
     """
     random = np.random.default_rng(rules.k)
     rounds, total = 0, sum(tries for _, tries, _ in STAGES)
