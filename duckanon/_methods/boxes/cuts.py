@@ -1,4 +1,4 @@
-"""Where to cut a node: candidates for every column, and an estimate of what the boxes below would cost.
+"""Cuts of a node: where they can lie, candidates for every column, and what the boxes below would cost.
 
 References:
     Accurate Boxes, Sections II and V; REFERENCES.md, Boxes, "Tiling space with the boxes".

@@ -57,7 +57,7 @@ class Nodes(NamedTuple):
 
     @property
     def starts(self) -> Ints:
-        """Where the records of each node begin."""
+        """The places at which the records of each node begin."""
         starts: Ints = np.cumsum(self.sizes) - self.sizes
         return starts
 

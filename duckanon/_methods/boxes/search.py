@@ -38,9 +38,8 @@ class Rules:
 def grow(points: Points, nodes: Nodes, rules: Rules, until: int = 0) -> tuple[Leaves, Floats, Nodes]:
     """Split nodes until they are boxes, or have at most `until` leaves.
 
-    Returns:
-        The boxes, whose `roots` count the nodes given; the summed cost of the boxes of each of these; and the nodes
-        that were not split further, none if `until` is 0.
+    Returns the boxes, whose `roots` count the nodes given; the summed cost of the boxes of each of these; and the nodes
+    that were not split further, none if `until` is 0.
     """
     count = len(nodes.sizes)
     nodes = nodes._replace(roots=np.arange(count, dtype=np.int64))

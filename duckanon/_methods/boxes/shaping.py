@@ -1,4 +1,4 @@
-"""How much requested statistics move when a value moves: the sensitivities that shape boxes.
+"""Sensitivities that shape boxes: how much requested statistics move when a value moves.
 
 References:
     Fuzzy Boxes, Sections II and IV, equation 4; Accurate Boxes, Section II; REFERENCES.md, Boxes, points 1, 2 and 9.

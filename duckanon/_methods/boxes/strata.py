@@ -31,8 +31,7 @@ def with_strata(
 ) -> tuple[pa.Table, Ints]:
     """Group records by columns of labels into strata of k people, whose `numbers` are diverse if that is asked for.
 
-    Returns:
-        The table with NULL where a label is lost, and the stratum of each record, from 0.
+    Returns the table with NULL where a label is lost, and the stratum of each record, from 0.
     """
     apart = [(epsilon or {}).get(name, 0.0) for name in numbers]
 

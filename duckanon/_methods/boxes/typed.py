@@ -17,7 +17,7 @@ from duckanon._core.numbers.ends import Ends, is_day, rounded_outward, typed_end
 from duckanon._methods.boxes.result import Boxes
 
 _LARGEST_EXACT = {False: 2.0**53, True: 3_700_000}
-"""How many units a value may be away from 0: what a double tells apart, and for days the year 12,000 or so."""
+"""Units that a value may be away from 0: what a double tells apart, and for days the year 12,000 or so."""
 
 
 def split_people(

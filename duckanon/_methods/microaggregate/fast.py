@@ -27,7 +27,7 @@ _MOST_TURNS, _WORK = 150, 90_000
 """Pools of small tables are dissolved more often; above 90,000 records there are single steps only."""
 
 _SEARCHES, _STEPS = 4, 3
-"""How often the neighbours of each group are looked for, and rounds of single steps with each: the first rounds gain
+"""Searches for the neighbours of each group, and rounds of single steps with each: the first rounds gain
 most, and new neighbours more than more rounds."""
 
 _LAST_STEPS = 12

@@ -13,7 +13,7 @@ from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.parameters import Kept
 from duckanon._core.common.people import label_names, people_in, refuse_too_few
 from duckanon._core.numbers.ends import HIGH
-from duckanon._core.numbers.support import Support, column_support
+from duckanon._core.numbers.support import column_support
 from duckanon._core.privacy.narrowing import refuse_narrowing
 from duckanon._methods.boxes.nodes import value_order
 from duckanon._methods.boxes.strata import with_strata
@@ -56,16 +56,22 @@ def microaggregate(
         numbers = {name: supports[name].coded(column) for name, column in numbers.items()}
     with threads.one_thread(), progress.part(0, 0.9):
         group = grouped(list(numbers.values()), k, method, people, strata, deviations)
-    released = _released(table, numbers, supports, group, people, strata, k, label)
+    released: dict[str, tuple[pa.Array, ...]] = {}  # by column: a value of each group, or two ends
+    if label == "interval":
+        released |= group_intervals(table, numbers, supports, group, people, strata, k)
+    else:
+        for name, column in numbers.items():
+            values = group_values(column, group, people, k, label)
+            released[name] = (typed_values(table.schema.field(name).type, values),)
     # a group has the same labels, which k people share
     allowed = {name.lower() for name in [*(kept.narrowing or []), *(by or []), *([person] if person else [])]}
     _refuse_narrowing(table, numbers, released, group, allowed)
     order = generator(None).permutation(table.num_rows)
     shuffled, number = table.take(pa.array(order)), pa.array(group[order])
-    for name, values in released.items():
-        shuffled = shuffled.set_column(shuffled.column_names.index(name), name, values[0].take(number))
+    for name, ends in released.items():
+        shuffled = shuffled.set_column(shuffled.column_names.index(name), name, ends[0].take(number))
         if label == "interval":
-            shuffled = shuffled.append_column(HIGH + name, values[1].take(number))
+            shuffled = shuffled.append_column(HIGH + name, ends[1].take(number))
     return shuffled.append_column("_duckanon_box", pa.array(group[order] + 1)) if label == "interval" else shuffled
 
 
@@ -104,25 +110,6 @@ def _scaled(column: Floats, given: float | None = None) -> Floats:
     above: Floats = column - column.mean()
     deviation = float(above.std(ddof=1)) if given is None else given
     return above / deviation if deviation > 0 and column.min() < column.max() else np.zeros_like(column)
-
-
-def _released(
-    table: pa.Table,
-    numbers: dict[str, Floats],
-    supports: dict[str, Support],
-    group: Ints,
-    people: Ints | None,
-    strata: Ints | None,
-    k: int,
-    label: str,
-) -> dict[str, tuple[pa.Array, ...]]:
-    """Return what each group is released as, by column: a value, or two ends."""
-    if label == "interval":
-        return {**group_intervals(table, numbers, supports, group, people, strata, k)}
-    return {
-        name: (typed_values(table.schema.field(name).type, group_values(column, group, people, k, label)),)
-        for name, column in numbers.items()
-    }
 
 
 def _refuse_narrowing(

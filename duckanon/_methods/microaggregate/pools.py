@@ -17,10 +17,10 @@ _NEAREST = 8
 """Groups among which a pool's others are drawn, the nearest more often."""
 
 _FALLS = 0.15
-"""How much less likely each is than the one before."""
+"""Handicap of each against the one before, which is drawn more often."""
 
 _SPREAD = 0.5
-"""How freely the record is drawn around which a group grows: 0 is always the one farthest out."""
+"""Chance in drawing the record around which a group grows: 0 is always the one farthest out."""
 
 _BLOCK_CELLS = 400_000
 

@@ -25,7 +25,7 @@ _MANY_ROWS = 100_000
 """Where more rows can change their class, half as many rounds do: the first save most."""
 
 _SET_BALANCE = 0.25
-"""How much the start prefers halves where classes publish sets; found on Adult, where 0 loses a tenth more."""
+"""Preference of the start for halves where classes publish sets; found on Adult, where 0 loses a tenth more."""
 
 
 class Combinations(NamedTuple):

@@ -21,7 +21,7 @@ from duckanon._methods.recode.rounds import Members, Round, Search
 from duckanon._methods.recode.start import start_classes
 
 _CLOSER = (0.25, 0.5, 0.75)
-"""How close the parts are within which rows are dealt, as shares of t."""
+"""Distances of the parts within which rows are dealt from the table, as shares of t."""
 
 _LARGER = 3
 """Where l is nearly k, classes of up to so many people more are tried."""

@@ -19,7 +19,7 @@ from duckanon._methods.recode.coding import OTHER, Coding, NumberCoding, SetCodi
 from duckanon._methods.recode.column_losses import Numbers, Tree, Values
 
 _MARGIN = 0.1
-"""How far beyond a shared end values count, as a share of the range: they are few, and best among themselves."""
+"""Distance of values beyond a shared end, as a share of the range: they are few, and best among themselves."""
 
 
 def encoded(

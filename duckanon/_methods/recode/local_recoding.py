@@ -25,7 +25,7 @@ from duckanon._methods.recode.encode import encoded
 from duckanon._methods.recode.promises import Diversity, kept_rows, promise
 
 ROUNDS = {"quick": 0, "default": 60, "thorough": 150}
-"""How often classes are improved, by effort."""
+"""Rounds that improve classes, by effort."""
 
 MOST_VALUES = 256
 """Different values of a sensitive column: every cut and every class is judged by a count of each."""

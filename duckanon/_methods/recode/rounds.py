@@ -21,7 +21,7 @@ _WINDOWS = 256
 _POOL_PLACES = 40_000
 """Places of pools that are worked on at once: their arrays stay in the processor's cache."""
 _WORTH_IT = 1e-5
-"""What a pool must save at least: less is the noise of single precision."""
+"""Loss that a pool must save at least: less is the noise of single precision."""
 _BINS = (2, 7)
 """Numbers enter the order of classes in so many bins: from, and up to but without."""
 
