@@ -101,11 +101,11 @@ def recode(
         options = options_of_parts(what, given) | {"hierarchies": levels}
 
         def released(part: pa.Table) -> pa.Table:
-            options["weights"] = [
+            weights = [
                 weight_of[name] if name in whole else weight_of[name] * _share(part.column(name), axes[name])
                 for name in what.names
             ]
-            return local_recoding.recode([part], **options, whole=whole)
+            return local_recoding.recode([part], **(options | {"weights": weights}), whole=whole)
 
         return pipeline.released(work, what, files, released, _Labels(what), k, rows, part_rows)
 
