@@ -202,12 +202,10 @@ def _summary(check: str, cols: Sequence[str], dialect: Dialect, source: exp.Tabl
 
 def _individual_risk(cols: Sequence[str], dialect: Dialect, source: exp.Table, weight: str | None) -> exp.Expression:
     """Return every row with its risk: expected 1/F for classes of one and two, sdcMicro's formula for larger ones."""
-    count: exp.Expression = exp.Count(this=exp.Star())
-    frequency = exp.Window(this=count, partition_by=[dialect.key(column(col)) for col in cols])
-    stands_for: exp.Expression = frequency.copy()
-    if weight is not None:
-        total = exp.Sum(this=column(weight))
-        stands_for = exp.Window(this=total, partition_by=[dialect.key(column(col)) for col in cols])
+    counted = exp.Count(this=exp.Star()), exp.Count(this=exp.Star()) if weight is None else exp.Sum(this=column(weight))
+    frequency, stands_for = (
+        exp.Window(this=count, partition_by=[dialect.key(column(col)) for col in cols]) for count in counted
+    )
     double = exp.DataType.build("double")
     sized = exp.select(
         exp.Star(),

@@ -14,27 +14,18 @@ from duckanon._core.common.rules import OneOf
 class Dialect:
     """One engine's SQL.
 
-    Attributes:
-        name: As sqlglot calls it.
-        is_executed: Whether the tests run what is rendered and compare it with `anon.apply_plan`; else it is only
-            parsed again.
-        collation: A collation that compares texts byte by byte, whatever the column's own does; None: the engine's
-            default does, or a cast takes the column's away.
-        collated_as: The type that a column of unknown type is cast to where values must be told apart byte by byte;
-            None: it may have the collation without a cast, or needs none.
-        has_boolean_texts: Whether a boolean cast to text is true or false, as in DuckDB.
-        joins_lists: Whether a list of values can be joined so that every row finds at most one entry, and NULL where
-            none.
-        lists_are_steps: Whether such a list is a step of WITH; else it stands in the join, as sqlglot writes it there.
+    The collation compares texts byte by byte, whatever the column's own does; None: the engine's default does, or a
+    cast takes the column's away. A column of unknown type is cast to `collated_as` where values must be told apart byte
+    by byte; None: it may have the collation without a cast, or needs none.
     """
 
-    name: str
-    is_executed: bool = False
+    name: str  # as sqlglot calls it
+    is_executed: bool = False  # whether the tests run it and compare it with `anon.apply_plan`; else it is only parsed
     collation: str | None = None
     collated_as: str | None = None
-    has_boolean_texts: bool = True
-    joins_lists: bool = True
-    lists_are_steps: bool = False
+    has_boolean_texts: bool = True  # whether a boolean cast to text is true or false, as in DuckDB
+    joins_lists: bool = True  # whether a row finds at most one entry of a joined list of values, and NULL where none
+    lists_are_steps: bool = False  # whether such a list is a step of WITH; else it stands in the join
 
     def text(self, value: exp.Expression) -> exp.Expression:
         """Return a value as text that is compared byte by byte."""
@@ -46,7 +37,9 @@ class Dialect:
 
     def exact(self, text: exp.Expression) -> exp.Expression:
         """Return a text so that it is compared byte by byte."""
-        return text if self.collation is None else self._collated(text)
+        if self.collation is None:
+            return text
+        return exp.Collate(this=text, expression=exp.to_identifier(self.collation, quoted=self.collation == "C"))
 
     def key(self, column: exp.Expression) -> exp.Expression:
         """Return a column of any type so that values are grouped together only where a reader cannot tell them apart.
@@ -77,10 +70,6 @@ class Dialect:
         tried = "executed in duckanon's tests" if self.is_executed else "rendered, not executed in duckanon's tests"
         return f"-- {what} ({self.name}: {tried})\n{query.sql(dialect=self.name, pretty=True)}\n"
 
-    def _collated(self, value: exp.Expression) -> exp.Expression:
-        name = exp.to_identifier(self.collation, quoted=self.collation == "C")
-        return exp.Collate(this=value, expression=name)
-
 
 DIALECTS = {
     dialect.name: dialect
@@ -105,7 +94,7 @@ DIALECTS = {
         ),
     )
 }
-"""By name; those that are executed first."""
+"""The dialects by name; those that are executed first."""
 
 
 def dialect_called(name: object) -> Dialect:

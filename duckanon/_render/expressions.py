@@ -17,7 +17,7 @@ from duckanon._render.dialects import Dialect, column
 from duckanon._render.plans import Bucket, PlannedColumn, number_of, time_text
 
 Outcome = Callable[[str | None], exp.Expression]
-"""What is written for a label."""
+"""Writes what a row with a label gets."""
 
 CHAIN = 16
 """Buckets that are compared one after the other; more are halved first, so that 500 take some thirteen comparisons.
@@ -53,21 +53,13 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Recoder:
-    """Writes the expression of one column.
-
-    Attributes:
-        planned: The column as the plan has it.
-        kind: What is known of its type (`duckanon._render.kinds`).
-        dialect: For which engine.
-        outcome: What is written for a label.
-        place: The column's number, for the names of lists.
-    """
+    """Writes the expression of one column."""
 
     planned: PlannedColumn
-    kind: str
+    kind: str  # what is known of its type (`duckanon._render.kinds`)
     dialect: Dialect
     outcome: Outcome
-    place: int
+    place: int  # the column's number, for the names of lists
 
     def expression(self) -> exp.Expression:
         """Return the expression."""
@@ -81,7 +73,9 @@ class Recoder:
             if unreadable is not None:
                 case = case.when(unreadable, rest, copy=False)
             return self._between_ends(case)
-        for condition, outcome in self._looked_up() if self.lookups() else self._tested():
+        # a label that is found in a list may be NULL, and its text is not
+        looked_up = [(exp.not_(lookup.text.is_(exp.null())), lookup.outcome) for lookup in self.lookups()]
+        for condition, outcome in looked_up or self._tested():
             case = case.when(condition, outcome, copy=False)
         return case.else_(rest, copy=False)
 
@@ -134,10 +128,8 @@ class Recoder:
         NaN is below nothing, here as in DuckDB, where it is above all numbers: it gets the last bucket.
         """
         value = self._number() if self.planned.covers == "number" else column(self.planned.name)
-        buckets = [self.planned.buckets[0]]
-        for bucket in self.planned.buckets[1:]:
-            if bucket.label != buckets[-1].label:  # neighbours with one label are one bucket
-                buckets.append(bucket)
+        # neighbours with one label are one bucket
+        buckets = [next(same) for _, same in itertools.groupby(self.planned.buckets, key=lambda bucket: bucket.label)]
         return self._searched(case, value, buckets)
 
     def _searched(self, case: exp.Case, value: exp.Expression, buckets: Sequence[Bucket]) -> exp.Expression:
@@ -166,10 +158,6 @@ class Recoder:
             clock = "" if " " in moment else " 00:00:00"
             return exp.cast(exp.Literal.string(f"{moment}{clock}+00:00"), exp.DataType.build("timestamptz"))
         return exp.cast(exp.Literal.string(moment), exp.DataType.build("timestamp" if " " in moment else "date"))
-
-    def _looked_up(self) -> list[tuple[exp.Expression, exp.Expression]]:
-        """Return the tests and outcomes of a column that is joined with lists. A label that is found may be NULL."""
-        return [(exp.not_(lookup.text.is_(exp.null())), lookup.outcome) for lookup in self.lookups()]
 
     def _tested(self) -> list[tuple[exp.Expression, exp.Expression]]:
         """Return the tests and outcomes of a column of values or prefixes: one for all texts with the same label."""

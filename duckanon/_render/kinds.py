@@ -46,11 +46,7 @@ _KIND_OF_TYPE = {name: kind for kind, names in _TYPES_OF_KIND.items() for name i
 
 
 def kinds_of_columns(types: Any) -> dict[str, str]:
-    """Return the kinds of columns by their names in lower case.
-
-    Args:
-        types: A pyarrow.Schema; a dictionary of the names of types as DuckDB's DESCRIBE gives them; or None.
-    """
+    """Return the kinds of columns, given their types as `duckanon.render` takes them, by their names in lower case."""
     if types is None:
         return {}
     if isinstance(types, pa.Schema):

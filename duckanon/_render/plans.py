@@ -19,13 +19,13 @@ _LOST = (
     "as a table or as Parquet."
 )
 _OPEN = (None, "-inf", "-infinity")
-"""Where a bucket begins that holds everything below the next."""
+"""Beginnings of a bucket that holds everything below the next."""
 _TIME = re.compile(r"(\d{4,}-\d\d-\d\d)(?: (\d\d:\d\d:\d\d)(?:\.(\d+))?)?")
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """Where a bucket begins, or the value or prefix that it is for, and its label."""
+    """The beginning of a bucket, or the value or prefix that it is for, and its label."""
 
     lower: str | None
     label: str | None
@@ -33,21 +33,13 @@ class Bucket:
 
 @dataclass(frozen=True)
 class PlannedColumn:
-    """How one column is generalized.
+    """The generalization of one column."""
 
-    Attributes:
-        name: As the table spells it.
-        covers: What the buckets hold: number, time, value or prefix; None: there are none, and all values are the
-            rest's.
-        buckets: In the order in which `anon.apply_plan` searches them.
-        null_label, rest_label: The labels of NULL, and of what is in no bucket.
-    """
-
-    name: str
-    covers: str | None
-    buckets: tuple[Bucket, ...]
+    name: str  # as the table spells it
+    covers: str | None  # what buckets hold: number, time, value or prefix; None: there are none, all is the rest
+    buckets: tuple[Bucket, ...]  # in the order in which `anon.apply_plan` searches them
     null_label: str | None
-    rest_label: str | None
+    rest_label: str | None  # of what is in no bucket
 
     @property
     def labels(self) -> list[str | None]:
@@ -102,11 +94,8 @@ def _column(name: str, rows: list[dict[str, Any]] | None) -> PlannedColumn:
         if row["covers"] == covers
     ]
     ordered = _by_lower_end(name, covers, buckets) if covers in ("number", "time") else _by_text(name, buckets)
-    null_label, rest_label = (_largest(row["label"] for row in rows if row["covers"] == kind) for kind in _OTHERS)
-    return PlannedColumn(name, covers, tuple(ordered), null_label, rest_label)
-
-
-_OTHERS = ("null", "rest")
+    others = (_largest(row["label"] for row in rows if row["covers"] == kind) for kind in ("null", "rest"))
+    return PlannedColumn(name, covers, tuple(ordered), *others)
 
 
 def _largest(labels: Iterable[str | None]) -> str | None:

@@ -8,6 +8,7 @@ and the rows come in random order.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,10 +67,8 @@ def render(
     released = {planned.name.lower() for planned in columns}
     kept = _kept(keep, released)
     _refuse_person(person, k, released)
-    kind_of_column = kinds.kinds_of_columns(types)
-    known = [
-        known_kind(planned, kind_of_column.get(planned.name.lower(), kinds.UNKNOWN), target) for planned in columns
-    ]
+    given = kinds.kinds_of_columns(types)
+    known = [known_kind(planned, given.get(planned.name.lower(), kinds.UNKNOWN), target) for planned in columns]
     what = f"a plan of {len(columns)} column{'s' * (len(columns) > 1)}"
     if k is None:
         return target.write(_labelled(columns, known, target, source, kept), f"duckanon.render: {what}")
@@ -150,20 +149,16 @@ def _labelled(
     columns: list[PlannedColumn], known: list[str], dialect: Dialect, source: exp.Table, kept: list[str]
 ) -> exp.Select:
     """Return the query that gives every row its labels."""
-    recoders = [
-        Recoder(planned, kind, dialect, dialect.literal, place)
-        for place, (planned, kind) in enumerate(zip(columns, known, strict=True), 1)
-    ]
-    selected = [
-        exp.alias_(
-            recoder.expression() if any(label is not None for label in recoder.planned.labels) else _no_text(),
-            recoder.planned.name,
-            quoted=True,
-        )
-        for recoder in recoders
-    ]
+    recoders, selected = [], []
+    for place, (planned, kind) in enumerate(zip(columns, known, strict=True), 1):
+        recoders.append(Recoder(planned, kind, dialect, dialect.literal, place))
+        has_label = any(label is not None for label in planned.labels)
+        selected.append(_named(recoders[-1].expression() if has_label else _no_text(), planned.name))
     query = exp.select(*selected, *(column(name) for name in kept), copy=False).from_(source, copy=False)
     return _joined(query, recoders)
+
+
+_named = functools.partial(exp.alias_, quoted=True)
 
 
 def _no_text() -> exp.Expression:
@@ -185,11 +180,9 @@ def _counted(
         for place, (planned, kind) in enumerate(zip(columns, known, strict=True), 1)
     ]
     code_names = [f"_duckanon_code_{recoder.place}" for recoder in recoders]
-    inner = [
-        exp.alias_(recoder.expression(), name, quoted=True) for recoder, name in zip(recoders, code_names, strict=True)
-    ]
+    inner = [_named(recoder.expression(), name) for recoder, name in zip(recoders, code_names, strict=True)]
     passed = [column(name) for name in [*code_names, *kept]]
-    whose = [] if person is None else [exp.alias_(column(person), _PERSON, quoted=True)]
+    whose = [] if person is None else [_named(column(person), _PERSON)]
     coded = exp.select(*inner, *(column(name) for name in kept), *whose, copy=False).from_(source, copy=False)
     below = _joined(coded, recoders).subquery(_CODED, copy=False)
     if person is None:
@@ -198,9 +191,9 @@ def _counted(
         below = _ranked(passed, code_names, below)
         rank = exp.Case().when(exp.not_(column(_PERSON).is_(exp.null())), column(_RANK)).else_(exp.Literal.number(0))
         people = exp.Window(this=exp.Max(this=rank), partition_by=[column(name) for name in code_names])
-    sized = exp.select(*passed, exp.alias_(people, _PEOPLE, quoted=True), copy=False).from_(below, copy=False)
+    sized = exp.select(*passed, _named(people, _PEOPLE), copy=False).from_(below, copy=False)
     labelled = [
-        exp.alias_(_label_of_code(recoder, name), recoder.planned.name, quoted=True)
+        _named(_label_of_code(recoder, name), recoder.planned.name)
         for recoder, name in zip(recoders, code_names, strict=True)
     ]
     return (
@@ -221,9 +214,7 @@ def _ranked(passed: list[exp.Column], code_names: list[str], below: exp.Subquery
     rank = exp.Window(
         this=exp.Anonymous(this="DENSE_RANK"), partition_by=[column(name) for name in code_names], order=order
     )
-    ranked = exp.select(
-        *(name.copy() for name in passed), column(_PERSON), exp.alias_(rank, _RANK, quoted=True), copy=False
-    )
+    ranked = exp.select(*(name.copy() for name in passed), column(_PERSON), _named(rank, _RANK), copy=False)
     return ranked.from_(below, copy=False).subquery(_RANKED, copy=False)
 
 

@@ -1,4 +1,4 @@
-"""Which functions of ``anon`` are rendered as SQL of other engines, and by which call; the reference draws it."""
+"""The functions of ``anon`` that are rendered as SQL of other engines, and by which call; the reference draws it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,15 @@
-"""Releases of tables that are larger than memory: routed into parts, released part by part, counted when written."""
+"""Releases of tables that are larger than memory: routed into parts, released part by part, counted when written.
+
+What the modules call by the same names: `work` is where a release works, `what` the columns that a call names; `k` is
+the smallest number of people in a class, `person` the column that tells which person a row belongs to (None: every row
+is another person); `rows` is how many rows the table has, `part_rows` how many of a part fit into memory.
+"""
 
 from duckanon.large.boxes_release import boxes
 from duckanon.large.generalize_release import generalize
 from duckanon.large.microaggregate_release import microaggregate
-from duckanon.large.partition_releases import Released
 from duckanon.large.pica_release import pica
+from duckanon.large.pipeline import Released
 from duckanon.large.recode_release import recode
 
 __all__ = ["Released", "boxes", "generalize", "microaggregate", "pica", "recode"]

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon._bridge import sql
 from duckanon._core.common.arguments import generator
+from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.numbers.ends import HIGH
 from duckanon._core.numbers.parts import Parts, counted_parts
 from duckanon._core.numbers.support import Support, column_support
 from duckanon._methods.boxes import boxed_table
 from duckanon._methods.boxes.declared import BOXES
-from duckanon._methods.boxes.shaping import Moments, sensitivities_of
+from duckanon._methods.boxes.shaping import Whole, sensitivities_of
 from duckanon._methods.boxes.typed import column_numbers
-from duckanon._methods.boxes.whole import Whole
-from duckanon.large import partition_releases, pipeline
-from duckanon.large.checks import Checked, kept_in_parts, resolve_columns, rows_and_nulls, translate_errors
+from duckanon.large import pipeline
+from duckanon.large.checks import Checked, opened, options_of_parts, rows_and_nulls
 from duckanon.large.split_tree import fitted
-from duckanon.large.survey import Survey, surveyed
-from duckanon.large.value_counts import counted_values
-from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
+from duckanon.large.survey import Survey, counted_values, surveyed
+from duckanon.large.workspace import SOURCE, Place, Source, Target, Workspace, arrow_reader
 
-CALLER = "anon.boxes"
 SAMPLE = 1_000_000
 """Rows that the routing tree is fitted on, at most: with a million, boxes of ten million rows lose .08 % more than
 in memory, with 200,000 .22 %."""
@@ -47,14 +43,14 @@ _BATCH = 100_000
 
 @face_of(BOXES, "large")
 def boxes(
-    source: Any,
-    target: Any,
-    given: dict[str, Any],
+    source: Source,
+    target: Target,
+    given: Options,
     *,
     memory: str = "2GB",
     seed: int | None = None,
-    temporary: Any = None,
-) -> partition_releases.Released:
+    temporary: Place | None = None,
+) -> pipeline.Released:
     """Write a table whose numbers and dates are intervals shared by at least k people, as `anon.boxes` makes them.
 
     Args:
@@ -62,14 +58,12 @@ def boxes(
         seed: Makes the boxes of the same rows in the same order repeatable; the order of the released rows never is.
     """
     k, l, box, seconds = (given[name] for name in ("k", "l", "box", "seconds"))  # noqa: E741 - the papers' name
-    with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
-        what = resolve_columns(work.con, given)
+    with opened("anon.boxes", given, source, target, memory, temporary) as (work, what):
         survey = numbers_of(work, what, k, seed)
         statistics_asked = boxed_table.read_statistics(given["statistics"], what.names)
         shape = arrow_reader(work.con.sql(f"SELECT {sql.names(what.columns)} FROM {SOURCE} LIMIT 0"), 1).read_all()
         distances = boxed_table.read_distances(shape, what.names, given["epsilon"])
-        moments = Moments.known(survey.means, survey.covariances)
-        sensitivity = sensitivities_of(moments, what.names, statistics_asked)
+        sensitivity = sensitivities_of(survey.moments, what.names, statistics_asked)
         is_counted = box == "parts" and what.person is None
         whole = Whole(sensitivity, *(_parts(work, what, k, is_exact=l > 1) if is_counted else ()))
         part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
@@ -77,15 +71,14 @@ def boxes(
         apart = [distances.get(name, 0.0) for name in what.names]
         tree = fitted(survey.sample, weights, survey.rows, k, part_rows, l, apart)
         files = pipeline.route(work, what.columns, tree, what.expressions, k, what.person)
-
-        def released(part: pa.Table) -> pa.Table:
-            options = {"cols": what.names, "person": what.person, "kept": kept_in_parts(what, given)}
-            options["seconds"] = None if seconds is None else seconds / len(files)
-            return boxed_table.boxes(part, **(given | options), whole=whole)
-
+        options = options_of_parts(what, given) | {"seconds": None if seconds is None else seconds / len(files)}
         shaping = {name for name, weight in zip(what.names, weights, strict=True) if np.max(weight) > 0}
         of_boxes = BoxColumns(what, set() if box in ("bounds", "rounded") else set(what.names) - shaping)
-        return partition_releases.released(work, what, files, released, of_boxes, k, survey.rows, part_rows)
+
+        def released(part: pa.Table) -> pa.Table:
+            return boxed_table.boxes(part, **options, whole=whole)
+
+        return pipeline.released(work, what, files, released, of_boxes, k, survey.rows, part_rows)
 
 
 def _parts(work: Workspace, what: Checked, k: int, *, is_exact: bool) -> tuple[dict[str, Support], dict[str, Parts]]:
@@ -105,17 +98,16 @@ def _parts(work: Workspace, what: Checked, k: int, *, is_exact: bool) -> tuple[d
     return supports, found
 
 
-class BoxColumns:
+class BoxColumns(pipeline.Columns):
     """The columns of boxes: numbers that do not reveal the part, and the same ends in all parts where no column shapes.
 
-    Args:
-        what: The columns.
-        covered: Those that every box covers from end to end, in the whole table.
+    Every box covers the `covered` columns from end to end, in the whole table.
     """
 
     def __init__(self, what: Checked, covered: set[str]) -> None:
-        self._what = what
-        self._ends: dict[str, tuple[Any, ...]] = dict.fromkeys(covered, ())
+        super().__init__(what)
+        self._ends_of_parts: dict[str, list[tuple[Any, Any]]] = {name: [] for name in covered}
+        self._ends: dict[str, tuple[Any, Any]] = {}
         self._count = 0
         self._order = np.zeros(0, np.int64)
 
@@ -124,20 +116,17 @@ class BoxColumns:
         place = result.column_names.index("_duckanon_box")
         numbers = result.column(place).to_numpy() + self._count
         self._count = int(numbers.max())
-        for name, ends in self._ends.items():
-            low, high = result.column(name), result.column(HIGH + name)
-            of_part = (
-                (None if low.null_count else pc.min(low).as_py()),
-                (None if high.null_count else pc.max(high).as_py()),
-            )
-            self._ends[name] = (
-                of_part if not ends else (_outer(min, ends[0], of_part[0]), _outer(max, ends[1], of_part[1]))
-            )
+        for name, ends in self._ends_of_parts.items():
+            least = pc.min(result.column(name), skip_nulls=False).as_py()
+            ends.append((least, pc.max(result.column(HIGH + name), skip_nulls=False).as_py()))
         return result.set_column(place, "_duckanon_box", pa.array(numbers))
 
     def settle(self) -> None:
-        """Draw the numbers."""
+        """Draw the numbers, and find the outermost ends; None is open, farther than all."""
         self._order = generator(None).permutation(self._count) + 1
+        for name, ends in self._ends_of_parts.items():
+            lows, highs = zip(*ends, strict=True)
+            self._ends[name] = None if None in lows else min(lows), None if None in highs else max(highs)
 
     def finish(self, block: pa.Table) -> pa.Table:
         """Return the columns that are released: the box, the intervals, and what is kept."""
@@ -153,11 +142,6 @@ class BoxColumns:
         return pa.table(columns | {name: block.column(name) for name in self._what.kept})
 
 
-def _outer(choose: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
-    """Return the outer of two ends; None is open, farther than all."""
-    return None if one is None or other is None else choose(one, other)
-
-
 def sample_rows(work: Workspace, columns: int) -> int:
     """Return how many rows the tree of so many columns is fitted on."""
     return min(max(work.memory.part // (_BYTES_OF_DRAWN * max(columns, 1)), _LEAST_SAMPLE), SAMPLE)
@@ -171,9 +155,6 @@ def numbers_of(work: Workspace, what: Checked, k: int, seed: int | None) -> Surv
     for name, count in nulls.items():
         if count:
             raise ValueError(f'column "{name}" has {count} NULLs, which no interval contains; remove them.')
-    return surveyed(_batches(work.con, what.names), what.names, rows, sample_rows(work, len(what.names)), seed)
-
-
-def _batches(con: duckdb.DuckDBPyConnection, names: Sequence[str]) -> Iterator[pa.Table]:
-    for batch in arrow_reader(con.sql(f"SELECT {sql.names(names)} FROM {SOURCE}"), _BATCH):
-        yield pa.Table.from_batches([batch])
+    reader = arrow_reader(work.con.sql(f"SELECT {sql.names(what.names)} FROM {SOURCE}"), _BATCH)
+    tables = (pa.Table.from_batches([batch]) for batch in reader)
+    return surveyed(tables, what.names, rows, sample_rows(work, len(what.names)), seed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,26 +10,20 @@ from typing import Any
 import duckdb
 
 from duckanon._bridge import sql
+from duckanon._core.common.declare import Options
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.parameters import Kept
-from duckanon.large.workspace import SOURCE
+from duckanon.large.workspace import SOURCE, Place, Source, Target, Workspace, workspace
 
 
 @dataclass(frozen=True)
 class Checked:
-    """The columns of a release, under the names that the table has for them.
+    """The columns of a release, under the names that the table has for them."""
 
-    Attributes:
-        names: The columns that are generalized.
-        kept: Those that are released as they are.
-        person: The one that tells which person a row belongs to.
-        types: The types of all columns of the table.
-    """
-
-    names: list[str]
-    kept: list[str]
+    names: list[str]  # that are generalized
+    kept: list[str]  # that are released as they are
     person: str | None
-    types: dict[str, str]
+    types: dict[str, str]  # of all columns of the table
 
     @property
     def columns(self) -> list[str]:
@@ -40,11 +34,9 @@ class Checked:
     @property
     def expressions(self) -> dict[str, str]:
         """For each column that is generalized, the SQL expression of its number."""
-        return {name: _number(name, self.types[name]) for name in self.names}
-
-
-def _number(name: str, kind: str) -> str:
-    return f"epoch_us({sql.name(name)})::DOUBLE" if _is_time(kind) else f"{sql.name(name)}::DOUBLE"
+        numbers = {name: sql.name(name) for name in self.names}
+        numbers |= {name: f"epoch_us({numbers[name]})" for name in numbers if _is_time(self.types[name])}
+        return {name: f"{number}::DOUBLE" for name, number in numbers.items()}
 
 
 def _is_time(kind: str) -> bool:
@@ -53,7 +45,12 @@ def _is_time(kind: str) -> bool:
 
 def has_numbers(con: duckdb.DuckDBPyConnection, kind: str) -> bool:
     """Tell whether a type has numbers in it; those of dates and timestamps are their microseconds."""
-    return _is_time(kind) or bool(sql.one(con, f"SELECT anon._kind({sql.literal(kind)}) = 'numeric'")[0])
+    return _is_time(kind) or is_numeric(con, kind)
+
+
+def is_numeric(con: duckdb.DuckDBPyConnection, kind: str) -> bool:
+    """Tell whether the values of a type are numbers."""
+    return bool(sql.one(con, f"SELECT anon._kind({sql.literal(kind)}) = 'numeric'")[0])
 
 
 def rows_and_nulls(con: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tuple[int, dict[str, int]]:
@@ -63,13 +60,8 @@ def rows_and_nulls(con: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tupl
     return rows, {name: rows - count for name, count in zip(names, known, strict=True)}
 
 
-def resolve_columns(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> Checked:
-    """Find the columns that a call names in the source, and refuse those that it does not have or must not release.
-
-    Args:
-        con: A database with the source.
-        given: The options of the call: ``cols``, and where the function has them ``kept`` and ``person``.
-    """
+def resolve_columns(con: duckdb.DuckDBPyConnection, given: Options) -> Checked:
+    """Find the columns that a call names in the source, and refuse those that it does not have or must not release."""
     cols, person, kept = given["cols"], given.get("person"), given.get("kept", Kept())
     types = sql.columns(con, SOURCE)
     names = set(known_columns("cols", cols, types))
@@ -90,16 +82,20 @@ def resolve_columns(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) ->
     return Checked(changed, unchanged, people[0] if people else None, types)
 
 
-def kept_in_parts(what: Checked, given: Mapping[str, Any]) -> Kept:
-    """Return what a part releases as it is: the column of people too, by which the whole release is counted."""
-    return Kept([*what.kept, *([what.person] if what.person else [])], given["kept"].narrowing)
+def options_of_parts(what: Checked, given: Options) -> dict[str, Any]:
+    """Return the options for a part, which keeps the column of people too: the whole release is counted by it."""
+    kept = Kept([*what.kept, *([what.person] if what.person else [])], given["kept"].narrowing)
+    return {**given, "cols": what.names, "person": what.person, "kept": kept}
 
 
 @contextmanager
-def translate_errors(caller: str) -> Iterator[None]:
-    """Put the name of the function before what it refuses."""
+def opened(
+    caller: str, given: Options, source: Source, target: Target, memory: str, temporary: Place | None
+) -> Iterator[tuple[Workspace, Checked]]:
+    """Open the workspace of a call and find its columns; the function's name is put before what it refuses."""
     try:
-        yield
+        with workspace(source, target, memory, temporary) as work:
+            yield work, resolve_columns(work.con, given)
     except ValueError as error:
         text = str(error)
         raise ValueError(text if text.startswith(f"{caller}: ") else f"{caller}: {text}") from None

@@ -16,31 +16,18 @@ _PART = "_duckanon_part"
 
 
 class Divided(NamedTuple):
-    """A table whose frequent rows were set apart.
+    """A table whose frequent rows were set apart."""
 
-    Attributes:
-        inside: The name of the rows among which classes are searched.
-        rows: How many these are.
-        apart: The files of parts that hold the others: of every combination in such a part at least k rows.
-    """
-
-    inside: str
-    rows: int
-    apart: list[list[Path]]
+    inside: str  # the name of the rows among which classes are searched
+    rows: int  # how many these are
+    apart: list[list[Path]]  # the files of parts that hold the others, at least k rows of every combination
 
 
 def divided(work: Workspace, what: Checked, k: int, left: int, rows: int, part_rows: int) -> Divided:
     """Set rows apart that share their values with many others, where that leaves less to be searched.
 
-    Of a combination that at least ``left + k`` rows have, all but ``left`` are set apart: at least k of them, so that
-    they are a class whatever becomes of the others.
-
-    Args:
-        work, what: Where it is done, and which columns there are.
-        k: How many rows, all of other people, make a class.
-        left: How many rows of every combination stay among those that classes are searched for.
-        rows: How many rows there are.
-        part_rows: How many fit into memory.
+    Of a combination that at least `left + k` rows, all of other people, have, all but `left` are set apart: at least k
+    of them, so that they are a class whatever becomes of the others.
     """
     names = sql.names(what.names)
     (combinations,) = sql.one(work.con, f"SELECT approx_count_distinct(hash({names})) FROM {SOURCE}")
@@ -69,14 +56,8 @@ def divided(work: Workspace, what: Checked, k: int, left: int, rows: int, part_r
         f"FROM {SOURCE} AS source JOIN {_FREQUENT} AS frequent ON {same}) "
         f"UNION ALL SELECT {columns}, 0 AS {_PART} FROM {SOURCE} AS source ANTI JOIN {_FREQUENT} AS frequent ON {same}"
     )
-    folder = work.folder / "divided"
-    work.con.execute("SET preserve_insertion_order = false").fetchall()
-    work.con.execute(
-        f"COPY ({query}) TO {sql.literal(str(folder))} (FORMAT parquet, PARTITION_BY ({_PART}), COMPRESSION lz4)"
-    ).fetchall()
-    work.con.execute("SET preserve_insertion_order = true").fetchall()
+    files = work.partition(query, "divided", _PART, count + 1)
     work.con.execute(f"DROP TABLE {_FREQUENT}").fetchall()
-    files = [sorted((folder / f"{_PART}={part}").glob("*.parquet")) for part in range(count + 1)]
     inside = sql.literal([str(path) for path in files[0]])
     work.con.execute(f"CREATE VIEW {_INSIDE} AS FROM read_parquet({inside}, hive_partitioning = false)").fetchall()
     return Divided(_INSIDE, rows - others, [paths for paths in files[1:] if paths])

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
-from typing import Any
 
 import duckdb
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from duckanon._bridge import sql
+from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
 from duckanon._methods.generalize.declared import GENERALIZE
-from duckanon.large import partition_releases, pipeline
-from duckanon.large.checks import Checked, resolve_columns, translate_errors
-from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
-
-CALLER = "anon.generalize"
+from duckanon.large import pipeline
+from duckanon.large.checks import Checked, is_numeric, opened
+from duckanon.large.workspace import SOURCE, Place, Source, Target, Workspace, arrow_reader
 
 BYTES_OF_COMBINATION, BYTES_OF_CELL = 50, 115
 """Memory of planning, for each combination of values and for each value in it: measured by
@@ -34,8 +31,8 @@ _MERGED = "merged_source"
 
 @face_of(GENERALIZE, "large")
 def generalize(
-    source: Any, target: Any, given: dict[str, Any], *, memory: str = "2GB", temporary: Any = None
-) -> partition_releases.Released:
+    source: Source, target: Target, given: Options, *, memory: str = "2GB", temporary: Place | None = None
+) -> pipeline.Released:
     """Write columns that are generalized until every class has at least k people, and the columns to keep.
 
     Args:
@@ -51,8 +48,7 @@ def generalize(
 
     k, most_suppressed = given["k"], given["max_suppressed_fraction"]
     hierarchies, methods = given["hierarchies"] or {}, given["methods"] or {}
-    with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
-        what = resolve_columns(work.con, given)
+    with opened("anon.generalize", given, source, target, memory, temporary) as (work, what):
         trees = {column: f"hierarchy_{place}" for place, column in enumerate(hierarchies)}
         for column, table in hierarchies.items():
             work.con.register(trees[column], table)
@@ -78,10 +74,10 @@ def generalize(
         )
         smallest = pipeline.counted(work, written, what.names, k, what.person, rows)
         notes = tuple(_note(work.con, what, name, step) for name, step in steps.items())
-        return partition_releases.Released(rows, len(results.pieces), smallest, notes, work.reader())
+        return pipeline.Released(rows, len(results.pieces), smallest, notes, work.reader())
 
 
-def _planned(work: Workspace, table: str, cols: Sequence[str], k: int, options: Mapping[str, Any]) -> None:
+def _planned(work: Workspace, table: str, cols: Sequence[str], k: int, options: Options) -> None:
     """Make the plan, in the table `plan`."""
     named = ", ".join(f"{name} := {sql.literal(value)}" for name, value in options.items() if value is not None)
     try:
@@ -118,12 +114,7 @@ def _put_on_steps(con: duckdb.DuckDBPyConnection, name: str, step: float) -> Non
 def _fitting(work: Workspace, what: Checked, fixed: set[str], k: int) -> tuple[str, dict[str, float]]:
     """Return the table to plan with, the source or one whose numbers are merged until they fit, and their steps."""
     most = work.memory.part // (BYTES_OF_COMBINATION + BYTES_OF_CELL * len(what.names))
-    numbers = [
-        name
-        for name in what.names
-        if name.lower() not in fixed
-        and sql.one(work.con, f"SELECT anon._kind({sql.literal(what.types[name])}) = 'numeric'")[0]
-    ]
+    numbers = [name for name in what.names if name.lower() not in fixed and is_numeric(work.con, what.types[name])]
     steps: dict[str, float] = {}
     others = [sql.name(what.person)] if what.person else []
 
@@ -227,19 +218,14 @@ def _left(work: Workspace, what: Checked, coarse: str, k: int, most: float) -> i
 
 def _in_blocks(work: Workspace, what: Checked, coarse: str, blocks: int, rows: int) -> pipeline.Mixed:
     """Write the rows of all classes that are left, each into a random block."""
-    folder = work.folder / "blocks"
     same = " AND ".join(f"coarse.{sql.name(n)} IS NOT DISTINCT FROM classes.{sql.name(n)}" for n in what.names)
-    work.con.execute("SET preserve_insertion_order = false").fetchall()
-    work.con.execute(
-        f"COPY (SELECT coarse.*, least(floor(anon._random() * {blocks}), {blocks - 1})::INTEGER AS {_BLOCK} "
-        f"FROM ({coarse}) AS coarse ANTI JOIN classes ON {same}) TO {sql.literal(str(folder))} "
-        f"(FORMAT parquet, PARTITION_BY ({_BLOCK}), COMPRESSION lz4)"
-    ).fetchall()
-    work.con.execute("SET preserve_insertion_order = true").fetchall()
-    pieces = []
-    schema = pa.schema([])
-    for block in range(blocks):
-        paths = sorted((folder / f"{_BLOCK}={block}").glob("*.parquet"))
-        pieces.append([(path, group) for path in paths for group in range(pq.read_metadata(path).num_row_groups)])
-        schema = pq.read_schema(paths[0]) if paths else schema
+    query = (
+        f"SELECT coarse.*, least(floor(anon._random() * {blocks}), {blocks - 1})::INTEGER AS {_BLOCK} "
+        f"FROM ({coarse}) AS coarse ANTI JOIN classes ON {same}"
+    )
+    files = work.partition(query, "blocks", _BLOCK, blocks)
+    pieces = [
+        [(path, group) for path in paths for group in range(pq.read_metadata(path).num_row_groups)] for paths in files
+    ]
+    schema = pq.read_schema(next(paths[0] for paths in files if paths))
     return pipeline.Mixed(pieces, schema, rows)

@@ -1,14 +1,13 @@
-"""How much memory a release may take, and how it is shared between DuckDB and the parts."""
+"""The memory that a release may take, shared between DuckDB and the parts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from duckanon._core.common.memory import bytes_of, resident
 
 _DATABASE_SHARE = 0.4
-"""Of the memory that is free, what DuckDB may take while it routes and counts; parts are made when it rests."""
+"""Share of the free memory that DuckDB may take while it routes and counts; parts are made when it rests."""
 
 _LEAST_FREE = 200 * 10**6
 """Memory of a release besides Python and its libraries: DuckDB's buffers, and one partition of a useful size."""
@@ -16,18 +15,13 @@ _LEAST_FREE = 200 * 10**6
 
 @dataclass(frozen=True)
 class Budget:
-    """The memory of a release.
+    """The memory of a release, in bytes."""
 
-    Attributes:
-        database: Bytes that DuckDB may take.
-        part: Bytes that the making of one part may take.
-    """
-
-    database: int
-    part: int
+    database: int  # that DuckDB may take
+    part: int  # that the making of one part may take
 
 
-def budget(memory: Any) -> Budget:
+def budget(memory: str) -> Budget:
     """Share the memory that the process may take between DuckDB and the parts."""
     given = bytes_of(memory)
     free = given - resident()

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import pyarrow as pa
 
+from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.rules import OneOf
-from duckanon._methods.boxes.shaping import Moments, sensitivities_of
+from duckanon._methods.boxes.shaping import sensitivities_of
 from duckanon._methods.microaggregate import microaggregated_table
 from duckanon._methods.microaggregate.declared import METHOD, MICROAGGREGATE
-from duckanon.large import partition_releases, pipeline
+from duckanon.large import pipeline
 from duckanon.large.boxes_release import BoxColumns, numbers_of
-from duckanon.large.checks import kept_in_parts, resolve_columns, translate_errors
+from duckanon.large.checks import opened, options_of_parts
 from duckanon.large.split_tree import fitted
-from duckanon.large.workspace import workspace
-
-CALLER = "anon.microaggregate"
+from duckanon.large.workspace import Place, Source, Target
 
 BYTES_OF_ROW, BYTES_OF_CELL = 160, 80
 """Memory of a part, for each row and for each of its values that are grouped: measured by
@@ -30,14 +26,14 @@ _FAST = METHOD.having(rule=OneOf("fast"), default="fast", meaning="`'mdav'` woul
 
 @face_of(MICROAGGREGATE.having(_FAST), "large")
 def microaggregate(
-    source: Any,
-    target: Any,
-    given: dict[str, Any],
+    source: Source,
+    target: Target,
+    given: Options,
     *,
     memory: str = "2GB",
     seed: int | None = None,
-    temporary: Any = None,
-) -> partition_releases.Released:
+    temporary: Place | None = None,
+) -> pipeline.Released:
     """Write a table whose numbers and dates are what groups of at least k similar records have in common.
 
     Args:
@@ -45,26 +41,23 @@ def microaggregate(
         seed: Makes the groups of the same rows in the same order repeatable; the order of the released rows never is.
     """
     k = given["k"]
-    with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
-        what = resolve_columns(work.con, given)
+    with opened("anon.microaggregate", given, source, target, memory, temporary) as (work, what):
         survey = numbers_of(work, what, k, seed)
-        deviations = [math.sqrt(survey.covariances[place, place]) for place in range(len(what.names))]
-        sensitivity = sensitivities_of(Moments.known(survey.means, survey.covariances), what.names)
+        deviations = [survey.moments.deviation(place) for place in range(len(what.names))]
         part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
-        weights = sensitivity.at(list(survey.sample.values()))
+        weights = sensitivities_of(survey.moments, what.names).at(list(survey.sample.values()))
         tree = fitted(survey.sample, weights, survey.rows, k, part_rows)
         files = pipeline.route(work, what.columns, tree, what.expressions, k, what.person)
+        options = options_of_parts(what, given)
+        columns: pipeline.Columns = BoxColumns(what, set()) if given["label"] == "interval" else _Values(what)
 
         def released(part: pa.Table) -> pa.Table:
-            options = {"cols": what.names, "person": what.person, "kept": kept_in_parts(what, given)}
-            return microaggregated_table.microaggregate(part, **(given | options), deviations=deviations)
+            return microaggregated_table.microaggregate(part, **options, deviations=deviations)
 
-        is_interval = given["label"] == "interval"
-        columns: partition_releases.Columns = BoxColumns(what, set()) if is_interval else _Values(what)
-        return partition_releases.released(work, what, files, released, columns, k, survey.rows, part_rows)
+        return pipeline.released(work, what, files, released, columns, k, survey.rows, part_rows)
 
 
-class _Values(partition_releases.PartColumns):
+class _Values(pipeline.Columns):
     """The columns of groups that are released as one value."""
 
     def finish(self, block: pa.Table) -> pa.Table:

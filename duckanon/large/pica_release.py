@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -13,23 +12,26 @@ import pyarrow as pa
 from duckanon._bridge import sql
 from duckanon._core.common.arguments import generator, refuse_unless
 from duckanon._core.common.arrays import Floats
+from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.rules import Whole
 from duckanon._core.encoding.column_codecs import NumberColumn
+from duckanon._core.encoding.column_fit import MOST_DECIMALS
+from duckanon._core.encoding.column_split import OTHER
 from duckanon._core.encoding.fit import fit, refuse_nulls
+from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.table_encoding import Encoding
+from duckanon._methods.releasable.safe_numbers import Bounds
 from duckanon._methods.swap.declared import PICA
 from duckanon._methods.swap.pica import SEARCHED_ROWS, Partitioned
 from duckanon._methods.swap.plain_columns import PlainColumns, Settings
 from duckanon._methods.swap.survey_reader import SurveyColumns
-from duckanon.large import partition_releases, pica_counts, pipeline
-from duckanon.large.checks import Checked, has_numbers, resolve_columns, rows_and_nulls, translate_errors
+from duckanon.large import pipeline
+from duckanon.large.checks import Checked, has_numbers, opened, rows_and_nulls
 from duckanon.large.sampled import Sample, sampled
 from duckanon.large.split_tree import Tree, divided, fitted, nulls_beyond
 from duckanon.large.split_tree import routed as routed_rows
-from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
-
-CALLER = "anon.pica"
+from duckanon.large.workspace import SOURCE, Place, Source, Target, Workspace, arrow_reader
 
 BYTES_OF_ROW, BYTES_OF_CELL, BYTES_OF_CODE = 200, 80, 24
 """Memory of a part, for each row, for each of its values, and for each column of the matrix that they become."""
@@ -40,12 +42,13 @@ _SAMPLE = 200_000
 _BATCH = 100_000
 _CHANCE = "_duckanon_chance"
 _DRAWN = "drawn_rows"
+_ENDS = "ends_of_numbers"
 
 
 @face_of(PICA, "large")
 def pica(
-    source: Any, target: Any, given: dict[str, Any], *, memory: str = "2GB", temporary: Any = None
-) -> partition_releases.Released:
+    source: Source, target: Target, given: Options, *, memory: str = "2GB", temporary: Place | None = None
+) -> pipeline.Released:
     """Write new records that keep nonlinear structure: the components of clusters of similar records are permuted.
 
     k must be at least 2. Where a part fails its checks with clusters of ``cluster_size``, it has larger ones. ``seed``
@@ -62,8 +65,7 @@ def pica(
         written. Its notes say how large the clusters are, and how many rows a repair has suppressed.
     """
     k, nulls, seed, checks = (given[name] for name in ("k", "nulls", "seed", "checks"))
-    with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
-        what = resolve_columns(work.con, given)
+    with opened("anon.pica", given, source, target, memory, temporary) as (work, what):
         refuse_unless(Whole(2), "k", k)
         random = generator(seed)
         rows = _rows(work.con, what, nulls)
@@ -71,7 +73,8 @@ def pica(
         settings = Settings(k, given["special"], given["categories"], given["derived"])
         plain = PlainColumns.of(sample.table, None, nulls, settings, random)
         whole = _partitioned(plain, sample.drawn, plain.log(given["log"]), given["basis"], checks, random)
-        part_rows = work.memory.part // _bytes_of_row(what, whole.encoding)
+        bytes_of_row = BYTES_OF_ROW + BYTES_OF_CELL * len(what.names) + BYTES_OF_CODE * whole.encoding.width
+        part_rows = work.memory.part // bytes_of_row
         size = _size(whole, rows, given["cluster_size"], part_rows)
         tree, expressions = _tree(work.con, what, whole.encoding, sample, random, rows, size, part_rows)
         least = max(k, int(size)) if size < rows else k
@@ -90,10 +93,8 @@ def pica(
 
         results = pipeline.made(work, files, released, pipeline.blocks_of(rows, part_rows))
         written = pipeline.mixed(work, results, lambda block: block, None, False)
-        fewest = pica_counts.counted(work.con, written, alike.drawn(), alike.bounds, k, results.rows)
-        return partition_releases.Released(
-            results.rows, len(files), fewest, _notes(size, rows, results.rows), work.reader()
-        )
+        fewest = _least_shared(work.con, written, alike.drawn(), alike.bounds, k, results.rows)
+        return pipeline.Released(results.rows, len(files), fewest, _notes(size, rows, results.rows), work.reader())
 
 
 def _rows(con: duckdb.DuckDBPyConnection, what: Checked, nulls: str) -> int:
@@ -117,10 +118,6 @@ def _sample(work: Workspace, what: Checked, k: int, rows: int, seed: int | None)
     reader = arrow_reader(work.con.sql(f"SELECT {selected} FROM {SOURCE}"), _BATCH)
     wanted = min(_SAMPLE, work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names)))
     return sampled(reader, reader.schema, k, rows, wanted, seed)
-
-
-def _bytes_of_row(what: Checked, encoding: Encoding) -> int:
-    return BYTES_OF_ROW + BYTES_OF_CELL * len(what.names) + BYTES_OF_CODE * encoding.width
 
 
 def _partitioned(
@@ -218,3 +215,53 @@ def _notes(size: float, rows: int, released: int) -> tuple[str, ...]:
     if released < rows:
         notes.append(f"{rows - released} rows were suppressed, since they revealed records.")
     return tuple(notes)
+
+
+def _least_shared(
+    con: duckdb.DuckDBPyConnection,
+    written: str,
+    columns: Iterable[ColumnParts],
+    bounds: Mapping[str, Bounds],
+    k: int,
+    rows: int,
+) -> int:
+    """Count what was promised of written rows: no choice of fewer than k people, no number beyond its bounds.
+
+    Returns the people of the source who hold the rarest choice; all rows where there are no choices.
+    """
+    (found,) = sql.one(con, f"SELECT count(*) FROM {written}")
+    if found != rows:
+        raise AssertionError("rows are missing in the written release.")
+    (fewest,) = sql.one(con, f"SELECT count(*) FROM {SOURCE}")
+    for column in columns:
+        value = _counted_value(column)
+        is_choice = "TRUE" if column.regular is None else _is_beyond(con, column, bounds[column.name])
+        is_label = f"value = {sql.literal(OTHER)}" if OTHER in column.outcomes else "FALSE"
+        (smallest,) = sql.one(
+            con,
+            f"WITH chosen AS (SELECT DISTINCT {value} AS value FROM {written} WHERE {is_choice}), "
+            f"held AS (SELECT {value} AS value, TRUE AS is_held FROM {SOURCE}), "
+            "counts AS (SELECT chosen.value, count(is_held) AS people FROM chosen LEFT JOIN held "
+            "ON chosen.value IS NOT DISTINCT FROM held.value GROUP BY chosen.value) "
+            f"SELECT min(people) FROM counts WHERE ({is_label}) IS NOT TRUE",
+        )
+        if smallest is not None and smallest < k:
+            raise AssertionError(f"a value of the written release is shared by fewer than {k} people.")
+        fewest = fewest if smallest is None else min(fewest, smallest)
+    return int(fewest)
+
+
+def _counted_value(column: ColumnParts) -> str:
+    """Return what people are counted by: floats without what computations left behind their decimals."""
+    quoted = sql.name(column.name)
+    if pa.types.is_floating(column.type):
+        return f"round({quoted}::DOUBLE, {MOST_DECIMALS})"
+    return f"{quoted}::VARCHAR" if column.regular is None else quoted
+
+
+def _is_beyond(con: duckdb.DuckDBPyConnection, column: ColumnParts, bounds: Bounds) -> str:
+    """Return the condition of values that only a choice can be."""
+    ends = bounds.grid.array(np.array([bounds.lowest, bounds.highest]), None).cast(column.type)
+    con.register(_ENDS, pa.table({"low": ends[:1], "high": ends[1:]}))
+    quoted = sql.name(column.name)
+    return f"({quoted} NOT BETWEEN (SELECT low FROM {_ENDS}) AND (SELECT high FROM {_ENDS}) OR {quoted} IS NULL)"

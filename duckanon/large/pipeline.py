@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 from duckanon._bridge import sql
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import generator
+from duckanon.large.checks import Checked
 from duckanon.large.split_tree import Tree, case, merged, part_count
 from duckanon.large.workspace import SOURCE, Workspace
 
@@ -28,15 +30,9 @@ _GROUP_ROWS = 122_880
 
 @dataclass(frozen=True)
 class Mixed:
-    """The results of all parts, each in random order and cut into as many pieces as there are blocks.
+    """The results of all parts, each in random order and cut into as many pieces as there are blocks."""
 
-    Attributes:
-        pieces: For each block, the files and the row groups of its pieces.
-        schema: The columns that the results have.
-        rows: How many rows there are.
-    """
-
-    pieces: list[list[tuple[Path, int]]]
+    pieces: list[list[tuple[Path, int]]]  # for each block, the files and the row groups of its pieces
     schema: pa.Schema
     rows: int
 
@@ -50,32 +46,17 @@ def route(
     person: str | None,
     source: str = SOURCE,
 ) -> list[list[Path]]:
-    """Send the rows of the source into parts.
+    """Send the rows of a source into parts of at least k people, and return the files of each part.
 
-    Args:
-        work: Where it is done.
-        columns: The columns that are needed.
-        tree, expressions: The tree, and for each column that it asks for an SQL expression of its number.
-        k: The smallest number of people that a part must have; smaller ones are joined with others.
-        person: The column that tells which person a row belongs to; None: every row is another person.
-        source: The name of the rows.
-
-    Returns:
-        The files of each part.
+    `expressions` has for each column that the tree asks for an SQL expression of its number.
     """
-    folder = work.folder / "parts"
     query = f"SELECT {sql.names(columns)}, {case(tree, expressions)} AS {_PART} FROM {source}"
-    work.con.execute("SET preserve_insertion_order = false").fetchall()
-    work.con.execute(
-        f"COPY ({query}) TO {sql.literal(str(folder))} (FORMAT parquet, PARTITION_BY ({_PART}), COMPRESSION lz4)"
-    ).fetchall()
-    work.con.execute("SET preserve_insertion_order = true").fetchall()
-    files = {part: sorted((folder / f"{_PART}={part}").glob("*.parquet")) for part in range(part_count(tree))}
-    _refuse_other_types(work.con, columns, next(paths for paths in files.values() if paths))
-    counts = {part: _people(work.con, paths, k, person) for part, paths in files.items() if paths}
+    files = work.partition(query, "parts", _PART, part_count(tree))
+    _refuse_other_types(work.con, columns, next(paths for paths in files if paths))
+    counts = {part: _people(work.con, paths, k, person) for part, paths in enumerate(files) if paths}
     homes = merged(tree, counts, k)
     joined: dict[int, list[Path]] = {}
-    for part, paths in files.items():
+    for part, paths in enumerate(files):
         joined.setdefault(homes[part], []).extend(paths)
     return [paths for paths in joined.values() if paths]
 
@@ -104,14 +85,7 @@ def _people(con: duckdb.DuckDBPyConnection, paths: Sequence[Path], k: int, perso
 def made(
     work: Workspace, parts: Sequence[Sequence[Path]], release: Callable[[pa.Table], pa.Table], blocks: int
 ) -> Mixed:
-    """Release one part after the other.
-
-    Args:
-        work: Where it is done.
-        parts: The files of each part; they are removed when they are read.
-        release: Makes the release of a part, in random order.
-        blocks: How many blocks the results are mixed in.
-    """
+    """Release one part after the other, in random order, and remove its files; the results are mixed in `blocks`."""
     limit = sql.one(work.con, "SELECT current_setting('memory_limit')")[0]
     work.con.execute(f"SET memory_limit = '{_RESTING}'").fetchall()
     random = generator(None)
@@ -146,9 +120,9 @@ def _read(paths: Sequence[Path]) -> pa.Table:
 
 def _plain(table: pa.Table) -> pa.Table:
     """Return a table without dictionaries, which would be others in every part."""
-    for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+    for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if pa.types.is_dictionary(column.type):
+            table = table.set_column(place, name, column.cast(column.type.value_type))
     return table.replace_schema_metadata(None)
 
 
@@ -157,17 +131,8 @@ def mixed(
 ) -> str:
     """Write the results to the target, in an order that tells neither the source's nor the part.
 
-    Every row goes to a random block, and the rows of a block are in random order.
-
-    Args:
-        work: Where it is done.
-        results: The results of the parts.
-        finish: Gives the rows of a block the columns that are released.
-        person: The column that tells which person a row belongs to, to be counted.
-        keeps_person: Whether it is released.
-
-    Returns:
-        The written rows in SQL, with those of `person` where they are not released.
+    Every row goes to a random block, and the rows of a block are in random order; `finish` gives it the columns that
+    are released. Returns the written rows in SQL, with those of `person` where they are not released.
     """
     beside_people = work.folder / "people.parquet"
     path = work.hidden if work.table is None else work.folder / "released.parquet"
@@ -202,11 +167,7 @@ def _blocks(results: Mixed) -> Iterator[pa.Table]:
 
 
 def counted(work: Workspace, written: str, classes: Sequence[str], k: int, person: str | None, rows: int) -> int:
-    """Count what was promised of the written rows, and return the smallest class.
-
-    Raises:
-        AssertionError: A class has fewer than k people, or rows are missing.
-    """
+    """Count what was promised of the written rows, and return how many people the smallest class has."""
     size = "count(*)" if person is None else f"count(DISTINCT {sql.name(person)})"
     smallest, found = sql.one(
         work.con,
@@ -223,3 +184,64 @@ def counted(work: Workspace, written: str, classes: Sequence[str], k: int, perso
 def blocks_of(rows: int, part_rows: int) -> int:
     """Return how many blocks results are mixed in: as large as parts."""
     return max(1, math.ceil(rows / part_rows))
+
+
+@dataclass(frozen=True)
+class Released:
+    """A written release.
+
+    Attributes:
+        rows: How many rows.
+        parts: How many parts they were made in.
+        smallest_class: The people of the smallest class, counted in the written file.
+        notes: Sentences on what the memory did not allow.
+        reader: Reads the release, once, where there is no target; its space is free when it was read to the end or is
+            dropped.
+    """
+
+    rows: int
+    parts: int
+    smallest_class: int
+    notes: tuple[str, ...] = ()
+    reader: pa.RecordBatchReader | None = field(default=None, repr=False, compare=False)
+
+
+class Columns(ABC):
+    """The way from the results of parts to the columns of one release; most depend on no other part."""
+
+    def __init__(self, what: Checked) -> None:
+        self._what = what
+
+    def collect(self, result: pa.Table) -> pa.Table:
+        """Look at the result of a part, and return it."""
+        return result
+
+    def settle(self) -> None:  # noqa: B027 - most have nothing to decide
+        """Decide what depends on all parts."""
+
+    @abstractmethod
+    def finish(self, block: pa.Table) -> pa.Table:
+        """Return the released columns of some rows."""
+
+
+def released(
+    work: Workspace,
+    what: Checked,
+    files: Sequence[Sequence[Path]],
+    release: Callable[[pa.Table], pa.Table],
+    columns: Columns,
+    k: int,
+    rows: int,
+    part_rows: int,
+) -> Released:
+    """Release all parts, write them in random order, and count what was promised.
+
+    `release` makes the release of a part, in random order, with the person's column in it; `columns` puts the results
+    of all parts together.
+    """
+    count = blocks_of(rows, part_rows)
+    results = made(work, files, lambda part: columns.collect(release(part)), count)
+    columns.settle()
+    written = mixed(work, results, columns.finish, what.person, what.person in what.kept)
+    smallest = counted(work, written, what.names, k, what.person, rows)
+    return Released(rows, len(files), smallest, reader=work.reader())

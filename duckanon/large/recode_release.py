@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from duckanon._bridge import sql
 from duckanon._core.common.arrays import Floats
+from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.parameters import column_weights
 from duckanon._core.numbers.ends import HIGH
@@ -21,14 +22,13 @@ from duckanon._methods.recode import local_recoding
 from duckanon._methods.recode.coding import Coding
 from duckanon._methods.recode.declared import RECODE
 from duckanon._methods.recode.encode import encoded_values
-from duckanon.large import partition_releases, pipeline
+from duckanon.large import pipeline
 from duckanon.large.boxes_release import sample_rows
-from duckanon.large.checks import Checked, has_numbers, kept_in_parts, resolve_columns, translate_errors
+from duckanon.large.checks import Checked, has_numbers, opened, options_of_parts
 from duckanon.large.frequent import Divided, divided
 from duckanon.large.split_tree import Tree, fitted, nulls_beyond
-from duckanon.large.survey import Drawing
-from duckanon.large.value_counts import counted_values
-from duckanon.large.workspace import SOURCE, Workspace, arrow_reader, workspace
+from duckanon.large.survey import Drawing, counted_values
+from duckanon.large.workspace import SOURCE, Place, Source, Target, Workspace, arrow_reader
 
 CALLER = "anon.recode"
 
@@ -46,23 +46,23 @@ _BINARY = ("UUID", "INTERVAL")
 
 @dataclass(frozen=True)
 class _Axis:
-    """A column as the tree sees it: an SQL expression of a number, NULL for NULL, and how far the numbers reach."""
+    """A column as the tree sees it."""
 
-    expression: str
-    span: float
+    expression: str  # in SQL, of a number; NULL for NULL
+    span: float  # how far the numbers reach
     is_number: bool
 
 
 @face_of(RECODE, "large")
 def recode(
-    source: Any,
-    target: Any,
-    given: dict[str, Any],
+    source: Source,
+    target: Target,
+    given: Options,
     *,
     memory: str = "2GB",
     seed: int | None = None,
-    temporary: Any = None,
-) -> partition_releases.Released:
+    temporary: Place | None = None,
+) -> pipeline.Released:
     """Write a table that is generalized class by class, such that every class has at least k people.
 
     Where numbers are cut, and which values are named in sets, is decided for the whole table, as `anon.recode` does,
@@ -75,9 +75,9 @@ def recode(
         seed: Makes the classes of the same rows in the same order repeatable; the order of the released rows never is.
     """
     cols, k, effort, output = (given[name] for name in ("cols", "k", "effort", "output"))
-    with translate_errors(CALLER), workspace(source, target, memory, temporary) as work:
-        what = resolve_columns(work.con, given)
+    with opened(CALLER, given, source, target, memory, temporary) as (work, what):
         trees = _hierarchies(work.con, given["hierarchies"])
+        levels = [row for rows_of_tree in trees.values() for row in rows_of_tree]
         rows = sql.one(work.con, f"SELECT count(*) FROM {SOURCE}")[0]
         if k > rows:
             raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")
@@ -87,7 +87,7 @@ def recode(
             raise ValueError("output must be 'text' where columns are no numbers or have a hierarchy; got 'value'.")
         used = [name for name in what.names if axes[name].span > 0]
         part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
-        whole = _codings(work, what, k, axes, trees, weight_of)
+        whole = _codings(work, what, k, axes, levels, weight_of)
         some = Divided(SOURCE, rows, [])
         if what.person is None and len(whole) == len(what.names):
             some = divided(work, what, k, k if effort == "quick" else 2 * k, rows, part_rows)
@@ -98,22 +98,16 @@ def recode(
             sample = _sample(work.con, some.inside, expressions, drawing)
             tree = fitted(sample, [weight_of[n] / axes[n].span for n in used], some.rows, k, part_rows)
         files = pipeline.route(work, what.columns, tree, expressions, k, what.person, some.inside) + some.apart
+        options = options_of_parts(what, given) | {"hierarchies": levels}
 
         def released(part: pa.Table) -> pa.Table:
-            scaled = [
+            weights = [
                 weight_of[name] if name in whole else weight_of[name] * _share(part.column(name), axes[name])
                 for name in what.names
             ]
-            options = {
-                "cols": what.names,
-                "hierarchies": [row for rows_of_tree in trees.values() for row in rows_of_tree],
-                "weights": scaled,
-                "person": what.person,
-                "kept": kept_in_parts(what, given),
-            }
-            return local_recoding.recode([part], **(given | options), whole=whole)
+            return local_recoding.recode([part], **(options | {"weights": weights}), whole=whole)
 
-        return partition_releases.released(work, what, files, released, _Labels(what), k, rows, part_rows)
+        return pipeline.released(work, what, files, released, _Labels(what), k, rows, part_rows)
 
 
 def _codings(
@@ -121,12 +115,11 @@ def _codings(
     what: Checked,
     k: int,
     axes: Mapping[str, _Axis],
-    trees: Mapping[str, Sequence[dict[str, Any]]],
+    levels: Sequence[dict[str, Any]],
     weight_of: Mapping[str, float],
 ) -> dict[str, Coding]:
     """Encode the columns whose values can be counted in memory."""
-    tables = hierarchy_tables([row for rows_of_tree in trees.values() for row in rows_of_tree])
-    found = {}
+    tables, found = hierarchy_tables(levels), {}
     for name in what.names:
         counts = None
         if what.person is None or not axes[name].is_number:
@@ -195,30 +188,24 @@ def _sample(
     con: duckdb.DuckDBPyConnection, source: str, expressions: Mapping[str, str], drawing: Drawing
 ) -> dict[str, Floats]:
     """Draw rows; NULL lies beyond all numbers, where the tree sends it."""
+    selected = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
     done = 0
     drawn: list[pa.RecordBatch] = []
-    for batch in _batches(con, source, expressions):
+    for batch in arrow_reader(con.sql(f"SELECT {selected} FROM {source}"), _BATCH):
         drawn.append(batch.take(pa.array(drawing.rows(done, batch.num_rows))))
         done += batch.num_rows
     table = pa.Table.from_batches(drawn)
     return {name: nulls_beyond(np.array(table.column(name).to_numpy(), np.float64)) for name in expressions}
 
 
-def _batches(con: duckdb.DuckDBPyConnection, source: str, expressions: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    selected = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
-    yield from arrow_reader(con.sql(f"SELECT {selected} FROM {source}"), _BATCH)
-
-
-class _Labels(partition_releases.PartColumns):
+class _Labels(pipeline.Columns):
     """The columns of classes: labels, or intervals and sets."""
 
     def finish(self, block: pa.Table) -> pa.Table:
         """Return the columns that are released: labels, then what is kept."""
-        columns = {}
+        columns = {name: block.column(name) for name in [*self._what.names, *self._what.kept]}
         for name in self._what.names:
-            column = block.column(name)
             if HIGH + name in block.column_names:
-                ends = [column.combine_chunks(), block.column(HIGH + name).combine_chunks()]
-                column = pa.StructArray.from_arrays(ends, ["lo", "hi"])
-            columns[name] = column
-        return pa.table(columns | {name: block.column(name) for name in self._what.kept})
+                ends = [block.column(which).combine_chunks() for which in (name, HIGH + name)]
+                columns[name] = pa.StructArray.from_arrays(ends, ["lo", "hi"])
+        return pa.table(columns)

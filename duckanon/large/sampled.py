@@ -25,30 +25,19 @@ _PLACE = "_duckanon_place"
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows of a table.
-
-    Attributes:
-        table: Those that were drawn, and after them those that were added.
-        drawn: How many were drawn.
-    """
+    """Rows of a table: those that were drawn, and after them those that were added."""
 
     table: pa.Table
-    drawn: int
+    drawn: int  # how many were drawn
 
 
-def sampled(batches: Iterable[pa.RecordBatch], schema: pa.Schema, k: int, rows: int, wanted: int, seed: Any) -> Sample:
-    """Read a table once, and draw rows.
+def sampled(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, k: int, rows: int, wanted: int, seed: int | None
+) -> Sample:
+    """Read a table of numbers, texts, booleans, dates and times once, and draw `wanted` of its rows.
 
-    Args:
-        batches, schema: The table, some rows at a time, and its columns: numbers, texts, booleans, dates and times.
-        k: How many rows of a value, and at an end, are enough.
-        rows: How many rows the table has.
-        wanted: How many should be drawn.
-        seed: Decides which: the same rows of a table that comes in the same order. None draws from the operating
-            system.
-
-    Raises:
-        ValueError: For NaN and infinity, and for texts of more values than a release can tell apart.
+    Of a value, and at an end, k rows are enough. `seed` decides which rows: the same of a table that comes in the same
+    order. NaN, infinity and texts of more values than a release can tell apart are refused.
     """
     drawing, done = Drawing(rows, wanted, seed), 0
     kinds = {field.name: kind_of(field.name, field.type) for field in schema}

@@ -42,18 +42,11 @@ def fitted(
     l: int = 1,  # noqa: E741 - the papers' name
     epsilon: Sequence[float] | None = None,
 ) -> Tree:
-    """Fit a tree whose parts have about so many rows.
+    """Fit a tree whose parts have about so many rows, on a sample's columns of finite numbers.
 
-    Args:
-        columns: The sample's columns, as finite numbers.
-        weights: How much the width of each column matters (`boxes.shaping.Sensitivities`): one number, or one per row.
-        rows: How many rows the whole table has.
-        k: The smallest number of people that share what is released.
-        part_rows: How many rows a part may have; a part of rows that nothing separates may have more.
-        l, epsilon: The smallest number of values in each column of a part that are at least its epsilon apart.
-
-    Returns:
-        The tree; each of its parts has rows of the sample.
+    `weights` say how much the width of each column matters (`boxes.shaping.Sensitivities`): one number, or one per row.
+    Each column of a part has at least `l` values that are at least its `epsilon` apart. A part of rows that nothing
+    separates may have more than `part_rows`; each has rows of the sample.
 
     Examples:
         >>> ages = np.arange(100.0)
@@ -94,12 +87,6 @@ def fitted(
 
 def divided(tree: Tree, rows: Mapping[int, float], part_rows: int, column: str) -> Tree:
     """Divide parts that have too many rows by a column whose numbers are spread evenly between 0 and 1.
-
-    Args:
-        tree: The tree.
-        rows: How many rows each part has.
-        part_rows: How many it may have.
-        column: The name of the column.
 
     Examples:
         >>> divided(Split("age", 49.5, 0, 1), {0: 40, 1: 90}, part_rows=50, column="chance")
@@ -150,11 +137,7 @@ def parts_of(tree: Tree) -> list[int]:
 
 
 def case(tree: Tree, expressions: Mapping[str, str]) -> str:
-    """Write a tree as an SQL expression whose value is the part of a row.
-
-    Args:
-        tree: The tree.
-        expressions: For each column the SQL expression of its number; NULL goes right.
+    """Write a tree as an SQL expression whose value is the part of a row; NULL goes right.
 
     Examples:
         >>> case(Split("age", 49.5, 0, 1), {"age": '"age"'})
@@ -164,24 +147,6 @@ def case(tree: Tree, expressions: Mapping[str, str]) -> str:
         return str(tree)
     left, right = case(tree.left, expressions), case(tree.right, expressions)
     return f"CASE WHEN {expressions[tree.column]} <= {_literal(tree.threshold)} THEN {left} ELSE {right} END"
-
-
-def conditions(tree: Tree, expressions: Mapping[str, str]) -> dict[int, str]:
-    """Write for each part the SQL condition of its rows.
-
-    Examples:
-        >>> conditions(Split("age", 49.5, 0, 1), {"age": '"age"'})
-        {0: '("age" <= 49.5)', 1: '("age" <= 49.5) IS NOT TRUE'}
-    """
-    if isinstance(tree, int):
-        return {tree: "TRUE"}
-    here = f"({expressions[tree.column]} <= {_literal(tree.threshold)})"
-    sides = ((here, tree.left), (f"{here} IS NOT TRUE", tree.right))
-    return {
-        part: side if condition == "TRUE" else f"{side} AND {condition}"
-        for side, below in sides
-        for part, condition in conditions(below, expressions).items()
-    }
 
 
 def _literal(threshold: float) -> str:
@@ -205,19 +170,10 @@ def routed(tree: Tree, columns: Mapping[str, Floats]) -> Ints:
 
 
 def merged(tree: Tree, counts: Mapping[int, int], k: int) -> dict[int, int]:
-    """Join parts that have fewer than k people with a neighbour.
+    """Join parts that have fewer than k people with a neighbour: return for each the one that it joins, or itself.
 
-    Args:
-        tree: The tree.
-        counts: How many people each part has, counted in the whole table; parts that are not named have none.
-        k: How many each must have.
-
-    Returns:
-        For each part the one that it is joined with, or itself. The people of two parts may be the same, so that a
-        joined part counts as many as the larger of the two.
-
-    Raises:
-        ValueError: No part has k people.
+    `counts` are of the whole table; parts that are not named have nobody. The people of two parts may be the same, so
+    that a joined part counts as many as the larger of the two.
 
     Examples:
         >>> merged(Split("age", 49.5, 0, Split("age", 70.0, 1, 2)), {0: 10, 1: 4, 2: 50}, k=5)

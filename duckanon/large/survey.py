@@ -1,48 +1,40 @@
-"""Moments and a sample of a whole table, from one reading of it."""
+"""A whole table before it is split: its moments, a sample and the values of its columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from duckanon._bridge import sql
 from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.rules import Whole
+from duckanon._methods.boxes.shaping import Moments
 from duckanon._methods.boxes.typed import column_numbers
+from duckanon.large.workspace import SOURCE, Workspace
+
+BYTES_OF_COUNTED, BYTES_OF_VALUE = 100, 50
+"""Memory of cutting a column into parts, for each record that is looked at and for each value."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """A table in a few numbers.
-
-    Attributes:
-        rows: How many rows it has.
-        means, covariances: The moments of its columns, with the number of rows as divisor.
-        least, largest: The ends of its columns.
-        sample: Rows that were drawn, column by column.
-    """
+    """A table in a few numbers."""
 
     rows: int
-    means: Floats
-    covariances: Floats
-    least: Floats
-    largest: Floats
-    sample: dict[str, Floats]
+    moments: Moments
+    sample: dict[str, Floats]  # rows that were drawn, column by column
 
 
 def surveyed(batches: Iterable[pa.Table], names: Sequence[str], rows: int, wanted: int, seed: int | None) -> Survey:
-    """Read a table once.
+    """Read a table without NULL, of numbers, dates and timestamps, once, some rows at a time.
 
-    Args:
-        batches: The table, some rows at a time; without NULL.
-        names: The columns: numbers, dates and timestamps.
-        rows: How many rows there are.
-        wanted: How many rows the sample should have.
-        seed: Decides which: the same rows of a table that comes in the same order. None draws from the operating
-            system.
+    `seed` decides which `wanted` rows are drawn: the same of a table that comes in the same order.
     """
     random = Drawing(rows, wanted, seed)
     done, means = 0, np.zeros(len(names))
@@ -66,14 +58,8 @@ def surveyed(batches: Iterable[pa.Table], names: Sequence[str], rows: int, wante
     is_constant = least == largest
     products[is_constant] = products[:, is_constant] = 0.0  # exactly, where a mean was rounded
     sample = np.concatenate(drawn, axis=1)
-    return Survey(
-        done,
-        means,
-        products / max(done, 1),
-        least,
-        largest,
-        {name: np.ascontiguousarray(sample[place]) for place, name in enumerate(names)},
-    )
+    columns = {name: np.ascontiguousarray(sample[place]) for place, name in enumerate(names)}
+    return Survey(done, Moments.known(means, products / max(done, 1)), columns)
 
 
 class Drawing:
@@ -92,3 +78,33 @@ class Drawing:
             mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         mixed ^= mixed >> np.uint64(31)
         return np.flatnonzero((mixed >> np.uint64(11)) < self._below)
+
+
+class Counted(NamedTuple):
+    """The different values of a column, ascending, NULL last, and how many rows and people have each."""
+
+    values: pa.ChunkedArray
+    rows: Ints
+    people: Ints
+
+
+def counted_values(work: Workspace, name: str, k: int, person: str | None = None) -> Counted | None:
+    """Count the values of a column; None where they are too many to be cut into parts of k people within the memory."""
+    quoted = sql.name(name)
+    values, looked_at = sql.one(
+        work.con,
+        f"SELECT count(*), sum(size)::BIGINT FROM (SELECT least(count(*), {k})::BIGINT AS size FROM {SOURCE} "
+        f"GROUP BY {quoted})",
+    )
+    if looked_at * BYTES_OF_COUNTED + values * BYTES_OF_VALUE > work.memory.part:
+        return None
+    people = "count(*)" if person is None else f"count(DISTINCT {sql.name(person)})"
+    query = (
+        f"SELECT {quoted}, count(*) AS _duckanon_rows, {people} AS _duckanon_people FROM {SOURCE} GROUP BY {quoted} "
+        f"ORDER BY {quoted} ASC NULLS LAST"
+    )
+    path = work.folder / "values.parquet"  # values are then read as those of the parts are
+    work.con.execute(f"COPY ({query}) TO {sql.literal(str(path))} (FORMAT parquet)").fetchall()
+    table = pq.ParquetFile(path).read()
+    path.unlink()
+    return Counted(table.column(0), table.column(1).to_numpy(), table.column(2).to_numpy())

@@ -1,4 +1,4 @@
-"""Where a large release works: a database of its own, a folder for parts, and the target under a hidden name.
+"""The workspace of a large release: a database, a folder for parts, and the target under a hidden name.
 
 The parts hold originals. Their folder is the process's own, and is removed when the release ends; after a crash the
 next release to the same target removes it.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -27,6 +27,12 @@ from duckanon._core.common import progress
 from duckanon._core.common.outbox import Outbox
 from duckanon._core.common.temp_folder import temporary_folder
 from duckanon.large.memory import Budget, budget
+
+Place: TypeAlias = str | os.PathLike[str]
+Target: TypeAlias = Place | tuple[Place, str] | None
+Rows: TypeAlias = pa.Table | pa.RecordBatch | pads.Dataset | pa.RecordBatchReader | duckdb.DuckDBPyRelation
+Source: TypeAlias = Place | tuple[Place, str] | Rows
+"""Paths, with the name of a table if they are those of DuckDB files, or rows in Arrow or DuckDB."""
 
 SOURCE = "source"
 """The name of the source's rows in the database."""
@@ -42,23 +48,24 @@ _TARGET = "target_file"
 
 @dataclass(frozen=True)
 class Workspace:
-    """Connection, folder and files of a release.
+    """Connection, folder and files of a release."""
 
-    Attributes:
-        con: The database, with the source's rows as `SOURCE`.
-        folder: The folder of parts.
-        hidden: Where the release is written before it has its name.
-        table: The name of the table in a target that is a DuckDB file; None: a Parquet file.
-        memory: What may be taken.
-        is_named: Whether there is a target.
-    """
-
-    con: duckdb.DuckDBPyConnection
-    folder: Path
-    hidden: Path
-    table: str | None
+    con: duckdb.DuckDBPyConnection  # with the source's rows as `SOURCE`
+    folder: Path  # of parts
+    hidden: Path  # where the release is written before it has its name
+    table: str | None  # the name of the table in a target that is a DuckDB file; None: a Parquet file
     memory: Budget
-    is_named: bool
+    is_named: bool  # whether there is a target
+
+    def partition(self, query: str, folder: str, column: str, count: int) -> list[list[Path]]:
+        """Write the rows of a query by the number, from 0 to count - 1, in a column; return the files of each."""
+        into = self.folder / folder
+        self.con.execute("SET preserve_insertion_order = false").fetchall()
+        self.con.execute(
+            f"COPY ({query}) TO {sql.literal(str(into))} (FORMAT parquet, PARTITION_BY ({column}), COMPRESSION lz4)"
+        ).fetchall()
+        self.con.execute("SET preserve_insertion_order = true").fetchall()
+        return [sorted((into / f"{column}={number}").glob("*.parquet")) for number in range(count)]
 
     def released(self, rows: Path) -> str:
         """Write the rows of a Parquet file to the hidden target, and return what they are read from there by."""
@@ -84,7 +91,7 @@ class Workspace:
 
 
 @contextmanager
-def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> Iterator[Workspace]:
+def workspace(source: Source, target: Target, memory: str, temporary: Place | None = None) -> Iterator[Workspace]:
     """Open a source and a place to write to; the target is published when the block ends without an error.
 
     Args:
@@ -117,7 +124,7 @@ def workspace(source: Any, target: Any, memory: Any, temporary: Any = None) -> I
 
 
 @contextmanager
-def _places(target: Any, where: Path | None) -> Iterator[tuple[Path, Path, str | None]]:
+def _places(target: Target, where: Path | None) -> Iterator[tuple[Path, Path, str | None]]:
     """Give the folder of parts, the hidden target and its table; the target is published in the end."""
     if target is None:
         with temporary_folder(where) as folder:
@@ -129,7 +136,7 @@ def _places(target: Any, where: Path | None) -> Iterator[tuple[Path, Path, str |
         outbox.publish()
 
 
-def _files_of(source: Any) -> set[Path]:
+def _files_of(source: Source) -> set[Path]:
     """Return the files of a source that may not be opened before they are read: those of a folder, for one."""
     if isinstance(source, str | os.PathLike):
         place = Path(source)
@@ -173,7 +180,7 @@ def _set(con: duckdb.DuckDBPyConnection, memory: Budget, folder: Path) -> None:
         con.execute(f"SET {name} = {sql.literal(value)}").fetchall()
 
 
-def _place(parameter: str, given: Any) -> tuple[Path, str | None]:
+def _place(parameter: str, given: object) -> tuple[Path, str | None]:
     """Read a path, or a path and the name of a table."""
     path, table = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
     if not isinstance(path, str | os.PathLike) or not (table is None or isinstance(table, str)):
@@ -192,7 +199,7 @@ def _place(parameter: str, given: Any) -> tuple[Path, str | None]:
     return Path(path), table
 
 
-def _open(con: duckdb.DuckDBPyConnection, source: Any, folder: Path) -> None:
+def _open(con: duckdb.DuckDBPyConnection, source: Source, folder: Path) -> None:
     """Make the source's rows readable under the name of `SOURCE`, repeatedly."""
     if isinstance(source, str | os.PathLike | tuple):
         path, table = _place("source", source)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import duckdb
 
+from duckanon._bridge.sql_text import name
 from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.names import refuses_unknown_options, unknown_column
 from duckanon._core.common.rules import ColumnNames, Whole
-from duckanon.postgresql.server import Relation, Server, ServerProblem, name
+from duckanon.postgresql.server import Relation, Server, ServerProblem
 from duckanon.postgresql.source import fetch
 from duckanon.postgresql.target import Delivery
 from duckanon.postgresql.types import Outgoing, outgoing

@@ -6,10 +6,11 @@ import contextlib
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
+
+from duckanon._bridge.sql_text import name
 
 INSTALL = "PostgreSQL is read through ADBC; install it with: pip install 'duckanon[postgresql]'"
 
@@ -32,11 +33,10 @@ _REASONS = {
     "55P03": "another session holds a lock on it",
     "57": "the server ended the session",
 }
-"""By SQLSTATE, or by its class, the first two letters. What the server itself says may quote a person's value."""
+"""Reasons by SQLSTATE, or by its class, the first two letters. The server's own words may quote a person's value."""
 
 Relation = tuple[str, int]
 """A table of a server, by whatever name it is reached: the server and database, and the table's number in it."""
-
 
 _open: set[Server] = set()
 """The sessions that are open."""
@@ -44,16 +44,6 @@ _open: set[Server] = set()
 
 class ServerProblem(Exception):  # noqa: N818 - it says what happened
     """A refusal of PostgreSQL, in one sentence without an address, a password or a value."""
-
-
-def name(text: str) -> str:
-    """Write a name in quotes."""
-    return '"' + text.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """Write a text in quotes, which are all that it needs as the session is set up."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def table_name(text: str) -> str:
@@ -67,13 +57,11 @@ def cancel_all() -> None:
         server.cancel()
 
 
-class Server:
+class Server(contextlib.AbstractContextManager["Server"]):
     """A session, and the transaction that is open in it.
 
-    Args:
-        address: ``postgresql://...``, as libpq reads it; what it leaves out comes from the environment, ``PGPASSWORD``
-            included.
-        is_reader: Whether the transaction only reads, and sees the tables as they are at its beginning.
+    What the address, as libpq reads it, leaves out comes from the environment, ``PGPASSWORD`` included. The transaction
+    of a reader only reads, and sees the tables as they are at its beginning.
     """
 
     def __init__(self, address: str, *, is_reader: bool) -> None:
@@ -87,7 +75,7 @@ class Server:
         try:
             if is_reader:
                 self.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            self.run("SET LOCAL standard_conforming_strings = on")
+            self.run("SET LOCAL standard_conforming_strings = on")  # quotes are then all that a text needs
             # rows come in the order in which they were written, and a server notices soon that a job was killed
             self.rows("""
                 SELECT set_config(name, CASE WHEN name LIKE 'client%' THEN '1000' ELSE '0' END, true)
@@ -102,13 +90,7 @@ class Server:
             self.close()
             raise
 
-    def __enter__(self) -> Server:
-        """Take the session."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         """End the session; what was not committed has never been."""
         self.close()
 

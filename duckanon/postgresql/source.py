@@ -9,34 +9,23 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from duckanon._bridge.sql import bare
-from duckanon.postgresql.server import Relation, Server, ServerProblem, literal, name, table_name
+from duckanon._bridge.sql import bare, literal, name
+from duckanon.postgresql.server import Relation, Server, ServerProblem, table_name
 from duckanon.postgresql.types import Incoming, incoming
 
 _DIGITS = 15
-"""Of a number that a DOUBLE gives back as it was."""
+"""Digits of a number that a DOUBLE gives back as it was."""
 
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """A table that was read.
+    """A table that was read."""
 
-    Attributes:
-        unread: Columns that are there and were not read.
-        declared: The types of the columns as the server declares them, where a table was read.
-        relations: All tables that the rows come from.
-    """
-
-    unread: list[str]
-    declared: dict[str, str]
-    relations: set[Relation]
-
-
-def query_of(table: str | None, query: str | None) -> str:
-    """Return the query for a table, or the query that is given, as it can stand in brackets."""
-    return bare(query) if query else f"SELECT * FROM {table_name(table or '')}"
+    unread: list[str]  # columns that are there and were not read
+    declared: dict[str, str]  # the types of the columns as the server declares them, where a table was read
+    relations: set[Relation]  # all tables that the rows come from
 
 
 def fetch(
@@ -49,17 +38,11 @@ def fetch(
     unread: Collection[str] = (),
     limit: int | None = None,
 ) -> Fetched:
-    """Copy rows into a new table.
+    """Copy at most `limit` rows of a server's table, or of a query, into a new temporary table, given in quotes.
 
-    Args:
-        con: A connection of DuckDB.
-        address: The server.
-        table, query: What is read of it, one of both.
-        into: The temporary table that is made, in quotes.
-        unread: Columns that stay where they are.
-        limit: The largest number of rows.
+    Columns that are `unread` stay where they are.
     """
-    asked = query_of(table, query)
+    asked = bare(query) if query else f"SELECT * FROM {table_name(table or '')}"  # as it can stand in brackets
     with Server(address, is_reader=True) as server:
         declared = _declared(server, table) if table else {}
         if table and unread:  # who may not read some columns of a table cannot ask for all of them
@@ -99,10 +82,8 @@ def _convert(con: duckdb.DuckDBPyConnection, into: str, column: Incoming) -> Non
     """Make numbers of the texts of a numeric, none of them rounded."""
     quoted = name(column.name)
     if column.is_open:
-        digits = (
-            f"ltrim(replace(replace(rtrim({quoted}, CASE WHEN contains({quoted}, '.') THEN '0' ELSE '' END), '.', ''"
-        )
-        digits += "), '-', ''), '0')"
+        zeros = f"CASE WHEN contains({quoted}, '.') THEN '0' ELSE '' END"
+        digits = f"ltrim(replace(replace(rtrim({quoted}, {zeros}), '.', ''), '-', ''), '0')"
         is_short = f"{quoted} IN ('NaN', 'Infinity', '-Infinity') OR length({digits}) <= {_DIGITS}"
         if con.execute(f"SELECT count(*) FROM {into} WHERE NOT ({is_short})").fetchall() != [(0,)]:
             raise ServerProblem(

@@ -11,22 +11,18 @@ from collections.abc import Collection, Sequence
 
 import duckdb
 
-from duckanon.postgresql.server import Relation, Server, ServerProblem, literal, name
+from duckanon._bridge.sql_text import literal, name
+from duckanon.postgresql.server import Relation, Server, ServerProblem
 from duckanon.postgresql.source import take
 from duckanon.postgresql.types import LONGEST_NAME, Outgoing
 
 _STAGED = "_duckanon_staged"
 _LOCK_SECONDS = 10
-"""As long is waited for another run: a server needs a moment to see that a killed one is gone."""
+"""Time to wait for another run: a server needs a moment to see that a killed one is gone."""
 
 
 class Delivery:
-    """A table that is to be written.
-
-    Args:
-        server: The session.
-        table: Its name, with a schema before it or in the first schema of the search path.
-    """
+    """A table that is to be written, named with a schema before it or in the first schema of the search path."""
 
     def __init__(self, server: Server, table: str) -> None:
         self._server = server
@@ -37,16 +33,17 @@ class Delivery:
         self.table = f"{self._schema}.{self._name}"
         self._hidden = f"_duckanon_{secrets.token_hex(8)}"
         self._columns: Sequence[Outgoing] = ()
-        self._lock()
-        self._found = self._looked_up()
-
-    def _lock(self) -> None:
-        self._server.run(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
+        server.run(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
         place = literal(f"duckanon {self.table}")
         try:
-            self._server.rows(f"SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended({place}, 0))::text")
+            server.rows(f"SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended({place}, 0))::text")
         except ServerProblem:
             raise ServerProblem(f"{self.table}: another run writes it at the moment.") from None
+        found = server.rows(f"""
+            SELECT c.oid::bigint, c.relkind::text = 'r', c.relrowsecurity FROM pg_catalog.pg_class AS c
+            JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE n.nspname = {literal(self._schema)} AND c.relname = {literal(self._name)}""")
+        self._found = found[0] if found else None  # its number, whether it is a plain table, and has row security
 
     @property
     def place(self) -> tuple[str, str]:
@@ -74,14 +71,6 @@ class Delivery:
         if not is_table or has_row_security:
             what = "it has row security, which would be lost" if is_table else "it is no plain table"
             raise ServerProblem(f"{self.table}: {what}; it is not replaced.")
-
-    def _looked_up(self) -> tuple[int, bool, bool] | None:
-        """Return the number of what has the name, whether it is a plain table, and has row security."""
-        found = self._server.rows(f"""
-            SELECT c.oid::bigint, c.relkind::text = 'r', c.relrowsecurity FROM pg_catalog.pg_class AS c
-            JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-            WHERE n.nspname = {literal(self._schema)} AND c.relname = {literal(self._name)}""")
-        return (found[0][0], found[0][1], found[0][2]) if found else None
 
     def refuse_sources(self, sources: Collection[Relation]) -> None:
         """Refuse to replace what was read, by whatever name or view."""

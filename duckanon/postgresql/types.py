@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from duckanon.postgresql.server import ServerProblem, name
+from duckanon._bridge.sql_text import name
+from duckanon.postgresql.server import ServerProblem
 
 LONGEST_NAME = 63
 """Bytes: PostgreSQL cuts off the rest of a name, without a word."""
@@ -40,7 +41,7 @@ _KEPT = re.compile(
     r"smallint|integer|bigint|real|double precision|numeric(\(\d+,-?\d+\))?|text|character( varying)?(\(\d+\))?|"
     r"boolean|date|timestamp(\(\d\))? with(out)? time zone|time(\(\d\))? without time zone|interval|uuid|bytea"
 )
-"""What a column of the source is declared as, and a column of the release is, too, if it has the same values."""
+"""Declared types of the source that a column of the release has, too, if it has the same values."""
 
 _PRECISION = 38
 """Digits of a DECIMAL, at most."""
@@ -48,19 +49,12 @@ _PRECISION = 38
 
 @dataclass(frozen=True)
 class Incoming:
-    """A column that is read.
-
-    Attributes:
-        name: Its name.
-        asked: What is asked of the server.
-        as_type: The DuckDB type that its texts become; None leaves it as it comes.
-        is_open: Whether it is a numeric without digits declared, whose type its values decide.
-    """
+    """A column that is read."""
 
     name: str
-    asked: str
-    as_type: str | None = None
-    is_open: bool = False
+    asked: str  # of the server, in SQL
+    as_type: str | None = None  # the DuckDB type that its texts become; None leaves it as it comes
+    is_open: bool = False  # whether it is a numeric without digits declared, whose type its values decide
 
 
 def incoming(field: pa.Field) -> Incoming:
@@ -91,17 +85,11 @@ def _digits(modifier: int) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A column that is written.
-
-    Attributes:
-        name: Its name.
-        duckdb_type: What it is in DuckDB.
-        declared: What it is on the server.
-    """
+    """A column that is written."""
 
     name: str
     duckdb_type: str
-    declared: str
+    declared: str  # its type on the server
 
     @property
     def travels_as_text(self) -> bool:

@@ -15,7 +15,7 @@ from duckanon._core.numbers.ends import HIGH
 from duckanon._methods.boxes import boxed_table as boxing
 from duckanon._methods.boxes.declared import BOX, BOXES
 from duckanon._methods.boxes.shaping import Moments, sensitivities_of
-from duckanon._methods.boxes.whole import Whole as WholeTable
+from duckanon._methods.boxes.shaping import Whole as WholeTable
 from duckanon._methods.microaggregate import microaggregated_table as grouping
 from duckanon._methods.microaggregate.declared import MICROAGGREGATE
 from duckanon.large.split_tree import fitted

@@ -29,17 +29,9 @@ class Block(NamedTuple):
 
 
 def blocks(points: Points, rules: Rules, strata: Ints | None = None) -> Iterator[Block]:
-    """Cut the records, one large node at a time, until no block has more than `BLOCK` records.
+    """Cut the records, one large node at a time, until no block has more than `BLOCK`; each becomes boxes on its own.
 
     The column and the share of leaves on each side are chosen on an even sample, the cut is then made on all records.
-
-    Args:
-        points : Points: All records.
-        rules : Rules: What a box must hold.
-        strata : int64, one per record, optional: The stratum of each record, from 0: no block holds records of two.
-
-    Yields:
-        Records that become boxes on their own.
     """
     shaping = range(points.shaping)
     lower = np.array([points.ends(j)[0].min() for j in shaping])
@@ -112,7 +104,13 @@ def _both_hold(points: Points, block: Block, rules: Rules, left: Bools) -> bool:
     people = None if points.people is None else points.people.take(block.records)
     if people_in(left.astype(np.int64), people, 2).min() < rules.k:
         return False
-    return rules.l == 1 or _both_diverse(points, block, rules, left)
+    for chosen in (left, ~left) if rules.l > 1 else ():
+        side = points.take(block.records.compress(chosen))
+        everything = np.array([0]), np.array([len(side.values[0])])
+        orders = [np.argsort(values) for values in side.values]
+        if not diverse(side.values, orders, *everything, rules.l, rules.epsilon).all():
+            return False
+    return True
 
 
 def _left(values: Floats, wanted: int, k: int) -> Bools | None:
@@ -126,13 +124,3 @@ def _left(values: Floats, wanted: int, k: int) -> Bools | None:
     if fits_left and (not fits_right or wanted - left <= right - wanted):
         return lesser
     return up_to if fits_right else None
-
-
-def _both_diverse(points: Points, block: Block, rules: Rules, left: Bools) -> bool:
-    for chosen in (left, ~left):
-        side = points.take(block.records.compress(chosen))
-        count = len(side.values[0])
-        orders = [np.argsort(values) for values in side.values]
-        if not diverse(side.values, orders, np.array([0]), np.array([count]), rules.l, rules.epsilon).all():
-            return False
-    return True

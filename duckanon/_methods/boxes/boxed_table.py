@@ -10,23 +10,21 @@ import pyarrow as pa
 
 from duckanon._core.common import progress, values
 from duckanon._core.common.arguments import generator
-from duckanon._core.common.arrays import Bools, Floats, Ints, is_time
+from duckanon._core.common.arrays import Floats, Ints, is_time
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.common.parameters import Kept
-from duckanon._core.common.people import label_names, people_in, person_index, person_numbers, refuse_too_few
+from duckanon._core.common.people import label_names, refuse_too_few
 from duckanon._core.numbers.ends import HIGH
 from duckanon._core.numbers.support import Support, column_support
 from duckanon._core.privacy.narrowing import refuse_narrowing
 from duckanon._methods.boxes import theory
 from duckanon._methods.boxes.declared import OPTIMAL_UNCERTAINTY
-from duckanon._methods.boxes.diversity import diverse
 from duckanon._methods.boxes.make import make_boxes
 from duckanon._methods.boxes.result import Boxes
-from duckanon._methods.boxes.shaping import Statistic
-from duckanon._methods.boxes.strata import Strata, pooled, without_labels
-from duckanon._methods.boxes.typed import column_numbers, published_ends
-from duckanon._methods.boxes.whole import Whole
+from duckanon._methods.boxes.shaping import Statistic, Whole
+from duckanon._methods.boxes.strata import with_strata
+from duckanon._methods.boxes.typed import column_numbers, published_ends, split_people
 
 _KINDS = {"sd": "standard_deviation", "standard deviation": "standard_deviation"}
 
@@ -54,28 +52,23 @@ def boxes(
     Options are as `BOXES` declares them; `whole` is what is known of the table that this one is a part of, if it is
     one.
     """
-    names = _own_names(table, cols)
-    people, allowed = None, {name.lower() for name in kept.narrowing or []}
-    if person is not None:
-        index = person_index(person, table.column_names, names)
-        people = person_numbers(table.column(index))
-        allowed.add(person.lower())
-        table = table if kept.has(person) else table.remove_column(index)
+    table, names, people = split_people(table, cols, person, kept)
     for name in table.column_names:
         if name.lower() == "box" or name.lower().startswith("_duckanon_"):
             raise ValueError(f'the table has a column "{name}", a name that is needed for the boxes; rename it first.')
     distances = read_distances(table, names, epsilon)
     strata = None
     if by:
-        labels = label_names(table, by)
-        strata = _strata(table, names, labels, k, l, distances, people, box)
-        for place, name in enumerate(labels):
-            left = without_labels(table.column(name), strata.lost[place])
-            table = table.set_column(table.column_names.index(name), name, left)
-        allowed |= {name.lower() for name in labels}  # a box has the labels of one group, whose k people share it
-    made = _made(
-        table, names, k, statistics, l, distances, effort, seconds, box, people, strata, whole, bounds_are_public
-    )
+        labels, numbers = label_names(table, by), column_numbers(table, names)
+        refuse_too_few(k, table.num_rows, people, "records")
+        if box == "parts" and l > 1:  # what is coded may be less diverse
+            supports = _supports(table, numbers, k, l, people, {})
+            numbers = {name: supports[name].coded(column) for name, column in numbers.items()}
+        table, strata = with_strata(table, labels, numbers, k, people, l, distances)
+    searched = {"epsilon": distances, "effort": effort, "seconds": seconds, "strata": strata}
+    made = _made(table, names, k, statistics, box, l, people, whole, **searched, bounds_are_public=bounds_are_public)
+    # a box has the labels of one group, whose k people share it
+    allowed = {name.lower() for name in [*(kept.narrowing or []), *(by or []), *([person] if person else [])]}
     _refuse_narrowing(table, names, made, box, allowed)
     order = generator(None).permutation(table.num_rows)
     shuffled = table.take(pa.array(order))
@@ -108,12 +101,13 @@ def optimal_uncertainty(
     """Report how wide boxes must be at best, asymptotically, and how wide those that are made are."""
     if table is None:
         raise ValueError("the table has no rows to look at.")
-    names = _own_names(table, cols)
+    wanted = {name.lower() for name in cols}
+    names = [name for name in table.column_names if name.lower() in wanted]
     asked = read_statistics(statistics, names)
     least = theory.optimal_uncertainty(column_numbers(table, names), k, asked)
     row = {"optimum": least}
     for kind in ("parts", "bounds", "cell"):
-        made = _made(table, names, k, statistics, 1, {}, "default", None, kind)
+        made = _made(table, names, k, statistics, kind, bounds_are_public=True)  # only widths are reported
         width = made.uncertainty_of(*_published_numbers(table, names, made, kind))
         row |= {kind: width, f"{kind}_ratio": width / least if least else float("nan")}
     return report_rows([row], OPTIMAL_UNCERTAINTY.schema)
@@ -149,37 +143,18 @@ def _made(
     names: Sequence[str],
     k: int,
     statistics: Sequence[Mapping[str, Any]] | None,
-    l: int,  # noqa: E741
-    distances: Mapping[str, float],
-    effort: str,
-    seconds: float | None,
     box: str,
+    l: int = 1,  # noqa: E741
     people: Ints | None = None,
-    strata: Strata | None = None,
     whole: Whole | None = None,
-    bounds_are_public: bool = True,
+    **options: Any,
 ) -> Boxes:
+    """Make boxes of a table's columns; `options` are those of `make_boxes`."""
     asked, numbers = read_statistics(statistics, names), column_numbers(table, names)
-    supports = (
-        _supports(table, numbers, k, l, people, {} if whole is None else whole.supports) if box == "parts" else {}
-    )
-    of_record = None if strata is None else strata.number
-    return make_boxes(
-        numbers,
-        k,
-        asked,
-        l,
-        distances,
-        effort,
-        seconds,
-        progress.at,
-        people,
-        kind=box,
-        supports=supports,
-        strata=of_record,
-        whole=whole,
-        bounds_are_public=bounds_are_public,  # `optimal_uncertainty` reports widths only
-    )
+    known = {} if whole is None else whole.supports
+    supports = _supports(table, numbers, k, l, people, known) if box == "parts" else {}
+    options |= {"people": people, "kind": box, "supports": supports, "whole": whole, "progress": progress.at}
+    return make_boxes(numbers, k, asked, l, **options)
 
 
 def _supports(
@@ -205,43 +180,6 @@ def read_distances(table: pa.Table, names: Sequence[str], epsilon: Mapping[str, 
         if name in spelling.values() and is_time(table.schema.field(name).type):
             apart[name] *= MICROSECONDS_PER_DAY
     return apart
-
-
-def _strata(
-    table: pa.Table,
-    names: Sequence[str],
-    labels: Sequence[str],
-    k: int,
-    l: int,  # noqa: E741
-    distances: Mapping[str, float],
-    people: Ints | None,
-    box: str,
-) -> Strata:
-    """Group the records by labels, such that each group can be a box: of k people, and diverse if that is asked for."""
-    numbers = column_numbers(table, names)
-    refuse_too_few(k, table.num_rows, people, "records")
-    if box == "parts" and l > 1:  # what is coded may be less diverse
-        supports = _supports(table, numbers, k, l, people, {})
-        numbers = {name: supports[name].coded(column) for name, column in numbers.items()}
-
-    def holds(rows: Ints, group: Ints, count: int) -> tuple[Bools, Ints]:
-        sizes = people_in(group, None if people is None else people[rows], count)
-        enough: Bools = sizes >= k
-        if l > 1:
-            columns = [column[rows] for column in numbers.values()]
-            orders = [np.lexsort((column, group)) for column in columns]
-            records = np.bincount(group, minlength=count)
-            apart = [distances.get(name, 0.0) for name in numbers]
-            enough &= diverse(columns, orders, np.cumsum(records) - records, records, l, apart)
-        return enough, sizes - k
-
-    return pooled([table.column(name) for name in labels], holds, list(numbers.values()), people)
-
-
-def _own_names(table: pa.Table, cols: Sequence[str]) -> list[str]:
-    """Return the columns under the names that the table has for them."""
-    wanted = {name.lower() for name in cols}
-    return [name for name in table.column_names if name.lower() in wanted]
 
 
 def read_statistics(given: Sequence[Mapping[str, Any]] | None, names: Sequence[str]) -> list[Statistic] | None:

@@ -1,4 +1,4 @@
-"""Where to cut a node: candidates for every column, and an estimate of what the boxes below would cost.
+"""Cuts of a node: where they can lie, candidates for every column, and what the boxes below would cost.
 
 References:
     Accurate Boxes, Sections II and V; REFERENCES.md, Boxes, "Tiling space with the boxes".
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._methods.boxes.cut_limits import cut_room, feasible_cuts, node_people
+from duckanon._core.common.people import cut_range, numbered_pairs
 from duckanon._methods.boxes.nodes import Nodes, Points, midway, segment_sums
 
 SHARES = (0.5, 0.25, 0.75, 0.125, 0.875, 1 / 16, 15 / 16, 1 / 32, 31 / 32)
@@ -28,17 +28,11 @@ _GRID = 128  # records of a large node whose sensitivities are looked at: enough
 
 
 class Candidates(NamedTuple):
-    """Possible cuts of several nodes.
+    """Possible cuts of several nodes."""
 
-    Attributes:
-        columns : int64, one per candidate: The column each candidate cuts.
-        cuts : int64, nodes by candidates: Where the right part begins in that column's order.
-        scores : float64, nodes by candidates: The estimated cost; infinite where no cut is possible.
-    """
-
-    columns: Ints
-    cuts: Ints
-    scores: Floats
+    columns: Ints  # the column that each candidate cuts
+    cuts: Ints  # nodes by candidates: where the right part begins in that column's order
+    scores: Floats  # nodes by candidates: the estimated cost; infinite where no cut is possible
 
 
 def _left_leaves(leaves: Ints, shares: Sequence[float]) -> tuple[Ints, Bools]:
@@ -70,24 +64,19 @@ def candidates(
     """List the cuts of every node, and estimate what the boxes on both sides will cost.
 
     If the m leaves of a node were a grid of s_i parts in column i, the cost would be half the sum of A_i w_i / s_i with
-    A_i the summed sensitivity and w_i the width.  The best s_i >= 1 with product m give t (prod_T g_i / m)^(1/t) plus
+    A_i the summed sensitivity and w_i the width. The best s_i >= 1 with product m give t (prod_T g_i / m)^(1/t) plus
     the sum of the other g_i, where g_i = A_i w_i and T are the t columns worth cutting (the same condition as in the
-    l-diversity case of Accurate Boxes, Section IV).  A cut changes the width and the mean sensitivity of the column
-    that it cuts; those of the others are taken from the node.  This look-ahead tells when to take off a tail.
+    l-diversity case of Accurate Boxes, Section IV). A cut changes the width and the mean sensitivity of the column that
+    it cuts; those of the others are taken from the node. This look-ahead tells when to take off a tail. Cuts lie at
+    multiples of k, or where neighbours differ next to them.
 
     Args:
-        points, nodes : Points, Nodes: The records and the nodes.
-        k : int: The smallest number of records in a box, or of people where `points` has them.
-        which : int64, optional: The nodes to look at, each of at least 2 k records; all, if it is None.
-        scale : float: How many records each record stands for, where they are a sample.
-        sampled : bool: Whether to look at the sensitivities of only a sample of each node's records.
-        uneven : float: By how much a cut has to be better for every factor of 2 between its left side and half the
-            leaves.  Where all cuts promise the same, as in a uniform column, even trees are shallow and so quick to
-            build.
-        shares : sequence of float: The shares of a node's leaves that may go left.
-
-    Returns:
-        The cuts at multiples of k, or where neighbours differ next to them.
+        which: The nodes to look at, each of at least 2 k records; None: all.
+        scale: How many records each record stands for, where they are a sample.
+        sampled: Whether to look at the sensitivities of only a sample of each node's records.
+        uneven: By how much a cut has to be better for every factor of 2 between its left side and half the leaves.
+            Where all cuts promise the same, as in a uniform column, even trees are shallow and so quick to build.
+        shares: The shares of a node's leaves that may go left.
     """
     starts, sizes = nodes.starts, nodes.sizes
     if which is not None:
@@ -175,14 +164,9 @@ def _scores(left_sizes: Ints, sizes: Ints, gains: Floats, means: Floats, rate: f
 
 
 def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]:
-    """Cut nodes into two boxes each, by the column that makes the realised cost smallest.
+    """Cut nodes of at least 2 k records into two boxes each, by the column that makes the realised cost smallest.
 
-    Args:
-        points, nodes : Points, Nodes: The records and the nodes, each of at least 2 k records.
-        k : int: The smallest number of records in a box, or of people where `points` has them.
-
-    Returns:
-        The best cut and the cost of its two boxes; the cost is infinite where no cut is possible.
+    Returns the column, the cut and the cost of its two boxes, which is infinite where no cut is possible.
     """
     starts, sizes = nodes.starts, nodes.sizes
     ends = starts + sizes
@@ -236,3 +220,51 @@ def _tile_widths(nodes: Nodes, column: int, middle: Floats | None) -> Floats:
     if middle is None:
         return np.repeat((upper - lower)[:, None], 2, axis=1)
     return np.stack([middle - lower, upper - middle], axis=1)
+
+
+def node_people(points: Points, nodes: Nodes) -> Ints | None:
+    """Return for every record its node and its person as one number; None where every record is another person."""
+    if points.people is None:
+        return None
+    records = nodes.orders[0]
+    pairs = np.empty(len(points.people), dtype=np.int64)
+    pairs[records] = numbered_pairs(np.repeat(np.arange(len(nodes.sizes)), nodes.sizes), points.people.take(records))
+    return pairs
+
+
+def cut_room(nodes: Nodes, order: Ints, pairs: Ints | None, k: int, which: Ints | None = None) -> tuple[Ints, Ints]:
+    """Return the first and the last place of an order at which each node's right part may begin, by the count of k."""
+    starts, ends = nodes.starts, nodes.starts + nodes.sizes
+    first, last = (starts + k, ends - k) if pairs is None else cut_range(pairs.take(order), starts, ends, k)
+    return (first, last) if which is None else (first[which], last[which])
+
+
+def feasible_cuts(
+    values: Floats, order: Ints, starts: Ints, room: tuple[Ints, Ints], wanted: Ints, of_people: bool
+) -> tuple[Ints, Bools]:
+    """Move wanted cuts, nodes by choices, to where neighbours differ next to them and both sides hold enough.
+
+    `room` is that of `cut_room`; with `of_people` there may be less of it than between the first and the last k
+    records. Returns the cuts, and whether they are possible; where none is, the wanted one is given back.
+    """
+    possible = values[order[wanted]] != values[order[wanted - 1]]
+    if possible.all() and not of_people:
+        return wanted, possible
+    sorted_values = values.take(order)
+    differs = np.ones(len(sorted_values) + 1, dtype=np.bool_)
+    np.not_equal(sorted_values[1:], sorted_values[:-1], out=differs[1:-1])
+    differs[starts] = True
+    steps = np.flatnonzero(differs)
+    first, last = room[0][:, None], room[1][:, None]
+    if of_people:
+        # At steps, and nowhere else, the people on each side do not depend on how equal values are ordered.
+        first = steps[np.searchsorted(steps, first)]
+        last = steps[np.searchsorted(steps, last, side="right") - 1]
+        wanted = np.where(first <= last, np.clip(wanted, first, np.maximum(first, last)), wanted)
+        possible = (first <= last) & differs[wanted]
+    after = np.searchsorted(steps, wanted)
+    above, below = steps[after], steps[after - 1]
+    below_fits, above_fits = (below >= first) & (below <= last), (above >= first) & (above <= last)
+    take_above = above_fits & (~below_fits | (above - wanted < wanted - below))
+    cuts = np.where(take_above, above, np.where(below_fits, below, wanted))
+    return np.where(possible, wanted, cuts), possible | above_fits | below_fits

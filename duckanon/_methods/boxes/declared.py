@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from duckanon._core.common import parameters as shared
 from duckanon._core.common.declare import Options, Parameter, Release, Report, Scalar
-from duckanon._core.common.parameters import (
-    BY,
-    COLS,
-    KEPT,
-    PERSON,
-    TBL,
-    K,
-    by_is_apart,
-    keep_is_no_col,
-    person_is_no_col,
-)
 from duckanon._core.common.rules import Flag, ListOf, MapOf, Number, OneOf, Whole, fault_of
 
 _STATISTICS = Parameter(
@@ -37,7 +27,7 @@ BOX = Parameter(
     "`'bounds'`: these values themselves, which are real people's",
     "parts",
 )
-BY_LABELS = BY.having(
+BY_LABELS = shared.BY.having(
     meaning="Columns of labels, the most important first, that are released as they are: no box has two groups. Groups "
     "of fewer than `k` people lose their last label, which becomes NULL, and join others that did"
 ).without("large", "spark")
@@ -76,9 +66,9 @@ BOXES = Release(
     summary="Generalizes numbers and dates to intervals shared by at least k records, shaped for the statistics that "
     "matter.",
     parameters=(
-        TBL,
-        COLS.having(meaning="The columns of numbers and dates that become intervals, `STRUCT(lo, hi)`"),
-        K.having(meaning="The smallest number of people in a box"),
+        shared.TBL,
+        shared.COLS.having(meaning="The columns of numbers and dates that become intervals, `STRUCT(lo, hi)`"),
+        shared.K.having(meaning="The smallest number of people in a box"),
         _STATISTICS,
         Parameter("l", Whole(1), "How many values at least `epsilon` apart each column of a box has, at least", 1),
         Parameter(
@@ -97,8 +87,8 @@ BOXES = Release(
         Parameter("seconds", Number(0, null=True), "When `'thorough'` stops; NULL: when it is done", None).without(
             "spark"
         ),
-        PERSON,
-        KEPT,
+        shared.PERSON,
+        shared.KEPT,
         BY_LABELS,
         Parameter(
             "top_code",
@@ -112,9 +102,9 @@ BOXES = Release(
         ),
     ),
     checks=(
-        person_is_no_col,
-        keep_is_no_col,
-        by_is_apart,
+        shared.person_is_no_col,
+        shared.keep_is_no_col,
+        shared.by_is_apart,
         _l_is_at_most_k,
         _bounds_are_public,
         _has_effect,
@@ -128,21 +118,14 @@ OPTIMAL_UNCERTAINTY = Report(
     stage="release",
     summary="Reports how uncertain statistics become through boxes of k records, and how uncertain at best.",
     parameters=(
-        TBL,
-        COLS.having(meaning="The columns of numbers and dates"),
-        K.having(meaning="The smallest number of records in a box"),
+        shared.TBL,
+        shared.COLS.having(meaning="The columns of numbers and dates"),
+        shared.K.having(meaning="The smallest number of records in a box"),
         _STATISTICS,
     ),
     schema=pa.schema(
-        [
-            ("optimum", pa.float64()),
-            ("parts", pa.float64()),
-            ("parts_ratio", pa.float64()),
-            ("bounds", pa.float64()),
-            ("bounds_ratio", pa.float64()),
-            ("cell", pa.float64()),
-            ("cell_ratio", pa.float64()),
-        ]
+        (name, pa.float64())
+        for name in ("optimum", "parts", "parts_ratio", "bounds", "bounds_ratio", "cell", "cell_ratio")
     ),
 )
 

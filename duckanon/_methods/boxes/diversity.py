@@ -10,19 +10,11 @@ from duckanon._core.common.arrays import Bools, Floats, Ints
 
 
 def spread_counts(sorted_values: Floats, starts: Ints, sizes: Ints, epsilon: float, at_most: int) -> Ints:
-    """Count in every segment the values that are pairwise at least epsilon apart.
+    """Count in every segment the values that are pairwise at least epsilon apart, up to `at_most`.
 
-    Taking the smallest value, then the next one that is far enough, and so on, gives the largest number.  One step of
-    all segments is one bisection of all segments.
-
-    Args:
-        sorted_values : array of float: The segments one after the other, ascending within a segment.
-        starts, sizes : arrays of int: The segments; none is empty.
-        epsilon : float: The smallest distance of two values that count as different; 0 asks only that they differ.
-        at_most : int: Counting ends here.
-
-    Returns:
-        The largest number of such values, or `at_most` if there are more.
+    Taking the smallest value, then the next one that is far enough, and so on, gives the largest number. One step of
+    all segments is one bisection of all segments. The segments follow each other, ascending within a segment, and none
+    is empty; an epsilon of 0 asks only that values differ.
 
     Examples:
         >>> spread_counts(np.array([1.0, 2.0, 4.0, 7.0]), np.array([0]), np.array([4]), epsilon=2, at_most=9).tolist()
@@ -63,12 +55,7 @@ def diverse(
 ) -> Bools:
     """Tell for every segment whether each column has at least l values at least its epsilon apart.
 
-    Args:
-        values : sequence of float64: The columns.
-        orders : sequence of int64: For each column the records by segment, and by the column's value within a segment.
-        starts, sizes : int64, one per segment: The segments; none is empty.
-        l : int: How many values are asked for.
-        epsilon : sequence of float, one per column: The smallest distance of two values that count as different.
+    `orders` has for each column the records by segment, and by the column's value within a segment; none is empty.
     """
     good = np.ones(len(starts), dtype=np.bool_)
     for column, order, distance in zip(values, orders, epsilon, strict=True):

@@ -21,19 +21,12 @@ from duckanon._core.common.people import refuse_too_few
 from duckanon._core.common.rules import Flag, Number, OneOf
 from duckanon._core.numbers.parts import Parts, column_parts, parts_of_part
 from duckanon._core.numbers.support import Support, column_support
-from duckanon._methods.boxes.checks import (
-    checked_columns,
-    checked_distances,
-    promise,
-    promise_parts,
-    refuse_uniform_columns,
-)
+from duckanon._methods.boxes import checks
 from duckanon._methods.boxes.nodes import Leaves, Points, value_order
 from duckanon._methods.boxes.portfolio import leaves_of
 from duckanon._methods.boxes.result import KINDS, Boxes
 from duckanon._methods.boxes.search import Rules
-from duckanon._methods.boxes.shaping import Sensitivities, Statistic, sensitivities
-from duckanon._methods.boxes.whole import Whole
+from duckanon._methods.boxes.shaping import Sensitivities, Statistic, Whole, sensitivities
 
 EFFORTS = ("default", "thorough")
 
@@ -65,36 +58,21 @@ def make_boxes(
 ) -> Boxes:
     """Put records into boxes of at least k records that make the requested statistics as accurate as possible.
 
+    The boxes do not depend on the order of the records.  Equal records are in the same box, if strata are.
+
     Args:
-        columns : mapping of str to array of float: The columns, all of the same length, without NaN and infinity.
-        k : int: The smallest number of records in a box, or of people where they are told apart, at least 2.
-        statistics : sequence of Statistic, optional: What the boxes should serve; None: the means of all columns.
-            Columns that no statistic uses do not shape the boxes.
-        l : int: The smallest number of values in each column of a box that are at least epsilon apart, at most k.
-        epsilon : mapping of str to float, optional: How far apart values of a column must be to count as different; 0
-            where it is not named.
-        effort : {'default', 'thorough'}: 'thorough' begins subtrees anew many times and keeps what is better; it takes
-            about a hundred times longer.
-        seconds : float, optional: When 'thorough' should stop trying.  Without it, it always finds the same boxes.
-        progress : callable, optional: Called with the share of the work that is done.
-        people : int64, one per record, optional: Whose each record is (`common.people.person_numbers`); None where
-            every record is another person.
-        kind : {'parts', 'cell', 'bounds', 'rounded'}: Which ends will be published: their widths are made small.
-        supports : mapping of str to Support, optional: The units and ends of columns, for `parts`; found from the
-            values where they are not given.  Boxes are then made of the coded values.
-        strata : int64, one per record, optional: The stratum of each record, from 0: no box holds records of two.  Each
-            stratum must hold enough for a box.
-        bounds_are_public : bool: Whether everybody may know the smallest and largest values of a box, real people's,
-            which 'bounds' publishes.
-        whole : Whole, optional: What is known of the table that the columns are a part of; None: they are the whole
-            table.
-
-    Returns:
-        They do not depend on the order of the records.  Equal records are in the same box, if strata are.
-
-    Raises:
-        ValueError: If an argument is not as described, or the whole table has fewer than l different values in a
-            column.
+        columns: All of the same length, without NaN and infinity; those that no statistic uses do not shape the boxes.
+        effort: 'thorough' begins subtrees anew many times and keeps what is better; it takes about a hundred times
+            longer.
+        seconds: When 'thorough' should stop trying.  Without it, it always finds the same boxes.
+        progress: Called with the share of the work that is done.
+        kind: Which of `KINDS` will be published: their widths are made small.
+        supports: The units and ends of columns, for 'parts'; found from the values where they are not given.  Boxes are
+            then made of the coded values.
+        strata: Each must hold enough for a box.
+        bounds_are_public: Whether everybody may know the smallest and largest values of a box, real people's, which
+            'bounds' publishes.
+        whole: What is known of the table that the columns are a part of; None: they are the whole table.
 
     Examples:
         >>> boxes = make_boxes({"age": [21, 25, 33, 38, 61, 70]}, k=3)
@@ -109,11 +87,11 @@ def make_boxes(
             "kind 'bounds' publishes real people's values; take 'parts', or say bounds_are_public=True where everybody "
             "may know them."
         )
-    data = checked_columns(columns)
+    data = checks.checked_columns(columns)
     records = len(next(iter(data.values())))
     refuse_too_few(k, records, people, "records")
     refuse_unless(option_rules.Whole(1, k), "l", l)
-    distances = checked_distances(data, epsilon)
+    distances = checks.checked_distances(data, epsilon)
     known = {} if whole is None else whole.parts
     found = dict(supports or {})
     if kind == "parts":
@@ -122,7 +100,7 @@ def make_boxes(
                 found[name] = column_support(None, values, k, people, is_exact=l > 1)
         data = {name: found[name].coded(values) for name, values in data.items()}
     if l > 1:
-        refuse_uniform_columns(data, l, distances)
+        checks.refuse_uniform_columns(data, l, distances)
     # Sorted by value, sums and samples are the same for every order of the records.
     order = value_order([*data.values()] if strata is None else [*data.values(), strata.astype(np.float64)])
     ordered = {name: values.take(order) for name, values in data.items()}
@@ -138,9 +116,10 @@ def make_boxes(
                 parts.append(parts_of_part(known[name], values))
             else:
                 made = column_parts(values, k, found[name], people_in_order, strata_in_order)
-                promise_parts(made, k, people_in_order)
+                checks.promise_parts(made, k, people_in_order)
                 parts.append(made)
-        points = points._replace(parts=[_ends_by_record(parts[column]) for column in shaping])
+        of_shaping = [parts[column] for column in shaping]
+        points = points._replace(parts=[(of.lower.take(of.number), of.upper.take(of.number)) for of in of_shaping])
     ways = [points, points._replace(tiles=True)] if kind == "cell" else [points]
     rules, is_thorough, report = Rules(k, l, point_distances), effort == "thorough", progress or (lambda share: None)
     tried: list[Boxes] = []
@@ -153,16 +132,12 @@ def make_boxes(
             batches = _one_box_each(records, strata_in_order)
         tried.append(_numbered(ordered, order, shaping, batches, sensitivity, parts))
     boxes = min(tried, key=lambda made: made.uncertainty(kind)) if len(tried) > 1 else tried[0]
-    promise(boxes, data, k, l, distances, people, strata)
+    checks.promise(boxes, data, k, l, distances, people, strata)
     return boxes
 
 
 def _shared(report: Callable[[float], None], way: int, ways: int) -> Callable[[float], None]:
     return lambda share: report((way + share) / ways)
-
-
-def _ends_by_record(parts: Parts) -> tuple[Floats, Floats]:
-    return parts.lower.take(parts.number), parts.upper.take(parts.number)
 
 
 def _points(
@@ -202,13 +177,8 @@ def _numbered(
 ) -> Boxes:
     """Give boxes numbers, by their first record in the order of values, and find their ends.
 
-    Args:
-        ordered : mapping of str to float64: The columns, sorted by value.
-        order : int64, one per record: The record that each row of `ordered` is.
-        shaping : list of int: The columns that the search cut.
-        batches : list of Leaves: The boxes, with rows of `ordered`.
-        sensitivity : Sensitivities: What shaped the boxes.
-        parts : list of Parts, optional: The parts of each column, where boxes are made of them.
+    The batches have rows of `ordered`, the columns sorted by value, of which row i is the record `order[i]`; `parts`
+    are those of each column, where boxes are made of them.
     """
     counts = np.concatenate([leaves.sizes for leaves in batches])
     rows = np.concatenate([leaves.records for leaves in batches])

@@ -18,25 +18,16 @@ from duckanon._core.common.arrays import Bools, Floats, Ints
 class Points(NamedTuple):
     """Records to be put into boxes.
 
-    Attributes:
-        values : sequence of float64, one array per column: The columns that shape the boxes come first; those that only
-            have to be diverse follow.
-        weights : sequence of float64 or float, one element per shaping column: The sensitivities a_i(x) of the records
-            (Fuzzy Boxes, Section II); one number where it is the same for all.
-        people : int64, one per record, optional: Whose each record is (`common.people.person_numbers`); None where
-            every record is another person.
-        parts : sequence of pairs of float64, one per shaping column, optional: The lower and the upper end of the part
-            that each record lies in (`boxes.parts`): boxes are made of whole parts, and as wide as these.  None where
-            every value is a part of its own.
-        tiles : bool: Whether the widths of cells count, which reach to their neighbours, and not those of the records
-            within.
+    The weights are the sensitivities a_i(x) of the records (Fuzzy Boxes, Section II), one number where it is the same
+    for all. The parts are the lower and the upper ends of the part that each record lies in: boxes are made of whole
+    parts, and as wide as these; None where every value is a part of its own.
     """
 
-    values: Sequence[Floats]
-    weights: Sequence[Floats | float]
+    values: Sequence[Floats]  # the columns that shape the boxes come first; those that only have to be diverse follow
+    weights: Sequence[Floats | float]  # of the shaping columns
     people: Ints | None = None
-    parts: Sequence[tuple[Floats, Floats]] | None = None
-    tiles: bool = False
+    parts: Sequence[tuple[Floats, Floats]] | None = None  # of the shaping columns
+    tiles: bool = False  # whether the widths of cells count, which reach to their neighbours, not those of the records
 
     @property
     def shaping(self) -> int:
@@ -56,24 +47,17 @@ class Points(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """Nodes of the tree, with their records.
+    """Nodes of the tree, with their records."""
 
-    Attributes:
-        orders : list of int64, one array per column: The records by node, and by the column's value within a node.
-        sizes : int64, one per node: The number of records.
-        roots : int64, one per node: The node of an earlier level that it comes from.
-        lower, upper : float64, nodes by shaping columns: The cells: the ends of the nodes as the cuts made them.
-    """
-
-    orders: list[Ints]
+    orders: list[Ints]  # by column: the records by node, and by the column's value within a node
     sizes: Ints
-    roots: Ints
-    lower: Floats
+    roots: Ints  # the node of an earlier level that each comes from
+    lower: Floats  # the cells, nodes by shaping columns: the ends of the nodes as the cuts made them
     upper: Floats
 
     @property
     def starts(self) -> Ints:
-        """Where the records of each node begin."""
+        """The places at which the records of each node begin."""
         starts: Ints = np.cumsum(self.sizes) - self.sizes
         return starts
 
@@ -84,6 +68,10 @@ class Nodes(NamedTuple):
         records = np.repeat(chosen, self.sizes)
         orders = [order.compress(records) for order in self.orders]
         return Nodes(orders, self.sizes[chosen], self.roots[chosen], self.lower[chosen], self.upper[chosen])
+
+    def leaves(self) -> Leaves:
+        """Return the nodes as boxes that are done."""
+        return Leaves(self.orders[0], *self[1:])
 
 
 class Leaves(NamedTuple):
@@ -107,12 +95,6 @@ def value_order(columns: Sequence[Floats]) -> Ints:
     """Sort records by the first column, equal ones by the second, and so on.
 
     Faster than `np.lexsort`, as few records are equal in most tables.
-
-    Args:
-        columns : sequence of float64: The columns.
-
-    Returns:
-        The records in their order.
 
     Examples:
         >>> value_order([np.array([2.0, 1.0, 2.0]), np.array([5.0, 9.0, 4.0])]).tolist()
@@ -153,13 +135,7 @@ def _run_numbers(sorted_values: Floats) -> Ints:
 
 
 def root_nodes(points: Points, sizes: Ints, lower: Floats, upper: Floats) -> Nodes:
-    """Make nodes of records that come one node after the other.
-
-    Args:
-        points : Points: The records.
-        sizes : int64, one per node: How many records each node has.
-        lower, upper : float64, nodes by shaping columns: The cells of the nodes.
-    """
+    """Make nodes of records that come one node after the other, with the cells from `lower` to `upper`."""
     ends = np.cumsum(sizes)
     orders: list[Ints] = []
     for values in points.values:
@@ -173,17 +149,10 @@ def root_nodes(points: Points, sizes: Ints, lower: Floats, upper: Floats) -> Nod
 
 
 def split(points: Points, nodes: Nodes, column: Ints, cuts: Ints, final: bool = False) -> Nodes:
-    """Cut every node once.
+    """Cut every node once, and return the left parts of all nodes, then their right parts.
 
-    Args:
-        points, nodes : Points, Nodes: The records and the nodes.
-        column : int64, one per node: The column whose order is cut.
-        cuts : int64, one per node: Where in that order the right part begins; a cut at the end of the node leaves the
-            node as it is.
-        final : bool: Whether the parts are boxes, for which the order of one column is enough.
-
-    Returns:
-        The left parts of all nodes, then their right parts.
+    `cuts` says where in the order of the column that is cut the right part begins; a cut at the end of the node leaves
+    the node as it is. If the parts are `final`, they are boxes, for which the order of one column is enough.
     """
     right = _sides(nodes, column, cuts, len(points.values[0]))
     orders: list[Ints] = []
@@ -247,11 +216,9 @@ def node_costs(points: Points, nodes: Nodes) -> Floats:
     costs = np.zeros(len(starts))
     for j, (weight, order) in enumerate(zip(points.weights, nodes.orders, strict=False)):
         sums = segment_sums(weight, order, starts, nodes.sizes)
-        lower_ends, upper_ends = points.ends(j)
-        low, high = (
-            (nodes.lower[:, j], nodes.upper[:, j])
-            if points.tiles
-            else (lower_ends[order[starts]], upper_ends[order[last]])
-        )
+        low, high = nodes.lower[:, j], nodes.upper[:, j]
+        if not points.tiles:
+            lower_ends, upper_ends = points.ends(j)
+            low, high = lower_ends[order[starts]], upper_ends[order[last]]
         costs += sums * (high / 2 - low / 2)
     return costs

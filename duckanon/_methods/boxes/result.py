@@ -15,30 +15,16 @@ KINDS = ("parts", "cell", "bounds", "rounded")
 
 @dataclass(frozen=True)
 class Boxes:
-    """Records in boxes.
+    """Records in boxes; pairs of ends are boxes by columns."""
 
-    Attributes:
-        names : tuple of str: The columns.
-        box : int64, one per record: The number of the record's box, from 0.
-        counts : int64, one per box: The number of records.
-        bounds : pair of float64, boxes by columns: The smallest and the largest value of the records.
-        cell : pair of float64, boxes by columns: The cells, which tile the space between the data's extremes: cuts lie
-            midway between neighbours.
-        sensitivities : Sensitivities: What shaped the boxes.
-        parts : pair of float64, boxes by columns, optional: The ends of the parts of columns (`boxes.parts`) that a box
-            begins and ends with, where boxes are made of them.
-        open_ends : pair of bool, boxes by columns, optional: Which of these belong to an outermost part that reaches
-            far beyond the rest.
-    """
-
-    names: tuple[str, ...]
-    box: Ints
-    counts: Ints
-    bounds: tuple[Floats, Floats]
-    cell: tuple[Floats, Floats]
-    sensitivities: Sensitivities
-    parts: tuple[Floats, Floats] | None = None
-    open_ends: tuple[Bools, Bools] | None = None
+    names: tuple[str, ...]  # of the columns
+    box: Ints  # the number of each record's box, from 0
+    counts: Ints  # of the records of each box
+    bounds: tuple[Floats, Floats]  # the smallest and the largest value of the records
+    cell: tuple[Floats, Floats]  # which tile the space between the data's extremes: cuts lie midway between neighbours
+    sensitivities: Sensitivities  # what shaped the boxes
+    parts: tuple[Floats, Floats] | None = None  # of the parts of columns that a box is made of, if it is made of them
+    open_ends: tuple[Bools, Bools] | None = None  # which of these are of an outermost part, far beyond the rest
 
     @property
     def rounded(self) -> tuple[Floats, Floats]:

@@ -22,44 +22,24 @@ _LARGE = 512  # of a node with more records only a sample's sensitivities are lo
 
 @dataclass(frozen=True)
 class Rules:
-    """Conditions on a box, and the effort of the search.
-
-    Attributes:
-        k : int: The smallest number of records in a box, or of people where the records have them.
-        l : int: The smallest number of different values of each column in a box.
-        epsilon : sequence of float, one per column: How far apart values must be to be different.
-        tries : int: How many first cuts are tried on a node of three or four leaves.
-        wide : int: How many first cuts are tried on a node of five to eight leaves.
-        uneven : float: By how much an uneven cut has to be better than an even one.
-        shares : sequence of float: The shares of a node's leaves that a cut may put on the left side.
-        noise : float: The spread of the random factors (their logarithms) that the estimates of the cuts are multiplied
-            by.
-        random : numpy Generator, optional: Where they come from.
-    """
+    """Conditions on a box, and the effort of the search."""
 
     k: int
     l: int = 1  # noqa: E741 - the papers' name
     epsilon: Sequence[float] = field(default_factory=tuple)
-    tries: int = 4
-    wide: int = 1
-    uneven: float = 0.0
-    shares: Sequence[float] = SHARES
-    noise: float = 0.0
-    random: np.random.Generator | None = None
+    tries: int = 4  # how many first cuts are tried on a node of three or four leaves
+    wide: int = 1  # and on a node of five to eight
+    uneven: float = 0.0  # by how much an uneven cut has to be better than an even one
+    shares: Sequence[float] = SHARES  # of a node's leaves, which a cut may put on the left side
+    noise: float = 0.0  # the spread of the random factors (their logarithms) that estimates of cuts are multiplied by
+    random: np.random.Generator | None = None  # where these come from
 
 
 def grow(points: Points, nodes: Nodes, rules: Rules, until: int = 0) -> tuple[Leaves, Floats, Nodes]:
-    """Split nodes until they are boxes.
+    """Split nodes until they are boxes, or have at most `until` leaves.
 
-    Args:
-        points, nodes : Points, Nodes: The records and the nodes to begin with.
-        rules : Rules: What a box must hold.
-        until : int: Nodes of at most this many leaves are given back and not split further.
-
-    Returns:
-        leaves : Leaves: The boxes; `roots` counts the nodes given.
-        costs : float64, one per node given: The summed cost of the boxes of each.
-        rest : Nodes: The nodes that were not split further; none if `until` is 0.
+    Returns the boxes, whose `roots` count the nodes given; the summed cost of the boxes of each of these; and the nodes
+    that were not split further, none if `until` is 0.
     """
     count = len(nodes.sizes)
     nodes = nodes._replace(roots=np.arange(count, dtype=np.int64))
@@ -68,7 +48,7 @@ def grow(points: Points, nodes: Nodes, rules: Rules, until: int = 0) -> tuple[Le
 
     def finish(boxes: Nodes) -> None:
         np.add.at(costs, boxes.roots, node_costs(points, boxes))
-        done.append(Leaves(boxes.orders[0], boxes.sizes, boxes.roots, boxes.lower, boxes.upper))
+        done.append(boxes.leaves())
 
     # Large nodes first, then middling ones, the last leaves at the end: each kind in few and large batches.  So what
     # becomes of a node does not depend on the nodes it comes with.
@@ -124,8 +104,7 @@ def _last_leaves(points: Points, nodes: Nodes, rules: Rules, costs: Floats, done
 
 def _wholes(points: Points, nodes: Nodes, rules: Rules) -> tuple[Leaves, Floats]:
     """Make every node a box."""
-    roots = np.arange(len(nodes.sizes))
-    return Leaves(nodes.orders[0], nodes.sizes, roots, nodes.lower, nodes.upper), node_costs(points, nodes)
+    return nodes._replace(roots=np.arange(len(nodes.sizes))).leaves(), node_costs(points, nodes)
 
 
 def _pairs(points: Points, nodes: Nodes, rules: Rules) -> tuple[Leaves, Floats]:
@@ -141,14 +120,12 @@ def _pairs(points: Points, nodes: Nodes, rules: Rules) -> tuple[Leaves, Floats]:
         kept = nodes.keep(is_cut)
         kept_cuts = cuts[is_cut] - nodes.starts[is_cut] + kept.starts
         parts.append(split(points, kept, column[is_cut], kept_cuts, final=True))
-    boxes = [Leaves(part.orders[0], part.sizes, part.roots, part.lower, part.upper) for part in parts]
-    return joined(boxes, nodes), cost
+    return joined([part.leaves() for part in parts], nodes), cost
 
 
 def _best_of(points: Points, nodes: Nodes, rules: Rules) -> tuple[Leaves, Floats]:
     """Split nodes of three to eight leaves by their most promising cuts and keep the cheapest result of each."""
-    options = candidates(points, nodes, rules.k)
-    options = _noisy(options, rules)
+    options = _noisy(candidates(points, nodes, rules.k), rules)
     count = len(nodes.sizes)
     order = np.argsort(options.scores, axis=1, kind="stable")
     best, which = np.full(count, np.inf), np.full(count, -1)
@@ -162,7 +139,7 @@ def _best_of(points: Points, nodes: Nodes, rules: Rules) -> tuple[Leaves, Floats
             # Nothing separates these records.
             whole = nodes.keep(~is_cut)
             best[~is_cut], which[~is_cut] = node_costs(points, whole), len(tried)
-            tried.append(Leaves(whole.orders[0], whole.sizes, np.flatnonzero(~is_cut), whole.lower, whole.upper))
+            tried.append(whole._replace(roots=np.flatnonzero(~is_cut)).leaves())
         if not is_cut.any():
             break
         kept = nodes.keep(is_cut)._replace(roots=np.flatnonzero(is_cut))
@@ -190,8 +167,7 @@ def _noisy(options: Candidates, rules: Rules) -> Candidates:
 def _choose(points: Points, nodes: Nodes, which: Ints, options: Candidates, rules: Rules) -> tuple[Ints, Ints, Bools]:
     """Take the best cut of every node, or the best one after which both sides are diverse.
 
-    Returns:
-        The cuts, counted from the start of their node, and whether there is one.
+    Returns the column and the cut, counted from the start of its node, and whether there is one.
     """
     options = _noisy(options, rules)
     scores, starts = options.scores, nodes.starts[which]

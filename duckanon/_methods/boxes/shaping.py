@@ -1,4 +1,4 @@
-"""How much requested statistics move when a value moves: the sensitivities that shape boxes.
+"""Sensitivities that shape boxes: how much requested statistics move when a value moves.
 
 References:
     Fuzzy Boxes, Sections II and IV, equation 4; Accurate Boxes, Section II; REFERENCES.md, Boxes, points 1, 2 and 9.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,8 @@ import numpy as np
 from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Floats
 from duckanon._core.common.rules import Number, OneOf
+from duckanon._core.numbers.parts import Parts
+from duckanon._core.numbers.support import Support
 from duckanon._methods.intervals.influence import STATISTICS, Gradient, check_statistic, gradient
 
 _FLOOR = 0.1  # a statistic counts as at least this share of its natural scale: no boxes keep a share of nearly 0
@@ -23,35 +25,24 @@ _FLOOR = 0.1  # a statistic counts as at least this share of its natural scale: 
 
 @dataclass(frozen=True)
 class Statistic:
-    """A statistic that the boxes should serve.
+    """A statistic that the boxes should serve; of a regression, the coefficients without the constant."""
 
-    Attributes:
-        kind : {'mean', 'variance', 'standard_deviation', 'covariance', 'correlation', 'regression'}: What is computed.
-            'regression': the coefficients of a linear regression, without the constant.
-        columns : tuple of str: One column, or two for covariance and correlation, or the target and its predictors.
-        probability : float: How often it is asked for, relative to the others (p_C of Fuzzy Boxes, Section IV).
-        accuracy : float: The desired accuracy, as a share of the statistic's absolute value: 0.1 is 10 %.
-    """
-
-    kind: str
-    columns: tuple[str, ...]
-    probability: float = 1.0
-    accuracy: float = 0.1
+    kind: str  # one of STATISTICS
+    columns: tuple[str, ...]  # one, or two for covariance and correlation, or the target and its predictors
+    probability: float = 1.0  # how often it is asked for, relative to the others (p_C of Fuzzy Boxes, Section IV)
+    accuracy: float = 0.1  # the desired one, as a share of the statistic's absolute value: 0.1 is 10 %
 
 
 class Term(NamedTuple):
     """One statistic's part in the sensitivities.
 
-    Attributes:
-        factor : float: p_C / Delta_0 of equation 4 (Fuzzy Boxes, Section IV): how often it is asked for, over its
-            desired accuracy.
-        columns : tuple of int: Its columns, by their index in the data.
-        derivatives : Gradient: How it moves with the records.
+    Its factor is p_C / Delta_0 of equation 4 (Fuzzy Boxes, Section IV): how often it is asked for, over its desired
+    accuracy.
     """
 
     factor: float
-    columns: tuple[int, ...]
-    derivatives: Gradient
+    columns: tuple[int, ...]  # by their index in the data
+    derivatives: Gradient  # how it moves with the records
 
 
 @dataclass(frozen=True)
@@ -60,24 +51,13 @@ class Sensitivities:
 
     Every derivative of the six statistics, times the number of records, is a linear function of the record; a_i(x) is
     the sum of their absolute values with the factors of equation 4 (Fuzzy Boxes, Section IV).
-
-    Attributes:
-        means : float64, one per column: The means of the columns.
-        terms : tuple of Term: The statistics that count.
     """
 
     means: Floats
     terms: tuple[Term, ...]
 
     def at(self, columns: Sequence[Floats]) -> list[Floats | float]:
-        """Evaluate the sensitivities.
-
-        Args:
-            columns : sequence of float64: The records, or the midpoints of boxes, column by column.
-
-        Returns:
-            An array, one number per record; or a single number where it is the same for all records.
-        """
+        """Return them at records, or at boxes' midpoints: an array, or one number where it is the same for all."""
         result: list[Floats | float] = [0.0] * len(self.means)
         for factor, used, derivatives in self.terms:
 
@@ -90,24 +70,27 @@ class Sensitivities:
         return result
 
 
+@dataclass(frozen=True)
+class Whole:
+    """Properties that all partitions of a table share: larger tables are boxed in partitions."""
+
+    sensitivities: Sensitivities  # so that all partitions lose in the same unit
+    supports: Mapping[str, Support] = field(default_factory=dict)  # of columns where k people of all partitions decide
+    parts: Mapping[str, Parts] = field(default_factory=dict)  # of the same columns
+
+
 def sensitivities(columns: Mapping[str, Floats], statistics: Sequence[Statistic] | None = None) -> Sensitivities:
     """Combine the derivatives of the requested statistics into one sensitivity for every column.
 
     The desired accuracy is a share of |C|, but |C| counts as at least a tenth of the statistic's natural scale: the
     standard deviation for a mean, the product of two for a covariance, 1 for a correlation, their ratio for a
     regression coefficient (REFERENCES.md, Boxes, point 9).  A constant column has sensitivity 0, as it has no width.
-
-    Args:
-        columns : mapping of str to float64: The data.
-        statistics : sequence of Statistic, optional: What the boxes should serve.  None: the means of all columns, each
-            to the same share of its standard deviation, so that neither the unit nor the origin of a column matters.
+    Without statistics the means of all columns count, each to the same share of its standard deviation, so that
+    neither the unit nor the origin of a column matters.
 
     Returns:
         a_i(x) of equation 4, so that the sum of a_i times half-width over records and columns, divided by the number of
         records, is the mean of inaccuracy over desired accuracy.
-
-    Raises:
-        ValueError: If a statistic is unknown, asks for an unknown column, or does not exist for these columns.
 
     Examples:
         A mean of 2 is wanted to within a tenth, so that a width of 0.2 counts as 1:
@@ -123,7 +106,7 @@ def sensitivities(columns: Mapping[str, Floats], statistics: Sequence[Statistic]
 def sensitivities_of(
     moments: Moments, names: list[str], statistics: Sequence[Statistic] | None = None
 ) -> Sensitivities:
-    """Combine the same from the moments alone, for who has no columns in memory."""
+    """Combine the same from the moments alone, where the columns are not in memory."""
     if statistics is None:
         # The accuracy that is wanted of every mean is a tenth of the standard deviation.
         terms = [

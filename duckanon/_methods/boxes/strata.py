@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,42 +10,63 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix
 from duckanon._core.common.codes import ranks_of
-from duckanon._core.common.people import NOBODY
+from duckanon._core.common.people import NOBODY, people_in
+from duckanon._methods.boxes.diversity import diverse
 
 _NO_LABEL = 0
 
 Holds = Callable[[Ints, Ints, int], tuple[Bools, Ints]]
+"""Takes records, the group of each and the number of groups; tells which groups are large enough for a box, and how
+many people they have more than they need (below 0: how many they lack)."""
 
 
-class Strata(NamedTuple):
-    """Records by stratum.
+def with_strata(
+    table: pa.Table,
+    labels: Sequence[str],
+    numbers: Mapping[str, Floats],
+    k: int,
+    people: Ints | None,
+    l: int = 1,  # noqa: E741 - the papers' name
+    epsilon: Mapping[str, float] | None = None,
+) -> tuple[pa.Table, Ints]:
+    """Group records by columns of labels into strata of k people, whose `numbers` are diverse if that is asked for.
 
-    Attributes:
-        number : int64, one per record: The stratum, from 0.
-        lost : bool, labels by records: Which labels have to be NULL.
+    Returns the table with NULL where a label is lost, and the stratum of each record, from 0.
     """
+    apart = [(epsilon or {}).get(name, 0.0) for name in numbers]
 
-    number: Ints
-    lost: Bools
+    def holds(rows: Ints, group: Ints, count: int) -> tuple[Bools, Ints]:
+        sizes = people_in(group, None if people is None else people[rows], count)
+        enough: Bools = sizes >= k
+        if l > 1:
+            columns = [column[rows] for column in numbers.values()]
+            orders = [np.lexsort((column, group)) for column in columns]
+            records = np.bincount(group, minlength=count)
+            enough &= diverse(columns, orders, np.cumsum(records) - records, records, l, apart)
+        return enough, sizes - k
+
+    strata, lost = _pooled([table.column(name) for name in labels], holds, list(numbers.values()), people)
+    for name, is_lost in zip(labels, lost, strict=True):
+        column = table.column(name)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        left = pc.if_else(pa.array(is_lost), pa.scalar(None, column.type), column)
+        table = table.set_column(table.column_names.index(name), name, left)
+    return table, strata
 
 
-def pooled(labels: Sequence[pa.ChunkedArray], holds: Holds, columns: Sequence[Floats], people: Ints | None) -> Strata:
+def _pooled(
+    labels: Sequence[pa.ChunkedArray], holds: Holds, columns: Sequence[Floats], people: Ints | None
+) -> tuple[Ints, Bools]:
     """Group records by their labels, and take labels from groups that are too small, the last label first.
 
     A group that is too small loses its last label and so joins its siblings that do, and those without one.  If these
     are still too few, larger siblings lend as many people as they lack, who lose that label, too; where no sibling has
     people to spare, the smallest joins as a whole, or all of them lose the label before, whatever costs fewer labels.
 
-    Args:
-        labels : sequence of pa.ChunkedArray: Columns; NULL is a label, the same that a record has which lost its own.
-        holds : callable: Takes records, the group of each and the number of groups; tells which groups are large enough
-            for a box, and how many people they have more than they need (below 0: how many they lack).
-        columns : sequence of float64: What is boxed: the most similar records lose their labels with those that have
-            to.
-        people : int64, one per record, optional: Whose each record is.
-
-    Returns:
-        Groups that all hold enough, provided that the whole table does.
+    NULL is a label, the same that a record has which lost its own.  The records most similar in `columns` lose their
+    labels with those that have to.  Returns groups that all hold enough, provided that the whole table does, and for
+    each column which labels are lost.
     """
     # by rank, so that ties between groups do not depend on the order of the records
     codes = np.stack([np.where(np.asarray(column.is_null()), _NO_LABEL, ranks_of(column)) for column in labels])
@@ -73,7 +93,7 @@ def pooled(labels: Sequence[pa.ChunkedArray], holds: Holds, columns: Sequence[Fl
         has_label[group] = (codes != _NO_LABEL).any(axis=0)
         joins = np.flatnonzero(has_label)[spare[has_label].argmin()]
         codes[:, (group == joins) | ~is_enough[group]] = _NO_LABEL
-    return Strata(group, codes != own)
+    return group, codes != own
 
 
 def _filled(codes: Ints, depth: int, rows: Ints, holds: Holds, points: Matrix, people: Ints | None) -> Ints:
@@ -122,13 +142,6 @@ def _nearest(
         is_own = None if people is None else (group == group[record]) & (people == whose)
         moved.append(np.array([record]) if is_own is None else np.flatnonzero(is_own))
     return np.concatenate([*moved, np.zeros(0, np.int64)]), found
-
-
-def without_labels(column: pa.ChunkedArray, lost: Bools) -> pa.ChunkedArray:
-    """Return a column with NULL where the label is lost."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return pc.if_else(pa.array(lost), pa.scalar(None, column.type), column)
 
 
 def _groups(codes: Ints) -> tuple[Ints, int]:

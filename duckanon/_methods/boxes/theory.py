@@ -35,19 +35,13 @@ def halfwidths(
     point 7).
 
     Args:
-        sensitivity : array of float, points by columns or columns: a_i = N |dC/dx_i|, above 0: a column that no
-            statistic depends on has no part in the box (REFERENCES.md, Boxes, point 6).
-        density : array of float, or float: The count density rho at each point: its integral is the number of records.
-        k : float: The number of records in the box.
-        l : int: The number of different values of each column.
-        epsilon : array of float, one per column, optional: How far apart different values are; 0 if it is not given.
+        sensitivity: Points by columns, or columns: a_i = N |dC/dx_i|, above 0: a column that no statistic depends on
+            has no part in the box (REFERENCES.md, Boxes, point 6).
+        density: The count density rho at each point: its integral is the number of records.
 
     Returns:
         Half-widths with the smallest sum of a_i Delta_i of all boxes with rho * prod(2 Delta_i) >= k and 2 Delta_i >= l
         epsilon_i.
-
-    Raises:
-        ValueError: If an argument is not positive, or l is above k.
 
     Examples:
         A box for 8 records where there are 50 in a unit of area: half as wide in the column that matters twice as much.
@@ -92,15 +86,8 @@ def halfwidths(
 def uncertainty_at(sensitivity: Sequence[Floats | float], density: Floats, k: float) -> Floats:
     """Compute n c(x), the part of every record in the uncertainty of the best boxes (Fuzzy Boxes, Section II).
 
-    Args:
-        sensitivity : sequence of float64 or float, one element per column: a_i of the records; columns that are 0
-            everywhere are left out (REFERENCES.md, Boxes, point 6), in which case `density` must be the density of the
-            others.
-        density : float64: The count density at the records.
-        k : float: The number of records in a box.
-
-    Returns:
-        n c(x); its mean is the uncertainty.
+    Columns whose sensitivity is 0 everywhere are left out (REFERENCES.md, Boxes, point 6), in which case `density` must
+    be the count density of the others.
     """
     used = [a for a in sensitivity if np.max(a) > 0]
     if not used:
@@ -122,23 +109,13 @@ def optimal_uncertainty(
 ) -> float:
     """Compute what the best boxes reach in the limit of much data: (n/N) times the sum of c(x).
 
-    The formula is that of Fuzzy Boxes, Section II.
+    The formula is that of Fuzzy Boxes, Section II; the result is to be compared with `result.Boxes.uncertainty`.
 
     The estimate cuts the space into cells of `neighbours` records (a histogram with bins of equal count) and takes the
     volume of their bounds, each width stretched by (m + 1) / (m - 1), as the bounds of m uniform records are that much
-    narrower than their cell.  So it scales to millions of records and follows thin structures.  Columns with few
-    distinct values have no density: where a cell has no width in a column, the width is that of the average cell.
-
-    Args:
-        columns : mapping of str to array of float: The data.
-        k : int: The number of records in a box.
-        statistics : sequence of Statistic, optional: As in `make.make_boxes`.
-        density : array of float, optional: The count density at the records, of the columns that a statistic uses.
-            Without it, it is estimated.
-        neighbours : int: The number of records in the cells whose volume gives the estimate.
-
-    Returns:
-        To be compared with `make.Boxes.uncertainty`.
+    narrower than their cell. So it scales to millions of records and follows thin structures. Columns with few distinct
+    values have no density: where a cell has no width in a column, the width is that of the average cell. Where
+    `density`, the count density at the records of the columns that a statistic uses, is given, nothing is estimated.
 
     Examples:
         Boxes of 10 of 1,000 evenly spread records are 0.01 wide, and the mean is wanted to within 0.05:
@@ -148,26 +125,16 @@ def optimal_uncertainty(
         0.1
     """
     data = {name: np.ascontiguousarray(values, dtype=np.float64) for name, values in columns.items()}
-    sensitivity = sensitivities(data, statistics)
-    weights = sensitivity.at(list(data.values()))
+    weights = sensitivities(data, statistics).at(list(data.values()))
     used = [values for values, w in zip(data.values(), weights, strict=True) if np.max(w) > 0]
     if not used:
         return 0.0
-    if density is None:
-        density = _cell_density(used, neighbours)
-    return float(np.mean(uncertainty_at(weights, np.asarray(density, dtype=np.float64), k)))
+    estimate = _cell_density(used, neighbours) if density is None else np.asarray(density, dtype=np.float64)
+    return float(np.mean(uncertainty_at(weights, estimate, k)))
 
 
 def _cell_density(columns: Sequence[Floats], neighbours: int = 64) -> Floats:
-    """Estimate the count density at every record from cells of about equal count.
-
-    Args:
-        columns : sequence of float64: The data.
-        neighbours : int: The number of records in a cell.
-
-    Returns:
-        Records per unit of volume.
-    """
+    """Estimate the count density at every record, records per unit of volume, from cells of about equal count."""
     size = len(columns[0])
     count = max(min(neighbours, size), 2)
     scales = [float(np.ptp(values)) or 1.0 for values in columns]

@@ -5,18 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon._core.common import labels, values
-from duckanon._core.common.arrays import Floats
+from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
+from duckanon._core.common.parameters import Kept
+from duckanon._core.common.people import person_index, person_numbers
 from duckanon._core.numbers.ends import Ends, is_day, rounded_outward, typed_ends, unit_of
 from duckanon._methods.boxes.result import Boxes
 
 _LARGEST_EXACT = {False: 2.0**53, True: 3_700_000}
-"""How many units a value may be away from 0: what a double tells apart, and for days the year 12,000 or so."""
+"""Units that a value may be away from 0: what a double tells apart, and for days the year 12,000 or so."""
+
+
+def split_people(
+    table: pa.Table, cols: Sequence[str], person: str | None, kept: Kept
+) -> tuple[pa.Table, list[str], Ints | None]:
+    """Return a table without its column of people, unless that is kept; its names of `cols`; and whose each row is."""
+    wanted = {name.lower() for name in cols}
+    names = [name for name in table.column_names if name.lower() in wanted]
+    if person is None:
+        return table, names, None
+    index = person_index(person, table.column_names, names)
+    people = person_numbers(table.column(index))
+    return table if kept.has(person) else table.remove_column(index), names, people
 
 
 def column_numbers(table: pa.Table, names: Sequence[str]) -> dict[str, Floats]:
@@ -39,12 +53,8 @@ def published_ends(
 ) -> tuple[pa.Array, pa.Array]:
     """Return the ends of each box in a column as they are released: in its own type, and never inside its records.
 
-    Args:
-        column : pa.ChunkedArray: The column.
-        made : Boxes: The boxes.
-        index : int: Which of their columns it is.
-        box : {'parts', 'cell', 'bounds', 'rounded'}: Which ends are released.
-        top_code : bool: Whether parts that reach far beyond the rest are open: their outer end is NULL.
+    `index` says which of the boxes' columns it is, `box` which of `result.KINDS` is released, `top_code` whether parts
+    that reach far beyond the rest are open: their outer end is NULL.
     """
     kind = column.type
     if box == "parts":
@@ -90,12 +100,11 @@ def _round_outermost(kind: pa.DataType, lower: Floats, upper: Floats) -> tuple[F
     return lower, np.where(upper == last, float(ends[1].ravel()[0]), upper)
 
 
-def _extremes(column: pa.ChunkedArray, box_of: npt.NDArray[np.int64]) -> Ends:
+def _extremes(column: pa.ChunkedArray, box_of: Ints) -> Ends:
     """Return the smallest and the largest value of each box, as the column holds them."""
     grouped = pa.table({"box": pa.array(box_of), "x": column}).group_by("box").aggregate([("x", "min"), ("x", "max")])
     grouped = grouped.sort_by("box")
-    least, largest = grouped.column("x_min").combine_chunks(), grouped.column("x_max").combine_chunks()
-    return least, largest
+    return grouped.column("x_min").combine_chunks(), grouped.column("x_max").combine_chunks()
 
 
 def _month(moments: Floats, is_end: bool) -> Floats:

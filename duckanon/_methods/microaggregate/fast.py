@@ -27,7 +27,7 @@ _MOST_TURNS, _WORK = 150, 90_000
 """Pools of small tables are dissolved more often; above 90,000 records there are single steps only."""
 
 _SEARCHES, _STEPS = 4, 3
-"""How often the neighbours of each group are looked for, and rounds of single steps with each: the first rounds gain
+"""Searches for the neighbours of each group, and rounds of single steps with each: the first rounds gain
 most, and new neighbours more than more rounds."""
 
 _LAST_STEPS = 12
@@ -41,13 +41,7 @@ def fast(points: Matrix, k: int, people: Ints | None = None) -> Ints:
     Up to 10,000 records are grouped by MDAV.  Of more, halving the table at medians makes parts of at most 100 k or
     1,000 records, within which MDAV groups (`mdav_of_parts`).  Then records move and swap between neighbouring groups
     (`refine`), and pools of two or three groups are dissolved and grown anew (`pools`), in turns: the number of turns
-    depends on the number of records alone.
-
-    Args:
-        points, k, people: As for `mdav.mdav`.
-
-    Returns:
-        The group of each record, numbered from 0; always the same for the same points.
+    depends on the number of records alone.  The same points always have the same groups.
     """
     refuse_too_few(k, len(points), people)
     random = np.random.default_rng(0)  # draws decide what is tried, and nothing of it is released

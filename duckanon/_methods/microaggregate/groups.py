@@ -28,13 +28,7 @@ def squared_errors(points: Matrix, group: Ints) -> Floats:
 
 
 def member_table(group: Ints, count: int, rows: Ints | None = None) -> Ints:
-    """Return the records of each group, a group a line, filled up with -1.
-
-    Args:
-        group: The group of each record.
-        count: The number of groups.
-        rows: The records themselves, where they are not all of a table.
-    """
+    """Return the records of each of `count` groups, a group a line, filled up with -1; `rows` if they are some only."""
     sizes = np.bincount(group, minlength=count)
     order = np.argsort(group, kind="stable")
     place = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -62,13 +56,7 @@ def is_sole(group: Ints, people: Ints) -> Bools:
 
 
 def disjoint(lines: Ints, waiting: Ints, count: int) -> Ints:
-    """Choose lines that share no group.
-
-    Args:
-        lines: The groups of each line: pairs, or pools.
-        waiting: Lines to choose among; one that stands before another goes first.
-        count: The number of groups.
-    """
+    """Choose lines, pairs or pools of groups, that share no group; of those `waiting`, the first go first."""
     chosen = [np.zeros(0, np.int64)]
     while len(waiting):
         place = np.arange(len(waiting))

@@ -23,17 +23,12 @@ from it for the other one."""
 def group_values(numbers: Floats, group: Ints, people: Ints | None, k: int, label: str) -> Floats:
     """Return one number for each group.
 
+    'mean' is the mean of the group's people, 'median' the mean of those in the middle, half of k and at least three
+    people, as a median would be one person's own value.
+
     A person with many records counts once, with the mean of those in the group: otherwise the group's mean would be
     near that person's. Records of nobody known count as one person's. Sums are taken from the group's smallest value,
     so that the mean of equal values is that value.
-
-    Args:
-        numbers: One per record.
-        group: The group of each record, numbered from 0, each of at least k people.
-        people: Whose each record is; None where every record is another person.
-        k: The number of people.
-        label: 'mean': the mean of the group's people. 'median': the mean of those in the middle, half of k and at least
-            three people, as a median would be one person's own value.
 
     Examples:
         >>> group_values(np.array([1.0, 2.0, 3.0, 4.0, 90.0]), np.zeros(5, np.int64), None, 3, "median").tolist()
@@ -57,10 +52,7 @@ def group_values(numbers: Floats, group: Ints, people: Ints | None, k: int, labe
 
 
 def typed_values(kind: pa.DataType, numbers: Floats) -> pa.Array:
-    """Write the numbers of groups as they are released: dates and moments in the column's own type, others as they are.
-
-    Dates are rounded to the nearest day.
-    """
+    """Write the numbers of groups, dates and moments in the column's own type; dates are rounded to the nearest day."""
     if not is_time(kind):
         return pa.array(numbers)
     if pa.types.is_date(kind):
@@ -80,11 +72,7 @@ def group_intervals(
 ) -> dict[str, tuple[pa.Array, pa.Array]]:
     """Return the ends of each group's intervals by column, made of parts that at least k people share.
 
-    Args:
-        table: The columns, in their own types.
-        numbers, supports: The columns as numbers, coded by their units and ends.
-        group, people, strata: Of each record: its group, whose it is, and its group of labels.
-        k: The number of people.
+    The columns as `numbers` are coded by `supports`, their units and ends.
     """
     starts_at = np.argsort(group, kind="stable")
     counts = np.bincount(group)

@@ -10,6 +10,9 @@ from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix
 from duckanon._core.common.people import NOBODY, refuse_too_few
 from duckanon._core.common.rules import Whole
 
+_BLOCK_CELLS = 100_000
+"""Numbers that are worked on at once: they stay within the processor's cache."""
+
 
 @checked(k=Whole(2))
 def mdav(points: Matrix, k: int, people: Ints | None = None) -> Ints:
@@ -23,14 +26,6 @@ def mdav(points: Matrix, k: int, people: Ints | None = None) -> Ints:
 
     Each group costs a look at all records left: time grows with the square of the records, divided by k.
 
-    Args:
-        points: One row per record, in columns of the same scale.
-        k: The smallest group allowed, in records, or in people where they are told apart.
-        people: Whose each record is (`common.people.person_numbers`); None where every record is another person.
-
-    Returns:
-        The group of each record, numbered from 0.
-
     Examples:
         >>> mdav(np.array([[1.0], [2.0], [3.0], [41.0], [42.0], [49.0]]), 3).tolist()
         [1, 1, 1, 0, 0, 0]
@@ -39,12 +34,12 @@ def mdav(points: Matrix, k: int, people: Ints | None = None) -> Ints:
     left = _Left(points, k, people)
     while left.people >= 3 * k:
         progress.at(1 - left.count / len(points))
-        distance = left.from_point(left.point(left.farthest()))
+        distance = left.from_point(left.farthest())
         opposite = left.point(int(distance.argmax()))
         left.gather(distance)
         left.gather(left.from_point(opposite))
     if left.people >= 2 * k:
-        left.gather(left.from_point(left.point(left.farthest())))
+        left.gather(left.from_point(left.farthest()))
     return left.finished()
 
 
@@ -63,9 +58,13 @@ class _Left:
             self._records_of = np.bincount(people[people != NOBODY])
             self.people = int(np.count_nonzero(self._records_of))
 
-    def farthest(self) -> int:
-        """Return the place of the record farthest from the mean."""
-        return int(self.from_point(self._columns[:, : self.count].mean(axis=1)).argmax())
+    def from_mean(self) -> Floats:
+        """Return the squared distance of each record to the mean of all."""
+        return self.from_point(self._columns[:, : self.count].mean(axis=1))
+
+    def farthest(self) -> Floats:
+        """Return the record farthest from the mean."""
+        return self.point(int(self.from_mean().argmax()))
 
     def point(self, place: int) -> Floats:
         return self._columns[:, place].copy()
@@ -99,7 +98,7 @@ class _Left:
         if self._whose is None:
             self._take(np.arange(self.count))
             return self._group
-        self.gather(self.from_point(self._columns[:, : self.count].mean(axis=1)))
+        self.gather(self.from_mean())
         left = self._record[: self.count]
         sizes = np.bincount(self._group[self._group >= 0])
         grouped = self._group >= 0
@@ -131,15 +130,9 @@ class _Left:
 
 
 def mdav_of_parts(points: Matrix, part: Ints, k: int) -> Ints:
-    """Group the records of each part by MDAV, many parts at once.
+    """Group the records of each part by MDAV, many parts at once; no group has records of two.
 
-    Args:
-        points: One row per record.
-        part: The part of each record, numbered from 0; each holds at least k, and they are about equally large.
-        k: The smallest group allowed.
-
-    Returns:
-        The group of each record, numbered from 0; none has records of two parts.
+    Parts are numbered from 0, hold at least k records and are about equally large.
     """
     sizes = np.bincount(part)
     by_part = np.split(np.argsort(part, kind="stable"), np.cumsum(sizes)[:-1])
@@ -156,10 +149,6 @@ def mdav_of_parts(points: Matrix, part: Ints, k: int) -> Ints:
         group[rows[rows >= 0]] = groups + within[rows >= 0]
         groups += made
     return group
-
-
-_BLOCK_CELLS = 100_000
-"""Numbers that are worked on at once: they stay within the processor's cache."""
 
 
 def _groups_of_block(points: Matrix, rows: Ints, k: int) -> tuple[Ints, int]:
@@ -181,8 +170,8 @@ def _groups_of_block(points: Matrix, rows: Ints, k: int) -> tuple[Ints, int]:
         is_left, values, places = _narrower(is_left[goes_on], values[goes_on], places[goes_on], int(count.max()))
         every = np.arange(len(lines))
         means = np.einsum("psc,ps->pc", values, is_left) / count[:, np.newaxis]
-        farthest = np.where(is_left, _distances(values, means), -1.0).argmax(axis=1)
-        distance = _distances(values, values[every, farthest])
+        farthest = np.where(is_left, part_distances(values, means), -1.0).argmax(axis=1)
+        distance = part_distances(values, values[every, farthest])
         opposite = values[every, np.where(is_left, distance, -1.0).argmax(axis=1)]
         near = np.argpartition(np.where(is_left, distance, np.inf), k - 1, axis=1)[:, :k]
         group[lines[:, np.newaxis], np.take_along_axis(places, near, 1)] = made + every[:, np.newaxis]
@@ -190,7 +179,7 @@ def _groups_of_block(points: Matrix, rows: Ints, k: int) -> tuple[Ints, int]:
         made += len(every)
         both = np.flatnonzero(count >= 3 * k)
         if len(both):
-            distance = np.where(is_left[both], _distances(values[both], opposite[both]), np.inf)
+            distance = np.where(is_left[both], part_distances(values[both], opposite[both]), np.inf)
             near = np.argpartition(distance, k - 1, axis=1)[:, :k]
             numbers = made + np.arange(len(both))[:, np.newaxis]
             group[lines[both][:, np.newaxis], np.take_along_axis(places[both], near, 1)] = numbers
@@ -210,7 +199,7 @@ def _narrower(is_left: Bools, values: Floats, places: Ints, most: int) -> tuple[
     )
 
 
-def _distances(values: Floats, centres: Matrix) -> Matrix:
+def part_distances(values: Floats, centres: Matrix) -> Matrix:
     """Return the squared distances of each part's records to its centre."""
     apart = values - centres[:, np.newaxis]
     squares: Matrix = np.einsum("psc,psc->ps", apart, apart)

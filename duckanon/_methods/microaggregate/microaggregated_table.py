@@ -9,15 +9,15 @@ import pyarrow as pa
 
 from duckanon._core.common import progress, threads
 from duckanon._core.common.arguments import generator
-from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.parameters import Kept
-from duckanon._core.common.people import label_names, people_in, person_index, person_numbers, refuse_too_few
+from duckanon._core.common.people import label_names, people_in, refuse_too_few
 from duckanon._core.numbers.ends import HIGH
-from duckanon._core.numbers.support import Support, column_support
+from duckanon._core.numbers.support import column_support
 from duckanon._core.privacy.narrowing import refuse_narrowing
 from duckanon._methods.boxes.nodes import value_order
-from duckanon._methods.boxes.strata import Strata, pooled, without_labels
-from duckanon._methods.boxes.typed import column_numbers
+from duckanon._methods.boxes.strata import with_strata
+from duckanon._methods.boxes.typed import column_numbers, split_people
 from duckanon._methods.microaggregate.fast import fast
 from duckanon._methods.microaggregate.labels import group_intervals, group_values, typed_values
 from duckanon._methods.microaggregate.mdav import mdav
@@ -42,40 +42,36 @@ def microaggregate(
     Options are as `MICROAGGREGATE` declares them; `deviations` are the standard deviations of the table that this one
     is a part of, if it is one.
     """
-    wanted = {name.lower() for name in cols}
-    names = [name for name in table.column_names if name.lower() in wanted]
-    people, allowed = None, {name.lower() for name in kept.narrowing or []}
-    if person is not None:
-        index = person_index(person, table.column_names, names)
-        people = person_numbers(table.column(index))
-        allowed.add(person.lower())
-        table = table if kept.has(person) else table.remove_column(index)
-    _refuse_own_names(table, label)
+    table, names, people = split_people(table, cols, person, kept)
+    for name in table.column_names:
+        if (label == "interval" and name.lower() == "box") or name.lower().startswith("_duckanon_"):
+            raise ValueError(f'the table has a column "{name}", a name that is needed for the groups; rename it first.')
     numbers = column_numbers(table, names)
     refuse_too_few(k, table.num_rows, people, "records")
-    strata = None
+    strata, supports = None, {}
     if by:
-        labels = label_names(table, by)
-        strata = _strata([table.column(name) for name in labels], numbers, k, people)
-        for place, name in enumerate(labels):
-            left = without_labels(table.column(name), strata.lost[place])
-            table = table.set_column(table.column_names.index(name), name, left)
-        allowed |= {name.lower() for name in labels}  # a group has the same labels, which k people share
-    stratum = None if strata is None else strata.number
-    supports = {}
+        table, strata = with_strata(table, label_names(table, by), numbers, k, people)
     if label == "interval":
         supports = {n: column_support(table.schema.field(n).type, c, k, people) for n, c in numbers.items()}
         numbers = {name: supports[name].coded(column) for name, column in numbers.items()}
     with threads.one_thread(), progress.part(0, 0.9):
-        group = grouped(list(numbers.values()), k, method, people, stratum, deviations)
-    released = _released(table, numbers, supports, group, people, stratum, k, label)
+        group = grouped(list(numbers.values()), k, method, people, strata, deviations)
+    released: dict[str, tuple[pa.Array, ...]] = {}  # by column: a value of each group, or two ends
+    if label == "interval":
+        released |= group_intervals(table, numbers, supports, group, people, strata, k)
+    else:
+        for name, column in numbers.items():
+            values = group_values(column, group, people, k, label)
+            released[name] = (typed_values(table.schema.field(name).type, values),)
+    # a group has the same labels, which k people share
+    allowed = {name.lower() for name in [*(kept.narrowing or []), *(by or []), *([person] if person else [])]}
     _refuse_narrowing(table, numbers, released, group, allowed)
     order = generator(None).permutation(table.num_rows)
     shuffled, number = table.take(pa.array(order)), pa.array(group[order])
-    for name, values in released.items():
-        shuffled = shuffled.set_column(shuffled.column_names.index(name), name, values[0].take(number))
+    for name, ends in released.items():
+        shuffled = shuffled.set_column(shuffled.column_names.index(name), name, ends[0].take(number))
         if label == "interval":
-            shuffled = shuffled.append_column(HIGH + name, values[1].take(number))
+            shuffled = shuffled.append_column(HIGH + name, ends[1].take(number))
     return shuffled.append_column("_duckanon_box", pa.array(group[order] + 1)) if label == "interval" else shuffled
 
 
@@ -87,18 +83,10 @@ def grouped(
     strata: Ints | None = None,
     deviations: Sequence[float] | None = None,
 ) -> Ints:
-    """Group records by columns of any scale, those of each stratum on their own.
+    """Return the group of each record, numbered from 0, by columns of any scale.
 
-    Args:
-        columns: The columns; each is divided by its standard deviation.
-        k: The smallest group allowed, in records, or in people where they are told apart.
-        method: 'mdav' or 'fast'.
-        people: Whose each record is; None where every record is another person.
-        strata: The stratum of each record, from 0, each of at least k.
-        deviations: What each column is divided by in place of its own standard deviation.
-
-    Returns:
-        The group of each record, numbered from 0.
+    The records of each stratum are grouped on their own. Columns are divided by their standard deviations, or by those
+    that are given.
     """
     order = value_order(list(columns))  # so that groups do not depend on the order of the records
     given = [None] * len(columns) if deviations is None else deviations
@@ -122,41 +110,6 @@ def _scaled(column: Floats, given: float | None = None) -> Floats:
     above: Floats = column - column.mean()
     deviation = float(above.std(ddof=1)) if given is None else given
     return above / deviation if deviation > 0 and column.min() < column.max() else np.zeros_like(column)
-
-
-def _released(
-    table: pa.Table,
-    numbers: dict[str, Floats],
-    supports: dict[str, Support],
-    group: Ints,
-    people: Ints | None,
-    strata: Ints | None,
-    k: int,
-    label: str,
-) -> dict[str, tuple[pa.Array, ...]]:
-    """Return what each group is released as, by column: a value, or two ends."""
-    if label == "interval":
-        return {**group_intervals(table, numbers, supports, group, people, strata, k)}
-    return {
-        name: (typed_values(table.schema.field(name).type, group_values(column, group, people, k, label)),)
-        for name, column in numbers.items()
-    }
-
-
-def _refuse_own_names(table: pa.Table, label: str) -> None:
-    for name in table.column_names:
-        if (label == "interval" and name.lower() == "box") or name.lower().startswith("_duckanon_"):
-            raise ValueError(f'the table has a column "{name}", a name that is needed for the groups; rename it first.')
-
-
-def _strata(labels: Sequence[pa.ChunkedArray], numbers: dict[str, Floats], k: int, people: Ints | None) -> Strata:
-    """Group the records by labels, such that each group has k people."""
-
-    def holds(rows: Ints, group: Ints, count: int) -> tuple[Bools, Ints]:
-        sizes = people_in(group, None if people is None else people[rows], count)
-        return sizes >= k, sizes - k
-
-    return pooled(labels, holds, list(numbers.values()), people)
 
 
 def _refuse_narrowing(

@@ -8,24 +8,19 @@ from scipy.spatial import cKDTree
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Ints, Matrix
 from duckanon._core.common.people import people_in
-from duckanon._methods.microaggregate.groups import (
-    LARGEST,
-    disjoint,
-    group_means,
-    member_table,
-    renumbered,
-    squared_errors,
-)
+from duckanon._methods.microaggregate import groups
+from duckanon._methods.microaggregate.groups import group_means, renumbered, squared_errors
+from duckanon._methods.microaggregate.mdav import part_distances
 from duckanon._methods.microaggregate.refine import NEARLY
 
 _NEAREST = 8
 """Groups among which a pool's others are drawn, the nearest more often."""
 
 _FALLS = 0.15
-"""How much less likely each is than the one before."""
+"""Handicap of each against the one before, which is drawn more often."""
 
 _SPREAD = 0.5
-"""How freely the record is drawn around which a group grows: 0 is always the one farthest out."""
+"""Chance in drawing the record around which a group grows: 0 is always the one farthest out."""
 
 _BLOCK_CELLS = 400_000
 
@@ -33,21 +28,9 @@ _BLOCK_CELLS = 400_000
 def regrouped(
     points: Matrix, group: Ints, k: int, width: int, random: np.random.Generator, people: Ints | None
 ) -> Ints:
-    """Take pools of neighbouring groups apart, grow groups anew, and keep what is better.
-
-    Args:
-        points: One row per record.
-        group: The group of each record, numbered from 0.
-        k: The smallest group allowed, in records, or in people where they are told apart.
-        width: How many groups a pool has, 2 or 3.
-        random: Draws the pools and the records around which groups grow.
-        people: Whose each record is; None where every record is another person.
-
-    Returns:
-        The group of each record, numbered from 0.
-    """
+    """Take pools of 2 or 3 neighbouring groups (`width`) apart, grow groups anew, and keep what is better."""
     count = int(group.max()) + 1
-    usual = np.flatnonzero(np.bincount(group) <= LARGEST * k)
+    usual = np.flatnonzero(np.bincount(group) <= groups.LARGEST * k)
     if len(usual) < width:
         return group
     pools = _pools(group_means(points, group, count)[usual], width, random)
@@ -55,7 +38,7 @@ def regrouped(
     pool_of_group[usual[pools]] = np.arange(len(pools))[:, np.newaxis]
     rows = np.flatnonzero(pool_of_group[group] >= 0)
     pool = pool_of_group[group[rows]]
-    table = member_table(pool, len(pools), rows)
+    table = groups.member_table(pool, len(pools), rows)
     grown = np.empty_like(table)
     step = max(1, _BLOCK_CELLS // (table.shape[1] * points.shape[1]))
     for start in range(0, len(table), step):
@@ -86,7 +69,7 @@ def _pools(means: Matrix, width: int, random: np.random.Generator) -> Ints:
     ordered = np.sort(drawn, axis=1)
     waiting = random.permutation(len(means))
     waiting = waiting[(ordered[:, 1:] != ordered[:, :-1]).all(axis=1)[waiting]]
-    pools: Ints = drawn[disjoint(drawn, waiting, len(means))]
+    pools: Ints = drawn[groups.disjoint(drawn, waiting, len(means))]
     return pools
 
 
@@ -103,21 +86,15 @@ def _grown(points: Matrix, table: Ints, k: int, random: np.random.Generator) -> 
             return group
         own, free, every = values[pools], is_free[pools], np.arange(len(pools))
         means = np.einsum("psc,ps->pc", own, free) / left[pools, np.newaxis]
-        far = _apart(own, means) * np.exp(_SPREAD * random.standard_normal(free.shape))
+        far = part_distances(own, means) * np.exp(_SPREAD * random.standard_normal(free.shape))
         seed = np.where(free, far, -1.0).argmax(axis=1)
         total = own[every, seed].copy()
         free[every, seed] = False
         group[pools, seed] = number
         for size in range(1, k):
-            near = np.where(free, _apart(own, total / size), np.inf).argmin(axis=1)
+            near = np.where(free, part_distances(own, total / size), np.inf).argmin(axis=1)
             free[every, near] = False
             group[pools, near] = number
             total += own[every, near]
         is_free[pools] = free
         number += 1
-
-
-def _apart(values: Matrix, centres: Matrix) -> Matrix:
-    difference = values - centres[:, np.newaxis]
-    squares: Matrix = np.einsum("psc,psc->ps", difference, difference)
-    return squares

@@ -37,18 +37,9 @@ def refined(points: Matrix, group: Ints, k: int, rounds: int, people: Ints | Non
     """Move and swap records between neighbouring groups as long as squared distances to the means fall.
 
     Of two groups A and B, with means a and b, the swap of x in A and y in B adds 2 (a - b)(x - y) - |x - y|^2 (1/|A| +
-    1/|B|) to the sum of squares.  A round looks at the pairs of neighbours of which one has changed, and takes the best
-    step of each pair that is better than those of all pairs it shares a group with.
-
-    Args:
-        points: One row per record.
-        group: The group of each record, numbered from 0, each of at least k.
-        k: The smallest group allowed, in records, or in people where they are told apart.
-        rounds: How often each group may take part in a step.
-        people: Whose each record is; None where every record is another person.
-
-    Returns:
-        The group of each record.
+    1/|B|) to the sum of squares. A round looks at the pairs of neighbours of which one has changed, and takes the best
+    step of each pair that is better than those of all pairs it shares a group with; so in `rounds` each group takes
+    part in at most as many steps.
     """
     count = int(group.max()) + 1
     group = group.copy()
@@ -146,19 +137,12 @@ def _best_of(ways: list[Matrix], first: Ints, second: Ints) -> _Steps:
 
 
 class _Members(NamedTuple):
-    """The records of groups as they lie around the mean of each.
+    """The records of groups as they lie around the mean of each; 0 where there is no record."""
 
-    Attributes:
-        apart, squares: Groups by records by columns; and the squared distance of each record. Where there is no record,
-            0.
-        is_none: Whether there is no record.
-        farthest: The largest distance of a record, of each group.
-    """
-
-    apart: Floats
-    squares: Matrix
-    is_none: Bools
-    farthest: Floats
+    apart: Floats  # groups by records by columns
+    squares: Matrix  # the squared distance of each record
+    is_none: Bools  # whether there is no record
+    farthest: Floats  # the largest distance of a record, of each group
 
     @classmethod
     def of(cls, points: Matrix, table: Ints, means: Matrix) -> _Members:
@@ -174,10 +158,7 @@ class _Added:
 
     With D = a - b, x and y as seen from the means of their groups, and w = 1/|A| + 1/|B|, a swap adds
     2 (1 - w) D(x - y) + (2 - w) |D|^2 - w (|x|^2 + |y|^2) + 2 w xy.  The last term alone depends on both, and is at
-    least -2 w |x| |y|: most pairs need no look at it.
-
-    Attributes:
-        least: Less than what any step of each pair adds.
+    least -2 w |x| |y|: most pairs need no look at it.  `least` is less than what any step of each pair adds.
     """
 
     def __init__(self, members: _Members, places: Ints, means: Floats, sizes: Ints, gives: Bools) -> None:
@@ -203,12 +184,7 @@ class _Added:
         self.least = np.minimum(swaps, np.minimum(self._sides[0].min(axis=1), self._sides[1].min(axis=1)))
 
     def of(self, pairs: Ints) -> tuple[Floats, Matrix, Matrix]:
-        """Return what the steps of some pairs add.
-
-        Returns:
-            For each record of the first group and each of the second; for each of the first that moves to the second;
-            for each of the second that moves to the first.
-        """
+        """Return what steps of some pairs add: swaps of two records, moves from the first group, from the second."""
         left, right = (self._members.apart[self._places[pairs, side]] for side in (0, 1))
         swaps = left @ right.transpose(0, 2, 1)
         swaps *= 2 * self._weight[pairs, :, np.newaxis]
@@ -220,10 +196,8 @@ class _Added:
 def _people_stay(first: Ints, second: Ints, room: Ints, people: Ints, sole: Bools) -> Bools:
     """Tell which swaps leave both groups enough people: one loses a person, where it gains none and has none to spare.
 
-    Args:
-        first, second: The records of both groups, -1 where there is none.
-        room: How many people more than k each of the two has.
-        people, sole: Whose each record is, and whether it is that person's only one in its group.
+    Records are -1 where there is none; `room` is how many people more than k each group has, `sole` whether a record is
+    its person's only one in its group.
     """
     left, right = people[first], people[second]
     same = (left[:, :, np.newaxis] == right[:, np.newaxis]) & (left != NOBODY)[:, :, np.newaxis]

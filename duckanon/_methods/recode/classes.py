@@ -25,41 +25,25 @@ _MANY_ROWS = 100_000
 """Where more rows can change their class, half as many rounds do: the first save most."""
 
 _SET_BALANCE = 0.25
-"""How much the start prefers halves where classes publish sets; found on Adult, where 0 loses a tenth more."""
+"""Preference of the start for halves where classes publish sets; found on Adult, where 0 loses a tenth more."""
 
 
 class Combinations(NamedTuple):
-    """Rows with the same codes and group.
+    """Rows with the same codes and group."""
 
-    Attributes:
-        of_row: The combination of each row.
-        first_rows: A row of each.
-        rows: How many rows each has.
-    """
-
-    of_row: Ints
-    first_rows: Ints
-    rows: Ints
+    of_row: Ints  # the combination of each row
+    first_rows: Ints  # a row of each combination
+    rows: Ints  # how many rows each has
 
 
 def find_classes(
     columns: Sequence[Column], codes: Sequence[Array], groups: Ints | None, people: Ints | None, k: int, rounds: int
 ) -> Ints:
-    """Put rows into classes of at least k people that lose as little as can be found.
+    """Return the class of each row: classes of at least k people that lose as little as can be found.
 
     Of every combination that k people share, k rows of different people stay together as a class of their own. Up to k
     more are helpers, which may join rarer neighbours; all others stay. What is rare is cut into classes from the top
-    (`start`), and improved together with the helpers (`rounds`).
-
-    Args:
-        columns, codes: The columns, and the code of each row in each.
-        groups: The group of each row, from 0, of at least k people each; no class holds rows of two. None: one group.
-        people: Whose each row is, `NOBODY` where that is not known; None: each row is another person.
-        k: The smallest number of people.
-        rounds: How often classes are improved.
-
-    Returns:
-        Its class.
+    (`start`), and improved together with the helpers (`rounds`). Each group has at least k people.
     """
     codes = [
         of_rows.astype(np.int16 if column.size < 2**15 else np.int32)
@@ -133,12 +117,8 @@ def _lent(
 ) -> tuple[Combinations, Ints, Bools]:
     """Let large combinations lend rows to rare ones that are too few for a class: only as many as these need.
 
-    Args:
-        same, group_of, sizes: The combinations, the group of each, and how many people it has.
-        people, k: Whose each row is, and how many people make a class.
-
-    Returns:
-        Rows that were lent are combinations of their own; which ones k people share, and need no others.
+    Takes the combinations, the group and the number of people of each; returns them with the rows that were lent as
+    combinations of their own, their groups, and which ones k people share, and need no others.
     """
     shared: Bools = sizes >= k
     of_row, more = same.of_row.copy(), len(sizes)
@@ -209,9 +189,9 @@ def _started(
     rows = rare if people is not None else same.first_rows[is_rare]
     weights = np.ones(len(rows), np.int64) if people is not None else same.rows[is_rare]
     table = Table(columns, [of_rows[rows] for of_rows in codes], weights, None if people is None else people[rows])
-    own = (
-        np.zeros(len(rows), np.int64) if groups is None else np.unique(groups[rows], return_inverse=True)[1].reshape(-1)
-    )
+    own = np.zeros(len(rows), np.int64)
+    if groups is not None:
+        own = np.unique(groups[rows], return_inverse=True)[1].reshape(-1)
     found = start_classes(table, own, rules)
     if people is not None:
         return found

@@ -26,22 +26,16 @@ OTHER = "other"
 """The label of values of fewer than k people: naming one would reveal its few people."""
 
 SEPARATOR, NULL_MARK = "\x1f", "\x1e"
-"""How a list of values travels as text: between two of them, and for NULL (``anon._listed`` reads it)."""
+"""Marks of a list of values as text: between two of them, and for NULL (``anon._listed`` reads it)."""
 
 
 @dataclass(frozen=True)
 class Coding(ABC):
-    """A column as codes.
-
-    Attributes:
-        name: The column's name.
-        column: What the search sees of it.
-        codes: The code of each row.
-    """
+    """A column as codes."""
 
     name: str
-    column: Column
-    codes: Array
+    column: Column  # as the search sees it
+    codes: Array  # of each row
 
     @abstractmethod
     def texts(self, codes: Array, starts: Ints) -> pa.Array:
@@ -69,19 +63,13 @@ class NumberCoding(Coding):
 
     The first and the last code are open: what lies below an end that k people share and above it, or, where k people
     share none, the outermost parts.
-
-    Attributes:
-        lower, upper: The ends of the parts; of what lies beyond a shared end, a number that is only computed with.
-        scale: How they are written.
-        kind: The column's type.
-        support: The column's unit and ends; None where all of it is NULL.
     """
 
-    lower: Floats
+    lower: Floats  # the ends of the parts; of what lies beyond a shared end, a number that is only computed with
     upper: Floats
-    scale: Scale
+    scale: Scale  # how ends are written
     kind: pa.DataType
-    support: Support | None
+    support: Support | None  # the column's unit and ends; None where all of it is NULL
 
     def _codes_of(self, column: pa.ChunkedArray) -> Array:
         known, is_known, _ = exact_numbers(self.name, column)
@@ -100,8 +88,7 @@ class NumberCoding(Coding):
 
     def texts(self, codes: Array, starts: Ints) -> pa.Array:
         """Return the label of each class: ``[20, 34]``, ``<=34``, one number, NULL, or ``*`` for NULLs among others."""
-        first, last = _extremes(codes, starts)
-        return _labelled(first, last, self.column.size, self._text)
+        return _labelled(codes, starts, self.column.size, self._text)
 
     def _text(self, first: int, last: int) -> str | None:
         parts = len(self.lower)
@@ -114,9 +101,8 @@ class NumberCoding(Coding):
 
     def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
         """Return the lower and the upper end of each class; NULL where it is open, both where it says nothing."""
-        first, last = _extremes(codes, starts)
-        pairs, places = np.unique(first * self.column.size + last, return_inverse=True)
-        indices = pa.array(places.reshape(-1), pa.int32())
+        pairs, places = _extremes(codes, starts, self.column.size)
+        indices = pa.array(places, pa.int32())
         if not len(self.lower):
             nothing = pa.DictionaryArray.from_arrays(indices, pa.nulls(1, self.kind))
             return nothing, nothing
@@ -133,17 +119,13 @@ class NumberCoding(Coding):
 class TreeCoding(Coding):
     """Values of a hierarchy in the order of its tree.
 
-    Attributes:
-        paths: By code: the labels from the value itself up to below the root; None for NULL.
-        root: The label of the root.
-        leaves_below: By label and level: the hierarchy's own values, whether they occur or not.
-        everything: What the root stands for: the hierarchy's own values, others that k people have, None for NULL if
-            they do, and `OTHER` where fewer have one.
+    The root stands for everything: the hierarchy's own values, others that k people have, None for NULL if they do,
+    and `OTHER` where fewer have one.
     """
 
-    paths: Sequence[tuple[str, ...] | None]
+    paths: Sequence[tuple[str, ...] | None]  # by code: the labels from the value up to below the root; None for NULL
     root: str
-    leaves_below: dict[tuple[int, str], list[str]]
+    leaves_below: dict[tuple[int, str], list[str]]  # by level and label: the hierarchy's values, if they occur or not
     everything: Sequence[str | None]
 
     def _codes_of(self, column: pa.ChunkedArray) -> Array:
@@ -152,8 +134,7 @@ class TreeCoding(Coding):
 
     def texts(self, codes: Array, starts: Ints) -> pa.Array:
         """Return the lowest common ancestor of each class."""
-        first, last = _extremes(codes, starts)
-        return _labelled(first, last, self.column.size, lambda low, high: self._ancestor(low, high)[1])
+        return _labelled(codes, starts, self.column.size, lambda low, high: self._ancestor(low, high)[1])
 
     def _ancestor(self, first: int, last: int) -> tuple[int, str | None]:
         """Return the level and the label of the ancestor of two codes."""
@@ -168,55 +149,46 @@ class TreeCoding(Coding):
 
     def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
         """Return the values below each class's ancestor, as text."""
-        first, last = _extremes(codes, starts)
-        return (_labelled(first, last, self.column.size, self._listed),)
+        return (_labelled(codes, starts, self.column.size, self._listed),)
 
     def _listed(self, first: int, last: int) -> str | None:
         level, label = self._ancestor(first, last)
         if label is None:
             return None
-        if level < 0:
-            return SEPARATOR.join(NULL_MARK if value is None else value for value in self.everything)
-        return SEPARATOR.join(self.leaves_below.get((level, label), [label]))
+        return _list_text(self.everything if level < 0 else self.leaves_below.get((level, label), [label]))
 
 
 @dataclass(frozen=True)
 class SetCoding(Coding):
-    """Values without an order; the last code may stand for several rare ones, one may be NULL.
+    """Values without an order; the last code may stand for several rare ones, one may be NULL."""
 
-    Attributes:
-        written: By code: the value as text, None for NULL.
-    """
-
-    written: Sequence[str | None]
+    written: Sequence[str | None]  # by code: the value as text, None for NULL
 
     def _codes_of(self, column: pa.ChunkedArray) -> Array:
         return _places(self.name, column, self.written, self.written.index(OTHER) if OTHER in self.written else None)
 
     def texts(self, codes: Array, starts: Ints) -> pa.Array:
         """Return the set of each class: ``{a, b}``, or the one value that it has (`set_label`)."""
-        return self._labelled(codes, starts, self._text)
+        return self._labelled(codes, starts, set_label)
 
-    def _text(self, members: tuple[int, ...]) -> str | None:
-        return set_label(self._sorted(members))
+    def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
+        """Return the list of each class's values, as text."""
+        return (self._labelled(codes, starts, _list_text),)
 
     def _sorted(self, members: tuple[int, ...]) -> list[str | None]:
         values = [self.written[member] for member in members]
         named = sorted(value for value in values if value is not None and value != OTHER)
         return [*named, *([OTHER] if OTHER in values else []), *([None] if None in values else [])]
 
-    def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
-        """Return the list of each class's values, as text."""
-        return (self._labelled(codes, starts, self._listed),)
-
-    def _listed(self, members: tuple[int, ...]) -> str:
-        return SEPARATOR.join(NULL_MARK if value is None else value for value in self._sorted(members))
-
-    def _labelled(self, codes: Array, starts: Ints, label: Callable[[tuple[int, ...]], str | None]) -> pa.Array:
+    def _labelled(self, codes: Array, starts: Ints, label: Callable[[list[str | None]], str | None]) -> pa.Array:
         members = _members(codes, starts)
         numbers = {of_class: number for number, of_class in enumerate(dict.fromkeys(members))}
         indices = np.array([numbers[of_class] for of_class in members], np.int32)
-        return _dictionary(indices, [label(of_class) for of_class in numbers])
+        return _dictionary(indices, [label(self._sorted(of_class)) for of_class in numbers])
+
+
+def _list_text(values: Sequence[str | None]) -> str:
+    return SEPARATOR.join(NULL_MARK if value is None else value for value in values)
 
 
 def _places(name: str, column: pa.ChunkedArray, known: Sequence[str | None], pooled: int | None) -> Array:
@@ -229,18 +201,17 @@ def _places(name: str, column: pa.ChunkedArray, known: Sequence[str | None], poo
     return np.asarray(found.fill_null(-1 if pooled is None else pooled))
 
 
-def _extremes(codes: Array, starts: Ints) -> tuple[Ints, Ints]:
-    """Return the smallest and the largest code of each class."""
-    return (
-        np.minimum.reduceat(codes, starts).astype(np.int64),
-        np.maximum.reduceat(codes, starts).astype(np.int64),
-    )
+def _extremes(codes: Array, starts: Ints, size: int) -> tuple[Ints, Ints]:
+    """Return the different pairs of a class's smallest and largest code, as first * size + last, and each class's."""
+    first, last = (extreme.reduceat(codes, starts).astype(np.int64) for extreme in (np.minimum, np.maximum))
+    pairs, places = np.unique(first * size + last, return_inverse=True)
+    return pairs, places.reshape(-1)
 
 
-def _labelled(first: Ints, last: Ints, size: int, label: Callable[[int, int], str | None]) -> pa.Array:
-    """Return the label of each pair of codes; each different pair is labelled once."""
-    pairs, indices = np.unique(first * size + last, return_inverse=True)
-    return _dictionary(indices.reshape(-1), [label(*divmod(pair, size)) for pair in pairs.tolist()])
+def _labelled(codes: Array, starts: Ints, size: int, label: Callable[[int, int], str | None]) -> pa.Array:
+    """Return the labels of classes, given their smallest and largest code; each different pair is labelled once."""
+    pairs, indices = _extremes(codes, starts, size)
+    return _dictionary(indices, [label(*divmod(pair, size)) for pair in pairs.tolist()])
 
 
 def _dictionary(indices: Array, labels: list[str | None]) -> pa.Array:

@@ -30,9 +30,6 @@ class SetsJoin(Join):
     A row adds what its values count, but for those that the class has. A class that grows by one row a step needs to
     know only which values are equal to the new row's (`holding`): comparing short codes is much less work than looking
     up what each row would make of the class's sets, and what the columns save together is looked up once.
-
-    Args:
-        columns, codes: The columns, and the code of each row in each.
     """
 
     def __init__(self, columns: Sequence[Values], codes: Sequence[Array]) -> None:
@@ -70,12 +67,10 @@ class SetsJoin(Join):
         return counts
 
     def holding(self, held: Held | None, codes: Array, taken: Array) -> Held:
-        """Return what classes hold once a row has joined each.
+        """Return what classes hold once a row has joined each; `held`, what they held before, is changed.
 
-        Args:
-            held: What they held before, places by pools; None: they were empty. It is changed.
-            codes: The codes at all places: columns by places by pools.
-            taken: Where the row that joins is, one a pool, in the flat array of places by pools.
+        Places by pools, of `codes` columns by places by pools; None: the classes were empty. `taken` says where the row
+        that joins is, one a pool, in the flat array of places by pools.
         """
         new = codes.reshape(len(codes), -1).take(taken, axis=1)
         equal = (codes == new[:, None]).view(np.uint8)
@@ -164,15 +159,10 @@ def _has_pooled(column: Values) -> bool:
 
 
 class Joins(NamedTuple):
-    """What the search asks about all columns.
+    """The joins of all columns."""
 
-    Attributes:
-        ordered: Those of numbers and trees, and of groups.
-        sets: Those of the columns of which classes publish sets.
-    """
-
-    ordered: list[Join]
-    sets: list[SetsJoin]
+    ordered: list[Join]  # of numbers and trees, and of groups
+    sets: list[SetsJoin]  # of columns of which classes publish sets
 
     @property
     def every(self) -> list[Join]:
@@ -181,12 +171,7 @@ class Joins(NamedTuple):
 
 
 def joins_of(columns: Sequence[Column], codes: Sequence[Array], groups: Array | None) -> Joins:
-    """Return the joins of all columns, small ones together.
-
-    Args:
-        columns, codes: The columns, and the code of each row in each.
-        groups: The group of each row, where classes must not mix several; None: all rows are one group.
-    """
+    """Return the joins of all columns, small ones together."""
     tables: list[TableJoin] = []
     others: list[Join] = [] if groups is None else [GroupJoin(groups)]
     of_sets: list[tuple[Values, Array]] = []
@@ -195,8 +180,7 @@ def joins_of(columns: Sequence[Column], codes: Sequence[Array], groups: Array | 
             others.append(RangeJoin(column, of_rows))
         elif isinstance(column, Tree):
             nodes = column.nodes()
-            is_small = len(nodes) * column.size <= _LARGEST_TABLE
-            if is_small:
+            if len(nodes) * column.size <= _LARGEST_TABLE:
                 tables.append(_tree_table(column, nodes, of_rows))
             else:
                 others.append(SpanJoin(column, of_rows))

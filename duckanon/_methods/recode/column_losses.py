@@ -18,15 +18,10 @@ _TABLE_VALUES = 600
 
 
 class Column(ABC):
-    """A column: codes from 0 to size - 1, of which classes hold one or several.
-
-    Attributes:
-        size: The number of codes.
-        weight: What a class loses that says nothing about the column.
-    """
+    """A column: codes from 0 to size - 1, of which classes hold one or several."""
 
     size: int
-    weight: float
+    weight: float  # what a class loses that says nothing about the column
 
 
 class Ordered(Column):
@@ -40,11 +35,8 @@ class Ordered(Column):
 class Numbers(Ordered):
     """Parts of a column of numbers or dates, ascending; NULL, where there is one, after all others.
 
-    Args:
-        lower, upper: The ends of the parts, as they are published.
-        has_null: Whether one more code stands for NULL. A class of NULL and others says nothing about the column.
-        weight: The loss of such a class.
-        span: The range of the column, of which a class loses a share; None: all that the parts cover.
+    A class of NULL and others says nothing about the column. A class loses a share of `span`, the range of the column;
+    None: all that the parts cover.
     """
 
     def __init__(
@@ -69,12 +61,9 @@ class Numbers(Ordered):
 class Tree(Ordered):
     """Values of a hierarchy, in an order in which those below any node follow each other.
 
-    The common ancestor of several values is the one of the first and the last, and has as many values as the largest
-    of the gaps between them: the largest of a range is looked up in two ranges whose lengths are powers of two.
-
-    Args:
-        gaps: For each value but the last: how many values the common ancestor of it and the next has below it.
-        weight: The loss of the root.
+    The common ancestor of several values is the one of the first and the last, and has as many values as the largest of
+    the gaps between them: the largest of a range is looked up in two ranges whose lengths are powers of two. `gaps`
+    says for each value but the last how many values the common ancestor of it and the next has below it.
     """
 
     def __init__(self, gaps: Ints, weight: float = 1.0) -> None:
@@ -135,13 +124,7 @@ class Tree(Ordered):
 
 
 class Values(Column):
-    """Values without an order, of which a class publishes the set.
-
-    Args:
-        size: The number of codes.
-        pooled: How many values the last code stands for: more than one where rare values are pooled.
-        weight: The loss of all values.
-    """
+    """Values without an order, of which a class publishes the set; the last code stands for `pooled` rare ones."""
 
     def __init__(self, size: int, pooled: int = 1, weight: float = 1.0) -> None:
         self.size, self.weight = size, weight
@@ -156,13 +139,7 @@ class Values(Column):
 
 
 def class_losses(columns: Sequence[Column], codes: Sequence[Array], starts: Ints) -> Losses:
-    """Return what each class loses over all columns.
-
-    Args:
-        columns: The columns.
-        codes: The code of each row, by column; the rows of a class follow each other.
-        starts: Where each class begins.
-    """
+    """Return what each class loses over all columns; the rows of a class follow each other from its start."""
     total = np.zeros(len(starts), np.float32)
     for column, of_rows in zip(columns, codes, strict=True):
         if isinstance(column, Ordered):

@@ -16,20 +16,13 @@ Holds = Callable[[Ints], Bools]
 
 
 class Table(NamedTuple):
-    """Rows to be put into classes.
-
-    Attributes:
-        columns, codes: The columns, and the code of each row in each.
-        weights: How many rows of the table each row stands for.
-        people: Whose each row is, where people have several; None: each is as many people as it has weight.
-        sensitive: The sensitive value of each row, from 0; None where there is none.
-    """
+    """Rows to be put into classes."""
 
     columns: Sequence[Column]
     codes: Sequence[Array]
-    weights: Ints
-    people: Ints | None = None
-    sensitive: Ints | None = None
+    weights: Ints  # how many rows of the table each row stands for
+    people: Ints | None = None  # None: each row is as many people as it has weight
+    sensitive: Ints | None = None  # the sensitive value of each row, from 0; None where there is none
 
     @property
     def rows(self) -> int:
@@ -38,31 +31,19 @@ class Table(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """Conditions on classes.
-
-    Attributes:
-        k: The smallest number of people.
-        holds: What the sensitive values must be like; None: whatever they like.
-        balance: How much cuts into halves are preferred to those that save more loss, from 0.
-    """
+    """Conditions on classes."""
 
     k: int
-    holds: Holds | None = None
-    balance: float = 0.0
+    holds: Holds | None = None  # what the sensitive values must be like; None: whatever they like
+    balance: float = 0.0  # how much cuts into halves are preferred to those that save more loss
 
 
 class Nodes(NamedTuple):
-    """The nodes of a level, each a run of the orders.
+    """The nodes of a level, each a run of the orders."""
 
-    Attributes:
-        orders: By column: the rows, by node and by the column's code within a node.
-        starts: Where each node begins, and behind the last the number of rows.
-        places: Where each node began when no rows were taken away: neighbours in the tree stay neighbours.
-    """
-
-    orders: list[Ints]
-    starts: Ints
-    places: Ints
+    orders: list[Ints]  # by column: the rows, by node and by the column's code within a node
+    starts: Ints  # where each node begins, and behind the last the number of rows
+    places: Ints  # where each node began when no rows were taken away: neighbours in the tree stay neighbours
 
     @property
     def number(self) -> int:
@@ -142,19 +123,12 @@ def _node_losses(table: Table, nodes: Nodes, node_of_place: Ints) -> Floats:
 
 
 class _Runs(NamedTuple):
-    """Runs of places with the same node and code in a column's order: a cut lies behind each.
-
-    Attributes:
-        starts: Where each run begins.
-        node, code: Its node and its code.
-        first, last: By node: its first and its last run.
-    """
+    """Runs of places with the same node and code in a column's order: a cut lies behind each."""
 
     starts: Ints
     node: Ints
     code: Ints
-    first: Ints
-    last: Ints
+    last: Ints  # by node: its last run
 
     def of_places(self, rows: int) -> Array:
         """Return the run at each of so many places."""
@@ -187,8 +161,8 @@ class _CutSearch:
         is_new[self._nodes.starts[:-1]] = True
         starts = np.flatnonzero(is_new)
         node = self._node_of_place[starts]
-        first = run_starts(node)
-        return _Runs(starts, node, in_order[starts].astype(np.int64), first, np.append(first[1:], len(starts)) - 1)
+        last = np.append(run_starts(node)[1:], len(starts)) - 1
+        return _Runs(starts, node, in_order[starts].astype(np.int64), last)
 
     def along(self, index: int) -> tuple[Floats, Ints]:
         """Return what the best cut of each node along a column saves, -1 where there is none, and its code."""
@@ -205,8 +179,7 @@ class _CutSearch:
         left_loss, right_loss = np.zeros(len(cuts)), np.zeros(len(cuts))
         for other, column in enumerate(self._table.columns):
             if isinstance(column, Ordered):
-                codes = runs.code if other == index else None
-                sides = self._ordered_sides(column, runs, order, other, codes, cuts)
+                sides = self._ordered_sides(column, runs, order, other, cuts, is_own=other == index)
             else:
                 assert isinstance(column, Values)
                 sides = self._set_sides(column, runs, run_of_row, other, cuts)
@@ -250,15 +223,14 @@ class _CutSearch:
         return before, runs.totals(before) - runs.since_node(gone)
 
     def _ordered_sides(
-        self, column: Ordered, runs: _Runs, order: Ints, other: int, codes: Ints | None, cuts: Ints
+        self, column: Ordered, runs: _Runs, order: Ints, other: int, cuts: Ints, *, is_own: bool
     ) -> tuple[Array, Array]:
         """Return the losses of both sides in a column of which classes publish the smallest and the largest code."""
-        if codes is None:
+        least = most = runs.code
+        if not is_own:
             in_order = self._table.codes[other][order]
             least = np.minimum.reduceat(in_order, runs.starts).astype(np.int64)
             most = np.maximum.reduceat(in_order, runs.starts).astype(np.int64)
-        else:
-            least = most = codes
         # runs of a node lie above, or below, those of the nodes before: running extremes begin anew with each
         apart = runs.node * column.size
         left_most = np.maximum.accumulate(most + apart)[cuts] - apart[cuts]

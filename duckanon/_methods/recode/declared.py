@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
+from duckanon._core.common import parameters as shared
 from duckanon._core.common.declare import Parameter, Release
-from duckanon._core.common.parameters import (
-    BY,
-    COLS,
-    HIERARCHIES,
-    KEPT,
-    MAX_SUPPRESSED_FRACTION,
-    PERSON,
-    SENSITIVE,
-    TBL,
-    WEIGHTS,
-    K,
-    by_is_apart,
-    keep_is_no_col,
-    person_is_no_col,
-    sensitive_is_apart,
-)
 from duckanon._core.common.rules import OneOf
 
 RECODE = Release(
@@ -27,16 +12,16 @@ RECODE = Release(
     stage="release",
     summary="Generalizes a table class by class: every class has at least k people and labels of its own.",
     parameters=(
-        TBL,
-        COLS.having(meaning="The columns to generalize"),
-        K,
-        HIERARCHIES,
-        SENSITIVE.without("large", "spark", "policy"),
-        WEIGHTS,
-        PERSON,
-        KEPT,
-        BY.without("large", "spark"),
-        MAX_SUPPRESSED_FRACTION.having(
+        shared.TBL,
+        shared.COLS.having(meaning="The columns to generalize"),
+        shared.K,
+        shared.HIERARCHIES,
+        shared.SENSITIVE.without("large", "spark", "policy"),
+        shared.WEIGHTS,
+        shared.PERSON,
+        shared.KEPT,
+        shared.BY.without("large", "spark"),
+        shared.MAX_SUPPRESSED_FRACTION.having(
             meaning="The share of the rows that may be suppressed: those of groups of `by` with fewer than `k` people, "
             "or without `l` and `t`"
         ).without("large", "spark", "policy"),
@@ -54,7 +39,7 @@ RECODE = Release(
             "text",
         ).without("spark", "policy"),
     ),
-    checks=(person_is_no_col, keep_is_no_col, by_is_apart, sensitive_is_apart),
+    checks=(shared.person_is_no_col, shared.keep_is_no_col, shared.by_is_apart, shared.sensitive_is_apart),
     unpacked_by="_unpack_recoded",
     unpack_options=("hierarchies", "output"),
     hands_over=True,

@@ -21,7 +21,7 @@ from duckanon._methods.recode.rounds import Members, Round, Search
 from duckanon._methods.recode.start import start_classes
 
 _CLOSER = (0.25, 0.5, 0.75)
-"""How close the parts are within which rows are dealt, as shares of t."""
+"""Distances of the parts within which rows are dealt from the table, as shares of t."""
 
 _LARGER = 3
 """Where l is nearly k, classes of up to so many people more are tried."""
@@ -36,11 +36,9 @@ def find_diverse_classes(
     rounds: int,
     diversity: Diversity,
 ) -> Ints:
-    """Put rows into classes of at least k people and of diverse sensitive values that lose as little as can be found.
+    """Return the class of each row: classes of diverse sensitive values that lose as little as can be found.
 
-    Args:
-        columns, codes, groups, people, k, rounds: As in `find_classes`; every group holds what is asked.
-        diversity: What is asked.
+    Every group holds what is asked.
     """
     group_of = np.zeros(len(codes[0]), np.int64) if groups is None else groups
     diversity = diversity.of_what_occurs()
@@ -59,7 +57,7 @@ def find_diverse_classes(
 
     search.improve(rounds, make)
     progress.at(1.0)
-    return _repaired(columns, codes, search.classes, group_of, people, k, diversity)
+    return _repaired(codes, search.classes, group_of, people, k, diversity)
 
 
 def _growth(generator: np.random.Generator, size: int, diversity: Diversity) -> Round:
@@ -128,12 +126,10 @@ def _close_start(table: Table, groups: Ints, k: int, diversity: Diversity) -> tu
 
 
 def _dealt(order: Ints, parts: Ints, people: Ints | None, k: int, diversity: Diversity) -> Ints:
-    """Deal the rows of each sensitive value evenly to the classes of their part, near ones to the same.
+    """Deal the rows of each sensitive value evenly to the classes of their part, near ones, by `order`, to the same.
 
-    Args:
-        order: What tells which rows are near each other.
-        parts: The part of each row; each holds what is asked. Its classes are the smallest, of k, about 1.2 k, ...
-            rows, that all hold it too, or the part is one.
+    Each part holds what is asked. Its classes are the smallest, of k, about 1.2 k, ... rows, that all hold it too, or
+    the part is one.
     """
     part_rows = np.bincount(parts)
     cells = parts * diversity.size + diversity.values
@@ -164,13 +160,7 @@ def _failing(classes: Ints, people: Ints | None, k: int, diversity: Diversity) -
 
 
 def _repaired(
-    columns: Sequence[Column],
-    codes: Sequence[Array],
-    classes: Ints,
-    groups: Ints,
-    people: Ints | None,
-    k: int,
-    diversity: Diversity,
+    codes: Sequence[Array], classes: Ints, groups: Ints, people: Ints | None, k: int, diversity: Diversity
 ) -> Ints:
     """Merge classes that fail with a neighbour: the search counts rows, the promise people, who may have several."""
     while True:

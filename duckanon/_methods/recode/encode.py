@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Ints, is_number, is_time
-from duckanon._core.common.labels import Scale
+from duckanon._core.common.arrays import Bools, Floats, Ints, is_number, is_time
 from duckanon._core.common.values import exact_numbers
 from duckanon._core.numbers.parts import Parts, column_parts, counted_parts
 from duckanon._core.numbers.support import Support, column_support
@@ -19,80 +19,67 @@ from duckanon._methods.recode.coding import OTHER, Coding, NumberCoding, SetCodi
 from duckanon._methods.recode.column_losses import Numbers, Tree, Values
 
 _MARGIN = 0.1
-"""How far beyond a shared end values count, as a share of the range: they are few, and best among themselves."""
+"""Distance of values beyond a shared end, as a share of the range: they are few, and best among themselves."""
 
 
 def encoded(
     name: str, column: pa.ChunkedArray, k: int, people: Ints | None, tree: HierarchyTable | None, weight: float
 ) -> Coding:
-    """Encode a column.
+    """Encode a column, such that k people share what is published of a value: a part of numbers, a category's name.
 
-    Args:
-        name, column: The column.
-        k: How many people must share what is published of a value: a part of numbers, the name of a category.
-        people: Whose each row is; None: each is another person.
-        tree: The column's hierarchy; None: it has none.
-        weight: What a class loses that says nothing about the column.
+    `tree` is its hierarchy, if it has one, and `weight` what a class loses that says nothing about the column.
     """
     if tree is None and (is_number(column.type) or is_time(column.type)):
-        return _numbers(name, column, k, people, weight)
-    holders = Holders(np.ones(len(column), np.int64), people)
-    leaves = no_leaves(holders) if column.null_count == len(column) else text_leaves(name, column, holders)
+
+        def cut(known: Floats, is_known: Bools) -> tuple[Support, Parts]:
+            whose = None if people is None else people[is_known]
+            support = column_support(column.type, known, k, whose)
+            return support, column_parts(known, k, support, whose)
+
+        return _numbers(name, column, weight, cut)
+    leaves = _leaves(name, column, Holders(np.ones(len(column), np.int64), people))
     return _values(name, leaves, k, weight) if tree is None else _hierarchy(name, leaves, tree, k, weight)
 
 
 def encoded_values(
     name: str, values: pa.ChunkedArray, rows: Ints, people: Ints, k: int, tree: HierarchyTable | None, weight: float
 ) -> Coding:
-    """Encode a column that is not here, given its different values; `Coding.of` then encodes some of its rows.
+    """Encode a column that is not here by its different values; `Coding.of` then encodes some of its rows.
 
-    Args:
-        name, values: The column's name and its different values, one of which may be NULL.
-        rows, people: How many rows and how many people have each. Where people have several rows, parts of numbers
-            would count some of them twice: these are for `encoded`.
-        k, tree, weight: As in `encoded`.
+    `rows` and `people` count those that have each value. Where people have several rows, parts of numbers would count
+    some of them twice: these are for `encoded`.
     """
     if tree is None and (is_number(values.type) or is_time(values.type)):
-        known, is_known, scale = exact_numbers(name, values)
-        known = known + 0.0  # -0.0 + 0.0 is 0.0
-        if not len(known):
-            return _without_numbers(name, values, scale, weight)
-        of_known = people[is_known]
-        support = column_support(values.type, known, k, None, of_known)
-        is_enough = of_known.sum() >= k  # else there is one part, which is never released without NULLs
-        parts = counted_parts(known, of_known, k, support) if is_enough else column_parts(known, k, support)
-        return _of_parts(name, values, scale, support, parts, weight)
-    holders = Holders(rows)
-    leaves = no_leaves(holders) if values.null_count == len(values) else text_leaves(name, values, holders)
+
+        def cut(known: Floats, is_known: Bools) -> tuple[Support, Parts]:
+            of_known = people[is_known]
+            support = column_support(values.type, known, k, None, of_known)
+            is_enough = of_known.sum() >= k  # else there is one part, which is never released without NULLs
+            return support, counted_parts(known, of_known, k, support) if is_enough else column_parts(known, k, support)
+
+        return _numbers(name, values, weight, cut)
+    leaves = _leaves(name, values, Holders(rows))
     leaves = replace(leaves, people=np.bincount(leaves.codes, people, len(leaves.rows)).astype(np.int64))
     return _values(name, leaves, k, weight) if tree is None else _hierarchy(name, leaves, tree, k, weight)
 
 
-def _numbers(name: str, column: pa.ChunkedArray, k: int, people: Ints | None, weight: float) -> NumberCoding:
-    known, is_known, scale = exact_numbers(name, column)
-    known = known + 0.0  # -0.0 + 0.0 is 0.0
-    if not len(known):
-        return _without_numbers(name, column, scale, weight)
-    whose = None if people is None else people[is_known]
-    support = column_support(column.type, known, k, whose)
-    return _of_parts(name, column, scale, support, column_parts(known, k, support, whose), weight)
+def _leaves(name: str, column: pa.ChunkedArray, holders: Holders) -> TextLeaves:
+    return no_leaves(holders) if column.null_count == len(column) else text_leaves(name, column, holders)
 
 
-def _without_numbers(name: str, column: pa.ChunkedArray, scale: Scale, weight: float) -> NumberCoding:
-    """Return the coding of a column of NULLs."""
-    none = np.zeros(0)
-    codes = np.zeros(len(column), np.int32)
-    return NumberCoding(name, Numbers(none, none, True, weight), codes, none, none, scale, column.type, None)
-
-
-def _of_parts(
-    name: str, column: pa.ChunkedArray, scale: Scale, support: Support, parts: Parts, weight: float
+def _numbers(
+    name: str, column: pa.ChunkedArray, weight: float, cut: Callable[[Floats, Bools], tuple[Support, Parts]]
 ) -> NumberCoding:
-    """Return the coding of a column that was cut into parts.
+    """Encode a column by the parts that it is cut into, given its numbers and which values are known.
 
     People beyond an end that k others share have a code of their own: the labels of the k stay as they are, and only
     classes that hold such a person are open.
     """
+    known, is_known, scale = exact_numbers(name, column)
+    if not len(known):
+        none, codes = np.zeros(0), np.zeros(len(column), np.int32)
+        return NumberCoding(name, Numbers(none, none, True, weight), codes, none, none, scale, column.type, None)
+    support, parts = cut(known + 0.0, is_known)  # -0.0 + 0.0 is 0.0
     span = support.high - support.low
     beyond = _MARGIN * span or 1.0
     ends = [support.low - beyond] * support.is_shared[0], [support.high + beyond] * support.is_shared[1]
@@ -102,10 +89,7 @@ def _of_parts(
 
 
 def _values(name: str, leaves: TextLeaves, k: int, weight: float) -> SetCoding:
-    """Encode values by how frequent they are; those that fewer than k people have are pooled as the last code.
-
-    NULL is such a value, too.
-    """
+    """Encode values by how frequent they are; those of fewer than k people, NULL too, are pooled as the last code."""
     is_pooled = leaves.people < k
     is_pooled[: leaves.size] |= np.array([text == OTHER for text in leaves.texts], np.bool_)
     by_rows = np.lexsort((np.arange(len(leaves.rows)), -leaves.rows))
@@ -139,11 +123,9 @@ def _hierarchy(name: str, leaves: TextLeaves, tree: HierarchyTable, k: int, weig
     column = Tree(_gaps(in_order), weight)
     values = [*leaves.texts, *([None] * leaves.has_null)]
     named = {value for value, people in zip(values, leaves.people.tolist(), strict=True) if people >= k}
-    everything = [
-        *sorted(value for value in named.union(tree.leaves) if value is not None),
-        *([None] * (None in named)),
-    ]
-    if not named.union(tree.leaves).issuperset(values):
+    releasable = named.union(tree.leaves)
+    everything = [*sorted(value for value in releasable if value is not None), *([None] * (None in named))]
+    if not releasable.issuperset(values):
         everything.append(OTHER)
     codes = code_of_leaf[leaves.codes]
     return TreeCoding(name, column, codes, in_order, tree.root, _leaves_below(tree), everything)

@@ -26,46 +26,28 @@ _PLACE_BITS = 10
 
 
 class Pools(NamedTuple):
-    """Rows of pools, padded to the longest.
-
-    Attributes:
-        rows: Places by pools: the row at each.
-        is_row: Which places hold a row, and not padding.
-        is_free: Which rows have a class to go back to where nobody needs them; None: none.
-        home_losses: What a row loses there.
-        people: Whose the row at each place is, where people have several; None: each is another person.
-        sensitive: The sensitive value at each place; None where none matters.
-        first_sizes: How many rows the first class of each pool has; its rows come first.
-    """
+    """Rows of pools, padded to the longest: places by pools."""
 
     rows: Ints
-    is_row: Bools
-    is_free: Bools | None = None
-    home_losses: Losses | None = None
-    people: Ints | None = None
-    sensitive: Ints | None = None
-    first_sizes: Ints | None = None
+    is_row: Bools  # which places hold a row, and not padding
+    is_free: Bools | None = None  # which rows have a class to go back to where nobody needs them; None: none
+    home_losses: Losses | None = None  # what a row loses there
+    people: Ints | None = None  # where people have several rows
+    sensitive: Ints | None = None  # the sensitive value at each place; None where none matters
+    first_sizes: Ints | None = None  # how many rows the first class of each pool has; its rows come first
 
 
 class Guide(NamedTuple):
-    """Targets for the sensitive values of growing classes.
+    """Targets for the sensitive values of growing classes."""
 
-    Attributes:
-        distinct: How many different values each class has at least.
-        shares, t: The shares of the values in the table, and how far those of a class may be from them; None: as far as
-            they like.
-    """
-
-    distinct: int
-    shares: Floats
-    t: float | None = None
+    distinct: int  # how many different values each class has at least
+    shares: Floats  # of the values in the table
+    t: float | None = None  # how far the shares in a class may be from them; None: as far as they like
 
     def spoils(self, counts: Ints, sensitive: Ints, step: int, size: int) -> Bools:
-        """Tell which rows would keep a class of which ``step`` of ``size`` rows are taken from what it should become.
+        """Tell which rows would keep a class of which `step` of `size` rows are taken from what it should become.
 
-        Args:
-            counts: Pools by values: how often the class has each.
-            sensitive: Places by pools: the value of each row.
+        `counts` are pools by values, how often the class has each; `sensitive` places by pools, the value of each row.
         """
         pool = np.arange(len(counts))
         is_short = self.distinct - (counts > 0).sum(axis=1) >= size - step
@@ -88,15 +70,10 @@ class Guide(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """Classes of pools.
+    """Classes of pools."""
 
-    Attributes:
-        labels: Places by pools: the class within the pool, -1 where the row is in none.
-        losses: What the rows of each pool lose together; infinite where no classes were found.
-    """
-
-    labels: Ints
-    losses: Floats
+    labels: Ints  # places by pools: the class within the pool, -1 where the row is in none
+    losses: Floats  # what the rows of each pool lose together; infinite where no classes were found
 
 
 class Growth:

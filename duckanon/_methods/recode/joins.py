@@ -24,43 +24,46 @@ class Join(ABC):
     def values(self, rows: Array) -> State:
         """Return rows as values."""
 
-    @abstractmethod
     def single(self, values: State) -> State:
         """Return the states of classes of one row each."""
+        return values
 
     @abstractmethod
     def joined(self, states: State, values: State) -> State:
         """Return the states of classes after a row has joined each."""
 
-    @abstractmethod
     def joined_losses(self, states: State, values: State) -> Array:
         """Return what classes lose after a row has joined each."""
+        return self.losses(self.joined(states, values))
 
     @abstractmethod
     def losses(self, states: State) -> Array:
         """Return what classes lose."""
 
 
-class TableJoin(Join):
+class _CodesJoin(Join):
+    """A join whose rows are a code each."""
+
+    def __init__(self, codes: Array) -> None:
+        self.codes = codes
+
+    def values(self, rows: Array) -> State:
+        """Return the codes of rows."""
+        return (self.codes.take(rows),)
+
+
+class TableJoin(_CodesJoin):
     """States and values that are few: what they become stands in a table.
 
-    Args:
-        codes: The value of each row.
-        next_states, single_states: The state after a value has joined a state, states by values; the state of each
-            value alone.
-        state_losses: What each state loses.
+    `next_states` has the state after a value has joined a state, states by values; `single_states` that of each value
+    alone.
     """
 
     def __init__(self, codes: Ints, next_states: Ints, single_states: Ints, state_losses: Losses) -> None:
-        self.codes, self.next_states, self.single_states, self.state_losses = (
-            codes,
-            next_states,
-            single_states,
-            state_losses,
-        )
+        super().__init__(codes)
+        self.next_states, self.single_states, self.state_losses = next_states, single_states, state_losses
         # a state travels as the place of its row in the flat tables
-        width = next_states.shape[1]
-        self._width = width
+        self._width = width = next_states.shape[1]
         self._next = (next_states * width).ravel()
         self._single = single_states * width
         self._losses = state_losses[next_states].ravel()
@@ -80,10 +83,6 @@ class TableJoin(Join):
         single = self.single_states[value] * count + other.single_states[other_value]
         losses = self.state_losses[state] + other.state_losses[other_state]
         return TableJoin(self.codes * width + other.codes, next_states, single, losses)
-
-    def values(self, rows: Array) -> State:
-        """Return rows as values."""
-        return (self.codes.take(rows),)
 
     def single(self, values: State) -> State:
         """Return the states of classes of one row each."""
@@ -117,17 +116,9 @@ class RangeJoin(Join):
         lower = self._lower.take(rows)
         return lower, lower if self._upper is self._lower else self._upper.take(rows)
 
-    def single(self, values: State) -> State:
-        """Return the states of classes of one row each."""
-        return values
-
     def joined(self, states: State, values: State) -> State:
         """Return the states of classes after a row has joined each."""
         return np.minimum(states[0], values[0]), np.maximum(states[1], values[1])
-
-    def joined_losses(self, states: State, values: State) -> Array:
-        """Return what classes lose after a row has joined each."""
-        return self.losses(self.joined(states, values))
 
     def losses(self, states: State) -> Array:
         """Return what classes lose."""
@@ -135,15 +126,12 @@ class RangeJoin(Join):
         return width if self._most is None else np.minimum(width, self._most)
 
 
-class SpanJoin(Join):
+class SpanJoin(_CodesJoin):
     """A tree too large for a table: a state is the smallest and the largest code."""
 
     def __init__(self, column: Ordered, codes: Array) -> None:
-        self._column, self._codes = column, codes
-
-    def values(self, rows: Array) -> State:
-        """Return rows as values."""
-        return (self._codes.take(rows),)
+        super().__init__(codes)
+        self._column = column
 
     def single(self, values: State) -> State:
         """Return the states of classes of one row each."""
@@ -153,30 +141,15 @@ class SpanJoin(Join):
         """Return the states of classes after a row has joined each."""
         return np.minimum(states[0], values[0]), np.maximum(states[1], values[0])
 
-    def joined_losses(self, states: State, values: State) -> Array:
-        """Return what classes lose after a row has joined each."""
-        return self.losses(self.joined(states, values))
-
     def losses(self, states: State) -> Array:
         """Return what classes lose."""
         return self._column.span_losses(states[0], states[1])
 
 
-class GroupJoin(Join):
-    """Groups that no class may mix: one that does loses more than any other."""
+class GroupJoin(_CodesJoin):
+    """Groups that no class may mix: one that does loses more than any other. The code of a row is its group."""
 
     FORBIDDEN = np.float32(1e3)
-
-    def __init__(self, groups: Array) -> None:
-        self._groups = groups
-
-    def values(self, rows: Array) -> State:
-        """Return rows as values."""
-        return (self._groups.take(rows),)
-
-    def single(self, values: State) -> State:
-        """Return the states of classes of one row each."""
-        return values
 
     def joined(self, states: State, values: State) -> State:
         """Return the states of classes after a row has joined each: -1 once it is mixed."""

@@ -25,7 +25,7 @@ from duckanon._methods.recode.encode import encoded
 from duckanon._methods.recode.promises import Diversity, kept_rows, promise
 
 ROUNDS = {"quick": 0, "default": 60, "thorough": 150}
-"""How often classes are improved, by effort."""
+"""Rounds that improve classes, by effort."""
 
 MOST_VALUES = 256
 """Different values of a sensitive column: every cut and every class is judged by a count of each."""
@@ -49,19 +49,14 @@ def recode(
 ) -> pa.Table:
     """Put the rows of a table into classes of at least k people and return them with their classes' labels.
 
-    Args:
-        tables: One table, which is taken out: the columns to recode, and those that are released as they are.
-        hierarchies: Rows of column_name (lower case), leaf, level, label.
-        cols, k, sensitive, weights, person, kept, by, max_suppressed_fraction, effort, output: As `RECODE` declares
-            them.
-        whole: The codings of columns of a larger table that this one is a part of, where they are known.
-
-    Returns:
-        In random order; recoded columns as dictionaries, intervals as two of them, of which the second begins with
-        `HIGH`.
+    Options are as `RECODE` declares them, `hierarchies` rows of column_name (lower case), leaf, level, label. The table
+    is taken out of its list, so that its memory can be freed; `whole` has the codings of columns of a larger table that
+    it is a part of, where they are known. The rows come in random order; recoded columns as dictionaries, intervals as
+    two of them, of which the second begins with `HIGH`.
     """
     table = tables.pop()
-    names = _own_names(table, cols)
+    wanted = {name.lower() for name in cols}
+    names = [name for name in table.column_names if name.lower() in wanted]
     trees = hierarchy_tables(hierarchies or [])
     refuse_other_columns("hierarchies", trees, names)
     weight_of = dict(zip(names, column_weights(weights, names, cols), strict=True))
@@ -75,7 +70,10 @@ def recode(
     groups = _groups(table, label_names(table, by)) if by else None
     diversity = None
     if sensitive.sensitive is not None:
-        index = _place_of(table, sensitive.sensitive)
+        places = {name.lower(): place for place, name in enumerate(table.column_names)}
+        if sensitive.sensitive.lower() not in places:
+            raise ValueError(f'sensitive must be one column of the table; got "{sensitive.sensitive}".')
+        index = places[sensitive.sensitive.lower()]
         diversity = _diversity(table.column(index), people, sensitive)
         table = table if kept.has(sensitive.sensitive) else table.remove_column(index)
     is_kept = kept_rows(groups, people, k, diversity, table.num_rows, max_suppressed_fraction)
@@ -110,12 +108,6 @@ def recode(
     return _released(others, codings, classes, output)
 
 
-def _own_names(table: pa.Table, cols: Sequence[str]) -> list[str]:
-    """Return the columns under the names that the table has for them."""
-    wanted = {name.lower() for name in cols}
-    return [name for name in table.column_names if name.lower() in wanted]
-
-
 def _groups(table: pa.Table, labels: Sequence[str]) -> Ints:
     """Give numbers to the groups of rows with the same labels."""
     group = np.zeros(table.num_rows, np.int64)
@@ -124,16 +116,8 @@ def _groups(table: pa.Table, labels: Sequence[str]) -> Ints:
     return group
 
 
-def _place_of(table: pa.Table, sensitive: str) -> int:
-    """Return which column is the sensitive one, whose case does not matter."""
-    places = {name.lower(): place for place, name in enumerate(table.column_names)}
-    if sensitive.lower() not in places:
-        raise ValueError(f'sensitive must be one column of the table; got "{sensitive}".')
-    return places[sensitive.lower()]
-
-
 def _diversity(column: pa.ChunkedArray, people: Ints | None, asked: Sensitive) -> Diversity:
-    """Read what is asked of the sensitive column."""
+    """Return what is asked of the sensitive column."""
     if pa.types.is_nested(column.type):
         raise ValueError("sensitive must name a column of single values; got one of a nested type.")
     values = ranks_of(column) - 1
@@ -143,33 +127,34 @@ def _diversity(column: pa.ChunkedArray, people: Ints | None, asked: Sensitive) -
         raise ValueError(
             f"sensitive must have at most {MOST_VALUES} different values; got {most}: make it coarser first."
         )
-    everywhere = np.ones(len(values), np.bool_)
     rule = DiversityRule(asked.l, asked.l_kind, asked.c, asked.t, bool(is_ordered))
-    return Diversity(values, np.ones(most) / most, rule).of_rows(everywhere, people)
+    return Diversity(values, np.ones(most) / most, rule).of_rows(np.ones(len(values), np.bool_), people)
 
 
 def _refuse_narrowing(
     originals: Mapping[str, Ints], kept: Mapping[str, pa.ChunkedArray], codings: Sequence[Coding], classes: Ints
 ) -> None:
     """Refuse a kept column that narrows down what the labels say."""
-    order = np.argsort(classes, kind="stable")
-    starts = run_starts(classes[order])
-    number_of_class = np.cumsum(np.isin(np.arange(len(order)), starts)) - 1
+    order, starts, class_of_row = _by_class(classes)
     labels = {}
     for coding in codings:
         of_class = coding.texts(coding.codes[order], starts).indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        of_row = np.empty(len(order), np.int64)
-        of_row[order] = of_class[number_of_class] + 1
-        labels[coding.name] = of_row
+        labels[coding.name] = of_class.astype(np.int64)[class_of_row] + 1
     refuse_narrowing(originals, labels, kept, classes)
 
 
-def _released(kept: Mapping[str, pa.ChunkedArray], codings: Sequence[Coding], classes: Ints, output: str) -> pa.Table:
-    """Return the rows in random order, with the labels of their classes."""
+def _by_class(classes: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the rows class by class, where each class begins among them, and the number of each row's class."""
     order = np.argsort(classes, kind="stable")
     starts = run_starts(classes[order])
     class_of_row = np.empty(len(order), np.int64)
     class_of_row[order] = np.cumsum(np.isin(np.arange(len(order)), starts)) - 1
+    return order, starts, class_of_row
+
+
+def _released(kept: Mapping[str, pa.ChunkedArray], codings: Sequence[Coding], classes: Ints, output: str) -> pa.Table:
+    """Return the rows in random order, with the labels of their classes."""
+    order, starts, class_of_row = _by_class(classes)
     shuffled = generator(None).permutation(len(order))
     released: dict[str, Any] = {}
     taken = pa.array(class_of_row[shuffled])

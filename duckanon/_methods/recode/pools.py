@@ -10,15 +10,7 @@ from duckanon._methods.recode.growth import NEVER, Grown, Growth, Guide, Pools
 
 
 def grow(joins: Joins, pools: Pools, k: int, generator: np.random.Generator, guide: Guide | None = None) -> Grown:
-    """Build classes of k people: a random row, then again and again the one that adds least loss; the rest then joins.
-
-    Args:
-        joins: The columns.
-        pools: The rows.
-        k: How many people a class begins with.
-        generator: Draws the seeds.
-        guide: What their sensitive values should become; None: whatever they like.
-    """
+    """Build classes of k people: a random row, then again and again the one that adds least; the rest then joins."""
     growth = Growth(joins, pools, generator, 0 if guide is None else len(guide.shares))
     while growth.begin(k):
         for step in range(1, k):
@@ -28,14 +20,7 @@ def grow(joins: Joins, pools: Pools, k: int, generator: np.random.Generator, gui
 
 
 def nearest_groups(joins: Joins, rows: Ints, is_row: Bools, size: int, generator: np.random.Generator) -> Ints:
-    """Group rows of windows by so many that are near each other; -1 where a row is left over.
-
-    Args:
-        joins: The columns.
-        rows, is_row: Places by windows, padded.
-        size: Rows of a group.
-        generator: Draws the seeds.
-    """
+    """Group rows of windows, places by windows, by `size` that are near each other; -1 where a row is left over."""
     growth = Growth(joins, Pools(rows, is_row), generator)
     while growth.begin(size):
         for _ in range(1, size):
@@ -45,11 +30,7 @@ def nearest_groups(joins: Joins, rows: Ints, is_row: Bools, size: int, generator
 
 
 def exchanged(joins: Joins, pools: Pools, generator: np.random.Generator) -> Grown:
-    """Build the first of two classes anew from a random row, with as many rows of each sensitive value as before.
-
-    Args:
-        joins, pools, generator: As in `grow`; pools of two classes each.
-    """
+    """Build the first of two classes anew from a random row, with as many rows of each sensitive value as before."""
     sensitive, sizes = pools.sensitive, pools.first_sizes
     assert sensitive is not None
     assert sizes is not None

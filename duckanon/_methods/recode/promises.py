@@ -12,17 +12,11 @@ from duckanon._core.common.people import NOBODY, people_in
 
 
 class Diversity(NamedTuple):
-    """Conditions on a sensitive column.
+    """Conditions on a sensitive column."""
 
-    Attributes:
-        values: The sensitive value of each row, from 0; in their order where they have one.
-        shares: The share of each value in the whole table.
-        rule: How diverse classes are, and how far the shares in a class may be from those in the table.
-    """
-
-    values: Ints
-    shares: Floats
-    rule: DiversityRule
+    values: Ints  # the sensitive value of each row, from 0; in their order where they have one
+    shares: Floats  # the share of each value in the whole table
+    rule: DiversityRule  # how diverse classes are, and how far their shares may be from those in the table
 
     @property
     def size(self) -> int:
@@ -30,12 +24,7 @@ class Diversity(NamedTuple):
         return len(self.shares)
 
     def of_rows(self, rows: Bools, people: Ints | None) -> Diversity:
-        """Return the same about some of the rows, and the shares that values have among them.
-
-        Args:
-            rows: Which.
-            people: Whose they are.
-        """
+        """Return the same about some of the rows, `people`'s, and the shares that values have among them."""
         some = self._replace(values=self.values[rows])
         counts = some.histograms(np.zeros(len(some.values), np.int64), people, 1)[0]
         return some._replace(shares=counts / max(int(counts.sum()), 1))
@@ -72,25 +61,15 @@ def kept_rows(
     rows: int,
     max_suppressed_fraction: float,
 ) -> Bools:
-    """Tell which rows are in groups that can be classes; refuse to leave out more of the others than may be.
-
-    Args:
-        groups: The group of each row; None: all rows are one.
-        people: Whose each row is; None: each is another person.
-        k, diversity: What a class must hold.
-        rows: The number of rows.
-        max_suppressed_fraction: The share of the rows that may be left out.
-    """
+    """Tell which rows are in groups that can be classes; refuse to leave out more of the others than may be."""
     group_of = np.zeros(rows, np.int64) if groups is None else groups
     count = int(group_of.max()) + 1
     is_kept = np.ones(rows, np.bool_)
     while is_kept.any():
         own_people = None if people is None else people[is_kept]
         enough = people_in(group_of[is_kept], own_people, count) >= k
-        if (
-            diversity is not None and diversity.rule.is_asked
-        ):  # what is left out changes the shares that t compares with
-            some = diversity.of_rows(is_kept, own_people)
+        if diversity is not None and diversity.rule.is_asked:
+            some = diversity.of_rows(is_kept, own_people)  # what is left out changes the shares that t compares with
             enough &= some.holds(some.histograms(group_of[is_kept], own_people, count))
         left = is_kept & enough[group_of]
         if left.sum() == is_kept.sum():

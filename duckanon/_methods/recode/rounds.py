@@ -21,27 +21,20 @@ _WINDOWS = 256
 _POOL_PLACES = 40_000
 """Places of pools that are worked on at once: their arrays stay in the processor's cache."""
 _WORTH_IT = 1e-5
-"""What a pool must save at least: less is the noise of single precision."""
+"""Loss that a pool must save at least: less is the noise of single precision."""
 _BINS = (2, 7)
 """Numbers enter the order of classes in so many bins: from, and up to but without."""
 
 
 class Members(NamedTuple):
-    """Rows that may change their class.
-
-    Attributes:
-        columns, codes: The columns, and the code of each row in each.
-        groups: The group of each row; None: all rows are one group. No class holds rows of two.
-        home: The class that a row may always go back to, below all others; -1 where it has none.
-        people, sensitive: Whose each row is, and its sensitive value; None where that does not matter.
-    """
+    """Rows that may change their class."""
 
     columns: Sequence[Column]
     codes: Sequence[Array]
     groups: Ints | None
-    home: Ints
+    home: Ints  # the class that a row may always go back to, numbered below all others; -1 where it has none
     people: Ints | None = None
-    sensitive: Ints | None = None
+    sensitive: Ints | None = None  # its sensitive value; None where that does not matter
 
 
 Regrow = Callable[[Joins, Pools, np.random.Generator], Grown]
@@ -49,24 +42,16 @@ Regrow = Callable[[Joins, Pools, np.random.Generator], Grown]
 
 
 class Round(NamedTuple):
-    """How a round goes: how many classes a pool has, how many rows at most, and how classes are built."""
+    """A round: how many classes a pool has, how many rows at most, and how classes are built."""
 
     classes: int
     most_rows: int
     regrow: Regrow
-    only_whole: bool = False
-    """Whether pools must have exactly so many classes."""
+    only_whole: bool = False  # whether pools must have exactly so many classes
 
 
 class Search:
-    """Classes that get better round by round.
-
-    Args:
-        members: The rows.
-        classes: The class of each row; homes are numbered from 0.
-        homes: The number of homes.
-        k: The smallest number of people in a class.
-    """
+    """Classes that get better round by round; of `classes`, the class of each row, the first `homes` are homes."""
 
     def __init__(self, members: Members, classes: Ints, homes: int, k: int) -> None:
         self._members, self.classes, self._homes, self._k = members, classes, homes, k
@@ -145,14 +130,7 @@ class Search:
         return np.lexsort([*fine, *keys])
 
     def _rebuild(
-        self,
-        turn: Round,
-        rows: Ints,
-        starts: Ints,
-        sizes: Ints,
-        before: Losses,
-        first_sizes: Ints,
-        chosen: Ints,
+        self, turn: Round, rows: Ints, starts: Ints, sizes: Ints, before: Losses, first_sizes: Ints, chosen: Ints
     ) -> None:
         """Build the chosen pools anew, those of about the same size at once, and keep what loses less."""
         members = self._members

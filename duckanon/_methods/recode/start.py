@@ -17,14 +17,8 @@ def start_classes(table: Table, groups: Ints, rules: Rules) -> Ints:
 
     Of all cuts of a node between two codes of a column, the one that saves most is taken: the losses of both sides are
     exact, since the smallest and largest codes, and the numbers of different values, of all beginnings and all ends of
-    a sorted run are running extremes and sums.
-
-    Args:
-        table, rules: The rows, and what classes must keep.
-        groups: The group of each row, from 0: no class holds rows of two. Each group keeps the rules itself.
-
-    Returns:
-        Its class; classes that were parted last have neighbouring numbers.
+    a sorted run are running extremes and sums. Each group keeps the rules itself. Classes that were parted last have
+    neighbouring numbers.
     """
     is_one = not groups.any()  # short codes are then sorted by counting them
     orders = [np.argsort(codes, kind="stable") if is_one else np.lexsort((codes, groups)) for codes in table.codes]
@@ -35,8 +29,7 @@ def start_classes(table: Table, groups: Ints, rules: Rules) -> Ints:
         cuts = _good_cuts(table, nodes, rules)
         is_cut = cuts.saved >= 0
         done = ~is_cut
-        rows = nodes.orders[0][np.repeat(done, nodes.sizes)]
-        place_of_row[rows] = np.repeat(nodes.places[done], nodes.sizes[done])
+        place_of_row[nodes.orders[0][np.repeat(done, nodes.sizes)]] = np.repeat(nodes.places[done], nodes.sizes[done])
         nodes = nodes.kept(is_cut)
         cuts = Cuts(cuts.saved[is_cut], cuts.column[is_cut], cuts.code[is_cut])
         if nodes.number:
