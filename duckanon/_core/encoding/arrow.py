@@ -18,11 +18,7 @@ _WIDE_DICTIONARY = 4096  # a longer dictionary is probably that of a larger tabl
 
 
 def kind_of(name: str, type_: pa.DataType) -> Kind:
-    """Say how a column is read: as exact codes (whole steps), as floats or as categories.
-
-    Raises:
-        ValueError: For a type that can be none of them.
-    """
+    """Say how a column is read: as exact codes (whole steps), as floats or as categories; refuse other types."""
     types = pa.types
     if types.is_floating(type_):
         return "float"

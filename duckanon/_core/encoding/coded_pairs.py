@@ -17,15 +17,9 @@ from duckanon._core.encoding.special import special_values
 
 
 def coded(pairs: Sequence[Pair], schema: pa.Schema, special: Any, categories: Sequence[str] | None) -> list[Pair]:
-    """Tell which numbers are categories, and which values of others are special.
+    """Tell which numbers of the first of two tables are categories, and which values of others are special.
 
-    Args:
-        pairs: Columns of two tables; the first says what they are.
-        schema: The types of the first table's columns, among others.
-        special, categories: As in the releases; ``'off'`` and ``[]`` leave numbers as they are.
-
-    Raises:
-        ValueError: For options that name no column.
+    ``schema`` has the types of the first table's columns. Options ``'off'`` and ``[]`` leave numbers as they are.
     """
     reading = measured_reading([column.name for column in pairs], special, categories)
     return [

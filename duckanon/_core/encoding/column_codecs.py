@@ -1,4 +1,4 @@
-"""How one column becomes rows of a matrix, features x records, and comes back: standardised numbers, +-1 groups."""
+"""One column as rows of a matrix, features x records, and back: standardised numbers, +-1 groups."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ class NumberColumn:
     """A number, date or time: one standardised row, and a +-1 row that says where it was NULL if it ever was.
 
     Attributes:
-        name, type: The column's own.
         low, high: Its range: codes (see `arrow.codes_of`) for whole steps, floats otherwise.
         step: For codes: all are `low` plus a multiple of it.
         decimals: For floats: the decimals that they are rounded to (negative: powers of ten); None where no six
@@ -144,12 +143,7 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """Texts or booleans: one +-1 row for two values, else one for each value, NULL being one more.
-
-    Attributes:
-        name, type: The column's own.
-        values: Sorted, NULL last.
-    """
+    """Texts or booleans: one +-1 row for two values, else one for each value, sorted, NULL being one more, the last."""
 
     name: str
     type: pa.DataType
@@ -190,8 +184,7 @@ class CategoryColumn:
 class PlacedColumn(CategoryColumn):
     """Texts of many values: a few rows for the coordinates of the values in place of one for each.
 
-    Attributes:
-        places: The coordinates of the values, and how many rows hold each: as many come back, in proportion.
+    Each value comes back as often, in proportion, as rows held it.
     """
 
     places: Places

@@ -28,7 +28,7 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class Reading:
-    """How columns are split.
+    """Options of splitting columns.
 
     Attributes:
         k: The least number of people that hold a choice.
@@ -44,7 +44,7 @@ class Reading:
 
 
 def split_columns(table: pa.Table, people: Ints | None, reading: Reading) -> list[ColumnParts]:
-    """Take the columns of a table apart.
+    """Split the columns of a table.
 
     Raises:
         ValueError: For NULLs (unless asked for), identifiers, too many categories, NaN and infinity, and types that are

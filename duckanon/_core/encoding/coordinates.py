@@ -23,15 +23,13 @@ def coordinates(counts: Floats, sums: Floats) -> Reals:
     """Return coordinates of choices by which they differ most in other features.
 
     All that is linear between a choice and the other features are the means of these for each value, of which the
-    principal directions are taken. Without any other features, the order of the choices is all there is.
+    principal directions are taken. Without any other features, the order of the choices is all there is. Coordinates
+    are of mean 0 over the rows; the first has a variance of 1, the others the smaller the less they say about the other
+    features.
 
     Args:
         counts: The rows of each choice.
         sums: Choices by other features: the sum of each feature, of mean 0, over the rows of the choice.
-
-    Returns:
-        Choices by coordinates, of mean 0 over the rows; the first has a variance of 1, the others the smaller the less
-        they say about the other features.
     """
     weights = np.sqrt(counts / counts.sum())[:, None]
     means = sums / np.maximum(counts, 1)[:, None]
@@ -48,12 +46,7 @@ def coordinates(counts: Floats, sums: Floats) -> Reals:
 def sums_of(codes: Sequence[Ints], choices: Sequence[int], blocks: Iterable[Reals]) -> list[Floats]:
     """Sum features, given in blocks of rows that follow each other, less their means, over the rows of each choice.
 
-    Args:
-        codes, choices: Of several columns: the choice of every row, and how many there are.
-        blocks: Rows by features.
-
-    Returns:
-        Of each column, choices by features.
+    Of each column the choice of every row is given, and how many there are; its sums are choices by features.
     """
     sums: list[Any] = [0.0] * len(codes)
     start = 0
@@ -84,12 +77,8 @@ def pair_counts(codes: Ints, choices: int, others: Ints, other_choices: int) -> 
 def correspondences(cells: Floats, people: int) -> tuple[Floats, Floats] | None:
     """Return coordinates of two wide choices in which they go along; None where they do not beyond chance.
 
-    Principal coordinates of a correspondence analysis, as far as its singular values stand out of what chance gives:
-    most of the cells of such a table are of a few rows.
-
-    Args:
-        cells: The rows of each pair of values.
-        people: How many people have these rows, which is what chance depends on.
+    Principal coordinates of a correspondence analysis, as far as its singular values stand out of what chance gives,
+    which depends on how many people have these rows: most of the cells of such a table are of a few rows.
     """
     rows = float(cells.sum())
     shares = [cells.sum(axis=1) / rows, cells.sum(axis=0) / rows]
@@ -116,15 +105,10 @@ def _largest(matrix: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def placed_choices(codes: Sequence[Ints], choices: Sequence[int], sums: Sequence[Floats]) -> list[Places]:
-    """Place several wide choices.
+    """Place several wide choices, given the choice of every row, how many there are, and sums of other features.
 
-    What two wide choices have to do with each other counts only where there is no other feature: it needs as many
-    coordinates as there are values, and a few of them would spoil what the others say about the rest.
-
-    Args:
-        codes: Of each, the choice of every row.
-        choices: How many values each has.
-        sums: Those of the other features, of narrow choices and numbers, over the rows of each value (`sums_of`).
+    What two wide choices have to do with each other counts only where there is no other feature (`sums_of`): it needs
+    as many coordinates as there are values, and a few of them would spoil what the others say about the rest.
     """
     made = []
     for one, (own, count, known) in enumerate(zip(codes, choices, sums, strict=True)):
@@ -149,12 +133,7 @@ def shared_out(counts: Ints, total: int) -> Ints:
 
 @dataclass(frozen=True)
 class Places:
-    """The coordinates of choices, and a tree that cuts them in two until one is left.
-
-    Attributes:
-        coordinates: Of each choice.
-        counts: How many rows hold each, by which the tree is balanced.
-    """
+    """The coordinates of choices, and a tree, balanced by counts of rows, that cuts them in two until one is left."""
 
     coordinates: Reals
     counts: Ints
@@ -164,10 +143,6 @@ class Places:
 
         Choices are cut in two across the direction in which they are widest, and rows across the same one, as many to
         each side as its choices want; over and over, until one choice is left. The cost is that of sorting the rows.
-
-        Args:
-            scores: The coordinates of every row.
-            wanted: How often each choice is to be made; together as many as there are rows.
 
         Examples:
             >>> places = Places(np.array([[0.0], [5.0]]), np.array([20, 10]))

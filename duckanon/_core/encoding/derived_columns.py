@@ -20,10 +20,6 @@ def derived_columns(table: pa.Table, reading: Reading) -> list[str]:
 
     They are found as the releases find them. A number of which only the special values follow from another column
     stays, and so do columns that no release would take, such as identifiers.
-
-    Args:
-        table: The original.
-        reading: Which numbers are special or categories.
     """
     columns: list[ColumnParts] = []
     for name in table.column_names:

@@ -59,19 +59,14 @@ def fit(
     affine function: W -> W M' + c has covariance M C M'.
 
     Args:
-        source: Anything that `sources.open_source` takes.
-        cols: The columns; None for all.
         log: The columns whose logarithm is encoded. None: those with positive values only, a skewness above 2, and
             logarithms of a skewness closer to 0; never dates and times.
-        nulls: What is done with NULLs: refuse them ('error'), or encode them ('category'), as a category, or as a
-            number's mean with an indicator beside it.
+        nulls: ``'error'`` refuses NULLs, ``'category'`` encodes them, as a category, or as a number's mean with an
+            indicator.
         lenient: For measuring, not for releasing: a single column, constant columns and identifiers of up to 1,000
             values are coded too, a constant number in its own unit.
         tell: Told the rows read so far.
         places: The coordinates of the values of columns that have many, which are the texts of 0, 1, and so on.
-
-    Returns:
-        Encoding, Moments
 
     Raises:
         ValueError: For fewer than two columns, no rows, constant columns, identifiers, NaN, infinity, numbers beyond

@@ -24,14 +24,7 @@ _DIGITS, _AS_GOOD = 3, 1.02  # factors are rounded where what is not explained g
 
 @dataclass(frozen=True)
 class Formula:
-    """A number that is a sum of others, or a product of their powers.
-
-    Attributes:
-        column: Which column is computed.
-        sources: From which.
-        factors, constant: Of the sum, or of that of the logarithms.
-        logged: Whether it is a product.
-    """
+    """A number that is a sum of others, or a product of their powers if it is logged: then a sum of logarithms."""
 
     column: int
     sources: tuple[int, ...]

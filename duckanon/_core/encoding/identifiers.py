@@ -19,7 +19,7 @@ _CRITICAL = 1.2  # of sqrt(rows) times the distance to even numbers: nine in ten
 
 
 def refuse_identifier(name: str, values: Floats, distinct: int) -> None:
-    """Refuse whole numbers that look like an identifier's; the parameters are those of `looks_like_identifier`."""
+    """Refuse whole numbers that look like an identifier's."""
     if looks_like_identifier(name, values, distinct):
         raise ValueError(
             f'column "{name}" has {distinct:,} different whole numbers in {len(values):,} rows, as an identifier has; '
@@ -31,12 +31,7 @@ def looks_like_identifier(name: str, values: Floats, distinct: int) -> bool:
     """Tell whether whole numbers, different for nearly everybody, are named or shaped like an identifier's.
 
     Numbers of rows, and of people drawn from a register, are spread evenly from the smallest to the largest; amounts
-    are not.
-
-    Args:
-        name: The column's.
-        values: Those of all rows, without NULLs.
-        distinct: How many are different.
+    are not. Values are those of all rows, without NULLs, so many of them distinct.
 
     Examples:
         >>> numbers = np.arange(1000.0)

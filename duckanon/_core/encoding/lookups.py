@@ -26,8 +26,6 @@ class Lookup:
     """A choice that another column decides.
 
     Attributes:
-        column: Whose choice.
-        source: By which column.
         keys: The numbers of the source, ascending, of which the nearest decides; None where its choices do.
         codes: The choice at each number, and at last that at NULL; or at each choice of the source.
     """
@@ -49,7 +47,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class _Source:
-    """What may decide others: a column's choices, or its numbers, whose last code is NULL's."""
+    """A column that may decide others: its choices, or its numbers, whose last code is NULL's."""
 
     column: int
     codes: Ints
@@ -71,20 +69,13 @@ class _Sampled(NamedTuple):
 
 
 def found_lookups(columns: Sequence[ColumnParts], left_out: Sequence[int], random: np.random.Generator) -> list[Lookup]:
-    """Find choices that one other column decides.
+    """Find choices that one other column decides, in an order in which they can be computed.
 
     A column decides the choice of one that has no more values. Numbers decide by intervals, since released numbers are
     new ones: there are no more changes along the numbers than choices less one. Choices are asked first, numbers for
     what is left: a month of marriage, which nobody unmarried has, decides whether there is a year, which decides
-    nothing that the month does not.
-
-    Args:
-        columns: Those of the table.
-        left_out: Columns that are computed otherwise.
-        random: Draws the rows that are looked at first.
-
-    Returns:
-        In an order in which they can be computed: a column that decides may itself be decided by one before.
+    nothing that the month does not. A column that decides may itself be decided by one before. Columns that are
+    computed otherwise are left out.
     """
     rows = len(columns[0].codes)
     sample = np.sort(random.choice(rows, min(rows, _LOOKED_AT), replace=False))

@@ -35,11 +35,7 @@ ROWS_PER_VALUE = 10
 class SpecialColumn:
     """A number with special values: one standardised row, and a +-1 row for each special value and for NULL.
 
-    Attributes:
-        name: The column's own.
-        regular: The numbers that are not special; a special one is at their mean, and so is NULL.
-        special: The special values.
-        nullable: Whether there is a row for NULL.
+    Special values and NULL are at the mean of the regular numbers.
     """
 
     name: str
@@ -54,12 +50,12 @@ class SpecialColumn:
 
     @property
     def mean(self) -> float:
-        """That of the regular numbers."""
+        """The mean of the regular numbers."""
         return self.regular.mean
 
     @property
     def deviation(self) -> float:
-        """That of the regular numbers."""
+        """The deviation of the regular numbers."""
         return self.regular.deviation
 
     def fill(self, array: pa.Array, out: Reals) -> None:
@@ -75,12 +71,7 @@ class SpecialColumn:
 
 @dataclass(frozen=True)
 class CodeColumn:
-    """Numbers that are categories: one +-1 row for two values, else one for each value, NULL being one more.
-
-    Attributes:
-        name: The column's own.
-        values: Ascending, NaN for NULL last.
-    """
+    """Numbers that are categories: a +-1 row for two values, else one for each, ascending; NaN, for NULL, is last."""
 
     name: str
     values: tuple[float, ...]
@@ -106,17 +97,13 @@ MeasuredColumn: TypeAlias = SpectralColumn | SpecialColumn | CodeColumn
 
 @dataclass(frozen=True)
 class MeasuredEncoding:
-    """How the columns of a table become those of a matrix.
-
-    Attributes:
-        columns: How each source column is coded.
-    """
+    """Encoding of the columns of a table as those of a matrix."""
 
     columns: tuple[MeasuredColumn, ...]
 
     @property
     def names(self) -> list[str]:
-        """Those of the source columns."""
+        """The names of the source columns."""
         return [column.name for column in self.columns]
 
     @property
@@ -148,14 +135,10 @@ def measured_encoding(
 ) -> MeasuredEncoding:
     """Fit how a table and others like it are coded for measuring.
 
-    Args:
-        table: The original. NULL is a category of its own, or a number's mean with an indicator beside it.
-        log: The columns whose logarithm is coded, as in `fit.fit`; a column that is named here is no category.
-        special, categories: As in the releases; ``'off'`` and ``[]`` take all numbers as amounts, as the thesis does.
-        derived: ``'auto'`` leaves columns out that follow from others, ``'off'`` keeps them.
-
-    Raises:
-        ValueError: As `fit.fit` does where it is lenient, and for options that name no column.
+    NULL is a category of its own, or a number's mean with an indicator beside it. Options are those of the releases and
+    of `fit.fit`, which is lenient here: a column that is named in ``log`` is no category; ``special`` of ``'off'`` and
+    ``categories`` of ``[]`` take all numbers as amounts, as the thesis does; ``derived`` of ``'auto'`` leaves columns
+    out that follow from others.
     """
     names = table.column_names
     log = spelled("log", log, names)

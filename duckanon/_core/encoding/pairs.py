@@ -23,9 +23,7 @@ MOST_INDICATORS = 50
 class NumberPair:
     """A column of numbers, dates (in days since 1970) or times of day (in hours) in both tables; NULL is NaN.
 
-    Attributes:
-        special: Values that are more than amounts, such as zeros that many have: each has an indicator beside the
-            number.
+    Each special value, such as a zero that many have, has an indicator beside the number.
     """
 
     name: str
@@ -36,11 +34,7 @@ class NumberPair:
 
 @dataclass(frozen=True)
 class CategoryPair:
-    """A column of categories in both tables, with one code per category in the order of the texts; NULL is the last.
-
-    Attributes:
-        texts: The categories that occur in either table.
-    """
+    """A column of categories in both tables, with one code per category in the order of the texts; NULL is the last."""
 
     name: str
     original: Ints
@@ -55,11 +49,7 @@ def paired(original: pa.Table, released: pa.Table) -> list[Pair]:
     """Put the columns of two tables side by side, in the order of the original's.
 
     Numbers, dates, timestamps and times of day are numbers; everything else is a category, and so is NULL among
-    categories.
-
-    Raises:
-        ValueError: For a table without rows, a column that the release does not have, or columns whose types do not
-            match.
+    categories. Columns that are missing, or whose types do not match, and tables without rows are refused.
     """
     check_rows(original, released)
     return [_pair(name, original.column(name), released.column(name)) for name in original.column_names]

@@ -32,7 +32,6 @@ class ColumnParts:
     """A column of a table, split into a choice and numbers.
 
     Attributes:
-        name, type: The column's own.
         codes: The choice of every row.
         outcomes: What the codes stand for, None for NULL; the last code of a column with numbers is the regular one,
             for which nothing stands here.
@@ -49,7 +48,7 @@ class ColumnParts:
 
     @property
     def choices(self) -> int:
-        """How many codes there are."""
+        """The number of codes."""
         return len(self.outcomes) + (self.regular is not None)
 
     @property
@@ -66,12 +65,7 @@ class ColumnParts:
         return doubles(self.array)
 
     def joined(self, codes: Ints, numbers: pa.Array | None) -> pa.Array:
-        """Recombine the column.
-
-        Args:
-            codes: The choice of every row.
-            numbers: A number for every row, of which the regular ones count; None for categories.
-        """
+        """Recombine the column from the choice and, but for categories, the number of every row."""
         if numbers is None:
             return categories_of(codes, list(self.outcomes), self.type)
         if not self.outcomes:

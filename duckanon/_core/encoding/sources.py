@@ -20,9 +20,7 @@ from duckanon._core.common.names import unknown_column
 class Source:
     """Columns of a table that can be read again and again.
 
-    Attributes:
-        schema: Of the chosen columns, in the order in which they were asked for.
-        rows: How many there are, None where that is not known before they are read.
+    The schema is that of the chosen columns, as they were asked for; `rows` is None where it is not known before.
     """
 
     schema: pa.Schema
@@ -55,8 +53,7 @@ class Source:
     def batches_of(self, total: int, rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Read the rows once more in batches of `rows`, each with the number of rows before it.
 
-        Raises:
-            ValueError: Where there are not as many rows in total as the time before.
+        A source that does not have as many rows in total as the time before is refused.
         """
         start = 0
         for batch in self.batches(rows):
@@ -83,10 +80,6 @@ def open_source(source: object, cols: Sequence[str] | None = None) -> Source:
             that returns a RecordBatchReader or batches each time that it is called, or a RecordBatchReader, which can
             be read only once and is therefore kept in a temporary file until `close`. A Source is returned as it is.
         cols: The columns to read; None for all.
-
-    Raises:
-        ValueError: For something else, for unknown or repeated columns, and for a function whose batches have no rows
-            at all.
     """
     if isinstance(source, Source) and cols is None:
         return source

@@ -24,14 +24,7 @@ _NEIGHBOURS = 3  # on each side
 
 
 def special_values(values: Floats, counts: Ints) -> Floats:
-    """Find the special values of a column of numbers.
-
-    Args:
-        values: The different values, ascending.
-        counts: How many rows hold each.
-
-    Returns:
-        Those that are special, ascending.
+    """Find the special values among the different ones of a column, ascending, given how many rows hold each.
 
     Examples:
         >>> special_values(np.arange(-1.0, 20.0), np.array([30, 400, *([50] * 19)])).tolist()
@@ -66,14 +59,9 @@ def _codes(values: Floats, counts: Ints) -> set[float]:
 
 
 def special_choices(special: Any, columns: Sequence[str]) -> Mapping[str, list[float]] | None:
-    """Read the option `special`: the values of each column that it names; None where no column has any.
+    """Read the option `special`: the values of each column that it names, in the table's spelling.
 
-    Args:
-        special: ``'auto'`` finds them, ``'off'`` has none, and a map has those of the columns that it names.
-        columns: The table's names, in whose spelling the columns are returned.
-
-    Raises:
-        ValueError: For anything else.
+    ``'auto'`` finds them, ``'off'`` has none (None is returned), and a map has those of the columns that it names.
     """
     if special == "off":
         return None

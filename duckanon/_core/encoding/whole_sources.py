@@ -22,11 +22,9 @@ _BATCH_ROWS = 65_536  # read at a time
 
 
 class WholeSource(NamedTuple):
-    """A source that was read whole.
+    """A source that was read whole: the columns to be released without keys, how they become a matrix, and the rest.
 
     Attributes:
-        table: The columns to be released, without the keys.
-        encoding: How they become a matrix.
         keys: The column that travels unchanged, with its index; None where there is none.
         people: Whose each row is; None where every row is another person.
     """

@@ -23,14 +23,8 @@ def rounded_outward(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     """Grow intervals to multiples of 1, 2 or 5 times a power of ten.
 
     The step is the coarsest of 1, 2, 5 times a power of ten that is at most a tenth of the interval's width, so that
-    rounding adds at most a fifth to it and no end has more digits than that needs.  The step of an interval without
-    width is that of a tenth of its value's magnitude.  Where a double cannot carry the step the end stays as it is.
-
-    Args:
-        lower, upper : array of float: The ends of the intervals.
-
-    Returns:
-        Ends that contain the given ones.
+    rounding adds at most a fifth to it and no end has more digits than that needs. The step of an interval without
+    width is that of a tenth of its value's magnitude. Where a double cannot carry the step the end stays as it is.
 
     Examples:
         >>> low, high = rounded_outward(np.array([1234.5]), np.array([6789.1]))

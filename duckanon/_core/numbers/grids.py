@@ -58,13 +58,7 @@ class Decimals(Grid):
 
     @classmethod
     def of(cls, values: Floats, few: Few | None = None, largest: float | None = None) -> Decimals:
-        """Find the largest power of ten that all values are multiples of.
-
-        Args:
-            values: The values.
-            few: Tells which rows are so few people's that they need not be multiples; None: all are.
-            largest: The largest absolute value that is more people's, and no unit is above; None: that of all.
-        """
+        """Find the largest power of ten, up to `largest`, that all values but few people's are multiples of."""
         few = few or _nobody
         most = float(np.abs(values).max(initial=0.0))
         largest = most if largest is None else largest

@@ -68,19 +68,15 @@ def column_support(
     *,
     is_exact: bool = False,
 ) -> Support:
-    """Find the unit and the ends of a column.
+    """Find the unit and the ends of a column, decided by k people.
 
     The upper end is the k-th largest value, in people, where k people share it: columns that were top-coded, and
     categories in numbers. Else it lies where the largest of as many normal numbers would be expected, given the median
     and the k-th largest value (in tables of fewer than 4 k people the upper quartile), rounded outward, and not beyond
-    0 where that value is not. So nobody's value decides it alone, however far away it is, and few people are coded:
-    of normal numbers mostly none, of heavy tails some.
+    0 where that value is not. So nobody's value decides it alone, however far away it is, and few people are coded: of
+    normal numbers mostly none, of heavy tails some.
 
     Args:
-        kind: The type of the column; None: numbers.
-        values: The column, of at least one value.
-        k: How many people decide.
-        people: Whose each value is; None: each is another person's.
         counts: How many people have each value, where values are listed once.
         is_exact: Whether no value may be rounded: the unit is that of all values.
     """
@@ -122,9 +118,7 @@ class _Side(NamedTuple):
     """A column from one end on.
 
     Attributes:
-        values: In their order.
-        reached: How many people there are up to each value, or at which places further people come up.
-        is_listed: Whether the latter.
+        reached: How many people there are up to each value, or, if listed, at which places further people come up.
     """
 
     values: Floats

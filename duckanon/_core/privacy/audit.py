@@ -74,23 +74,12 @@ def audits(
 
     A release that had nothing to do with a person's being in the table has a win rate of 0.5. Halves have the same
     size, so that nothing but being a member tells the releases apart; and all pairs of a release with the person and
-    one without are compared, so that people who are far from everything count as much as others.
+    one without are compared, so that people who are far from everything count as much as others. Everybody is part of
+    one of the two releases of a split and not of the other.
 
-    Args:
-        points: The coded (standardised) rows of all people.
-        release: Is given the places of rows and a generator, and returns released rows coded in the same way, in any
-            number and order.
-        share: Of the people, who are looked at: the farthest from everybody else.
-        splits: How often the table is halved at random. Each half is released, so that everybody is part of one of the
-            two releases and not of the other.
-        seed: Makes it repeatable; a generator goes on.
-
-    Returns:
-        By scale: ``standardised`` is the distance between the points, ``normal_scores`` that between the normal scores
-        of their columns.
-
-    Raises:
-        ValueError: For fewer than 40 people, and options that are out of range.
+    The share of people who are farthest from everybody else are looked at. Return the findings by scale:
+    ``standardised`` is the distance between the points, ``normal_scores`` that between the normal scores of their
+    columns.
     """
     if len(points) < 2 * FEWEST:
         raise ValueError(f"an audit needs at least {2 * FEWEST} rows; got {len(points)}.")

@@ -37,7 +37,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 class Dependence(NamedTuple):
-    """How much the order of a kept column tells about that of a coarse one.
+    """Rank correlation of a kept column with a coarse one.
 
     Attributes:
         correlation: 0: as much as a shuffled column; 1: it is the same order, or the opposite one.
@@ -55,12 +55,9 @@ def freedom(classes: Ints, ranks: Array) -> float:
 
 
 def dependence(classes: Ints, labels: Ints, ranks: Array, column: pa.ChunkedArray) -> Dependence:
-    """Return the largest rank correlation within classes, over the orders in which a column may be read.
+    """Return the largest rank correlation within classes, over the orders in which a kept column may be read.
 
-    Args:
-        classes, labels: The class of each row, and the label of the coarse column.
-        ranks: The coarse column.
-        column: The kept column.
+    The coarse column is given by its ranks and labels.
 
     Examples:
         >>> income = np.random.default_rng(0).permutation(100)

@@ -57,9 +57,7 @@ def distances_apart(people: Matrix) -> Floats:
 def win_rates(distances: Matrix, is_member: Bools) -> Floats:
     """Return how often releases with a person come nearer to that person than releases without, a tie being half.
 
-    Args:
-        distances: From the nearest released row, for every release and person.
-        is_member: Whether the release was made with the person.
+    Given are, for every release and person, the distance of the nearest row, and whether the person is a member.
     """
     wins, pairs = np.zeros(distances.shape[1]), np.zeros(distances.shape[1])
     for with_person, member in zip(distances, is_member, strict=True):

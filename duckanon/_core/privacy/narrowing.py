@@ -38,12 +38,7 @@ _SHUFFLES = 6
 
 
 class Pairs(NamedTuple):
-    """Kept columns with the coarse ones that they narrow, in the order of both.
-
-    Attributes:
-        narrowed: Of which it is known.
-        unjudged: Of which too few rows cannot tell.
-    """
+    """Kept columns with the coarse ones that they narrow, and those of which too few rows cannot tell."""
 
     narrowed: list[tuple[str, str]]
     unjudged: list[tuple[str, str]]
@@ -105,9 +100,6 @@ def narrowed_pairs(
 
     Args:
         originals, labels: By coarse column: its original numbers, and the number of each row's label.
-        kept: The columns that are kept, by name.
-        classes: The class of each row.
-        generator: Draws the rows that are looked at, and shuffles.
         asked: The rows about which it is asked what is left to guess, among the values of all; None: all rows.
 
     Examples:

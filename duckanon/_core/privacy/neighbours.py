@@ -33,25 +33,19 @@ def nearest(
     skip_self: bool | npt.ArrayLike = False,
     tell: Tell = silent,
 ) -> tuple[Matrix, Ints]:
-    """Find the k nearest points of every query.
+    """Find the k nearest points of every query: distances and indices of shape (queries, k), the nearest first.
 
-    The distance is that of Thesis, Section 3.1, Equation 3.1. Products of matrices in single precision give, for every
-    pair, a lower bound of its distance: the rounding error is bounded by a term of rank one, so the bound costs one
-    more column. Only pairs whose bound is below the k-th distance found so far are computed in double precision, as
-    sums of squared differences; equal rows have distance 0, and the order is that of double precision whatever the
-    data. Equal points are looked at once where there are many. In narrow tables a tree finds the neighbours, and only
-    queries with several points as near are compared with all.
+    The distance, the root of the mean squared difference over the columns, is that of Thesis, Section 3.1, Equation
+    3.1. Products of matrices in single precision give, for every pair, a lower bound of its distance: the rounding
+    error is bounded by a term of rank one, so the bound costs one more column. Only pairs whose bound is below the k-th
+    distance found so far are computed in double precision, as sums of squared differences; equal rows have distance 0,
+    and the order is that of double precision whatever the data, of equally near ones the first point first. Equal
+    points are looked at once where there are many. In narrow tables a tree finds the neighbours, and only queries with
+    several points as near are compared with all.
 
     Args:
-        queries, points: Rows of finite numbers, equally wide.
-        k: How many neighbours.
         skip_self: True where the points are the queries: no row is its own neighbour, rows equal to it are. Or, for
             each query, the point that is the query itself, -1 for none.
-        tell: Is told the share of the work done.
-
-    Returns:
-        Of shape (queries, k), the nearest first, of equally near ones the first point first. The distance is the root
-        of the mean, over the columns, of the squared differences.
 
     Raises:
         ValueError: Fewer points than neighbours, rows of different width, numbers that are not finite.

@@ -76,7 +76,6 @@ def privacy_tests(
 
     Args:
         original, released: Matrices of equal width, columns on comparable scales.
-        random: Draws samples, parts and replicates.
         reference: A sample of the same population without any of the originals; None: for each original, the other
             originals.
         holdout: Rows of the same population that had no part in the release, for the membership tests; None: the
@@ -89,15 +88,9 @@ def privacy_tests(
         k: How many neighbours ambiguity and uncertainty look at.
         sample: How many originals are looked at, drawn at random; None for all. Exact copies are counted over all of
             them.
-        replicates: Of the bootstrap.
-        tell: Is told the share of the work done.
         cells: Of a coarse release: what its rows hold; ``released`` then has the means of that.
         groups: The matrix columns of each column of the table; None: each is one by itself.
         class_size: What `smallest_class` found, where ``released`` is a sample of the rows: a sample breaks classes.
-
-    Raises:
-        ValueError: Fewer than 20 originals, fewer released or reference rows than k, and what
-            :func:`duckanon._core.privacy.neighbours.nearest` refuses.
     """
     rows, release = np.asarray(original, np.float64), np.asarray(released, np.float64)
     others, apart = (None if table is None else np.asarray(table, np.float64) for table in (reference, holdout))

@@ -1,4 +1,4 @@
-"""How a release that gives records away is repaired, by leaving rows out, or refused."""
+"""Repair of a release that gives records away, by leaving rows out, or its refusal."""
 
 from __future__ import annotations
 
@@ -26,18 +26,12 @@ def repair(
     budget: int = BUDGET,
     confidence: float = CONFIDENCE,
 ) -> Bools:
-    """Choose the released rows to keep so that the checks pass.
+    """Choose the released rows to keep so that the checks pass; none, where the release is nothing but copies.
 
     Every released row nearer to an isolated record than half the way to its nearest neighbour goes. Of the rows that
     repeat a record that nobody shares, as many go as exceed what chance gives, at random: without any of them, a
-    record's absence would tell as much as its presence. Where that does not suffice, records that two share, then
-    four, and so on, are treated alike. An order of rows that links cannot be repaired by leaving rows out.
-
-    Args:
-        original, released, random, budget, confidence: As in :func:`duckanon._core.privacy.self_check.check`.
-
-    Returns:
-        True for the rows to keep; none, where the release is nothing but copies.
+    record's absence would tell as much as its presence. Where that does not suffice, records that two share, then four,
+    and so on, are treated alike. An order of rows that links cannot be repaired by leaving rows out.
     """
     rows, release = as_matrices(original, released)
     confidence = min(confidence, _REPAIRED)
@@ -80,15 +74,7 @@ def screened(
     advice: str,
     budget: int = BUDGET,
 ) -> Bools:
-    """Check a release, and repair it where that is asked for.
-
-    Args:
-        original, released, random, budget: As in :func:`duckanon._core.privacy.self_check.check`.
-        checks: What to do about what is found: ``'error'`` or ``'repair'``.
-        advice: What to do when it is refused.
-
-    Returns:
-        True for the rows to keep.
+    """Check a release, and repair it where ``checks`` is ``'repair'``; return the rows to keep.
 
     Raises:
         ValueError: Where the checks fail, and do so after a repair, or one would leave out more than half of the rows.

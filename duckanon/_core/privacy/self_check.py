@@ -88,11 +88,10 @@ def check(
     The measures of Thesis, Section 3.1, miss a few verbatim copies, and outliers. Copies are counted over all rows;
     distances are those of every original up to 5,000, beyond that of originals drawn at random and of as many that lie
     farthest out, by the norm of the whitened row. What chance gives is taken from the originals alone: those equal to
-    another, and two random halves of the table against each other.
+    another, and two random halves of the table against each other. Row order is checked where both tables have as many
+    rows.
 
     Args:
-        original, released: Matrices of equal width. Row order is checked where both have as many rows.
-        random: Draws halves, samples and rivals.
         budget: Pairs of rows whose distance may be looked at in tables of more than 5,000 rows; 400 originals are
             always.
         confidence: The share of honest releases that pass each check.

@@ -14,11 +14,9 @@ from duckanon._methods.baselines.copulas import category_codes
 
 @dataclass(frozen=True)
 class CopulaColumn:
-    """One column.
+    """One column: codes in the order of the values, NaN for a missing number, and the category of each code.
 
-    Attributes:
-        codes: A number for every row, in the order of the values; NaN for a number that is missing.
-        categories: The category that each code stands for, by its index in the encoding; None for numbers.
+    Categories are given by their index in the encoding; numbers have none.
     """
 
     codes: Floats
@@ -26,7 +24,7 @@ class CopulaColumn:
 
 
 def copula_columns(encoding: Encoding, matrix: Floats) -> list[CopulaColumn]:
-    """Take the columns of an encoded table apart.
+    """Split the columns of an encoded table.
 
     Categories have no order, and a rank correlation needs one: they are put into the order in which they differ most in
     the other columns (`copulas.category_codes`).

@@ -25,13 +25,9 @@ def data_shuffle(codes: Sequence[Floats], random: np.random.Generator) -> list[I
     column keeps exactly the values that it has; rank correlations are kept asymptotically. Released rows are in the
     order of independent draws, which links nothing to the original rows.
 
-    Args:
-        codes: For each column one number per row: equal numbers for equal values, in the order of the values. Values
-            without an order get one from `category_codes`. NaN is one more value, above all others.
-        random: Draws the normal data.
-
-    Returns:
-        For each column the original row whose value each released row gets: a permutation of the rows.
+    A column has one code per row, equal for equal values and in their order, which values without one get from
+    `category_codes`; NaN is one more value, above all others. Return for each column the original row whose value each
+    released row gets.
     """
     rows = _rows(codes)
     orders = [np.argsort(column, kind="stable") for column in codes]
@@ -45,19 +41,11 @@ def data_shuffle(codes: Sequence[Floats], random: np.random.Generator) -> list[I
 
 
 def copula_levels(codes: Sequence[Floats], rows: int, random: np.random.Generator) -> list[Floats]:
-    """Draw new rows from the normal copula with the data's rank correlations, as levels of each column's distribution.
+    """Draw new rows from the normal copula with the data's rank correlations, as levels from 0 to 1 of each column.
 
     Thesis, Equations 2.14 to 2.17. The last one is corrected: going back takes the inverse of the distribution
     function, a = P^-1(Phi(b)), which `marginals` does. Normal scores (2.14) have mean 0 by construction, and ranks are
     all that is used of them.
-
-    Args:
-        codes: For each column one number per row, as in `data_shuffle`.
-        rows: The number of rows to draw.
-        random: Draws them.
-
-    Returns:
-        For each column one number from 0 to 1 per released row: the share of the column's rows that come before.
     """
     _rows(codes)
     return [ndtr(scores) for scores in _normal(latent_correlation(codes), rows, random).T]
@@ -73,14 +61,7 @@ def latent_correlation(codes: Sequence[Floats], orders: Sequence[Ints] | None = 
     ties it is equation 2.15 again.
 
     Solving pair by pair need not give a possible correlation matrix: eigenvalues below 0 are raised to 0, and the
-    diagonal rescaled to 1.
-
-    Args:
-        codes: For each column one number per row.
-        orders: The rows of each column in ascending order, where the caller has them.
-
-    Returns:
-        A correlation matrix, positive semi-definite.
+    diagonal rescaled to 1. `orders` has the rows of each column in ascending order, where the caller has them.
     """
     if orders is None:
         orders = [np.argsort(column, kind="stable") for column in codes]
@@ -163,18 +144,12 @@ def _root(symmetric: Matrix) -> Matrix:
 
 
 def category_codes(categories: Ints, others: Matrix) -> Floats:
-    """Put values without an order into the order in which they differ most in the other columns.
+    """Put values without an order into the order in which they differ most in the other columns; return ranks by row.
 
     A rank correlation needs an order, and most of what a category has to do with the other columns is lost if the order
     is arbitrary. The means of the other columns in each category, weighted by how many rows it has, are projected on
-    their first principal axis: one order can carry no more than one such axis.
-
-    Args:
-        categories: The category of each row, numbered from 0.
-        others: The encoded matrix of the other columns; without columns, categories are ordered by frequency.
-
-    Returns:
-        For each row the rank of its category in that order.
+    their first principal axis: one order can carry no more than one such axis. Without other columns, categories are
+    ordered by frequency.
     """
     counts = np.bincount(categories)
     present = np.maximum(counts, 1)

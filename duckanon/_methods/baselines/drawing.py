@@ -22,18 +22,10 @@ _TOO_MUCH = 0.25
 def drawn(
     column: SpectralColumn, values: pa.ChunkedArray, copula: CopulaColumn, people: Ints | None, k: int, levels: Floats
 ) -> pa.Array:
-    """Draw values at levels of a column's distribution.
+    """Draw values at levels, from 0 to 1, of a column's distribution; refuse a column without releasable values.
 
-    Args:
-        column: How the column is encoded.
-        values: The column.
-        copula: Its codes, by which the levels are ordered.
-        people: Whose each row is; None where every row is another person.
-        k: The least number of people who share a released value, or NULL; numbers that nobody has may be released too.
-        levels: Numbers from 0 to 1, one for each value to draw.
-
-    Raises:
-        ValueError: Where no value may be released.
+    At least k people share a released value, or NULL; numbers that nobody has may be released too. The codes of the
+    copula order the levels.
     """
     if isinstance(column, NumberColumn):
         return drawn_numbers(column, values, people, k, levels)

@@ -27,7 +27,7 @@ class Grid(Protocol):
 
     @property
     def origin(self) -> float:
-        """What the grid's own numbers are counted from."""
+        """The number from which the grid's own numbers are counted."""
 
     def places(self, array: pa.Array) -> Ints:
         """Return the place of every value; what stands at NULLs is arbitrary."""
@@ -188,16 +188,9 @@ def at_digits(column: ColumnParts, array: pa.Array) -> pa.Array:
 
 
 def off_taken(places: Ints, taken: Ints, step: int, lowest: int, highest: int) -> Ints | None:
-    """Move places that are taken to the nearest ones that are free.
+    """Move places that are taken to the nearest free ones of a range; None where every place of it is taken.
 
-    Args:
-        places: Where values were drawn, from `lowest` to `highest`.
-        taken: The places that must not be released, in ascending order, each once.
-        step: The distance of neighbours.
-        lowest, highest: The range that is not left.
-
-    Returns:
-        None where every place of the range is taken.
+    ``taken`` is ascending, each place once; neighbours are a step apart.
 
     Examples:
         >>> off_taken(np.array([3, 4, 5, 9]), np.array([3, 4, 5, 6]), 1, 0, 9).tolist()

@@ -23,7 +23,7 @@ class Pieces(NamedTuple):
 
     Attributes:
         rows: How many rows each piece stands for.
-        value: What each stands for: a category's code, or a number's place.
+        value: A category's code, or a number's place.
         low, high: The ends of pieces between which numbers are drawn evenly; NaN for pieces of one value.
     """
 
@@ -55,10 +55,8 @@ class Numbers(NamedTuple):
     """The distribution of a column of numbers.
 
     Attributes:
-        grid: The values that it can hold.
         pieces: In their order; none where fewer than k people hold any number.
         rare: The places shared by fewer than k people, ascending.
-        lowest, highest: The range of the places.
         shift: The largest share of the rows that would be moved past some number if all unreleasable ones were moved to
             the nearest number that may (the Kolmogorov-Smirnov distance); 1 where none may.
     """
@@ -73,10 +71,8 @@ class Numbers(NamedTuple):
     def drawn(self, piece: Ints, share: Floats) -> Ints:
         """Return the places of draws, by piece and by the share of the piece that lies below.
 
-        A draw that falls on a number of fewer than k people is moved to the nearest one shared by k people, or nobody.
-
-        Raises:
-            ValueError: Where the range has no such number: see `shift`.
+        A draw that falls on a number of fewer than k people is moved to the nearest one shared by k people, or nobody;
+        a range without any, see `shift`, is refused.
         """
         places = self.pieces.value[piece]
         low, high = self.pieces.low[piece], self.pieces.high[piece]
@@ -91,16 +87,10 @@ class Numbers(NamedTuple):
 
 
 def of_numbers(grid: Grid, places: Ints, people: Ints | None, k: int) -> Numbers:
-    """Return the distribution of numbers.
+    """Return the distribution of numbers, given the place of each row's value, at least one, in the grid.
 
     Numbers of fewer than k people between two that more people hold make a run. A run of at least k people is cut into
     groups; one of fewer counts with the nearest number shared by k people, as the outermost ones do: they are coded.
-
-    Args:
-        grid: The values that the column can hold.
-        places: Where each row's value stands in it, at least one.
-        people: Whose each row is; None where every row is another person.
-        k: The least number of people behind a value, and behind a group.
     """
     order = np.argsort(places, kind="stable")
     ordered = places[order]
@@ -148,12 +138,7 @@ def _is_grouped(is_held: Bools, value_of_row: Ints, whose: Ints | None, k: int) 
 def _heads(is_grouped: Bools, starts: Ints, rows: int, whose: Ints | None, k: int) -> Ints:
     """Cut runs into groups of at least k people; return the first value of each group.
 
-    Args:
-        is_grouped: Which values belong to runs.
-        starts: The first row of each value, in the order of the values.
-        rows: The number of rows.
-        whose: Whose each row is, in that order.
-        k: The least number of people of a group.
+    ``starts`` has the first row of each value, and ``whose`` the person of each row, both in the order of the values.
     """
     edges = np.flatnonzero(np.diff(is_grouped, prepend=False, append=False)).tolist()
     first_rows = [*starts.tolist(), rows]

@@ -33,10 +33,8 @@ class SafeNumbers:
     Attributes:
         grid: The values that may be released.
         places: Where the value of each row stands; arbitrary where it is not regular.
-        is_regular: Where it is.
         rare: The places shared by fewer than `least` people, ascending: they are never released.
         ordered: The places of the regular rows, ascending.
-        k: The number of people in a group.
         least: k, or `FEWEST` where the whole numbers of a column would lose their shape otherwise.
         usual: Where these are rows of a larger table: places at even levels of its distribution, none of them rare.
     """
@@ -52,11 +50,9 @@ class SafeNumbers:
 
     @classmethod
     def of(cls, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
-        """Learn which numbers of a column may be released.
+        """Learn which numbers of a column may be released; refuse a column that would lose its shape.
 
-        Raises:
-            ValueError: Where they would not have the column's shape: the whole numbers of a small table, each of a few
-                people.
+        So would the whole numbers of a small table, each of a few people.
         """
         assert column.regular is not None
         grid = grid_of(column.regular)
@@ -94,13 +90,7 @@ class SafeNumbers:
         return values, np.append(starts, len(self.ordered))
 
     def at_ranks(self, scores: Floats, rows: Ints, people: Ints | None) -> Ints:
-        """Return the places of numbers that have the ranks of scores, distributed like those of some rows.
-
-        Args:
-            scores: One for each number.
-            rows: The rows that are released.
-            people: Whose each row of the table is; None where every row is another person.
-        """
+        """Return the places of numbers that have the ranks of scores, distributed like those of the released rows."""
         if len(scores) == 0:
             return np.zeros(0, np.int64)
         rows = rows[self.is_regular[rows]]
@@ -149,12 +139,7 @@ def _bounds(grid: Grid, places: Ints, whose: Ints | None, k: int, held: Ints) ->
 
 
 class Bounds(NamedTuple):
-    """The numbers that a column may be released with: those between two that k people stand behind.
-
-    Attributes:
-        grid: The values that a number may have.
-        lowest, highest: The places that none is beyond.
-    """
+    """The numbers that a column may be released with: those between two places that k people stand behind."""
 
     grid: Grid
     lowest: int
@@ -172,10 +157,7 @@ class Bounds(NamedTuple):
     def array(self, column: ColumnParts, rows: int, random: np.random.Generator) -> pa.Array:
         """Return the regular numbers of a column, none of them out of bounds.
 
-        Args:
-            column: Taken apart.
-            rows: How many of its rows, the first ones, are the table's.
-            random: Draws, where a row has no regular number, one among the table's.
+        The first `rows` are the table's: where a row has no regular number, one among these is drawn.
         """
         places = places_of(self.grid, column.array).copy()  # they may be the column's own memory
         own = places[:rows][column.is_regular[:rows]]
@@ -212,17 +194,12 @@ def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> Saf
 def rare_places(
     grid: Grid, column: ColumnParts, people: Ints | None, k: int, slight: float = _SLIGHT
 ) -> tuple[Ints, int]:
-    """Return the places of values that must not be released, special ones too, and the rest as `SafeNumbers`.
+    """Return the places of values that must not be released, special ones too, and the `least` of `SafeNumbers`.
 
     All that is released is drawn between the ends of groups of at least k people. Amounts may be any number in between;
     of whole numbers such as ages nearly all are somebody's, and those of fewer than k people are left out only if that
-    moves no more than a hundredth of the rows. Otherwise those of one or two people are. What is moved is counted
+    moves no more than a `slight` share of the rows. Otherwise those of one or two people are. What is moved is counted
     twice: to the nearest value that is left, and to what is drawn, whose ends are nearer.
-
-    Args:
-        grid, column, people, k: The column, and whose its rows are.
-        slight: The share of the rows that may be moved past a number where those of fewer than k people are not
-            released.
     """
     places = places_of(grid, column.array)
     valid = valid_of(column.array)

@@ -19,12 +19,7 @@ MARGIN = 0.7
 
 @dataclass(frozen=True)
 class Verdict:
-    """Results of the privacy tests of one release.
-
-    Attributes:
-        passed: Whether the release is as safe as it has to be.
-        numbers: What that rests on, by name.
-    """
+    """Whether the release of one trial passed the privacy tests, and the numbers that rests on, by name."""
 
     passed: bool
     numbers: Mapping[str, float]
@@ -37,9 +32,7 @@ class Step:
     Attributes:
         stage: ``'whole'``: all rows as one cluster; ``'bisect'``: on the way down; ``'confirm'``: another draw of a
             size that has passed.
-        cluster_size: The rows that a cluster should have.
         draw: 1, 2, ... among the releases of this size.
-        verdict: What the tests said.
     """
 
     stage: str
@@ -50,11 +43,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Search:
-    """The size that was chosen, and the way there.
+    """The smallest size that passed, with (but for all rows) three fresh draws more, and every release tried, in order.
 
-    Attributes:
-        cluster_size: The smallest size that passed, and (but for all rows) three fresh draws more; None where none did.
-        steps: Every release tried, in order.
+    The size is None where none passed.
     """
 
     cluster_size: float | None
@@ -85,13 +76,8 @@ def search(passes: Callable[[float], Verdict], rows: int, rank: int) -> Search:
     when it is swapped as a whole, and with it the crowd around each record, its ambiguity. Small clusters would pass
     then, and give records away all the same: nothing is chosen.
 
-    Args:
-        passes: Makes a release with clusters of about as many rows as it is told, a fresh draw each time, and tests it.
-        rows: The rows of the table.
-        rank: The number of components of the table; no cluster is tried with fewer than twice as many rows.
-
-    Raises:
-        ValueError: For a table of fewer than two rows, and for one without components.
+    ``passes`` makes and tests a fresh release with clusters of a size; none is tried with fewer than twice ``rank``
+    rows.
     """
     steps: list[Step] = []
 

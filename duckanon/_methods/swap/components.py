@@ -24,20 +24,13 @@ _BLOCK_ROWS = 65_536  # in which second moments are summed: bounds the copy that
 
 
 def principal_components(covariance: Floats) -> tuple[Floats, Floats]:
-    """Return the standard deviations and directions of the components that are not null, the largest first.
+    """Return the standard deviations and directions (columns) of the components that are not null, the largest first.
 
     The rule of Thesis, Section 4.1, for singular values, d > d0 max(rows, columns) eps, cannot be used on the
     eigenvalues of a Gram matrix: they are squares, and what rounding leaves of a null one is about eps times the
     largest, whatever the number of rows. The cut here is 4 eps max(columns, 16) of the largest eigenvalue: +-1 groups,
     which always sum to 2 - q, are found to be short of one dimension, and a component of a millionth of the largest
     deviation is kept.
-
-    Args:
-        covariance: Of the matrix's columns.
-
-    Returns:
-        deviations : ndarray of shape (rank,):
-        directions : ndarray of shape (columns, rank): Orthonormal.
     """
     values, vectors = np.linalg.eigh(covariance)
     values, vectors = values[::-1], vectors[:, ::-1]
@@ -75,22 +68,16 @@ def principal_coordinates(matrix: Matrix) -> Matrix:
 
 
 def permute_components(scores: Reals, tolerance: float, random: np.random.Generator, tell: Tell = silent) -> None:
-    """Permute every row of a matrix, components x records, in place and independently.
+    """Permute every row of a centred matrix, components x records, in place and independently.
 
     Thesis, Figure 4-1, whose `max(cov[U]) <= tol` is read as the largest correlation off the diagonal (REFERENCES.md,
-    Thesis, point 2). Corrected: whole draws are hopeless (about 3.1 / sqrt(records) is what one gives, 2 the best of
-    thousands), so that each component is drawn on its own. A draw that is rejected is mended first: its values are put
-    in the order of the residuals of its regression on the components before it, which moves each value little, and the
-    correlations nearly to 0. After 50 draws (400,000 / records, if that is less, but 2) the best one stays: components
-    with few different values cannot be mended. All components are permuted, the first one too: row order would link
-    records otherwise.
-
-    Args:
-        scores: Centred, each row contiguous.
-        tolerance: Below 100,000 records a permutation is drawn again until no correlation with the components permuted
-            before it exceeds `tolerance` / sqrt(records - 1).
-        random: Where the permutations come from.
-        tell: Is told the share of the components done.
+    Thesis, point 2): below 100,000 records a permutation is drawn again until no correlation with the components
+    permuted before it exceeds ``tolerance / sqrt(records - 1)``. Corrected: whole draws are hopeless (about 3.1 /
+    sqrt(records) is what one gives, 2 the best of thousands), so that each component is drawn on its own. A draw that
+    is rejected is mended first: its values are put in the order of the residuals of its regression on the components
+    before it, which moves each value little, and the correlations nearly to 0. After 50 draws (400,000 / records, if
+    that is less, but 2) the best one stays: components with few different values cannot be mended. All components are
+    permuted, the first one too: row order would link records otherwise.
     """
     generators = random.spawn(len(scores))
     if scores.shape[1] < UNCHECKED_ROWS:

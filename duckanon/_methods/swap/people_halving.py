@@ -12,15 +12,7 @@ def halved_by_people(coordinates: Matrix, people: Ints, k: int) -> Ints:
     """Cut groups of more than 2k rows in two, each of at least k people, as long as that is possible.
 
     The cut is the place nearest to the median that leaves enough people on both sides. Where the widest column has
-    none, the next one is tried.
-
-    Args:
-        coordinates: One row per record.
-        people: Whose each row is (`common.people.person_numbers`).
-        k: The least number of people of a group.
-
-    Returns:
-        The group of each row, numbered from 0. Where every row is another person, they are those of `halving.halved`.
+    none, the next one is tried. Where every row is another person, the groups are those of `halved`.
     """
     refuse_too_few(k, len(coordinates), people)
     labels = np.empty(len(coordinates), dtype=np.int64)

@@ -33,9 +33,8 @@ def svd_swap(
 ) -> pa.RecordBatchReader:
     """Swap the principal components of a table: see `svd.svd_swap`.
 
-    Args:
-        memory: What the matrix of components may take, such as '2GB'; a larger one is swapped within random blocks of
-            rows. Only with the settings of the thesis; None: the table is held in memory.
+    ``memory`` limits the matrix of components, '2GB'; a larger one is swapped within random blocks of rows. It needs
+    the settings of the thesis.
     """
     settings = Settings(k, special, categories, derived)
     options: dict[str, Any] = {"tolerance": tolerance, "checks": checks, "seed": seed, "tell": tell}
@@ -53,11 +52,9 @@ def svd_swap(
 def pica(
     source: object, *, cluster_size: float | None, reference: object = None, tell: Tell | None = None, **options: Any
 ) -> pa.RecordBatchReader:
-    """Swap independent components inside clusters of similar records.
+    """Swap independent components inside clusters of similar records; the options are those of `partitioned`.
 
-    Args:
-        reference: Other people with the same columns, to compare with where a cluster size is searched.
-        options: As for `partitioned`.
+    A ``reference`` of other people with the same columns is compared with where a cluster size is searched.
     """
     whole, others, plain = partitioned(source, None if cluster_size else reference, **options)
     released = reader_of(whole.released(cluster_size, others, tell or silent))
@@ -81,8 +78,7 @@ def partitioned(
 ) -> tuple[Partitioned, pa.Table | None, PlainColumns | None]:
     """Encode a table that is to be swapped in clusters.
 
-    Returns:
-        The encoded table; other people in the same columns; the plain columns, None where the table's own are plain.
+    Also return other people in the same columns, and the plain columns, None where the table's own are plain.
     """
     settings, random = Settings(k, special, categories, derived), generator(seed)
     if settings.as_in_thesis:

@@ -33,15 +33,7 @@ _MOST_GROWTH = 2.0  # dense parts of large tables need clusters ten times as lar
 
 @dataclass(frozen=True)
 class Partitioned:
-    """A table that is about to be swapped in clusters.
-
-    Attributes:
-        encoding, matrix: How its columns are coded, and its rows.
-        rank: The number of independent components.
-        basis, clustering: ``'ica'`` or ``'pca'``; ``'auto'``, ``'spectral'`` or ``'bisect'``.
-        checks: ``'error'``, ``'repair'`` or ``'off'``.
-        random: Where chance comes from.
-    """
+    """A table that is about to be swapped in clusters; ``rank`` is the number of independent components."""
 
     encoding: Encoding
     matrix: Reals
@@ -87,9 +79,7 @@ class Partitioned:
     def search(self, reference: pa.Table | None, tell: Tell = silent) -> Search:
         """Look for the smallest clusters whose release is as safe as not taking part.
 
-        Args:
-            reference: Other people; None: every record is compared with all other records.
-            tell: Is told the share of the work done, as far as that can be known.
+        Without a ``reference`` of other people every record is compared with all other records.
         """
         trial = self._sampled(self.matrix)
         others = None if reference is None else self._sampled(self.encoding.matrix(reference))
@@ -111,11 +101,7 @@ class Partitioned:
         return search(passes, len(trial), self.rank)
 
     def released(self, size: float | None, reference: pa.Table | None, tell: Tell = silent) -> pa.Table:
-        """Release the table with clusters of a size, or of the size that the search finds, after the checks.
-
-        Raises:
-            ValueError: Where no size passes, or the release fails its checks.
-        """
+        """Release the table with clusters of a size, or of the size that the search finds, after the checks."""
         if size is not None:
             return self._checked(self.swapped(self.matrix, size, tell))
         result = self.search(reference, tell)
@@ -128,9 +114,6 @@ class Partitioned:
         """Release the table with clusters of a size, or of the next larger one whose release passes the checks.
 
         A few sizes are tried: each is larger than the one before by more, at most twice as large.
-
-        Raises:
-            ValueError: Where not even the release of all rows as one cluster does.
         """
         growth, draws = 1.0, _FRESH_DRAWS
         while True:
@@ -154,13 +137,9 @@ class Partitioned:
 def screened(
     encoding: Encoding, original: Reals, released: pa.Table, checks: str, random: np.random.Generator
 ) -> pa.Table:
-    """Look through a release for records that it gives away; refuse it, or leave them out.
+    """Look through a release, in random order, for records that it gives away; refuse it, or leave them out.
 
-    Args:
-        encoding, original: The original's coding and rows.
-        released: In an order that is not the original's.
-        checks: What to do about what is found: ``'error'``, ``'repair'``, or ``'off'`` for not looking.
-        random: Draws what is looked at in large tables: a million rows of each.
+    Of large tables a million rows are looked at, drawn at random. Nothing is looked at where ``checks`` is ``'off'``.
     """
     if checks == "off":
         return released

@@ -21,11 +21,7 @@ _READ_ROWS = 2**14  # turned from records to components at a time
 
 
 def blocks_needed(rows: int, rank: int, memory_limit: int | None) -> int:
-    """Return the number of blocks into which the scores of a table must be cut.
-
-    Raises:
-        ValueError: For a limit in which a block would have too few rows to be swapped.
-    """
+    """Return into how many blocks the scores of a table must be cut; refuse a limit that leaves too few rows each."""
     if memory_limit is None:
         return 1
     needed = _BYTES * rank * rows

@@ -24,11 +24,9 @@ from duckanon._methods.swap.plain_columns import PlainColumns
 
 @dataclass(frozen=True)
 class _Texts:
-    """The choices of texts and booleans.
+    """Choices of texts and booleans: the values that the survey held, NULL too where it did, and the choice of each.
 
-    Attributes:
-        values, codes: What the survey held, NULL too where it did, and the choice that each stands for.
-        unseen: The choice of everything else.
+    All else is read as the choice ``unseen``.
     """
 
     values: pa.Array
@@ -58,7 +56,6 @@ class _Numbers:
 
     Attributes:
         values, codes: The numbers that are no regular ones, ascending, and the choice that each stands for.
-        at_null: The choice of NULL.
         regular: The choice of all other numbers; None where each is read as the nearest of `values`.
     """
 
@@ -95,12 +92,7 @@ class _Numbers:
 
 
 class SurveyColumns:
-    """How the rows of a table are read like those of a survey of it.
-
-    Args:
-        plain: The survey, made plain.
-        k: The number of people behind the ends of its numbers.
-    """
+    """Reader of a table's rows like those of a survey of it, with k people behind the ends of numbers."""
 
     def __init__(self, plain: PlainColumns, k: int) -> None:
         self._plain = plain
@@ -120,12 +112,7 @@ class SurveyColumns:
         return self._plain.schema
 
     def table(self, rows: pa.Table, random: np.random.Generator) -> pa.Table:
-        """Return the plain columns of some rows.
-
-        Args:
-            rows: With the columns of the survey, in its types.
-            random: Draws the numbers of rows that have none.
-        """
+        """Return the plain columns of rows of the survey's columns and types; missing numbers are drawn."""
         columns = [
             self._read(column, choices, rows.column(column.name))
             for column, choices in zip(self._plain.columns, self._choices, strict=True)

@@ -43,29 +43,20 @@ def svd_swap(
     places: Mapping[str, Places] | None = None,
     tell: Tell | None = None,
 ) -> pa.RecordBatchReader:
-    """Swap the principal components of a table.
+    """Swap the principal components of a table; options not listed are those that are declared.
 
     No left singular vectors are needed: one pass gives the covariance, whose eigenvectors are the right ones, a second
     one the scores, the only thing that is held, in float32. Corrected: the matrix is centred first, null components are
     left out, and every component is permuted, so that the order of the rows links nothing (REFERENCES.md, Thesis,
-    points 1 to 4).
+    points 1 to 4). When two components correlate too much for long, `permute_components` gives up; the checks look at
+    up to 20,000 rows drawn at random, and repair tables of up to 20,000 rows.
+
+    The source is read twice before this returns; the batches are made as they are read.
 
     Args:
-        source: Anything that `sources.open_source` takes; it is read twice.
-        tolerance, log, nulls, checks, seed: As declared. When two components correlate too much for long,
-            `permute_components` gives up; the checks look at up to 20,000 rows drawn at random, and repair tables of up
-            to 20,000 rows.
         memory_limit: Bytes for the scores, 4 x rows x rank. Past it the records are swapped inside blocks to which they
             are assigned at random, kept in temporary files meanwhile.
         places: Coordinates of the values of columns that have many: see `fit.fit`.
-        tell: Is told the share of the work done, from 0 to 1.
-
-    Returns:
-        As many rows, of the same columns and types. Source and temporary files are read before this returns, except the
-        files of a memory limit; the batches are made as they are read.
-
-    Raises:
-        ValueError: As `fit.fit` does; for fewer than 200 rows, or 8 per component; and for what the checks find.
     """
     random = generator(seed)
     tell = tell or silent
@@ -91,13 +82,7 @@ def svd_swap(
 def swapped_block(
     block: pa.Table, encoding: Encoding, moments: Moments, tolerance: float, checks: str, random: np.random.Generator
 ) -> pa.Table:
-    """Swap the components of a whole table among some of its rows, which are in the block at random.
-
-    Args:
-        block: The rows.
-        encoding, moments: Those of the whole table.
-        tolerance, checks, random: As in `svd_swap`.
-    """
+    """Swap the components of a whole table, known by its moments, among some of its rows, drawn at random."""
     own = replace(moments, rows=block.num_rows)
     opened = open_source(block)
     made = list(_Swap.of(encoding, own, tolerance, checks, random).swapped(opened, silent))

@@ -51,14 +51,8 @@ def smallest_size(
 
     Sizes are twice as large each time, from twice the rank on, the least with which a cluster is not its records. They
     are bisected: the larger clusters are, the less they tell about a record. Where people have several rows, halves are
-    halves of the people, each with all rows, and one row of each isolated person is looked for.
-
-    Args:
-        redrawing: The table.
-        group: The rows that are released.
-        keep_out: How many people the release says nothing about.
-        random: Where chance comes from.
-        tell: Is told the share of the work done.
+    halves of the people, each with all rows, and one row of each isolated person is looked for. The release says
+    nothing about ``keep_out`` people.
     """
     audited = _audited(redrawing.people, group, random)
     if len(audited.shown) < 2 * FEWEST:

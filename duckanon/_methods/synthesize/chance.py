@@ -35,20 +35,12 @@ def covariance_within(matrix: Reals, labels: Ints32) -> Floats:
 
 
 def beyond_chance(covariance: Floats, widths: Sequence[int], people: int) -> Floats:
-    """Shrink the covariances between columns by what chance explains of them.
+    """Shrink the covariances between columns, each of so many features, by what chance explains of them.
 
     The squared canonical correlations of two columns that have nothing to do with each other, times the people, add up
     to a chi-squared variable, with as many degrees of freedom as pairs of components. Shrinking by one minus what
-    chance gives over what there is, is what James and Stein do. What is shrunk may be no covariance any more: its
-    negative components are left out.
-
-    Args:
-        covariance: Of features, those of a column next to each other.
-        widths: How many features each column has.
-        people: How many people the covariance is that of.
-
-    Returns:
-        The covariance: the same within a column; between two columns nothing if there is no more than chance gives.
+    chance gives over what there is, is what James and Stein do. Between two columns nothing is left if there is no more
+    than chance gives. What is shrunk may be no covariance any more: its negative components are left out.
     """
     starts = np.cumsum([0, *widths])
     scales, ranks = np.zeros_like(covariance), []

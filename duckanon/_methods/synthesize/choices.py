@@ -13,14 +13,10 @@ _LEARNT_FROM = 20_000  # rows; offsets hardly depend on more
 
 
 def chosen(scores: Reals, wanted: Ints) -> Ints:
-    """Choose for every row, such that each choice is made as often as it is wanted.
+    """Choose for every row (of rows by choices), such that each choice is made as often as it is wanted.
 
     Without offsets, the largest score makes rare choices rarer. Offsets are found by steps against the errors of the
     counts; the few rows that are still too many go where they lose least.
-
-    Args:
-        scores: Rows by choices.
-        wanted: How often each choice is to be made; together as many as there are rows.
 
     Examples:
         >>> chosen(np.array([[3.0, 0, 0], [2, 1, 0], [1, 0, 0], [1, 0, 0.5]]), np.array([1, 2, 1])).tolist()

@@ -20,8 +20,7 @@ class Parts:
     """Parts of rows, by column.
 
     Attributes:
-        codes: The choices.
-        places: The places of numbers, for those columns that have them; arbitrary where another choice is made.
+        places: The places of numbers; arbitrary where another choice is made.
         is_equal: Where a number is that of another column, for those columns of which that is drawn.
     """
 
@@ -35,10 +34,8 @@ class CodedTable:
     """A table, split into the parts of its columns.
 
     Attributes:
-        columns: Its columns.
         people: Whose each row is; None where every row is another person.
-        numbers: The numbers that are drawn, by column.
-        choices: The columns whose choices are drawn.
+        numbers, choices: The numbers that are drawn, by column, and the columns whose choices are drawn.
         equal: The numbers that are those of another column in many rows.
         k: The least number of people who share a released value.
         wide: The coordinates of choices between many values, by column.
@@ -67,7 +64,7 @@ class CodedTable:
 
     @property
     def widths(self) -> list[int]:
-        """How many columns of the matrix each choice takes, each pair of equal numbers, and each number."""
+        """The number of columns of the matrix that each choice, pair of equal numbers, and number takes."""
         return [self.choice_width(index) for index in self.choices] + [1] * (len(self.equal) + len(self.numbers))
 
     def original(self, rows: Ints) -> Parts:
@@ -81,10 +78,8 @@ class CodedTable:
     def matrix(self, parts: Parts, random: np.random.Generator | None) -> Reals:
         """Encode parts: -1 or 1 for choices and for numbers that are another's, and normal scores.
 
-        Args:
-            parts: Of the table or of a release.
-            random: Draws donors of numbers where there are none of their own (`donors.filled`); None: the mean where
-                there are none at all, for comparing rows with each other.
+        ``random`` draws donors of numbers where there are none of their own (`filled`); None: the mean where there are
+        none at all, for comparing rows with each other.
         """
         count = len(next(iter(parts.codes.values())))
         widths = [self.choice_width(index) for index in self.choices]

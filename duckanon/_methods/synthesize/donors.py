@@ -15,12 +15,6 @@ def filled(matrix: Reals, column: int, is_regular: Bools, random: np.random.Gene
 
     Donors drawn at random for the whole number would weaken its relations by the share of those who have none, and the
     mean would give them a value of their own.
-
-    Args:
-        matrix: Rows by features, all of them known but for this column.
-        column: The one to fill.
-        is_regular: Where it is known.
-        random: Draws the donors.
     """
     known, others = np.flatnonzero(is_regular), np.flatnonzero(~is_regular)
     if not len(others) or not len(known):

@@ -43,23 +43,15 @@ def relation(one: Choices, other: Choices) -> float:
 
 
 def shared_table(one: Choices, other: Choices, people: Ints | None, k: int) -> Floats | None:
-    """Return how many rows have each pair of choices, as far as at least k people say so.
+    """Return how many rows have each pair of choices, as far as at least k people say so; None if chance explains all.
 
     A pair that at least k people have is about as frequent as it is. Of all others, groups of values of one column with
     groups of values of the other, by where they are in a correspondence analysis; where k people are in such a block,
     its rows are spread over its pairs as if the columns had nothing more to do with each other, and else the blocks of
     larger groups are looked at. So a pair of one person is about as frequent as pairs that nobody has but that are
-    alike. Which values are alike, all people say together: pairs of one person are 1.14 times as frequent as in tables
-    of other people (3,000 of the tests), where a table of every pair has them 2.4 times as often.
-
-    Args:
-        one, other: What the rows of two columns hold.
-        people: Whose each row is; None where every row is another person.
-        k: The least number of people that anything is said about.
-
-    Returns:
-        Expected rows of each pair; each choice has its rows. None where the two have nothing to do with each other
-        beyond chance.
+    alike, and each choice has its rows. Which values are alike, all people say together: pairs of one person are 1.14
+    times as frequent as in tables of other people (3,000 of the tests), where a table of every pair has them 2.4 times
+    as often.
     """
     cells = _cells(one, other)
     everybody = int(people_in(np.zeros_like(one.codes), people, 1)[0])
@@ -118,13 +110,7 @@ def fitted(table: Floats, rows: Floats, columns: Floats) -> Floats:
 
 
 def whole_numbers(table: Floats, rows: Ints, columns: Ints, random: np.random.Generator) -> Ints:
-    """Round a table at random to whole numbers of given sums.
-
-    Args:
-        table: Expected counts.
-        rows, columns: The sums, the same in total.
-        random: Decides what is rounded up.
-    """
+    """Round a table of expected counts at random to whole numbers of given sums, the same in total."""
     expected = fitted(table, rows.astype(np.float64), columns.astype(np.float64))
     made: Ints = np.floor(expected).astype(np.int64)
     shares = expected - made

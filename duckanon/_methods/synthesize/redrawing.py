@@ -34,11 +34,7 @@ _BLOCK = 65_536  # rows that are coded at a time
 
 @dataclass(frozen=True, kw_only=True)
 class Redrawing(CodedTable):
-    """A table that is about to be redrawn.
-
-    Attributes:
-        computed, lookups: What is computed from the rest.
-    """
+    """A table that is about to be redrawn; `computed` and `lookups` follow from the rest."""
 
     computed: Sequence[Computed]
     lookups: Sequence[Lookup]
@@ -102,15 +98,7 @@ class Redrawing(CodedTable):
     def redrawn(
         self, rows: Ints, count: int, size: float | None, random: np.random.Generator, tell: Tell = silent
     ) -> Parts:
-        """Draw new rows from some of the table's.
-
-        Args:
-            rows: Those that are released.
-            count: How many to draw.
-            size: The rows of a cluster; None for all as one.
-            random: Where chance comes from.
-            tell: Is told the share of the work done.
-        """
+        """Draw so many new rows from some of the table's, in clusters of a size; None for all as one."""
         original = self.original(rows)
         matrix = self.matrix(original, random)
         labels = self._clusters(matrix, rows, size, random)
@@ -271,7 +259,7 @@ class Redrawing(CodedTable):
 
 
 class _Scores(NamedTuple):
-    """What is drawn for new rows: a score of each number, by column, and of each pair of columns being equal."""
+    """Scores of new rows: of each number, by column, and of each pair of columns being equal."""
 
     numbers: dict[int, Reals]
     equal: list[Reals]

@@ -30,11 +30,9 @@ class Residuals:
         self._left = covariance + np.diag(_RIDGE * np.diag(covariance) + 1e-12)
 
     def settle(self, start: int, end: int, features: Callable[[int, int], Reals]) -> None:
-        """Say which choice was made by the scores of some columns, and move those that follow.
+        """Move the scores that follow, now that the scores from `start` to `end` have become choices.
 
-        Args:
-            start, end: The columns of the scores.
-            features: Returns those of the choices that were made, from one row to another.
+        ``features`` returns those of the choices that were made, from one row to another.
         """
         weights = np.linalg.solve(self._left[start:end, start:end], self._left[start:end, end:])
         self._left[end:, end:] -= self._left[end:, start:end] @ weights

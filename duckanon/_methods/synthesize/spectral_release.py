@@ -51,14 +51,7 @@ def spectral_release(
     The orthogonal variant of spectral anonymization (Perkonoja and Virta 2024), in clusters, with values mapped to a
     quantile function that says nothing about fewer than k people: numbers of three people are released where a column
     has few others (`safe_numbers.rare_places`). The smallest size is the one that passes the paired audit with a margin
-    (`audited_size.smallest_size`).
-
-    Returns:
-        The records drawn, in random order; the columns of `by` come last.
-
-    Raises:
-        ValueError: For too few rows, people or columns, for what `split_columns` refuses, and for columns no value of
-            which may be released.
+    (`audited_size.smallest_size`). Records are in random order; the columns of `by` come last.
     """
     random = generator(seed)
     told = tell or silent

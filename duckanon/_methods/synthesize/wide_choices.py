@@ -27,15 +27,7 @@ class WideChoices:
         self._drawn: list[tuple[Choices, Ints]] = []
 
     def assigned(self, places: Places, scores: Reals, held: Choices, wanted: Ints, random: np.random.Generator) -> Ints:
-        """Choose for every new row, such that each choice is made as often as it is wanted.
-
-        Args:
-            places: The coordinates of the choices.
-            scores: Those of every new row.
-            held: The choices of the original.
-            wanted: How often each is to be made.
-            random: Rounds how often pairs are.
-        """
+        """Choose for every new row by its coordinates, each choice as often as it is wanted."""
         made = self._within(places, scores, held, wanted, random)
         self._drawn.append((held, made))
         return made
