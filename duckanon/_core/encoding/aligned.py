@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Array
-from duckanon._core.encoding.measurement_encoding import MeasuredEncoding, measured_encoding
+from duckanon._core.encoding.column_codecs import NumberColumn
+from duckanon._core.encoding.measurement_encoding import MeasuredEncoding, SpecialColumn, measured_encoding
 from duckanon._core.encoding.pairs import kind_of
 
 
@@ -70,9 +71,9 @@ def unscaled(encoding: MeasuredEncoding, matrix: Array) -> Array:
     """Give numbers (their logarithms) their own scale and origin back; categories stay as they are."""
     result = np.array(matrix, np.float64)
     for column, group in zip(encoding.columns, encoding.groups, strict=True):
-        deviation = getattr(column, "deviation", None)
-        if deviation is not None:
-            result[:, group.start] = result[:, group.start] * deviation + column.mean  # type: ignore[union-attr]
+        number = column.regular if isinstance(column, SpecialColumn) else column
+        if isinstance(number, NumberColumn):
+            result[:, group.start] = result[:, group.start] * number.deviation + number.mean
     return result
 
 

@@ -13,10 +13,9 @@ from duckanon._core.common.arrays import Bools, Floats, Ints, is_number, is_text
 from duckanon._core.common.people import people_in
 from duckanon._core.encoding.arrow import indices_of, kind_of, valid_of
 from duckanon._core.encoding.column_codecs import NumberColumn
-from duckanon._core.encoding.column_fit import MOST_CATEGORIES
 from duckanon._core.encoding.digits import cleaned, with_usual_digits
 from duckanon._core.encoding.fit import fit, refuse_nulls
-from duckanon._core.encoding.identifiers import refuse_identifier
+from duckanon._core.encoding.identifiers import refuse_distinct_texts, refuse_identifier, refuse_many_categories
 from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._core.encoding.special import special_values
 
@@ -100,31 +99,16 @@ def _categories(name: str, array: pa.Array, people: Ints | None, k: int) -> Colu
     order = sorted(range(len(listed)), key=lambda index: (listed[index] is None, str(listed[index])))
     rank = np.empty(len(listed) + 1, np.int64)
     rank[order] = np.arange(len(order))
-    values: list[Any] = [listed[index] for index in order]
-    rank[-1] = len(values)
+    rank[-1] = len(listed)
     codes = rank.take(indices, mode="wrap")  # -1, NULL, is the last
-    used = np.bincount(codes, minlength=len(values) + 1) > 0
-    kept = np.flatnonzero(used)
+    used = np.bincount(codes, minlength=len(rank)) > 0
     codes = (np.cumsum(used) - 1)[codes]
-    values = [*values, None]
-    values = [values[index] for index in kept]
+    sorted_values: list[Any] = [*(listed[index] for index in order), None]
+    values = [sorted_values[index] for index in np.flatnonzero(used)]
     if not pa.types.is_boolean(array.type):
-        _refuse_names(name, len(values) - (None in values), len(array))
+        refuse_distinct_texts(name, len(values) - (None in values), len(array))
+        refuse_many_categories(name, len(values) - (None in values))
     return _merged_categories(name, array, codes, values, people, k)
-
-
-def _refuse_names(name: str, distinct: int, rows: int) -> None:
-    """Refuse texts that are different for most people, and more than a release can tell apart."""
-    if distinct == rows or (rows > 100 and 2 * distinct > rows):
-        raise ValueError(
-            f'column "{name}" has {distinct:,} different values in {rows:,} rows, as an identifier has; '
-            "leave it out of cols or generalize it first."
-        )
-    if distinct > MOST_CATEGORIES:
-        raise ValueError(
-            f'column "{name}" has more than {MOST_CATEGORIES:,} different values; '
-            "leave it out of cols or generalize it first."
-        )
 
 
 def _merged_categories(
@@ -162,7 +146,8 @@ def _number_categories(
     name: str, array: pa.Array, values: Floats, distinct: Floats, people: Ints | None, k: int
 ) -> ColumnParts:
     """Take numbers as categories; those shared by fewer than k people become the nearest that more hold."""
-    _refuse_names(name, len(distinct) if len(distinct) > FEW_VALUES else 1, len(array))
+    refuse_distinct_texts(name, len(distinct) if len(distinct) > FEW_VALUES else 1, len(array))
+    refuse_many_categories(name, len(distinct))
     is_known = ~np.isnan(values)
     codes = np.searchsorted(distinct, np.where(is_known, values, distinct[0]))
     codes[~is_known] = len(distinct)

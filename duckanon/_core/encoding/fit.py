@@ -16,7 +16,7 @@ from duckanon._core.common.rules import OneOf
 from duckanon._core.encoding.arrow import kind_of
 from duckanon._core.encoding.column_fit import CategoriesSeen, NumberSeen, PlacedSeen
 from duckanon._core.encoding.coordinates import Places
-from duckanon._core.encoding.sources import Source, open_source
+from duckanon._core.encoding.sources import opened_source
 from duckanon._core.encoding.table_encoding import Encoding
 from duckanon._core.encoding.wide import Wide
 
@@ -43,7 +43,6 @@ def batch_rows(width: int) -> int:
 
 def fit(
     source: object,
-    cols: Sequence[str] | None = None,
     *,
     log: Sequence[str] | None = None,
     nulls: str = "error",
@@ -73,50 +72,32 @@ def fit(
             1e150, types that are no number, text, boolean or time, NULLs (unless asked for), and a `log` that cannot be
             taken.
     """
-    opened = open_source(source, cols)
-    try:
-        return _fit(opened, log, nulls, lenient, tell, places or {})
-    finally:
-        if opened is not source:
-            opened.close()
-
-
-def _fit(
-    opened: Source,
-    log: Sequence[str] | None,
-    nulls: str,
-    lenient: bool,
-    tell: Callable[[int], None] | None,
-    places: Mapping[str, Places],
-) -> tuple[Encoding, Moments]:
-    log = spelled("log", log, opened.schema.names)
-    _check(opened.schema, log, nulls, 1 if lenient else 2)
-    wide = Wide()
-    seen = [_seen(column, log, wide, places.get(column.name)) for column in opened.schema]
-    rows = 0
-    for batch in opened.batches(batch_rows(2 * len(seen))):
-        step = batch_rows(wide.size)
-        for start in range(0, batch.num_rows, step):
-            piece = batch.slice(start, step)
-            wide.start(piece.num_rows)
-            for column, array in zip(seen, piece.columns, strict=True):
-                column.read(array)
-            wide.finish()
-            rows += piece.num_rows
-        if tell is not None:
-            tell(rows)
+    with opened_source(source) as opened:
+        schema = opened.schema
+        log = spelled("log", log, schema.names)
+        refuse_unless(OneOf("error", "category"), "nulls", nulls)
+        if len(schema) < (1 if lenient else 2):
+            raise ValueError(f"cols must name at least two columns; got {len(schema)}.")
+        known_columns("log", log or [], schema.names)
+        wide = Wide()
+        seen = [_seen(column, log, wide, (places or {}).get(column.name)) for column in schema]
+        rows = 0
+        for batch in opened.batches(batch_rows(2 * len(seen))):
+            step = batch_rows(wide.size)
+            for start in range(0, batch.num_rows, step):
+                piece = batch.slice(start, step)
+                wide.start(piece.num_rows)
+                for column, array in zip(seen, piece.columns, strict=True):
+                    column.read(array)
+                wide.finish()
+                rows += piece.num_rows
+            if tell is not None:
+                tell(rows)
     if rows == 0:
         raise ValueError("the table has no rows; give one that has.")
     if nulls == "error":
         refuse_nulls({column.name: column.null_count for column in seen})
-    return _finished(opened.schema, seen, wide, rows, lenient)
-
-
-def _check(schema: pa.Schema, log: Sequence[str] | None, nulls: str, fewest: int) -> None:
-    refuse_unless(OneOf("error", "category"), "nulls", nulls)
-    if len(schema) < fewest:
-        raise ValueError(f"cols must name at least two columns; got {len(schema)}.")
-    known_columns("log", log or [], schema.names)
+    return _finished(schema, seen, wide, rows, lenient)
 
 
 def _seen(column: pa.Field, log: Sequence[str] | None, wide: Wide, places: Places | None) -> _Seen:

@@ -49,7 +49,8 @@ def found_formulas(columns: Sequence[ColumnParts]) -> list[Formula]:
     """
     numbers = [i for i, column in enumerate(columns) if column.regular is not None and is_number(column.type)]
     step = max(1, len(columns[0].codes) // _LOOKED_AT)
-    sample = {index: doubles(columns[index].array.take(_every(step, columns[index]))) for index in numbers}
+    looked_at = pa.array(np.arange(0, len(columns[0].codes), step))
+    sample = {index: doubles(columns[index].array.take(looked_at)) for index in numbers}
     distinct = {index: len(np.unique(values[~np.isnan(values)])) for index, values in sample.items()}
     eligible = [index for index in numbers if distinct[index] > _FEWEST_VALUES]
     formulas: list[Formula] = []
@@ -68,10 +69,6 @@ def found_formulas(columns: Sequence[ColumnParts]) -> list[Formula]:
                 formulas.append(formula)
                 break
     return formulas
-
-
-def _every(step: int, column: ColumnParts) -> pa.Array:
-    return pa.array(np.arange(0, len(column.codes), step))
 
 
 def _formula(column: int, others: Sequence[int], values: dict[int, Floats], logged: bool) -> Formula | None:
@@ -110,10 +107,7 @@ def _positive(values: Floats) -> bool:
 
 
 def _known(columns: Sequence[Floats]) -> Bools:
-    known = ~np.isnan(columns[0])
-    for values in columns[1:]:
-        known &= ~np.isnan(values)
-    return known
+    return np.asarray(np.logical_and.reduce([~np.isnan(values) for values in columns]))
 
 
 def _term(values: Floats, known: Bools, logged: bool) -> Floats:

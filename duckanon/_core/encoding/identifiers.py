@@ -1,4 +1,4 @@
-"""Columns that tell people apart: numbers of persons and rows, which are no data."""
+"""Columns that tell people apart, which are no data: numbers of persons and rows, names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from duckanon._core.common.arrays import Floats
 
+MOST_CATEGORIES = 1000
+"""Each category is a column of the matrix, and the covariance grows with the square of their number."""
 NEARLY_ALL = 0.95
 """The share of rows with a value of their own, from which on numbers may be those of people."""
 _NAMED = re.compile(
@@ -23,6 +25,24 @@ def refuse_identifier(name: str, values: Floats, distinct: int) -> None:
     if looks_like_identifier(name, values, distinct):
         raise ValueError(
             f'column "{name}" has {distinct:,} different whole numbers in {len(values):,} rows, as an identifier has; '
+            "leave it out of cols or generalize it first."
+        )
+
+
+def refuse_distinct_texts(name: str, distinct: int, rows: int) -> None:
+    """Refuse texts that are different for most people."""
+    if distinct == rows or (rows > 100 and 2 * distinct > rows):
+        raise ValueError(
+            f'column "{name}" has {distinct:,} different values in {rows:,} rows, as an identifier has; '
+            "leave it out of cols or generalize it first."
+        )
+
+
+def refuse_many_categories(name: str, distinct: int) -> None:
+    """Refuse more categories than a release can tell apart."""
+    if distinct > MOST_CATEGORIES:
+        raise ValueError(
+            f'column "{name}" has more than {MOST_CATEGORIES:,} different values; '
             "leave it out of cols or generalize it first."
         )
 

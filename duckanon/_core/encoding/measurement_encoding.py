@@ -7,7 +7,7 @@ Special values (zeros, codes such as -8) and whole numbers that are categories a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
@@ -21,14 +21,17 @@ from duckanon._core.common.names import known_columns
 from duckanon._core.common.rules import OneOf
 from duckanon._core.encoding.arrow import kind_of
 from duckanon._core.encoding.column_codecs import NumberColumn, SpectralColumn
-from duckanon._core.encoding.column_split import Reading, is_category, whole
-from duckanon._core.encoding.derived_columns import derived_columns
+from duckanon._core.encoding.column_split import Reading, is_category, split_columns, whole
 from duckanon._core.encoding.fit import fit
-from duckanon._core.encoding.parts import doubles
+from duckanon._core.encoding.formulas import found_formulas
+from duckanon._core.encoding.lookups import found_lookups
+from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair
+from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._core.encoding.special import special_choices, special_values
 
 ROWS_PER_VALUE = 10
 """Rows for each value from which on whole numbers of few values are categories: of a dozen rows, any number has few."""
+_SEED = 1  # of the rows in which lookups are looked for first: the same table has the same columns each time
 
 
 @dataclass(frozen=True)
@@ -47,16 +50,6 @@ class SpecialColumn:
     def width(self) -> int:
         """The number of matrix columns."""
         return 1 + len(self.special) + self.nullable
-
-    @property
-    def mean(self) -> float:
-        """The mean of the regular numbers."""
-        return self.regular.mean
-
-    @property
-    def deviation(self) -> float:
-        """The deviation of the regular numbers."""
-        return self.regular.deviation
 
     def fill(self, array: pa.Array, out: Reals) -> None:
         """Write the rows of the matrix for these records."""
@@ -169,6 +162,32 @@ def measured_reading(names: Sequence[str], special: Any, categories: Sequence[st
     return Reading(1, special_choices(special, names), chosen, "category")
 
 
+def derived_columns(table: pa.Table, reading: Reading) -> list[str]:
+    """Name the columns that are sums or products of others, or categories that another column decides.
+
+    They are found as the releases find them. A number of which only the special values follow from another column
+    stays, and so do columns that no release would take, such as identifiers.
+    """
+    columns: list[ColumnParts] = []
+    for name in table.column_names:
+        try:
+            columns += split_columns(table.select([name]), None, _only(reading, name))
+        except ValueError:
+            continue
+    if len(columns) < 2:
+        return []
+    computed = [formula.column for formula in found_formulas(columns)]
+    decided = found_lookups(columns, computed, np.random.default_rng(_SEED))
+    computed += [lookup.column for lookup in decided if columns[lookup.column].regular is None]
+    return [columns[index].name for index in computed]
+
+
+def _only(reading: Reading, name: str) -> Reading:
+    """Read one column as it would be read among the others, without merging anything."""
+    categories = None if reading.categories is None else [one for one in reading.categories if one == name]
+    return replace(reading, k=1, categories=categories, nulls="category")
+
+
 def _marked(name: str, array: pa.Array, log: Sequence[str] | None, reading: Reading) -> MeasuredColumn | None:
     """Code a number that is a category or has special values; None for one that is an amount throughout."""
     values = doubles(array)
@@ -200,3 +219,38 @@ def _numbers(name: str, array: pa.Array) -> Floats:
     if pa.types.is_floating(array.type) and not np.isfinite(array.drop_null().to_numpy(zero_copy_only=False)).all():
         raise ValueError(f'column "{name}" holds NaN or infinity; remove these rows or set them to NULL.')
     return doubles(array)
+
+
+def coded(pairs: Sequence[Pair], schema: pa.Schema, special: Any, categories: Sequence[str] | None) -> list[Pair]:
+    """Tell which numbers of the first of two tables are categories, and which values of others are special.
+
+    ``schema`` has the types of the first table's columns. Options ``'off'`` and ``[]`` leave numbers as they are.
+    """
+    reading = measured_reading([column.name for column in pairs], special, categories)
+    return [
+        _coded(column, reading)
+        if isinstance(column, NumberPair) and is_number(schema.field(column.name).type)
+        else column
+        for column in pairs
+    ]
+
+
+def _coded(column: NumberPair, reading: Reading) -> Pair:
+    known = column.original[~np.isnan(column.original)]
+    distinct, counts = np.unique(known, return_counts=True)
+    if not len(distinct):
+        return column
+    is_known = reading.categories is not None or len(known) >= ROWS_PER_VALUE * len(distinct)
+    if is_known and is_category(column.name, distinct, reading):
+        return _as_categories(column)
+    if reading.special is None:
+        return column
+    special = np.intersect1d(distinct, reading.special.get(column.name, special_values(distinct, counts)))
+    return replace(column, special=tuple(special.tolist()))
+
+
+def _as_categories(column: NumberPair) -> CategoryPair:
+    both = np.concatenate([column.original, column.released])
+    values, codes = np.unique(both, return_inverse=True)  # NaN, which is NULL, comes last
+    texts = [None if np.isnan(value) else f"{value:.15g}" for value in values.tolist()]
+    return CategoryPair(column.name, codes[: len(column.original)], codes[len(column.original) :], texts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,17 @@ def open_source(source: object, cols: Sequence[str] | None = None) -> Source:
         if spool is not None:
             spool.cleanup()
         raise
+
+
+@contextmanager
+def opened_source(source: object, cols: Sequence[str] | None = None) -> Iterator[Source]:
+    """Open a source as `open_source` does, and close it in the end unless it was open already."""
+    opened = open_source(source, cols)
+    try:
+        yield opened
+    finally:
+        if opened is not source:
+            opened.close()
 
 
 _Opened = tuple[pa.Schema, int | None, Callable[[], Iterable[pa.RecordBatch]], Any]

@@ -41,8 +41,7 @@ class Encoding:
     @property
     def groups(self) -> list[slice]:
         """The matrix columns of each source column."""
-        ends = list(accumulate((column.width for column in self.columns), initial=0))
-        return [slice(start, end) for start, end in pairwise(ends)]
+        return [slice(*ends) for ends in pairwise(accumulate((column.width for column in self.columns), initial=0))]
 
     def matrix(self, table: pa.Table | pa.RecordBatch, dtype: Any = np.float64) -> Array:
         """Encode rows, records x matrix columns, of this table or of another one with the same columns, found by name.

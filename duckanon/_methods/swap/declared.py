@@ -125,7 +125,7 @@ PICA = Release(
 
 PICA_REPORT = Report(
     name="pica_report",
-    algorithm="duckanon._methods.swap.pica_report:pica_report",
+    algorithm="duckanon._methods.swap.people_swaps:pica_report",
     stage="release",
     summary="Returns the search for the cluster size of anon.pica: one row per trial release with its privacy "
     "measures.",

@@ -8,12 +8,16 @@ from typing import Any
 import pyarrow as pa
 
 from duckanon._core.common.arguments import generator
+from duckanon._core.common.declare import report_rows
 from duckanon._core.common.memory import bytes_of
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.encoding.whole_sources import reader_of, whole_table
 from duckanon._methods.swap import svd
+from duckanon._methods.swap.declared import TRIALS
 from duckanon._methods.swap.pica import Partitioned
 from duckanon._methods.swap.plain_columns import PlainColumns, Settings
+
+_PURPOSES = {"whole": "one cluster", "bisect": "search", "confirm": "confirm"}
 
 
 def svd_swap(
@@ -59,6 +63,27 @@ def pica(
     whole, others, plain = partitioned(source, None if cluster_size else reference, **options)
     released = reader_of(whole.released(cluster_size, others, tell or silent))
     return released if plain is None else plain.reader(released)
+
+
+def pica_report(table: pa.Table | None, reference: pa.Table | None, *, tell: Tell, **options: Any) -> pa.Table:
+    """Report the search for a cluster size; the options are those of `partitioned`."""
+    if table is None:
+        return report_rows([], TRIALS)
+    whole, others, _ = partitioned(table, reference, **options)
+    search = whole.search(others, tell)
+    rows = [
+        {
+            "step": number,
+            "purpose": _PURPOSES[step.stage],
+            "cluster_size": round(step.cluster_size),
+            **{f"{name}_shift": step.verdict.numbers.get(name) for name in ("distance", "ambiguity", "uncertainty")},
+            **{name: step.verdict.numbers.get(name) for name in ("exact_copies", "unique_copies", "near_copies")},
+            "passed": step.verdict.passed,
+            "chosen": step.cluster_size == search.cluster_size,
+        }
+        for number, step in enumerate(search.steps, 1)
+    ]
+    return report_rows(rows, TRIALS)
 
 
 def partitioned(

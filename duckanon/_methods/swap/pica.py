@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from duckanon._core.common.arrays import Reals, sampled_rows
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.encoding.coordinates import Places
 from duckanon._core.encoding.fit import batch_rows, fit
-from duckanon._core.encoding.sources import Source, open_source
+from duckanon._core.encoding.sources import opened_source
 from duckanon._core.encoding.table_encoding import Encoding, refuse_too_few
 from duckanon._core.privacy import repair
 from duckanon._core.privacy.reference_test import privacy_tests
@@ -56,25 +55,19 @@ class Partitioned:
         places: Mapping[str, Places] | None = None,
     ) -> Partitioned:
         """Read a table: once for its encoding, once for its matrix."""
-        opened = open_source(source)
-        try:
+        with opened_source(source) as opened:
             encoding, moments = fit(opened, log=log, nulls=nulls, places=places)
             rank = principal_components(moments.covariance)[1].shape[1]
             refuse_too_few(moments.rows, rank)
-            matrix = read_matrix(opened, encoding, moments.rows)
-        finally:
-            if opened is not source:
-                opened.close()
+            matrix = np.empty((moments.rows, encoding.width), np.float32)
+            for start, batch in opened.batches_of(moments.rows, batch_rows(encoding.width)):
+                matrix[start : start + batch.num_rows] = encoding.matrix(batch, np.float32)
         return cls(encoding, matrix, rank, basis, clustering, checks, random)
 
     def swapped(self, matrix: Reals, size: float, tell: Tell = silent) -> Reals:
         """Swap the rows of a matrix of this table in clusters of a size."""
         labels = clusters(matrix, size, self.clustering, self.random)
         return swap_in_clusters(matrix, labels, self.basis, self.random, tell)
-
-    def decoded(self, matrix: Reals) -> pa.Table:
-        """Turn released rows into a table: what is given away, and what has to be measured, is rounded."""
-        return self.encoding.table(matrix)
 
     def search(self, reference: pa.Table | None, tell: Tell = silent) -> Search:
         """Look for the smallest clusters whose release is as safe as not taking part.
@@ -88,7 +81,7 @@ class Partitioned:
         def passes(size: float) -> Verdict:
             done[0] += 1
             tell(0.9 * (1 - math.exp(-done[0] / 8)))  # about eight trials, or as many more as fail
-            released = self.encoding.matrix(self.decoded(self.swapped(trial, size)))
+            released = self.encoding.matrix(self.encoding.table(self.swapped(trial, size)))
             if self.checks == "repair":
                 released = released[repair.repair(trial, released, self.random)]
                 if len(released) < len(trial) / 2:
@@ -127,37 +120,23 @@ class Partitioned:
             size = size * growth if 1.5 * size * growth < len(self.matrix) else len(self.matrix)
 
     def _checked(self, swapped: Reals) -> pa.Table:
-        table = self.decoded(swapped)
-        return screened(self.encoding, self.matrix, table, self.checks, self.random)
+        """Look through a release for records that it gives away; refuse it, or leave them out.
+
+        Of large tables a million rows are looked at, drawn at random.
+        """
+        released = self.encoding.table(swapped)
+        if self.checks == "off":
+            return released
+        original, rows = self.matrix, released
+        if len(original) > _CHECKED_ROWS and self.checks == "error":
+            chosen = sampled_rows(_CHECKED_ROWS, len(original), self.random)
+            original, rows = original[chosen], released.take(pa.array(chosen))
+        coded = self.encoding.matrix(rows, np.float32)
+        advice = "choose a larger cluster_size" + (
+            "" if self.checks == "repair" else ", or checks := 'repair' to leave rows out"
+        )
+        kept = repair.screened(original, coded, self.checks, self.random, advice)
+        return released if kept.all() else released.filter(pa.array(kept))
 
     def _sampled(self, matrix: Reals) -> Reals:
         return matrix[sampled_rows(SEARCHED_ROWS, len(matrix), self.random)]
-
-
-def screened(
-    encoding: Encoding, original: Reals, released: pa.Table, checks: str, random: np.random.Generator
-) -> pa.Table:
-    """Look through a release, in random order, for records that it gives away; refuse it, or leave them out.
-
-    Of large tables a million rows are looked at, drawn at random. Nothing is looked at where ``checks`` is ``'off'``.
-    """
-    if checks == "off":
-        return released
-    rows = released
-    if len(original) > _CHECKED_ROWS and checks == "error":
-        chosen = sampled_rows(_CHECKED_ROWS, len(original), random)
-        original, rows = original[chosen], released.take(pa.array(chosen))
-    coded = encoding.matrix(rows, np.float32)
-    advice = "choose a larger cluster_size" + (
-        "" if checks == "repair" else ", or checks := 'repair' to leave rows out"
-    )
-    kept = repair.screened(original, coded, checks, random, advice)
-    return released if kept.all() else released.filter(pa.array(kept))
-
-
-def read_matrix(source: Source, encoding: Encoding, rows: int) -> NDArray[np.float32]:
-    """Read a source as the rows of a float32 matrix."""
-    matrix = np.empty((rows, encoding.width), np.float32)
-    for start, batch in source.batches_of(rows, batch_rows(encoding.width)):
-        matrix[start : start + batch.num_rows] = encoding.matrix(batch, np.float32)
-    return matrix

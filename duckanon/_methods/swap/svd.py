@@ -18,7 +18,7 @@ from duckanon._core.common.arguments import generator
 from duckanon._core.common.progress import Tell, silent, within
 from duckanon._core.encoding.coordinates import Places
 from duckanon._core.encoding.fit import Moments, batch_rows, fit
-from duckanon._core.encoding.sources import Source, open_source
+from duckanon._core.encoding.sources import Source, open_source, opened_source
 from duckanon._core.encoding.table_encoding import Encoding, refuse_too_few
 from duckanon._core.privacy import repair
 from duckanon._methods.swap.components import permute_components, principal_components
@@ -60,8 +60,7 @@ def svd_swap(
     """
     random = generator(seed)
     tell = tell or silent
-    opened = open_source(source)
-    try:
+    with opened_source(source) as opened:
         told = _rows_within(tell, opened.rows, 0.0, _FITTED)
         encoding, moments = fit(opened, log=log, nulls=nulls, tell=told, places=places)
         swap = _Swap.of(encoding, moments, tolerance, checks, random)
@@ -73,9 +72,6 @@ def svd_swap(
             made = swap.released_blocks(files, tell)
         else:
             made = swap.swapped(opened, tell)
-    finally:
-        if opened is not source:
-            opened.close()
     return pa.RecordBatchReader.from_batches(encoding.schema, made)
 
 

@@ -13,14 +13,14 @@ from duckanon._core.common.arguments import generator
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import encode
 from duckanon._core.common.names import known_columns
-from duckanon._core.common.people import person_index, person_numbers, refuse_too_few
+from duckanon._core.common.people import refuse_too_few
 from duckanon._core.common.progress import Tell, silent, within
 from duckanon._core.encoding import table_encoding
 from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.digits import with_telling_digits
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.special import special_choices
-from duckanon._core.encoding.whole_sources import reader_of, whole_table
+from duckanon._core.encoding.whole_sources import reader_of, whole_people
 from duckanon._methods.releasable.grids import at_digits
 from duckanon._methods.releasable.rare_values import refuse_rare
 from duckanon._methods.synthesize.audited_size import smallest_size, without_some
@@ -96,10 +96,7 @@ def _with_digits(column: ColumnParts) -> ColumnParts:
 
 def _read(source: object, by: Sequence[str], person: str | None) -> tuple[pa.Table, pa.Table, Ints | None]:
     """Read a source whole; the columns of labels and of people apart."""
-    people, table = None, whole_table(source)
-    if person is not None:
-        index = person_index(person, table.column_names)
-        people, table = person_numbers(table.column(index)), table.remove_column(index)
+    table, people = whole_people(source, person)
     labels = known_columns("by", by, table.column_names)
     return table.drop_columns(labels), table.select(labels), people
 
