@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Bools, Floats, Ints, is_number, is_text
+from duckanon._core.common.arrays import Floats, Ints, is_number, is_text
 from duckanon._core.common.people import people_in
 from duckanon._core.encoding.arrow import indices_of, kind_of, valid_of
 from duckanon._core.encoding.column_codecs import NumberColumn
@@ -120,7 +120,8 @@ def _merged_categories(
     if not is_rare.any():
         return ColumnParts(name, array.type, codes, tuple(values), None, array)
     rare_people = people_in(is_rare[codes].astype(np.int64), people, 2)[1]
-    _refuse_rare_only(name, is_rare, k)
+    if is_rare.all():
+        raise nothing_shared(name, k)
     texts = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     target = int(np.argmax(holders))
     if is_text(texts) and (rare_people >= k or (OTHER in values and not is_rare[values.index(OTHER)])):
@@ -153,7 +154,8 @@ def _number_categories(
     codes[~is_known] = len(distinct)
     holders = people_in(codes, people, len(distinct) + 1)
     is_rare = holders < k
-    _refuse_rare_only(name, is_rare, k)
+    if is_rare.all():
+        raise nothing_shared(name, k)
     to = np.arange(len(distinct) + 1)
     held = np.flatnonzero(~is_rare[:-1])
     rare = np.flatnonzero(is_rare[:-1])
@@ -169,12 +171,11 @@ def _number_categories(
     return _recoded(name, array, to[codes], listed)
 
 
-def _refuse_rare_only(name: str, is_rare: Bools, k: int) -> None:
-    if is_rare.all():
-        raise ValueError(
-            f'column "{name}" has no value shared by at least {k} people; generalize it, lower k or leave it out of '
-            "cols."
-        )
+def nothing_shared(name: str, k: int) -> ValueError:
+    """Say that no value of a column may be released."""
+    return ValueError(
+        f'column "{name}" has no value shared by at least {k} people; generalize it, lower k or leave it out of cols.'
+    )
 
 
 def _numbers(name: str, array: pa.Array, people: Ints | None, reading: Reading, special: Floats) -> ColumnParts:
@@ -217,7 +218,7 @@ def _without_regular(name: str, array: pa.Array, codes: Ints, special: Floats, k
     counts = np.bincount(codes, minlength=len(values))
     counts[-1] = 0
     if not counts.any():
-        _refuse_rare_only(name, np.ones(1, np.bool_), k)
+        raise nothing_shared(name, k)
     return _recoded(name, array, np.where(codes == len(special) + 1, int(np.argmax(counts)), codes), values)
 
 

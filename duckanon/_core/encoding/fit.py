@@ -43,6 +43,7 @@ def batch_rows(width: int) -> int:
 
 def fit(
     source: object,
+    cols: Sequence[str] | None = None,
     *,
     log: Sequence[str] | None = None,
     nulls: str = "error",
@@ -72,7 +73,7 @@ def fit(
             1e150, types that are no number, text, boolean or time, NULLs (unless asked for), and a `log` that cannot be
             taken.
     """
-    with opened_source(source) as opened:
+    with opened_source(source, cols) as opened:
         schema = opened.schema
         log = spelled("log", log, schema.names)
         refuse_unless(OneOf("error", "category"), "nulls", nulls)

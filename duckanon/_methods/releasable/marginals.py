@@ -7,11 +7,14 @@ at least k people, whose values follow each other.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.codes import encode
 from duckanon._core.common.people import NOBODY, people_in
 from duckanon._methods.releasable.grids import Grid, off_taken
 
@@ -226,3 +229,16 @@ def _counted_with(numbers: Floats, is_held: Bools, is_grouped: Bools, heads: Int
         is_nearer = abs(numbers[above] - numbers[others]) < abs(numbers[others] - numbers[below])
         counted[others] = np.where(is_nearer, above, below)
     return counted
+
+
+def refuse_rare(original: pa.Table, released: pa.Table, people: Ints | None, least: Sequence[int]) -> None:
+    """Count again, from the two tables only, that every released value has a column's least number of people."""
+    for name, before, after, k in zip(original.column_names, original.columns, released.columns, least, strict=True):
+        ((codes, count),) = encode(pa.table({"value": pa.chunked_array([*before.chunks, *after.chunks], before.type)}))
+        held = codes[: len(before)].astype(np.int64)
+        holders = people_in(held, people, count)
+        few = (holders < k) & (np.bincount(held, minlength=count) > 0)
+        if few[codes[len(before) :]].any():
+            raise ValueError(
+                f'column "{name}" would release a value of fewer than {k} people: the promise is not kept.'
+            )

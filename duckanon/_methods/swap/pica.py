@@ -15,7 +15,7 @@ from duckanon._core.encoding.coordinates import Places
 from duckanon._core.encoding.fit import batch_rows, fit
 from duckanon._core.encoding.sources import opened_source
 from duckanon._core.encoding.table_encoding import Encoding, refuse_too_few
-from duckanon._core.privacy import repair
+from duckanon._core.privacy import self_check
 from duckanon._core.privacy.reference_test import privacy_tests
 from duckanon._methods.swap.cluster_size import MARGIN, STEP, Search, Verdict, search
 from duckanon._methods.swap.cluster_swap import swap_in_clusters
@@ -83,7 +83,7 @@ class Partitioned:
             tell(0.9 * (1 - math.exp(-done[0] / 8)))  # about eight trials, or as many more as fail
             released = self.encoding.matrix(self.encoding.table(self.swapped(trial, size)))
             if self.checks == "repair":
-                released = released[repair.repair(trial, released, self.random)]
+                released = released[self_check.repair(trial, released, self.random)]
                 if len(released) < len(trial) / 2:
                     return Verdict(False, {"kept": len(released) / len(trial)})
             tests = privacy_tests(trial, released, self.random, reference=others, isolated=False, sample=_MEASURED_ROWS)
@@ -135,7 +135,7 @@ class Partitioned:
         advice = "choose a larger cluster_size" + (
             "" if self.checks == "repair" else ", or checks := 'repair' to leave rows out"
         )
-        kept = repair.screened(original, coded, self.checks, self.random, advice)
+        kept = self_check.screened(original, coded, self.checks, self.random, advice)
         return released if kept.all() else released.filter(pa.array(kept))
 
     def _sampled(self, matrix: Reals) -> Reals:

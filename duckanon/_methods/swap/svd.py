@@ -20,7 +20,7 @@ from duckanon._core.encoding.coordinates import Places
 from duckanon._core.encoding.fit import Moments, batch_rows, fit
 from duckanon._core.encoding.sources import Source, open_source, opened_source
 from duckanon._core.encoding.table_encoding import Encoding, refuse_too_few
-from duckanon._core.privacy import repair
+from duckanon._core.privacy import self_check
 from duckanon._methods.swap.components import permute_components, principal_components
 from duckanon._methods.swap.spill import ScoreBlocks, blocks_needed
 
@@ -156,7 +156,7 @@ class _Swap:
         made = self.encoding.batch(self.directions @ scores[:, looked_at] + self.mean)  # rounded, as it is given away
         released = self.encoding.features(made, np.float32).T
         advice = "release fewer columns or coarser values"
-        kept = repair.screened(self.originals.T, released, checks, self.random, advice, _WATCHED_PAIRS)
+        kept = self_check.screened(self.originals.T, released, checks, self.random, advice, _WATCHED_PAIRS)
         return scores if kept.all() else np.ascontiguousarray(scores[:, kept])
 
     def released(self, blocks: Iterable[NDArray[np.float32]], tell: Tell) -> Iterator[pa.RecordBatch]:

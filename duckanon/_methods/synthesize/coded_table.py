@@ -11,8 +11,10 @@ from duckanon._core.common.arrays import Bools, Ints, Reals
 from duckanon._core.encoding.coordinates import Places
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
-from duckanon._methods.synthesize.donors import filled
 from duckanon._methods.synthesize.equal_numbers import EqualNumbers
+
+_LEARNT_FROM = 20_000  # rows from which the numbers of those who have none are learnt
+_RIDGE = 1e-3  # of the rows: keeps groups of indicators, which add up to a constant, apart
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class CodedTable:
     def matrix(self, parts: Parts, random: np.random.Generator | None) -> Reals:
         """Encode parts: -1 or 1 for choices and for numbers that are another's, and normal scores.
 
-        ``random`` draws donors of numbers where there are none of their own (`filled`); None: the mean where there are
+        ``random`` draws donors of numbers where there are none of their own (`_fill`); None: the mean where there are
         none at all, for comparing rows with each other.
         """
         count = len(next(iter(parts.codes.values())))
@@ -104,7 +106,7 @@ class CodedTable:
             matrix[:, start + number] = scores
         if random is not None:
             for number, is_own in enumerate(own):
-                filled(matrix, start + number, is_own, random)
+                _fill(matrix, start + number, is_own, random)
         return matrix
 
     def coded_choice(self, index: int, codes: Ints) -> Reals:
@@ -134,3 +136,26 @@ def _write_indicators(codes: Ints, out: Reals) -> None:
         return
     out[:] = -1.0
     out[np.arange(len(codes)), codes] = 1.0
+
+
+def _fill(matrix: Reals, column: int, is_regular: Bools, random: np.random.Generator) -> None:
+    """Fill a column where it is not regular, in place: a regression's answer, and what a random donor has beyond it.
+
+    Donors drawn at random for the whole number would weaken its relations by the share of those who have none, and the
+    mean would give them a value of their own.
+    """
+    known, others = np.flatnonzero(is_regular), np.flatnonzero(~is_regular)
+    if not len(others) or not len(known):
+        return
+    if len(known) > _LEARNT_FROM:
+        known = random.choice(known, _LEARNT_FROM, replace=False)
+    features = np.delete(matrix[known], column, axis=1).astype(np.float64)
+    target = matrix[known, column].astype(np.float64)
+    mean = features.mean(axis=0)
+    features -= mean
+    centre = float(target.mean())
+    products = features.T @ features + _RIDGE * len(known) * np.eye(features.shape[1])
+    factors = np.linalg.solve(products, features.T @ (target - centre))
+    beyond = target - centre - features @ factors
+    answers = (np.delete(matrix[others], column, axis=1) - mean) @ factors + centre
+    matrix[others, column] = answers + random.choice(beyond, len(others))

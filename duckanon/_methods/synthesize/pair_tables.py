@@ -1,4 +1,4 @@
-"""Tables of two choices of many values each, all counts of which are those of at least k people."""
+"""Choices between many values: pairs are drawn from tables all counts of which are those of at least k people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.arrays import Floats, Ints, Reals
 from duckanon._core.common.people import people_in
 from duckanon._core.encoding.coordinates import Places, correspondences, pair_counts
 
@@ -125,3 +125,43 @@ def whole_numbers(table: Floats, rows: Ints, columns: Ints, random: np.random.Ge
             made[row, taken] += 1
             room[taken] -= 1
     return made
+
+
+class WideChoices:
+    """Columns of many values that are drawn one after the other.
+
+    A few coordinates place a value by what the other columns have to do with it, and what two such columns have to do
+    with each other would be lost. So each is drawn within the values of that earlier one with which it goes along most:
+    how often pairs come out is a table of counts of at least k people (`shared_table`), and the coordinates
+    tell for whom.
+    """
+
+    def __init__(self, people: Ints | None, k: int) -> None:
+        """Take whose each row of the original is, None where every row is another person, and the least number."""
+        self._people = people
+        self._k = k
+        self._drawn: list[tuple[Choices, Ints]] = []
+
+    def assigned(self, places: Places, scores: Reals, held: Choices, wanted: Ints, random: np.random.Generator) -> Ints:
+        """Choose for every new row by its coordinates, each choice as often as it is wanted."""
+        made = self._within(places, scores, held, wanted, random)
+        self._drawn.append((held, made))
+        return made
+
+    def _within(self, places: Places, scores: Reals, held: Choices, wanted: Ints, random: np.random.Generator) -> Ints:
+        table = None
+        if self._drawn:
+            related, given = max(self._drawn, key=lambda drawn: relation(drawn[0], held))
+            table = shared_table(related, held, self._people, self._k)
+        if table is None:
+            return places.assigned(scores, wanted)
+        counts = whole_numbers(table, np.bincount(given, minlength=related.count), wanted, random)
+        made = np.empty(len(given), np.int64)
+        for rows, count in zip(_rows_of(given, related.count), counts, strict=True):
+            made[rows] = places.assigned(scores[rows], count)
+        return made
+
+
+def _rows_of(codes: Ints, count: int) -> Sequence[Ints]:
+    """Return the rows of each choice."""
+    return np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=count))[:-1])

@@ -19,15 +19,12 @@ from duckanon._core.encoding.lookups import Lookup, decided_by_choices, found_lo
 from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from duckanon._methods.swap.clusters import clusters
-from duckanon._methods.synthesize.chance import beyond_chance, covariance_within
-from duckanon._methods.synthesize.choices import chosen
+from duckanon._methods.synthesize.choices import Residuals, beyond_chance, chosen, covariance_within
 from duckanon._methods.synthesize.coded_table import CodedTable, Parts
 from duckanon._methods.synthesize.computed import Computed, exchanged, matched
 from duckanon._methods.synthesize.equal_numbers import EqualNumbers, found_equal
 from duckanon._methods.synthesize.orthogonal import apportioned, redrawn
-from duckanon._methods.synthesize.pair_tables import Choices
-from duckanon._methods.synthesize.residuals import Residuals
-from duckanon._methods.synthesize.wide_choices import WideChoices
+from duckanon._methods.synthesize.pair_tables import Choices, WideChoices
 
 _BLOCK = 65_536  # rows that are coded at a time
 

@@ -22,7 +22,7 @@ from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.special import special_choices
 from duckanon._core.encoding.whole_sources import reader_of, whole_people
 from duckanon._methods.releasable.grids import at_digits
-from duckanon._methods.releasable.rare_values import refuse_rare
+from duckanon._methods.releasable.marginals import refuse_rare
 from duckanon._methods.synthesize.audited_size import smallest_size, without_some
 from duckanon._methods.synthesize.orthogonal import apportioned
 from duckanon._methods.synthesize.redrawing import Redrawing
