@@ -36,11 +36,7 @@ class WholeSource(NamedTuple):
 
 
 def read_whole(
-    source: object,
-    key: str | None,
-    log: Sequence[str] | None,
-    nulls: str,
-    person: str | None = None,
+    source: object, key: str | None, log: Sequence[str] | None, nulls: str, person: str | None = None
 ) -> WholeSource:
     """Read a source whole; the column of keys apart, with its index, and that of people, which is not released."""
     table, people = whole_people(source, person)

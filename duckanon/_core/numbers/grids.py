@@ -231,10 +231,7 @@ _LONG = tuple((_months(n), n * _DAYS_OF_MONTH * MICROSECONDS_PER_DAY) for n in (
 _SHORT = {MICROSECONDS_PER_DAY: (20, 10, 5, 2, 1), _HOUR: (12, 6, 2, 1), _MINUTE: (30, 10, 5, 2, 1)}
 _THOUSAND = (500, 200, 100, 50, 20, 10, 5, 2, 1)
 _TINY = {_SECOND: (30, 10, 5, 2, 1), 1000: _THOUSAND, 1: _THOUSAND}
-_STEPS = (
-    *_LONG,
-    *((_lengths(unit * n), unit * n) for unit, counts in (_SHORT | _TINY).items() for n in counts),
-)
+_STEPS = (*_LONG, *((_lengths(unit * n), unit * n) for unit, counts in (_SHORT | _TINY).items() for n in counts))
 """Periods to round by, longest first, and their lengths in microseconds."""
 _PERIODS = tuple(period for period in _STEPS if period[1] not in {n * MICROSECONDS_PER_DAY for n in (2, 5, 10, 20)})
 """Periods to cut at: so many days begin nowhere in particular."""

@@ -40,11 +40,7 @@ class _Nodes(NamedTuple):
 
 
 def column_parts(
-    values: Floats,
-    k: int,
-    support: Support,
-    people: Ints | None = None,
-    strata: Ints | None = None,
+    values: Floats, k: int, support: Support, people: Ints | None = None, strata: Ints | None = None
 ) -> Parts:
     """Cut a column into parts of at least k records or people, at round numbers.
 

@@ -151,13 +151,7 @@ def smallest_class(rows: Matrix, release: Matrix) -> float | None:
 
 
 def _expected(
-    rows: Matrix,
-    others: Matrix | None,
-    looked_at: Ints,
-    size: int,
-    k: int,
-    random: np.random.Generator,
-    tell: Tell,
+    rows: Matrix, others: Matrix | None, looked_at: Ints, size: int, k: int, random: np.random.Generator, tell: Tell
 ) -> Measures:
     """Measure what the reference, or the other originals, tell about the originals."""
     pool = rows if others is None else others

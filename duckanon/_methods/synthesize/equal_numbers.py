@@ -137,11 +137,7 @@ def _by_chance(one: Floats, other: Floats, rows: int) -> float:
 
 
 def _equal(
-    pair: tuple[int, int],
-    values: Mapping[int, Floats],
-    numbers: Mapping[int, SafeNumbers],
-    people: Ints | None,
-    k: int,
+    pair: tuple[int, int], values: Mapping[int, Floats], numbers: Mapping[int, SafeNumbers], people: Ints | None, k: int
 ) -> EqualNumbers | None:
     """Learn what two columns share; None where too few people do, or their numbers are rare in one of the two."""
     one, other = pair

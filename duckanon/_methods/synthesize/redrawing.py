@@ -181,13 +181,7 @@ class Redrawing(CodedTable):
         return doubles(self.numbers[index].grid.array(places, None))
 
     def _draw_equal(
-        self,
-        equal: EqualNumbers,
-        likely: Reals,
-        parts: Parts,
-        scores: _Scores,
-        rows: Ints,
-        random: np.random.Generator,
+        self, equal: EqualNumbers, likely: Reals, parts: Parts, scores: _Scores, rows: Ints, random: np.random.Generator
     ) -> None:
         """Draw the numbers of two columns: where they are equal, different or only one has a number, as each was there.
 
