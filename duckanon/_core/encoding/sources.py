@@ -128,7 +128,10 @@ def _opened(source: Any, cols: Sequence[str] | None) -> _Opened:
         source = ds.dataset(path, format="parquet")
     if isinstance(source, ds.Dataset):
         dataset = source
-        return dataset.schema, None, lambda: _dataset_batches(dataset, _known(dataset.schema, wanted)), None
+        # Read little ahead: by default hundreds of batches are held, which take more memory than the work itself.
+        ahead = {"batch_readahead": 2, "fragment_readahead": 1}
+        names = _known(dataset.schema, wanted)
+        return dataset.schema, None, lambda: dataset.scanner(columns=names, **ahead).to_batches(), None
     if isinstance(source, pa.RecordBatchReader):
         return _spooled(source)
     if callable(source):
@@ -168,11 +171,6 @@ def _batches(made: Any) -> Any:
 def _parquet_batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path) as parquet:
         yield from parquet.iter_batches(columns=names)
-
-
-def _dataset_batches(dataset: ds.Dataset, names: list[str]) -> Iterator[pa.RecordBatch]:
-    # Read little ahead: by default hundreds of batches are held, which take more memory than the work itself.
-    yield from dataset.scanner(columns=names, batch_readahead=2, fragment_readahead=1).to_batches()
 
 
 def _spooled(reader: pa.RecordBatchReader) -> _Opened:

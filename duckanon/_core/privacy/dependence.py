@@ -146,17 +146,14 @@ def sort_keys(column: pa.ChunkedArray) -> Iterator[Floats]:
 
 def _dates(text: pa.Array) -> Iterator[Floats]:
     parts = pc.extract_regex(text, r"^[^0-9]*(?P<a>[0-9]{1,4})[^0-9]+(?P<b>[0-9]{1,4})(?:[^0-9]+(?P<c>[0-9]{1,4}))?")
-    first, second, third = (_floats(_unless_empty(pc.struct_field(parts, part))) for part in "abc")
+    texts = [pc.struct_field(parts, part) for part in "abc"]
+    first, second, third = (_floats(pc.if_else(pc.equal(one, ""), None, one)) for one in texts)
     written = pc.extract_regex(pc.utf8_lower(text), rf"(?P<month>{'|'.join(_MONTHS)})")
     named = _floats(pc.index_in(pc.struct_field(written, "month"), pa.array(_MONTHS)))
     yield first * 10_000 + second * 100 + third
     yield third * 10_000 + second * 100 + first
     yield third * 10_000 + first * 100 + second
     yield second * 10_000 + named * 100 + first
-
-
-def _unless_empty(texts: pa.Array) -> pa.Array:
-    return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
 def _floats(values: pa.Array) -> Floats:

@@ -10,16 +10,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from duckanon._core.common.arrays import Bools, Ints, Matrix
-from duckanon._core.privacy.copy_rates import (
-    Rate,
-    exact_copies,
-    farthest,
-    half_distances,
-    near_copies,
-    near_radii,
-    part_distances,
-    parts,
-)
+from duckanon._core.privacy import copy_rates
+from duckanon._core.privacy.copy_rates import Rate
 from duckanon._core.privacy.equal_rows import row_codes
 from duckanon._core.privacy.neighbours import nearest
 from duckanon._core.privacy.rarity import Rarity, rarity_of
@@ -104,10 +96,10 @@ def check(
     rows, release = _as_matrices(original, released)
     codes, release_codes = row_codes(rows, release)
     size = min(len(rows), len(release))
-    part_codes = [release_codes[part] for part in parts(len(release), size, random)]
+    part_codes = [release_codes[part] for part in copy_rates.parts(len(release), size, random)]
     looked_at, drawn = _chosen_originals(rows, len(release), budget, random)
     checks = {
-        "exact_copies": exact_copies(codes, part_codes, None, size, confidence),
+        "exact_copies": copy_rates.exact_copies(codes, part_codes, None, size, confidence),
         "unique_copies": unique_copies(codes, release_codes, None, rarity_of(rows), random, confidence),
         "near_copies": _near_copy_rate(rows, release, looked_at, drawn, random, confidence)[0],
     }
@@ -151,10 +143,11 @@ def _near_copy_rate(
     rows: Matrix, release: Matrix, looked_at: Ints, drawn: Bools, random: np.random.Generator, confidence: float
 ) -> tuple[Rate, list[tuple[Matrix, Matrix]]]:
     """Count isolated originals with a near copy; return the distances of `half_distances` too."""
-    splits = half_distances(rows, looked_at, random, 4 if len(rows) <= _SEVERAL else 1)
-    half_size_parts = parts(len(release), len(rows) // 2, random)
-    distances = part_distances(rows[looked_at], release, half_size_parts, near_radii(splits, drawn))
-    return near_copies(distances, splits, confidence, drawn), splits
+    splits = copy_rates.half_distances(rows, looked_at, random, 4 if len(rows) <= _SEVERAL else 1)
+    half_size_parts = copy_rates.parts(len(release), len(rows) // 2, random)
+    radii = copy_rates.near_radii(splits, drawn)
+    distances = copy_rates.part_distances(rows[looked_at], release, half_size_parts, radii)
+    return copy_rates.near_copies(distances, splits, confidence, drawn), splits
 
 
 def _row_order(rows: Matrix, release: Matrix, random: np.random.Generator, confidence: float) -> Rate:
@@ -205,9 +198,9 @@ def repair(
 def _excess_of_copies(codes: Ints, kept_codes: Ints, rarity: Rarity, random: np.random.Generator) -> float | None:
     """Return the share of the copies that chance does not explain; None where it explains all."""
     size = min(len(codes), len(kept_codes))
-    part_codes = [kept_codes[part] for part in parts(len(kept_codes), size, random)]
+    part_codes = [kept_codes[part] for part in copy_rates.parts(len(kept_codes), size, random)]
     rates = [
-        exact_copies(codes, part_codes, None, size, _REPAIRED),
+        copy_rates.exact_copies(codes, part_codes, None, size, _REPAIRED),
         unique_copies(codes, kept_codes, None, rarity, random, _REPAIRED),
     ]
     return max((1 - rate.reference / rate.value for rate in rates if not rate.passed), default=None)
@@ -242,9 +235,9 @@ def _without_near_copies(rows: Matrix, release: Matrix, budget: int, random: np.
     """Keep the released rows that are not nearer to an isolated record than half the way to its neighbour."""
     looked_at, drawn = _chosen_originals(rows, len(release), budget, random)
     keep = np.ones(len(release), bool)
-    reach = np.minimum(*half_distances(rows, looked_at, random, 1)[0])
+    reach = np.minimum(*copy_rates.half_distances(rows, looked_at, random, 1)[0])
     for _ in range(_ROUNDS):
-        is_isolated = farthest(reach, drawn)
+        is_isolated = copy_rates.farthest(reach, drawn)
         _drop_around(rows[looked_at[is_isolated]], reach[is_isolated] / 2, release, keep)
         if not keep.any():
             break

@@ -7,7 +7,6 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numpy.typing import NDArray
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Floats, Matrix, Reals
@@ -104,7 +103,8 @@ def _permute_uncorrelated(scores: Reals, limit: float, generators: list[np.rando
             drawn = random.permutation(len(row))
             worst, correlations = _worst(before, centred[drawn])
             if worst > limit:
-                drawn = _mended(ascending, centred[drawn] - correlations @ before)
+                residuals = centred[drawn] - correlations @ before
+                drawn[np.argsort(residuals)] = ascending  # the values in the order of the residuals
                 worst, _ = _worst(before, centred[drawn])
             if worst < best:
                 best, order = worst, drawn
@@ -118,10 +118,3 @@ def _permute_uncorrelated(scores: Reals, limit: float, generators: list[np.rando
 def _worst(before: Array, row: Array) -> tuple[float, Array]:
     correlations = before @ row
     return float(np.abs(correlations).max(initial=0.0)), correlations
-
-
-def _mended(ascending: NDArray[np.intp], residuals: Array) -> NDArray[np.intp]:
-    """Return the permutation that puts values, given in ascending order, in the order of the residuals."""
-    mended = np.empty_like(ascending)
-    mended[np.argsort(residuals)] = ascending
-    return mended

@@ -39,7 +39,8 @@ class _Texts:
         indices, listed = indices_of(column.array)
         listed = [*listed, None]
         found, firsts = np.unique(np.where(indices < 0, len(listed) - 1, indices), return_index=True)
-        values = pa.array([listed[index] for index in found.tolist()], _plain_type(column.array.type))
+        type_ = column.array.type.value_type if pa.types.is_dictionary(column.array.type) else column.array.type
+        values = pa.array([listed[index] for index in found.tolist()], type_)
         has_others = OTHER in column.outcomes
         return cls(values, column.codes[firsts], column.outcomes.index(OTHER) if has_others else _commonest(column))
 
@@ -113,21 +114,16 @@ class SurveyColumns:
 
     def table(self, rows: pa.Table, random: np.random.Generator) -> pa.Table:
         """Return the plain columns of rows of the survey's columns and types; missing numbers are drawn."""
-        columns = [
-            self._read(column, choices, rows.column(column.name))
-            for column, choices in zip(self._plain.columns, self._choices, strict=True)
-        ]
+        columns = []
+        for column, choices in zip(self._plain.columns, self._choices, strict=True):
+            values = cleaned(whole(rows.column(column.name)))
+            columns.append(replace(column, codes=choices.choices(values), array=values))
         return self._plain.alike(columns, self.bounds, random)
 
     def released(self, plain: pa.Table) -> pa.Table:
         """Recombine the columns of released rows."""
         batches = [self._plain.back(batch) for batch in plain.to_batches()]
         return pa.Table.from_batches(batches, self._plain.schema)
-
-    @staticmethod
-    def _read(column: ColumnParts, choices: _Texts | _Numbers, array: pa.ChunkedArray) -> ColumnParts:
-        values = cleaned(whole(array))
-        return replace(column, codes=choices.choices(values), array=values)
 
     def drawn(self) -> Sequence[ColumnParts]:
         """Return the survey's columns that are not computed from others."""
@@ -137,7 +133,3 @@ class SurveyColumns:
 
 def _commonest(column: ColumnParts) -> int:
     return int(np.argmax(np.bincount(column.codes)))
-
-
-def _plain_type(type_: pa.DataType) -> pa.DataType:
-    return type_.value_type if pa.types.is_dictionary(type_) else type_

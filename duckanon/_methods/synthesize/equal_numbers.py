@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -109,15 +110,14 @@ def found_equal(
     candidates = sorted(index for index in numbers if index in allowed)
     values = {index: doubles(columns[index].array) for index in candidates}
     shares = {}
-    for place, one in enumerate(candidates):
-        for other in candidates[place + 1 :]:
-            if columns[one].type == columns[other].type:
-                regular = [numbers[one].is_regular, numbers[other].is_regular]
-                share = float(((values[one] == values[other]) & regular[0] & regular[1]).mean())
-                if share >= _SHARE:
-                    chance = _by_chance(values[one][regular[0]], values[other][regular[1]], len(regular[0]))
-                    if share >= _BEYOND_CHANCE * chance:
-                        shares[one, other] = share
+    for one, other in combinations(candidates, 2):
+        if columns[one].type == columns[other].type:
+            regular = [numbers[one].is_regular, numbers[other].is_regular]
+            share = float(((values[one] == values[other]) & regular[0] & regular[1]).mean())
+            if share >= _SHARE:
+                chance = _by_chance(values[one][regular[0]], values[other][regular[1]], len(regular[0]))
+                if share >= _BEYOND_CHANCE * chance:
+                    shares[one, other] = share
     found: list[EqualNumbers] = []
     used: set[int] = set()
     for pair in sorted(shares, key=lambda pair: (-shares[pair], pair)):

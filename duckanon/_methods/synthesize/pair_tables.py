@@ -157,11 +157,7 @@ class WideChoices:
             return places.assigned(scores, wanted)
         counts = whole_numbers(table, np.bincount(given, minlength=related.count), wanted, random)
         made = np.empty(len(given), np.int64)
-        for rows, count in zip(_rows_of(given, related.count), counts, strict=True):
+        ends = np.cumsum(np.bincount(given, minlength=related.count))
+        for rows, count in zip(np.split(np.argsort(given, kind="stable"), ends[:-1]), counts, strict=True):
             made[rows] = places.assigned(scores[rows], count)
         return made
-
-
-def _rows_of(codes: Ints, count: int) -> Sequence[Ints]:
-    """Return the rows of each choice."""
-    return np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=count))[:-1])

@@ -121,17 +121,13 @@ def _refuse_small(groups: Sequence[Ints], rank: int, people: Ints | None, k: int
             f"by must make groups of at least {needed:,} rows, for {rank:,} independent components; got {small:,} of "
             f"{len(groups):,} that are smaller: name fewer columns or coarser ones."
         )
-    fewest = min(_people_count(group, people) for group in groups)
+    fewest = min(len(group if people is None else np.unique(people[group])) for group in groups)
     if fewest < k:
         raise ValueError(f"by must make groups of at least {k} people; got one of {fewest}: name fewer columns.")
     if keep_out > _MOST_KEPT_OUT * fewest:
         raise ValueError(
             f"keep_out must be at most a quarter of the people, {int(_MOST_KEPT_OUT * fewest)}; got {keep_out}."
         )
-
-
-def _people_count(rows: Ints, people: Ints | None) -> int:
-    return len(rows) if people is None else len(np.unique(people[rows]))
 
 
 def _shown_sizes(groups: Sequence[Ints], people: Ints | None, keep_out: int, random: np.random.Generator) -> Ints:
