@@ -74,8 +74,7 @@ def floats_of(array: pa.Array) -> Reals:
 
 def real_values(array: pa.Array) -> Floats:
     """Read a column of any number type as doubles; what stands at NULLs is arbitrary."""
-    values: Floats = array.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy()
-    return values
+    return np.asarray(array.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy())
 
 
 def array_of(values: Array, type_: pa.DataType, valid: Bools | None = None) -> pa.Array:

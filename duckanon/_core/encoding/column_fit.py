@@ -20,8 +20,7 @@ Map: TypeAlias = list[dict[int, float]]  # one matrix column each: coefficients 
 
 MOST_DECIMALS = 6
 """Numbers with more decimals count as unrounded."""
-HEAVY_SKEWNESS = 2.0
-"""That of an exponential distribution: beyond it a logarithm is worth trying."""
+_HEAVY_SKEWNESS = 2.0  # that of an exponential distribution: beyond it a logarithm is worth trying
 FEWEST_DECIMALS = -6
 """Numbers rounded to millions."""
 _SAMPLE = 1024  # rows looked at first: most columns turn out there to have no step or decimals of their own
@@ -82,7 +81,7 @@ class NumberSeen:
         mean, deviation, skewness = self.raw.moments(self.count, self.wide)
         if self.logs is not None:
             moments_of_logs = self.logs.moments(self.count, self.wide)
-            if self.log or (skewness > HEAVY_SKEWNESS and abs(moments_of_logs[2]) < skewness):
+            if self.log or (skewness > _HEAVY_SKEWNESS and abs(moments_of_logs[2]) < skewness):
                 used, logged = self.logs, True
                 mean, deviation, skewness = moments_of_logs
         deviation = deviation or 1.0

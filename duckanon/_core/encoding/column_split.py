@@ -19,8 +19,7 @@ from duckanon._core.encoding.identifiers import refuse_distinct_texts, refuse_id
 from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._core.encoding.special import special_values
 
-FEW_VALUES = 12
-"""Whole numbers of at most as many values are categories."""
+_FEW_VALUES = 12  # whole numbers of at most as many values are categories
 OTHER = "other"
 """The name of all texts shared by fewer than k people."""
 
@@ -91,7 +90,7 @@ def is_category(name: str, distinct: Floats, reading: Reading) -> bool:
     """Tell whether a number is a category: named as one or, where none is named, whole and of few values."""
     if reading.categories is not None:
         return name in reading.categories
-    return len(distinct) <= FEW_VALUES and bool((distinct == np.rint(distinct)).all())
+    return len(distinct) <= _FEW_VALUES and bool((distinct == np.rint(distinct)).all())
 
 
 def _categories(name: str, array: pa.Array, people: Ints | None, k: int) -> ColumnParts:
@@ -147,7 +146,7 @@ def _number_categories(
     name: str, array: pa.Array, values: Floats, distinct: Floats, people: Ints | None, k: int
 ) -> ColumnParts:
     """Take numbers as categories; those shared by fewer than k people become the nearest that more hold."""
-    refuse_distinct_texts(name, len(distinct) if len(distinct) > FEW_VALUES else 1, len(array))
+    refuse_distinct_texts(name, len(distinct) if len(distinct) > _FEW_VALUES else 1, len(array))
     refuse_many_categories(name, len(distinct))
     is_known = ~np.isnan(values)
     codes = np.searchsorted(distinct, np.where(is_known, values, distinct[0]))
@@ -224,7 +223,4 @@ def _without_regular(name: str, array: pa.Array, codes: Ints, special: Floats, k
 
 def _typed(numbers: Floats, type_: pa.DataType) -> list[Any]:
     """Return numbers as Python values of a column's type, which dates, having no special values, need not have."""
-    if not len(numbers):
-        return []
-    typed: list[Any] = pa.array(numbers).cast(type_, safe=False).to_pylist()
-    return typed
+    return list(pa.array(numbers).cast(type_, safe=False).to_pylist()) if len(numbers) else []

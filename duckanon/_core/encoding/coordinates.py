@@ -39,8 +39,7 @@ def coordinates(counts: Floats, sums: Floats) -> Reals:
         means = np.arange(len(counts))[:, None] - np.average(np.arange(len(counts)), weights=counts)
         directions, kept = np.ones((1, 1)), 1
         spread = np.array([np.sqrt(np.average(means[:, 0] ** 2, weights=counts)) or 1.0])
-    placed: Reals = (means @ directions[:kept].T / spread[0]).astype(np.float32)
-    return placed
+    return np.asarray((means @ directions[:kept].T / spread[0]).astype(np.float32))
 
 
 def sums_of(codes: Sequence[Ints], choices: Sequence[int], blocks: Iterable[Reals]) -> list[Floats]:
@@ -59,13 +58,6 @@ def sums_of(codes: Sequence[Ints], choices: Sequence[int], blocks: Iterable[Real
         start += len(block)
     shares = [np.bincount(own, minlength=count) / len(own) for own, count in zip(codes, choices, strict=True)]
     return [one - share[:, None] * one.sum(axis=0) for one, share in zip(sums, shares, strict=True)]
-
-
-def related_sums(codes: Ints, choices: int, others: Ints, other_choices: int) -> Floats:
-    """Sum features of another wide choice over the rows of each value, as `sums_of` does: what both go along by."""
-    cells = pair_counts(codes, choices, others, other_choices)
-    places = correspondences(cells, len(codes))
-    return np.zeros((choices, 0)) if places is None else cells.sum(axis=1)[:, None] * places[0]
 
 
 def pair_counts(codes: Ints, choices: int, others: Ints, other_choices: int) -> Floats:
@@ -113,8 +105,11 @@ def placed_choices(codes: Sequence[Ints], choices: Sequence[int], sums: Sequence
     made = []
     for one, (own, count, known) in enumerate(zip(codes, choices, sums, strict=True)):
         if not known.shape[1]:
-            others = [(codes[other], choices[other]) for other in range(len(codes)) if other != one]
-            known = np.hstack([np.zeros((count, 0)), *(related_sums(own, count, *other) for other in others)])
+            for other in (place for place in range(len(codes)) if place != one):
+                cells = pair_counts(own, count, codes[other], choices[other])
+                places = correspondences(cells, len(own))
+                if places is not None:
+                    known = np.hstack([known, cells.sum(axis=1)[:, None] * places[0]])
         held = np.bincount(own, minlength=count)
         made.append(Places(coordinates(held.astype(np.float64), known), held))
     return made
@@ -205,5 +200,4 @@ def _widest(places: Reals, weights: Ints) -> Reals:
     """Return the direction in which places, so many rows at each, are widest."""
     known = np.maximum(weights, 1)
     centred = (places - np.average(places, axis=0, weights=known)).astype(np.float64)
-    direction: Reals = np.linalg.eigh((centred * known[:, None]).T @ centred)[1][:, -1].astype(places.dtype)
-    return direction
+    return np.asarray(np.linalg.eigh((centred * known[:, None]).T @ centred)[1][:, -1].astype(places.dtype))

@@ -67,11 +67,6 @@ def fit(
             values are coded too, a constant number in its own unit.
         tell: Told the rows read so far.
         places: The coordinates of the values of columns that have many, which are the texts of 0, 1, and so on.
-
-    Raises:
-        ValueError: For fewer than two columns, no rows, constant columns, identifiers, NaN, infinity, numbers beyond
-            1e150, types that are no number, text, boolean or time, NULLs (unless asked for), and a `log` that cannot be
-            taken.
     """
     with opened_source(source, cols) as opened:
         schema = opened.schema

@@ -12,8 +12,7 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, is_number
 from duckanon._core.encoding.parts import ColumnParts, doubles
 
-EXPLAINED = 0.9999
-"""The share of the variance that a formula explains at least."""
+_EXPLAINED = 0.9999  # the share of the variance that a formula explains at least
 _FEWEST_VALUES = 20  # numbers of fewer values are codes or counts
 _LOOKED_AT = 5_000  # rows in which formulas are looked for, before they are confirmed in all
 _FEWEST_ROWS = 100  # in which all numbers are known
@@ -93,7 +92,7 @@ def _formula(column: int, others: Sequence[int], values: dict[int, Floats], logg
     target = _term(values[column], known, logged)
     chosen = [_term(values[index], known, logged) for index in sources]
     factors, explained = _regression(target, chosen)
-    if explained <= EXPLAINED:
+    if explained <= _EXPLAINED:
         return None
     rounded = np.round(factors, _DIGITS)
     if 1 - _explained(target, chosen, rounded) <= _AS_GOOD * (1 - explained) + 1e-12:

@@ -10,8 +10,7 @@ from duckanon._core.common.arrays import Floats
 
 MOST_CATEGORIES = 1000
 """Each category is a column of the matrix, and the covariance grows with the square of their number."""
-NEARLY_ALL = 0.95
-"""The share of rows with a value of their own, from which on numbers may be those of people."""
+_NEARLY_ALL = 0.95  # the share of rows with a value of their own, from which on numbers may be those of people
 _NAMED = re.compile(
     r"(^|[^a-z])(id|pid|uid|key|ssn|mrn|seqn|serial|serialno)$"
     r"|(person|patient|customer|user|household|row|case)[^a-z]?(id|no|nr|number)$"
@@ -59,7 +58,7 @@ def looks_like_identifier(name: str, values: Floats, distinct: int) -> bool:
         (True, False)
     """
     rows = len(values)
-    if rows < _FEWEST_ROWS or distinct < NEARLY_ALL * rows or not bool((values == np.rint(values)).all()):
+    if rows < _FEWEST_ROWS or distinct < _NEARLY_ALL * rows or not bool((values == np.rint(values)).all()):
         return False
     if _NAMED.search(name.lower()):
         return True

@@ -13,8 +13,7 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.encoding.parts import ColumnParts, doubles
 
-VIOLATIONS = 0.002
-"""The share of the rows in which a choice may differ from what the other column says."""
+_VIOLATIONS = 0.002  # the share of the rows in which a choice may differ from what the other column says
 _OF_MINORITY = 0.05  # of the rows without the commonest choice: one that nearly everybody makes is no function
 _RECURRING, _HOLDERS = 0.95, 5  # the share of rows in values that so many rows hold: other choices say nothing
 _DENSE = 4  # pairs of values a row that are counted in a table
@@ -152,7 +151,7 @@ def _whole(source: _Source, columns: Sequence[ColumnParts]) -> _Source:
 def _decided(source: _Source, column: _Sampled) -> bool:
     minority = len(column.codes) - int(np.bincount(column.codes).max())
     violations = len(column.codes) - int(_commonest(source, column)[1].sum())
-    return minority > 0 and violations <= min(VIOLATIONS * len(column.codes), _OF_MINORITY * minority)
+    return minority > 0 and violations <= min(_VIOLATIONS * len(column.codes), _OF_MINORITY * minority)
 
 
 def _commonest(source: _Source, column: _Sampled) -> tuple[Ints, Ints]:
@@ -192,5 +191,5 @@ def _in_intervals(source: _Source, column: _Sampled) -> bool:
     if source.numbers is None:
         return True
     changes = np.count_nonzero(np.diff(column.codes[np.argsort(source.codes, kind="stable")]))
-    exceptions = 2 * VIOLATIONS + 1 - _RECURRING  # of the rows, each of which makes two changes; about as in all rows
+    exceptions = 2 * _VIOLATIONS + 1 - _RECURRING  # of the rows, each of which makes two changes; about as in all rows
     return bool(changes <= column.choices + 2 * exceptions * len(column.codes))

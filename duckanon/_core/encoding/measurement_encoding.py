@@ -170,8 +170,11 @@ def derived_columns(table: pa.Table, reading: Reading) -> list[str]:
     """
     columns: list[ColumnParts] = []
     for name in table.column_names:
+        # Read as it would be among the others, without merging anything.
+        own = None if reading.categories is None else [one for one in reading.categories if one == name]
+        alone = replace(reading, k=1, categories=own, nulls="category")
         try:
-            columns += split_columns(table.select([name]), None, _only(reading, name))
+            columns += split_columns(table.select([name]), None, alone)
         except ValueError:
             continue
     if len(columns) < 2:
@@ -180,12 +183,6 @@ def derived_columns(table: pa.Table, reading: Reading) -> list[str]:
     decided = found_lookups(columns, computed, np.random.default_rng(_SEED))
     computed += [lookup.column for lookup in decided if columns[lookup.column].regular is None]
     return [columns[index].name for index in computed]
-
-
-def _only(reading: Reading, name: str) -> Reading:
-    """Read one column as it would be read among the others, without merging anything."""
-    categories = None if reading.categories is None else [one for one in reading.categories if one == name]
-    return replace(reading, k=1, categories=categories, nulls="category")
 
 
 def _marked(name: str, array: pa.Array, log: Sequence[str] | None, reading: Reading) -> MeasuredColumn | None:

@@ -14,7 +14,6 @@ from duckanon._core.common.codes import encode
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 
 _MICROSECONDS_PER_HOUR = MICROSECONDS_PER_DAY / 24
-
 MOST_INDICATORS = 50
 """How many categories of a column, the most frequent ones of the original, get an indicator of their own."""
 
@@ -85,10 +84,7 @@ def pair(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray) -> Pai
         known = released.type if pa.types.is_null(original.type) else original.type
         original, released = original.cast(known), released.cast(known)
     if kinds[0] != kinds[1]:
-        raise ValueError(
-            f'column "{name}" holds {original.type} in the original and {released.type} in the release; '
-            "cast one of them."
-        )
+        raise _different_types(name, original, released)
     if kinds[0] == "category" or pa.types.is_null(original.type):
         return _categories(name, original, released)
     return NumberPair(name, numbers_of(name, original), numbers_of(name, released))
@@ -121,10 +117,7 @@ def numbers_of(name: str, column: pa.ChunkedArray) -> Floats:
 def _categories(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray) -> CategoryPair:
     first, second = (plain(column) for column in (original, released))
     if first.type != second.type:
-        raise ValueError(
-            f'column "{name}" holds {original.type} in the original and {released.type} in the release; '
-            "cast one of them."
-        )
+        raise _different_types(name, original, released)
     both = pa.chunked_array([*first.chunks, *second.chunks], first.type)
     codes, count = encode(pa.table({name: both}))[0]
     firsts = np.zeros(count, np.int64)
@@ -135,6 +128,12 @@ def _categories(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray)
     rank[order] = np.arange(count)
     codes = rank[codes]
     return CategoryPair(name, codes[: len(first)], codes[len(first) :], [texts[code] for code in order])
+
+
+def _different_types(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray) -> ValueError:
+    return ValueError(
+        f'column "{name}" holds {original.type} in the original and {released.type} in the release; cast one of them.'
+    )
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -51,8 +51,7 @@ def _multiple(values: Floats, digit: Floats, power: Floats, towards: np.ufunc) -
     result = np.where(coarse, steps * tens, steps / tens)
     # The division may have been rounded to a whole number on the wrong side of the value.
     wrong, further = (result > values, -digit) if towards is np.floor else (result < values, digit)
-    corrected: Floats = np.where(wrong, np.where(coarse, (steps + further) * tens, (steps + further) / tens), result)
-    return corrected
+    return np.asarray(np.where(wrong, np.where(coarse, (steps + further) * tens, (steps + further) / tens), result))
 
 
 def typed_ends(kind: pa.DataType, lower: Floats, upper: Floats, has_unit: bool = False) -> Ends:

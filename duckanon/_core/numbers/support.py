@@ -20,7 +20,6 @@ from duckanon._core.numbers.grids import Calendar, Decimals, Grid
 
 _MOST_ODD = 0.5
 """The share of the rows that a unit may round: one that hardly anybody has would round a small table to nothing."""
-
 _FAR = 3  # interquartile ranges beyond the quartiles: Tukey's "far out"
 _BEYOND = 0.1  # of a table of normal numbers, this many people are expected beyond an end
 _STEPS = 2  # of which at least so many fit between the median and an end, that is rounded by them
@@ -115,11 +114,7 @@ def column_support(
 
 
 class _Side(NamedTuple):
-    """A column from one end on.
-
-    Attributes:
-        reached: How many people there are up to each value, or, if listed, at which places further people come up.
-    """
+    """A column from one end on: the people up to each value or, if listed, the places where more people come up."""
 
     values: Floats
     reached: Ints

@@ -21,18 +21,14 @@ of m - 1) was 100 or more, and none of fewer that was beyond chance had more tha
 in 1 of 1,000 tables of 20 rows in pairs, in none of 32,000 others (12 to 1,000 rows, k = 2 to 50); normal columns with
 a correlation of .9 over the whole table in at most 1 in 10 tables of 20 rows and in none of 50 rows or more where
 classes are made of their order, and in a third to a half where one label covers all of it."""
-
 _DEVIATIONS = 3.0
 """Standard deviations beyond chance: the correlation of a class of m rows has the variance 1 / (m - 1) over all
 shuffles, whatever its values are, and the mean over classes, weighted by m - 1, has 1 / (the sum of m - 1)."""
-
 FEWEST = 9
 """The sum of m - 1 below which no correlation is beyond chance: 3 / sqrt(9) = 1."""
-
 _FEWEST_OF_LABEL = 4
 """The same sum of a label whose sign counts by itself: from there on the normal distribution tells how far from 0 its
 correlation is by chance (.40 for five rows, as exact counting says)."""
-
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
@@ -50,7 +46,11 @@ class Dependence(NamedTuple):
 
 def freedom(classes: Ints, ranks: Array) -> float:
     """Return the sum of m - 1 over the classes in which a column has different values, of m rows each."""
-    low, high, sizes = _extremes(classes, ranks)
+    number = np.unique(classes, return_inverse=True)[1].reshape(-1)
+    sizes = np.bincount(number)
+    low, high = np.full(len(sizes), np.inf), np.full(len(sizes), -np.inf)
+    np.minimum.at(low, number, ranks)
+    np.maximum.at(high, number, ranks)
     return float((sizes - 1)[high > low].sum())
 
 
@@ -111,15 +111,6 @@ def _centered(classes: Ints, values: Array, sizes: Floats) -> Floats:
     ranks = np.empty(len(order))
     ranks[order] = steps - np.maximum.accumulate(np.where(is_first, steps, 0))
     return np.asarray(ranks - (np.bincount(classes, ranks) / sizes)[classes])
-
-
-def _extremes(classes: Ints, ranks: Array) -> tuple[Floats, Floats, Ints]:
-    number = np.unique(classes, return_inverse=True)[1].reshape(-1)
-    sizes = np.bincount(number)
-    low, high = np.full(len(sizes), np.inf), np.full(len(sizes), -np.inf)
-    np.minimum.at(low, number, ranks)
-    np.maximum.at(high, number, ranks)
-    return low, high, sizes
 
 
 def sort_keys(column: pa.ChunkedArray) -> Iterator[Floats]:

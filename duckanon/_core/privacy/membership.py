@@ -9,8 +9,8 @@ from scipy import stats
 from scipy.special import ndtri
 
 from duckanon._core.common.arrays import Floats, Matrix
+from duckanon._core.privacy.audit import NormalScores, isolated_places
 from duckanon._core.privacy.copy_rates import Rate, parts
-from duckanon._core.privacy.isolation import NormalScores, isolated_places
 from duckanon._core.privacy.neighbours import nearest
 
 LIMIT = 0.55

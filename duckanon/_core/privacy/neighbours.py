@@ -48,9 +48,6 @@ def nearest(
     Args:
         skip_self: True where the points are the queries: no row is its own neighbour, rows equal to it are. Or, for
             each query, the point that is the query itself, -1 for none.
-
-    Raises:
-        ValueError: Fewer points than neighbours, rows of different width, numbers that are not finite.
     """
     query_rows, rows = _checked(queries, "queries"), _checked(points, "points")
     if query_rows.shape[1] != rows.shape[1]:

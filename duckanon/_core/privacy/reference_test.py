@@ -49,7 +49,7 @@ def privacy_tests(
     groups: Sequence[slice] | None = None,
     class_size: float | None = None,
 ) -> list[PrivacyTest]:
-    """Test whether a release tells more about the originals than a reference sample would.
+    """Test whether a release tells more about the originals than a reference sample would, on comparable scales.
 
     Thesis, Sections 3.1 and 5.2.1, and what these leave open. A larger table has nearer rows whatever it tells, so
     release and reference are compared at the same size: the measures on a random part of the larger one; the counts
@@ -67,7 +67,6 @@ def privacy_tests(
     a release is judged by the size of its smallest class, which k people must share.
 
     Args:
-        original, released: Matrices of equal width, columns on comparable scales.
         reference: A sample of the same population without any of the originals; None: for each original, the other
             originals.
         holdout: Rows of the same population that had no part in the release, for the membership tests; None: the
@@ -77,7 +76,6 @@ def privacy_tests(
         isolated: Whether membership of the most isolated people is tested, which takes other people and a release of
             values: the distance to a coarse cell is that to everybody in it, and says more about the cell than about
             one of them.
-        k: How many neighbours ambiguity and uncertainty look at.
         sample: How many originals are looked at, drawn at random; None for all. Exact copies are counted over all of
             them.
         cells: Of a coarse release: what its rows hold; ``released`` then has the means of that.

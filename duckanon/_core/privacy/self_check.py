@@ -17,10 +17,8 @@ from duckanon._core.privacy.neighbours import nearest
 from duckanon._core.privacy.rarity import Rarity, rarity_of
 from duckanon._core.privacy.unique_copies import unique_copies
 
-CONFIDENCE = 0.9995
-"""The share of honest releases that pass each check: a false alarm stops somebody's work."""
-BUDGET = 2 * 10**8
-"""Pairs of rows whose distances are looked at in tables of more than 5,000 rows."""
+_CONFIDENCE = 0.9995  # the share of honest releases that pass each check: a false alarm stops somebody's work
+_BUDGET = 2 * 10**8  # pairs of rows whose distances are looked at in tables of more than 5,000 rows
 _EXACT = 5_000  # originals up to which every one is looked at
 _FEWEST = 400  # originals looked at, however large the table
 _SEVERAL = 5_000  # originals up to which four splits are cheap
@@ -29,6 +27,11 @@ _RIVALS = 8  # random rows that each row is compared with: the variance of their
 _ROUNDS = 8  # of dropping near copies, each after another draw of halves
 _REPAIRED = 0.9  # of honest releases pass: stricter than the check, whose halves are drawn anew
 _AT_A_TIME = 8  # released rows around a record that are looked for together
+_FOUND = {
+    "exact_copies": "original rows come back unchanged",
+    "unique_copies": "comparisons with a record that nobody shares find it unchanged, rare ones weighing more",
+    "near_copies": "times an isolated record has a released row nearer than half the way to any other record",
+}
 
 
 @dataclass(frozen=True)
@@ -48,20 +51,13 @@ class Findings:
     def sentence(self, advice: str) -> str:
         """Say which checks failed, on how many records, and what to do; empty where every check passed."""
         failed = {name: check for name, check in self.checks.items() if not check.passed}
-        said = []
-        for name, what in (
-            ("exact_copies", "original rows come back unchanged"),
-            (
-                "unique_copies",
-                "comparisons with a record that nobody shares find it unchanged, rare ones weighing more",
-            ),
-            ("near_copies", "times an isolated record has a released row nearer than half the way to any other record"),
-        ):
-            if name in failed:
-                check = failed[name]
-                said.append(f"{check.count} {what} ({check.value:.2%}, where chance explains {check.limit:.2%})")
-        if "unique_copies" in failed and "exact_copies" in failed:
-            del said[1]  # the same rows, weighed
+        if "exact_copies" in failed:
+            failed.pop("unique_copies", None)  # the same rows, weighed
+        said = [
+            f"{failed[name].count} {what} ({failed[name].value:.2%}, where chance explains {failed[name].limit:.2%})"
+            for name, what in _FOUND.items()
+            if name in failed
+        ]
         if "row_order" in failed:
             said.append(
                 f"row order links released rows to originals (AUC {failed['row_order'].value:.3f}, "
@@ -73,12 +69,7 @@ class Findings:
 
 
 def check(
-    original: npt.ArrayLike,
-    released: npt.ArrayLike,
-    random: np.random.Generator,
-    *,
-    budget: int = BUDGET,
-    confidence: float = CONFIDENCE,
+    original: npt.ArrayLike, released: npt.ArrayLike, random: np.random.Generator, *, budget: int = _BUDGET
 ) -> Findings:
     """Look for copies of records, near copies of isolated records, and an order of rows that links.
 
@@ -88,10 +79,7 @@ def check(
     another, and two random halves of the table against each other. Row order is checked where both tables have as many
     rows.
 
-    Args:
-        budget: Pairs of rows whose distance may be looked at in tables of more than 5,000 rows; 400 originals are
-            always.
-        confidence: The share of honest releases that pass each check.
+    In tables of more than 5,000 rows the distances of at most ``budget`` pairs are looked at, but 400 originals always.
     """
     rows, release = _as_matrices(original, released)
     codes, release_codes = row_codes(rows, release)
@@ -99,12 +87,12 @@ def check(
     part_codes = [release_codes[part] for part in copy_rates.parts(len(release), size, random)]
     looked_at, drawn = _chosen_originals(rows, len(release), budget, random)
     checks = {
-        "exact_copies": copy_rates.exact_copies(codes, part_codes, None, size, confidence),
-        "unique_copies": unique_copies(codes, release_codes, None, rarity_of(rows), random, confidence),
-        "near_copies": _near_copy_rate(rows, release, looked_at, drawn, random, confidence)[0],
+        "exact_copies": copy_rates.exact_copies(codes, part_codes, None, size, _CONFIDENCE),
+        "unique_copies": unique_copies(codes, release_codes, None, rarity_of(rows), random, _CONFIDENCE),
+        "near_copies": _near_copy_rate(rows, release, looked_at, drawn, random, _CONFIDENCE)[0],
     }
     if len(rows) == len(release):
-        checks["row_order"] = _row_order(rows, release, random, confidence)
+        checks["row_order"] = _row_order(rows, release, random)
     return Findings(checks)
 
 
@@ -150,7 +138,7 @@ def _near_copy_rate(
     return copy_rates.near_copies(distances, splits, confidence, drawn), splits
 
 
-def _row_order(rows: Matrix, release: Matrix, random: np.random.Generator, confidence: float) -> Rate:
+def _row_order(rows: Matrix, release: Matrix, random: np.random.Generator) -> Rate:
     """Measure how often a record is nearer to the row in its place than to a random released row."""
     looked_at = np.arange(len(rows)) if len(rows) <= _EXACT else random.permutation(len(rows))[:_EXACT]
     records = rows[looked_at]
@@ -161,13 +149,13 @@ def _row_order(rows: Matrix, release: Matrix, random: np.random.Generator, confi
         wins += ((in_place < rival) + 0.5 * (in_place == rival)) / _RIVALS
     # Without a link the row in place is one more rival: its rank is uniform, and wins vary by 1/12 and what rivals add.
     noise = np.sqrt((1 / 12 + 1 / (6 * _RIVALS)) / len(records))
-    limit = min(1.0, 0.5 + float(ndtri(confidence) * noise))
+    limit = min(1.0, 0.5 + float(ndtri(_CONFIDENCE) * noise))
     area = float(wins.mean())
     return Rate(area, 0.5, limit, round(float((area - 0.5) * 2 * len(records))))
 
 
 def repair(
-    original: npt.ArrayLike, released: npt.ArrayLike, random: np.random.Generator, *, budget: int = BUDGET
+    original: npt.ArrayLike, released: npt.ArrayLike, random: np.random.Generator, *, budget: int = _BUDGET
 ) -> Bools:
     """Choose the released rows to keep so that the checks pass; none, where the release is nothing but copies.
 
@@ -212,7 +200,7 @@ def screened(
     checks: str,
     random: np.random.Generator,
     advice: str,
-    budget: int = BUDGET,
+    budget: int = _BUDGET,
 ) -> Bools:
     """Check a release, and repair it where ``checks`` is ``'repair'``; return the rows to keep.
 

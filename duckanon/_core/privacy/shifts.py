@@ -17,8 +17,7 @@ CHANCE = {"distance": 2.7, "ambiguity": 3.2, "uncertainty": 4.2}
 """What chance shifts: the bound of a fresh sample's shift, times the root of its rows, is smaller in 99 % of the cases
 (five surveys at 300 and 1,000 rows, with a reference and without; records share their neighbours, so that more than two
 independent samples would shift)."""
-FEWEST = 200
-"""Rows from which on a shift that chance explains passes; with fewer, chance explains too much to tell."""
+_FEWEST = 200  # rows from which on a shift that chance explains passes; with fewer, chance explains too much to tell
 PASS, FAIL, TOO_FEW = "pass", "fail", "too few records to tell"
 """The answers of a test."""
 
@@ -93,14 +92,14 @@ def measure_test(
     """Test whether a measure of the originals is smaller than a fresh sample's, both of ``size`` rows.
 
     A shift whose upper bound is within `LIMITS` passes, however few the rows. In a small table the bound of a fresh
-    sample is beyond that, by chance alone: there the limit is what chance explains, and below `FEWEST` rows, where
+    sample is beyond that, by chance alone: there the limit is what chance explains, and below `_FEWEST` rows, where
     chance explains nearly anything, the answer is that it cannot be told.
     """
     test = stats.ks_2samp(release, reference, alternative="greater")
     largest, bound = shift(release, reference, replicates, random)
     rows = min(len(release), size)
     chance = max(LIMITS[name], CHANCE[name] / math.sqrt(rows))
-    limit = chance if rows >= FEWEST else LIMITS[name]
+    limit = chance if rows >= _FEWEST else LIMITS[name]
     return PrivacyTest(
         name,
         float(np.median(release)),

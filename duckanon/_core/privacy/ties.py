@@ -9,7 +9,6 @@ from duckanon._core.privacy import neighbours
 
 SAME = 1 + 1e-9
 """Distances that differ by no more than this factor do so by rounding."""
-
 _PAIRS = 4_000_000  # neighbours looked at in one go
 
 

@@ -10,8 +10,7 @@ from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.privacy.copy_rates import Rate, code_count, parts
 from duckanon._core.privacy.rarity import Rarity
 
-COPIED = 0.005
-"""The share of copies that the weights are best at telling from chance."""
+_COPIED = 0.005  # the share of copies that the weights are best at telling from chance
 _WORTH = 2.0  # repeated records that near misses may count for: they tell the number of equal ones within a half of it
 _ANYWHERE = 0.2
 """Repeated records that may be anybody's, however rare their scores: 0.2 of the 12 of a thousand people of Adult
@@ -111,7 +110,7 @@ def _weighted_rate(
     strata = np.array_split(np.argsort(shares, kind="stable"), min(_STRATA, len(shares)))
     people = np.array([len(stratum) for stratum in strata])
     per_person = np.array([shares[stratum].mean() for stratum in strata])
-    weights = np.log1p(COPIED / -np.expm1(-chance.mean * per_person))
+    weights = np.log1p(_COPIED / -np.expm1(-chance.mean * per_person))
     weight = np.empty(len(shares))
     for stratum, value in zip(strata, weights, strict=True):
         weight[stratum] = value

@@ -18,11 +18,7 @@ from duckanon._core.encoding.whole_sources import read_whole, reader_of, refuse_
 from duckanon._methods.baselines import copulas
 from duckanon._methods.releasable import marginals
 from duckanon._methods.releasable.grids import finer, grid_of
-
-_NOTICEABLE = 0.05
-"""The share of a column's rows that may be moved past a number; beyond it floats get one more decimal."""
-_TOO_MUCH = 0.25
-"""Beyond it a column would no longer have its shape: the whole numbers of a small table, each of a few people."""
+from duckanon._methods.releasable.safe_numbers import NOTICEABLE, TOO_MUCH, too_few_numbers
 
 
 def data_shuffle(source: object, *, nulls: str, seed: int | None) -> pa.RecordBatchReader:
@@ -129,14 +125,11 @@ def drawn_numbers(
     whose = None if people is None else people[known]
     grid = grid_of(column)
     found = marginals.of_numbers(grid, grid.places(array)[known], whose, k)
-    if found.shift > _NOTICEABLE and (more_places := finer(grid)) is not None:
+    if found.shift > NOTICEABLE and (more_places := finer(grid)) is not None:
         grid = more_places
         found = marginals.of_numbers(grid, grid.places(array)[known], whose, k)
-    if found.shift > _TOO_MUCH and len(found.pieces.rows):
-        raise ValueError(
-            f'column "{column.name}" has too few numbers inside its range shared by {k} people or by nobody; '
-            "make it coarser, lower k or leave it out of cols."
-        )
+    if found.shift > TOO_MUCH and len(found.pieces.rows):
+        raise too_few_numbers(column.name, k)
     pieces = found.pieces
     null_rows = len(known) - int(known.sum())
     null_people = people_in((~known).astype(np.int64), people, 2)[1]

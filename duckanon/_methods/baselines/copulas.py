@@ -12,10 +12,8 @@ from duckanon._core.common.arrays import Floats, Ints, Matrix
 _TERMS = 60
 """Terms of the series in `latent_correlation`. Of two halved columns, the worst case, it misses the rank correlation by
 .0004 at a latent correlation of .95 and by .011 at .99; of continuous columns by 1e-5 everywhere."""
-_STEPS = 400
-"""Steps that a column's distribution is reduced to there; they are where that 1e-5 comes from."""
-_BISECTIONS = 40
-"""Halvings of an interval of length 2, of which they leave 2e-12."""
+_STEPS = 400  # steps that a column's distribution is reduced to there; they are where that 1e-5 comes from
+_BISECTIONS = 40  # halvings of an interval of length 2, of which they leave 2e-12
 
 
 def data_shuffle(codes: Sequence[Floats], random: np.random.Generator) -> list[Ints]:
@@ -127,14 +125,12 @@ def _solved(series: Matrix, target: Matrix) -> Matrix:
 def _repaired(correlation: Matrix) -> Matrix:
     root = _root((correlation + correlation.T) / 2)
     root /= np.sqrt((root**2).sum(axis=1, keepdims=True))
-    repaired: Matrix = root @ root.T
-    return repaired
+    return np.asarray(root @ root.T)
 
 
 def _normal(correlation: Matrix, rows: int, random: np.random.Generator) -> Matrix:
     """Draw normal rows of mean 0; the correlation may be singular."""
-    drawn: Matrix = random.standard_normal((rows, len(correlation))) @ _root(correlation).T
-    return drawn
+    return np.asarray(random.standard_normal((rows, len(correlation))) @ _root(correlation).T)
 
 
 def _root(symmetric: Matrix) -> Matrix:
@@ -163,8 +159,7 @@ def category_codes(categories: Ints, others: Matrix) -> Floats:
         scores = counts.astype(np.float64)
     rank = np.empty(len(counts))
     rank[np.argsort(scores, kind="stable")] = np.arange(len(counts))
-    coded: Floats = rank[categories]
-    return coded
+    return np.asarray(rank[categories])
 
 
 def _rows(codes: Sequence[Floats]) -> int:

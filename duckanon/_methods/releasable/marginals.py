@@ -134,8 +134,7 @@ def _is_grouped(is_held: Bools, value_of_row: Ints, whose: Ints | None, k: int) 
     rare_rows = np.flatnonzero(~is_held[value_of_row])
     rare_people = None if whose is None else whose[rare_rows]
     people = people_in(run[value_of_row[rare_rows]], rare_people, int(run[-1]) + 1)
-    is_grouped: Bools = ~is_held & (people >= k)[run]
-    return is_grouped
+    return np.asarray(~is_held & (people >= k)[run])
 
 
 def _heads(is_grouped: Bools, starts: Ints, rows: int, whose: Ints | None, k: int) -> Ints:

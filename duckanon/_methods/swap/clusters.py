@@ -121,8 +121,7 @@ def _largest_eigenvectors(symmetric: Floats, count: int, random: np.random.Gener
         except ArpackError:  # the direct method is slower and minds nothing
             pass
     # All of them, by divide and conquer: the method for a few fails now and then where many eigenvalues are equal.
-    vectors: Floats = eigh(symmetric, driver="evd")[1][:, rows - count :]
-    return vectors
+    return np.asarray(eigh(symmetric, driver="evd")[1][:, rows - count :])
 
 
 def _merged(coordinates: Floats, labels: npt.NDArray[Any], least: int) -> list[Ints]:

@@ -12,12 +12,9 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Floats, Matrix, Reals
 from duckanon._core.common.progress import Tell, silent
 
-UNCHECKED_ROWS = 100_000
-"""From here on chance correlations, 3.1 / sqrt(rows), are too small to matter."""
-MOST_DRAWS = 50
-"""Of one component's permutation; most are accepted after a few, once they are mended."""
-MOST_VALUES_DRAWN = 400_000
-"""In all draws of one component: bounds the time that it takes."""
+_UNCHECKED_ROWS = 100_000  # from here on chance correlations, 3.1 / sqrt(rows), are too small to matter
+_MOST_DRAWS = 50  # of one component's permutation; most are accepted after a few, once they are mended
+_MOST_VALUES_DRAWN = 400_000  # in all draws of one component: bounds the time that it takes
 _MOST_THREADS = 4  # shuffling waits for memory, not for processors
 _BLOCK_ROWS = 65_536  # in which second moments are summed: bounds the copy that centring makes
 
@@ -62,8 +59,7 @@ def principal_coordinates(matrix: Matrix) -> Matrix:
     mean, values, vectors = spectrum(matrix)
     kept = values > values[0] * max(matrix.shape) * np.finfo(np.float64).eps
     kept[0] = True  # rows that are all equal still need one column
-    coordinates: Matrix = (matrix - mean) @ vectors[:, kept]
-    return coordinates
+    return np.asarray((matrix - mean) @ vectors[:, kept])
 
 
 def permute_components(scores: Reals, tolerance: float, random: np.random.Generator, tell: Tell = silent) -> None:
@@ -79,7 +75,7 @@ def permute_components(scores: Reals, tolerance: float, random: np.random.Genera
     permuted, the first one too: row order would link records otherwise.
     """
     generators = random.spawn(len(scores))
-    if scores.shape[1] < UNCHECKED_ROWS:
+    if scores.shape[1] < _UNCHECKED_ROWS:
         _permute_uncorrelated(scores, tolerance / math.sqrt(max(scores.shape[1] - 1, 1)), generators, tell)
         return
     threads = min(_MOST_THREADS, os.cpu_count() or 1)
@@ -90,7 +86,7 @@ def permute_components(scores: Reals, tolerance: float, random: np.random.Genera
 
 
 def _permute_uncorrelated(scores: Reals, limit: float, generators: list[np.random.Generator], tell: Tell) -> None:
-    draws = max(2, min(MOST_DRAWS, MOST_VALUES_DRAWN // scores.shape[1]))
+    draws = max(2, min(_MOST_DRAWS, _MOST_VALUES_DRAWN // scores.shape[1]))
     accepted = np.empty_like(scores)  # of mean 0 and length 1
     for index, (row, random) in enumerate(zip(scores, generators, strict=True)):
         centred = row - row.mean(dtype=np.float64).astype(row.dtype)

@@ -186,8 +186,7 @@ def masked(matrix: Matrix, labels: Ints, random: np.random.Generator, label: str
     """
     if label == "mean":
         return _means(matrix, labels)[labels]
-    chosen: Matrix = matrix[members(matrix, labels, random)]
-    return chosen
+    return np.asarray(matrix[members(matrix, labels, random)])
 
 
 def members(matrix: Matrix, labels: Ints, random: np.random.Generator) -> Ints:

@@ -12,8 +12,7 @@ from duckanon._core.common.arrays import Floats, Ints, sampled_rows
 from duckanon._core.common.parameters import LEAST_CLUSTER_SIZE
 from duckanon._core.common.people import NOBODY
 from duckanon._core.common.progress import Tell
-from duckanon._core.privacy.audit import LIMIT, paired_audit
-from duckanon._core.privacy.isolation import FEWEST
+from duckanon._core.privacy.audit import FEWEST, LIMIT, paired_audit
 from duckanon._methods.synthesize.redrawing import Redrawing
 
 _AUDITED_ROWS = 4_000  # with which a size is tried: the right one hardly depends on their number

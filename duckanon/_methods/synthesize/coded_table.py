@@ -116,10 +116,14 @@ class CodedTable:
         return coded
 
     def _write_choice(self, index: int, codes: Ints, out: Reals) -> None:
+        """Write coordinates, or -1 and 1: one column for two choices, else one for each."""
         if index in self.wide:
             out[:] = self.wide[index].coordinates[codes]
+        elif out.shape[1] == 1:
+            out[:, 0] = 2 * codes - 1
         else:
-            _write_indicators(codes, out)
+            out[:] = -1.0
+            out[np.arange(len(codes)), codes] = 1.0
 
     def choice_width(self, index: int) -> int:
         """Return how many columns of the matrix a choice takes."""
@@ -127,15 +131,6 @@ class CodedTable:
             return int(self.wide[index].coordinates.shape[1])
         choices = self.columns[index].choices
         return 1 if choices == 2 else choices
-
-
-def _write_indicators(codes: Ints, out: Reals) -> None:
-    """Write -1 and 1: one column for two choices, else one for each."""
-    if out.shape[1] == 1:
-        out[:, 0] = 2 * codes - 1
-        return
-    out[:] = -1.0
-    out[np.arange(len(codes)), codes] = 1.0
 
 
 def _fill(matrix: Reals, column: int, is_regular: Bools, random: np.random.Generator) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, Reals
+from duckanon._core.common.arrays import Bools, Ints, Ints32, Reals
 from duckanon._core.common.people import people_in
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.encoding.coordinates import WIDE, placed_choices, sums_of
@@ -177,9 +177,6 @@ class Redrawing(CodedTable):
         places[drawn] = numbers.at_ranks(scores.numbers[index][drawn].astype(np.float64), rows, self.people)
         return places
 
-    def _numbers(self, index: int, places: Ints) -> Floats:
-        return doubles(self.numbers[index].grid.array(places, None))
-
     def _draw_equal(
         self, equal: EqualNumbers, likely: Reals, parts: Parts, scores: _Scores, rows: Ints, random: np.random.Generator
     ) -> None:
@@ -200,7 +197,7 @@ class Redrawing(CodedTable):
             parts.places[index][is_equal] = places
         parts.is_equal[equal.column] = is_equal
         new = np.flatnonzero(can_be & ~is_equal)
-        source, column = (self._numbers(index, parts.places[index][new]) for index in pair)
+        source, column = (doubles(self.numbers[i].grid.array(parts.places[i][new], None)) for i in pair)
         places = parts.places[equal.column]
         places[new] = places[new][equal.exchanged(source, column, random)]
 
