@@ -20,16 +20,12 @@ _BEYOND_NOISE = 1.2  # times the largest singular value that two unrelated choic
 
 
 def coordinates(counts: Floats, sums: Floats) -> Reals:
-    """Return coordinates of choices by which they differ most in other features.
+    """Return coordinates of choices, of so many rows each, by which they differ most in other features.
 
     All that is linear between a choice and the other features are the means of these for each value, of which the
-    principal directions are taken. Without any other features, the order of the choices is all there is. Coordinates
-    are of mean 0 over the rows; the first has a variance of 1, the others the smaller the less they say about the other
-    features.
-
-    Args:
-        counts: The rows of each choice.
-        sums: Choices by other features: the sum of each feature, of mean 0, over the rows of the choice.
+    principal directions are taken; given are choices by features, the sums of features of mean 0 over the rows of a
+    choice. Without any other features, the order of the choices is all there is. Coordinates are of mean 0 over the
+    rows; the first has a variance of 1, the others the smaller the less they say about the other features.
     """
     weights = np.sqrt(counts / counts.sum())[:, None]
     means = sums / np.maximum(counts, 1)[:, None]

@@ -102,19 +102,12 @@ class Audit:
         return self.win_rate <= LIMIT + CHANCE * self.standard_error
 
 
-def paired_audit(
-    points: Matrix,
-    release: Releaser,
-    *,
-    share: float = SHARE,
-    splits: int = _SPLITS,
-    seed: int | np.random.Generator | None = None,
-) -> float:
+def paired_audit(points: Matrix, release: Releaser, *, splits: int = _SPLITS, seed: int | None = None) -> float:
     """Return how often releases with an isolated person come nearer to that person than releases without.
 
     The larger win rate of the two scales of `audits`, which explains the parameters; at most `LIMIT` passes.
     """
-    return max(audit.win_rate for audit in audits(points, release, share=share, splits=splits, seed=seed).values())
+    return max(audit.win_rate for audit in audits(points, release, splits=splits, seed=seed).values())
 
 
 @checked(share=Number(above=0, most=1), splits=Whole(1))

@@ -91,9 +91,8 @@ def narrowed_pairs(
 ) -> Pairs:
     """Find the kept columns that narrow coarse ones, as ``anon.kept_column_risk`` does.
 
-    Args:
-        originals, labels: By coarse column: its original numbers, and the number of each row's label.
-        asked: The rows about which it is asked what is left to guess, among the values of all; None: all rows.
+    Of a coarse column the original numbers and the number of each row's label are given. It is asked what is left to
+    guess about the rows that are ``asked``, or all, among the values of all.
 
     Examples:
         >>> born = np.arange(1950.0, 1960.0).repeat(20)

@@ -51,10 +51,6 @@ class Rarity:
     twins: float = 0.0
     twin_pairs: float = 0.0
 
-    def expected_pairs(self) -> float:
-        """Return how many pairs of records are expected to be equal by chance."""
-        return (self.near_pairs + 0.5) / self.near_per_equal
-
 
 def rarity_of(rows: Matrix, groups: Sequence[slice] | None = None, others: Matrix | None = None) -> Rarity:
     """Count who is nearly equal to each record.

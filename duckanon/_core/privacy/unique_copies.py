@@ -66,8 +66,8 @@ def unique_copies(
     drawn = parts(len(released), size, random)
     hits = np.zeros(len(unique))
     for part in drawn:
-        hits += _present(released[part], codes)[unique]
-    repeated = None if reference is None else _present(reference[:size], codes)[unique]
+        hits += np.bincount(released[part], minlength=codes)[unique] > 0
+    repeated = None if reference is None else np.bincount(reference[:size], minlength=codes)[unique] > 0
     scores = np.zeros(codes)
     scores[original] = rarity.scores
     shares = scores[unique] / scores[unique].sum()
@@ -78,15 +78,12 @@ def unique_copies(
     return _weighted_rate(hits, len(drawn), repeated, shares, chance, random, confidence)
 
 
-def _present(rows: Ints, codes: int) -> Bools:
-    return np.bincount(rows, minlength=codes) > 0
-
-
 def _chance(shares: Floats, repeated: Bools | None, rarity: Rarity, people: int, size: int) -> _Chance:
     """Estimate how many unique records another sample, of ``size`` people, repeats."""
     worth = min(rarity.near_pairs + 0.5, _WORTH)
+    equal_pairs = (rarity.near_pairs + 0.5) / rarity.near_per_equal  # expected by chance
     events = rarity.twins + worth
-    exposure = rarity.twin_pairs / (people * size) + worth * max(people - 1, 1) / (2 * rarity.expected_pairs() * size)
+    exposure = rarity.twin_pairs / (people * size) + worth * max(people - 1, 1) / (2 * equal_pairs * size)
     if repeated is None:
         return _Chance(events, exposure)
     events += float(repeated.sum())

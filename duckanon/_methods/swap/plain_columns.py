@@ -158,12 +158,9 @@ def plain_table(
     rows: int,
     random: np.random.Generator,
 ) -> pa.Table:
-    """Return the plain columns of a table that was split.
+    """Return the plain columns of a table that was split, the first rows of which are its own: see `Bounds.array`.
 
-    Args:
-        bounds: By column: the ends of the numbers that are not computed.
-        followers: The columns whose numbers or choices are computed in the end.
-        rows: How many rows are the table's: see `Bounds.array`.
+    Bounds are the ends of numbers that are not computed; followers have numbers or choices computed in the end.
     """
     arrays: dict[str, pa.Array] = {}
     for index, column in enumerate(columns):

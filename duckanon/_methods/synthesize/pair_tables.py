@@ -144,20 +144,18 @@ class WideChoices:
 
     def assigned(self, places: Places, scores: Reals, held: Choices, wanted: Ints, random: np.random.Generator) -> Ints:
         """Choose for every new row by its coordinates, each choice as often as it is wanted."""
-        made = self._within(places, scores, held, wanted, random)
-        self._drawn.append((held, made))
-        return made
-
-    def _within(self, places: Places, scores: Reals, held: Choices, wanted: Ints, random: np.random.Generator) -> Ints:
         table = None
         if self._drawn:
             related, given = max(self._drawn, key=lambda drawn: relation(drawn[0], held))
             table = shared_table(related, held, self._people, self._k)
         if table is None:
-            return places.assigned(scores, wanted)
-        counts = whole_numbers(table, np.bincount(given, minlength=related.count), wanted, random)
-        made = np.empty(len(given), np.int64)
-        ends = np.cumsum(np.bincount(given, minlength=related.count))
-        for rows, count in zip(np.split(np.argsort(given, kind="stable"), ends[:-1]), counts, strict=True):
-            made[rows] = places.assigned(scores[rows], count)
+            made = places.assigned(scores, wanted)
+        else:
+            sizes = np.bincount(given, minlength=related.count)
+            counts = whole_numbers(table, sizes, wanted, random)
+            made = np.empty(len(given), np.int64)
+            by_choice = np.split(np.argsort(given, kind="stable"), np.cumsum(sizes)[:-1])
+            for rows, count in zip(by_choice, counts, strict=True):
+                made[rows] = places.assigned(scores[rows], count)
+        self._drawn.append((held, made))
         return made

@@ -55,7 +55,9 @@ def spectral_release(
     """
     random = generator(seed)
     told = tell or silent
-    table, labels, people = _read(source, by or [], person)
+    table, people = whole_people(source, person)
+    by = known_columns("by", by or [], table.column_names)
+    table, labels = table.drop_columns(by), table.select(by)
     refuse_too_few(k, table.num_rows, people)
     if table.num_columns < 2:
         raise ValueError(f"cols must name at least two columns; got {table.num_columns}.")
@@ -92,13 +94,6 @@ def _with_digits(column: ColumnParts) -> ColumnParts:
         return column
     regular = column.array.filter(pa.array(column.is_regular))
     return replace(column, regular=with_telling_digits(column.regular, regular))
-
-
-def _read(source: object, by: Sequence[str], person: str | None) -> tuple[pa.Table, pa.Table, Ints | None]:
-    """Read a source whole; the columns of labels and of people apart."""
-    table, people = whole_people(source, person)
-    labels = known_columns("by", by, table.column_names)
-    return table.drop_columns(labels), table.select(labels), people
 
 
 def _groups(labels: pa.Table, rows: int) -> list[Ints]:
