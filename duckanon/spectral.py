@@ -17,7 +17,7 @@ from duckanon._core.common.declare import Release
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.parameters import COLS
 from duckanon._core.common.rules import ColumnNames
-from duckanon._core.encoding.sources import open_source
+from duckanon._core.encoding.sources import opened_source
 from duckanon._methods.baselines import additive_noise as noise
 from duckanon._methods.baselines import copula_releases
 from duckanon._methods.baselines.declared import ADDITIVE_NOISE, COPULA_SYNTHESIZE, DATA_SHUFFLE
@@ -194,8 +194,5 @@ def _released(algorithm: _Face, source: Any, given: dict[str, Any], **own: Any) 
     if cols is None:
         return algorithm(source, **given, **own)
     person = given.get("person")
-    opened = open_source(source, [*cols, *(given.get("by") or ()), *([person] if person else [])])
-    try:
+    with opened_source(source, [*cols, *(given.get("by") or ()), *([person] if person else [])]) as opened:
         return algorithm(opened, **given, **own)
-    finally:
-        opened.close()

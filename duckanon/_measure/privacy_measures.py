@@ -15,8 +15,7 @@ from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import encode
 from duckanon._core.common.declare import report
 from duckanon._core.encoding.aligned import Coding, aligned, encoded
-from duckanon._core.encoding.derived_columns import derived_columns
-from duckanon._core.encoding.measurement_encoding import measured_reading
+from duckanon._core.encoding.measurement_encoding import derived_columns, measured_reading
 from duckanon._core.encoding.pairs import kind_of, numbers_of, plain
 from duckanon._core.privacy import prediction, reference_test
 from duckanon._core.privacy.cells import ReleasedCells

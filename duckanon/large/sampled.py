@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.encoding.arrow import kind_of
-from duckanon._core.encoding.column_fit import MOST_CATEGORIES
+from duckanon._core.encoding.identifiers import MOST_CATEGORIES
 from duckanon._core.encoding.parts import doubles
 from duckanon.large.survey import Drawing
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from duckanon._core.privacy.audit import LIMIT, Audit, audits, paired_audit
-from duckanon._core.privacy.isolation import NormalScores, isolated_places, win_rates
+from duckanon._core.privacy.audit import LIMIT, Audit, NormalScores, audits, isolated_places, paired_audit, win_rates
 from duckanon._measure.attacks.audit import membership_audit
 from tests.profiles import cheap
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from duckanon._core.privacy.audit import distances_apart
 from duckanon._core.privacy.equal_rows import known_codes, row_codes
-from duckanon._core.privacy.isolation import distances_apart
 from duckanon._core.privacy.membership import area_of, isolated_membership
 from duckanon._core.privacy.rarity import rarity_of
 from duckanon._core.privacy.reference_test import privacy_tests

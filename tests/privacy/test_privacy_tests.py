@@ -11,8 +11,7 @@ from duckanon._core.privacy.equal_rows import row_codes
 from duckanon._core.privacy.prediction import measures
 from duckanon._core.privacy.rarity import Rarity
 from duckanon._core.privacy.reference_test import privacy_tests
-from duckanon._core.privacy.repair import repair, screened
-from duckanon._core.privacy.self_check import check
+from duckanon._core.privacy.self_check import check, repair, screened
 from duckanon._core.privacy.shifts import shift
 from duckanon._core.privacy.unique_copies import unique_copies
 from tests.profiles import cheap

@@ -9,8 +9,7 @@ from scipy.stats import chi2_contingency
 
 from duckanon import spectral
 from duckanon._methods.synthesize import redrawing
-from duckanon._methods.synthesize.chance import beyond_chance, covariance_within
-from duckanon._methods.synthesize.residuals import Residuals
+from duckanon._methods.synthesize.choices import Residuals, beyond_chance, covariance_within
 
 
 def indicators(codes: np.ndarray) -> np.ndarray:

@@ -11,8 +11,8 @@ from scipy.stats import rankdata
 
 from duckanon._core.encoding.fit import fit
 from duckanon._methods.baselines.additive_noise import with_noise
+from duckanon._methods.baselines.copula_releases import drawn_numbers
 from duckanon._methods.baselines.copulas import category_codes, copula_levels, data_shuffle
-from duckanon._methods.baselines.drawing import drawn_numbers
 from duckanon._methods.releasable import marginals
 from duckanon._methods.swap.components import spectrum
 from duckanon._methods.swap.halving import masked, rhs, rows_in_small_groups, spectral_rhs

@@ -17,8 +17,7 @@ from duckanon import spectral
 from duckanon._core.common.people import NOBODY, cut_range, numbered_pairs, people_in, person_numbers
 from duckanon._methods.boxes.make import Boxes, make_boxes
 from duckanon._methods.boxes.shaping import Statistic
-from duckanon._methods.swap.halving import halved, rhs, rows_in_small_groups
-from duckanon._methods.swap.people_halving import halved_by_people
+from duckanon._methods.swap.halving import halved, halved_by_people, rhs, rows_in_small_groups
 from tests.profiles import cheap, dear
 from tests.release.coded import check_held
 

@@ -10,19 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Array
-from duckanon._core.encoding.measurement_encoding import MeasuredEncoding, measured_encoding
+from duckanon._core.encoding.column_codecs import NumberColumn
+from duckanon._core.encoding.measurement_encoding import MeasuredEncoding, SpecialColumn, measured_encoding
 from duckanon._core.encoding.pairs import kind_of
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Matrices with one encoding.
-
-    Attributes:
-        encoding: Fitted to the original: its means, deviations, logarithms, categories and special values.
-        original, released: The tables' rows.
-        others: Those of further tables, None where there is none.
-    """
+    """Matrices with one encoding, which is fitted to the original; `others` are further tables."""
 
     encoding: MeasuredEncoding
     original: Array
@@ -35,12 +30,8 @@ def aligned(
 ) -> tuple[pa.Table, pa.Table, list[pa.Table | None]]:
     """Put the columns of other tables in the order of the original's, under its names.
 
-    Args:
-        original, released: None where no row came.
-        others: More tables under the names that an error should call them; None stays None.
-
-    Raises:
-        ValueError: For tables without rows, and for columns that hold different kinds of values.
+    Tables are None where no row came; original and release are refused then, and so are columns that hold different
+    kinds of values. More tables are given under the names that an error should call them.
     """
     original, released = both_there(original, released)
     more = [None if table is None else _spelled(original, table) for table in others.values()]
@@ -61,11 +52,7 @@ def both_there(original: pa.Table | None, released: pa.Table | None) -> tuple[pa
 
 @dataclass(frozen=True)
 class Coding:
-    """How numbers are coded for measuring: the options of the same names that measures and releases have.
-
-    Attributes:
-        log, special, categories, derived: As in `measured_encoding`.
-    """
+    """Options of coding numbers for measuring, those of `measured_encoding`."""
 
     log: list[str] | None = None
     special: Any = "auto"
@@ -74,11 +61,7 @@ class Coding:
 
 
 def encoded(original: pa.Table, released: pa.Table, others: Sequence[pa.Table | None], coding: Coding) -> Measured:
-    """Code tables by the original.
-
-    Raises:
-        ValueError: For NaN and infinity, types that cannot be coded, and columns of more than 1,000 categories.
-    """
+    """Code tables by the original."""
     encoding = measured_encoding(original, coding.log, coding.special, coding.categories, coding.derived)
     first, second = (encoding.matrix(table) for table in (original, released))
     return Measured(encoding, first, second, [None if table is None else encoding.matrix(table) for table in others])
@@ -88,9 +71,9 @@ def unscaled(encoding: MeasuredEncoding, matrix: Array) -> Array:
     """Give numbers (their logarithms) their own scale and origin back; categories stay as they are."""
     result = np.array(matrix, np.float64)
     for column, group in zip(encoding.columns, encoding.groups, strict=True):
-        deviation = getattr(column, "deviation", None)
-        if deviation is not None:
-            result[:, group.start] = result[:, group.start] * deviation + column.mean  # type: ignore[union-attr]
+        number = column.regular if isinstance(column, SpecialColumn) else column
+        if isinstance(number, NumberColumn):
+            result[:, group.start] = result[:, group.start] * number.deviation + number.mean
     return result
 
 

@@ -18,11 +18,7 @@ _WIDE_DICTIONARY = 4096  # a longer dictionary is probably that of a larger tabl
 
 
 def kind_of(name: str, type_: pa.DataType) -> Kind:
-    """Say how a column is read: as exact codes (whole steps), as floats or as categories.
-
-    Raises:
-        ValueError: For a type that can be none of them.
-    """
+    """Say how a column is read: as exact codes (whole steps), as floats or as categories; refuse other types."""
     types = pa.types
     if types.is_floating(type_):
         return "float"
@@ -78,8 +74,7 @@ def floats_of(array: pa.Array) -> Reals:
 
 def real_values(array: pa.Array) -> Floats:
     """Read a column of any number type as doubles; what stands at NULLs is arbitrary."""
-    values: Floats = array.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy()
-    return values
+    return np.asarray(array.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy())
 
 
 def array_of(values: Array, type_: pa.DataType, valid: Bools | None = None) -> pa.Array:

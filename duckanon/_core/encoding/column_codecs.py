@@ -1,4 +1,4 @@
-"""How one column becomes rows of a matrix, features x records, and comes back: standardised numbers, +-1 groups."""
+"""One column as rows of a matrix, features x records, and back: standardised numbers, +-1 groups."""
 
 from __future__ import annotations
 
@@ -11,19 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, Reals
-from duckanon._core.encoding.arrow import (
-    array_of,
-    categories_of,
-    codes_of,
-    floats_of,
-    indices_of,
-    is_moment,
-    kind_of,
-    real_values,
-    scale_of,
-    valid_of,
-    zero_of,
-)
+from duckanon._core.encoding import arrow
 from duckanon._core.encoding.coordinates import Places, shared_out
 
 LARGEST = 1e150  # squares of larger numbers, summed, come near the largest double
@@ -44,7 +32,6 @@ class NumberColumn:
     """A number, date or time: one standardised row, and a +-1 row that says where it was NULL if it ever was.
 
     Attributes:
-        name, type: The column's own.
         low, high: Its range: codes (see `arrow.codes_of`) for whole steps, floats otherwise.
         step: For codes: all are `low` plus a multiple of it.
         decimals: For floats: the decimals that they are rounded to (negative: powers of ten); None where no six
@@ -72,7 +59,7 @@ class NumberColumn:
 
     def fill(self, array: pa.Array, out: Reals) -> None:
         """Write the rows of the matrix for these records; NULL is filled with the mean."""
-        valid = valid_of(array)
+        valid = arrow.valid_of(array)
         numbers = self._numbers(array)
         with np.errstate(over="ignore", invalid="ignore"):
             if self.logged:
@@ -102,7 +89,7 @@ class NumberColumn:
             if self._exact:
                 values -= self._from_zero
         valid = rows[1] <= 0 if self.nullable else None
-        return array_of(self.codes(values) if self._exact else self._rounded(values), self.type, valid)
+        return arrow.array_of(self.codes(values) if self._exact else self._rounded(values), self.type, valid)
 
     @property
     def _exact(self) -> bool:
@@ -111,18 +98,18 @@ class NumberColumn:
     @property
     def _from_zero(self) -> float:
         """The smallest number, in code steps for codes."""
-        return float(self.low - zero_of(self.type)) if isinstance(self.low, int) else self.low
+        return float(self.low - arrow.zero_of(self.type)) if isinstance(self.low, int) else self.low
 
     def _numbers(self, array: pa.Array) -> Reals:
         if array.type != self.type:
-            if is_moment(self.type):
+            if arrow.is_moment(self.type):
                 array = array.cast(self.type, safe=False)
-            elif kind_of(self.name, array.type) == "category":
+            elif arrow.kind_of(self.name, array.type) == "category":
                 raise ValueError(f'column "{self.name}" must hold numbers ({self.type}); got {array.type}.')
             else:
-                values = real_values(array)
-                return values * 10.0 ** scale_of(self.type) - self._from_zero if self._exact else values
-        return above(codes_of(self.name, array), int(self.low)) if self._exact else floats_of(array)
+                values = arrow.real_values(array)
+                return values * 10.0 ** arrow.scale_of(self.type) - self._from_zero if self._exact else values
+        return above(arrow.codes_of(self.name, array), int(self.low)) if self._exact else arrow.floats_of(array)
 
     def codes(self, values: Floats) -> Ints:
         """Return the codes of numbers counted from `low`, on the column's steps and inside its range; `values` goes."""
@@ -144,12 +131,7 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """Texts or booleans: one +-1 row for two values, else one for each value, NULL being one more.
-
-    Attributes:
-        name, type: The column's own.
-        values: Sorted, NULL last.
-    """
+    """Texts or booleans: one +-1 row for two values, else one for each value, sorted, NULL being one more, the last."""
 
     name: str
     type: pa.DataType
@@ -162,9 +144,9 @@ class CategoryColumn:
 
     def fill(self, array: pa.Array, out: Reals) -> None:
         """Write the rows of the matrix for these records; a value that was never seen is 0 or -1 throughout."""
-        if kind_of(self.name, array.type) != "category":
+        if arrow.kind_of(self.name, array.type) != "category":
             raise ValueError(f'column "{self.name}" must hold categories ({self.type}); got {array.type}.')
-        indices, listed = indices_of(array)
+        indices, listed = arrow.indices_of(array)
         known = {value: code for code, value in enumerate(self.values)}
         unknown = len(self.values)
         codes = np.array([*(known.get(value, unknown) for value in listed), known.get(None, unknown)], np.intp)
@@ -182,16 +164,15 @@ class CategoryColumn:
     def back(self, rows: Reals) -> pa.Array:
         """Return the category of every record: by sign, or the largest of its group."""
         if self.width == 1:
-            return categories_of((rows[0] > 0).astype(np.int16), list(self.values), self.type)
-        return categories_of(_largest(rows), list(self.values), self.type)
+            return arrow.categories_of((rows[0] > 0).astype(np.int16), list(self.values), self.type)
+        return arrow.categories_of(_largest(rows), list(self.values), self.type)
 
 
 @dataclass(frozen=True)
 class PlacedColumn(CategoryColumn):
     """Texts of many values: a few rows for the coordinates of the values in place of one for each.
 
-    Attributes:
-        places: The coordinates of the values, and how many rows hold each: as many come back, in proportion.
+    Each value comes back as often, in proportion, as rows held it.
     """
 
     places: Places
@@ -203,7 +184,7 @@ class PlacedColumn(CategoryColumn):
 
     def fill(self, array: pa.Array, out: Reals) -> None:
         """Write the rows of the matrix for these records; a value that was never seen is in the middle."""
-        indices, listed = indices_of(array)
+        indices, listed = arrow.indices_of(array)
         known = {value: code for code, value in enumerate(self.values)}
         codes = [*(known.get(value, -1) for value in listed), known.get(None, -1)]
         coordinates = np.vstack([self.places.coordinates, np.zeros(self.width, np.float32)])[codes]
@@ -212,7 +193,7 @@ class PlacedColumn(CategoryColumn):
     def back(self, rows: Reals) -> pa.Array:
         """Return the category of every record: a near one, each as often as it was."""
         wanted = shared_out(self.places.counts, rows.shape[1])
-        return categories_of(self.places.assigned(rows.T, wanted), list(self.values), self.type)
+        return arrow.categories_of(self.places.assigned(rows.T, wanted), list(self.values), self.type)
 
 
 SpectralColumn = NumberColumn | CategoryColumn

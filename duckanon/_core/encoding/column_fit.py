@@ -13,16 +13,14 @@ from duckanon._core.common.arrays import Bools, Floats, Ints, Reals
 from duckanon._core.encoding.arrow import codes_of, floats_of, indices_of, is_moment, storage_of, valid_of, zero_of
 from duckanon._core.encoding.column_codecs import LARGEST, CategoryColumn, NumberColumn, PlacedColumn, above
 from duckanon._core.encoding.coordinates import Places
+from duckanon._core.encoding.identifiers import refuse_distinct_texts, refuse_many_categories
 from duckanon._core.encoding.wide import Shifted, Wide
 
 Map: TypeAlias = list[dict[int, float]]  # one matrix column each: coefficients by row of the wide matrix
 
-MOST_CATEGORIES = 1000
-"""Each category is a column of the matrix, and the covariance grows with the square of their number."""
 MOST_DECIMALS = 6
 """Numbers with more decimals count as unrounded."""
-HEAVY_SKEWNESS = 2.0
-"""That of an exponential distribution: beyond it a logarithm is worth trying."""
+_HEAVY_SKEWNESS = 2.0  # that of an exponential distribution: beyond it a logarithm is worth trying
 FEWEST_DECIMALS = -6
 """Numbers rounded to millions."""
 _SAMPLE = 1024  # rows looked at first: most columns turn out there to have no step or decimals of their own
@@ -83,7 +81,7 @@ class NumberSeen:
         mean, deviation, skewness = self.raw.moments(self.count, self.wide)
         if self.logs is not None:
             moments_of_logs = self.logs.moments(self.count, self.wide)
-            if self.log or (skewness > HEAVY_SKEWNESS and abs(moments_of_logs[2]) < skewness):
+            if self.log or (skewness > _HEAVY_SKEWNESS and abs(moments_of_logs[2]) < skewness):
                 used, logged = self.logs, True
                 mean, deviation, skewness = moments_of_logs
         deviation = deviation or 1.0
@@ -112,26 +110,19 @@ class NumberSeen:
         return column, map_rows, np.array(constants)
 
     def _read_logs(self, numbers: Any, valid: Bools | None) -> None:
-        if not self._positive():
+        zero = zero_of(self.type) if self.exact else 0
+        if self.low <= zero:
+            if self.log:
+                raise ValueError(
+                    f'column "{self.name}" has no logarithms: its values must be positive; got {self.low - zero}: '
+                    "leave it out of log."
+                )
             self.log, self.logs = False, None
             return
         if self.logs is None:
             self.logs = Shifted(self.wide.next())
-        self.logs.write(np.log(self._from_zero(numbers)), valid, self.wide, self.log is None)
-
-    def _positive(self) -> bool:
-        if self.low > (zero_of(self.type) if self.exact else 0):
-            return True
-        if self.log:
-            smallest = self.low - zero_of(self.type) if self.exact else self.low
-            raise ValueError(
-                f'column "{self.name}" has no logarithms: its values must be positive; got {smallest}: '
-                "leave it out of log."
-            )
-        return False
-
-    def _from_zero(self, numbers: Any) -> Floats:
-        return above(numbers, zero_of(self.type)) if self.exact else numbers.astype(np.float64, copy=False)
+        from_zero = above(numbers, zero) if self.exact else numbers.astype(np.float64, copy=False)
+        self.logs.write(np.log(from_zero), valid, self.wide, self.log is None)
 
     def _read_codes(self, codes: Ints, low: int, high: int) -> Floats:
         if is_moment(self.type) and max(-low, high) >= 2 ** (31 if self.type.bit_width == 32 else 63) - 1:
@@ -189,11 +180,8 @@ class CategoriesSeen:
             if value is None:
                 self.null_count += int(present[index])
             if value not in self.values:
-                if value is not None and len(self.values) - (None in self.values) == MOST_CATEGORIES:
-                    raise ValueError(
-                        f'column "{self.name}" has more than {MOST_CATEGORIES:,} different values; '
-                        "leave it out of cols or generalize it first."
-                    )
+                if value is not None:
+                    refuse_many_categories(self.name, len(self.values) - (None in self.values) + 1)
                 self.values[value] = self.wide.next()
             slots[index] = self.values[value]
         self.count += len(indices)
@@ -206,20 +194,15 @@ class CategoriesSeen:
             what = "the same value in every row" if known else "nothing but NULL"
             raise ValueError(f'column "{self.name}" has {what}; leave it out of cols.')
         if not pa.types.is_boolean(self.type) and not lenient:
-            self._refuse_identifier(len(known), rows)
+            refuse_distinct_texts(self.name, len(known), rows)
+            if pa.types.is_dictionary(self.type) and len(known) - 1 > np.iinfo(storage_of(self.type.index_type)).max:
+                raise ValueError(
+                    f'column "{self.name}" has {len(known)} values, too many for {self.type}; cast it to text.'
+                )
         values = (*known, None) if self.null_count else tuple(known)
         column = CategoryColumn(self.name, self.type, values)
         shown = values[1:] if len(values) == 2 else values
         return column, [{self.values[value]: 2.0} for value in shown], np.full(len(shown), -1.0)
-
-    def _refuse_identifier(self, distinct: int, rows: int) -> None:
-        if distinct == rows or (rows > 100 and 2 * distinct > rows):
-            raise ValueError(
-                f'column "{self.name}" has {distinct:,} different values in {rows:,} rows, as an identifier has; '
-                "leave it out of cols or generalize it first."
-            )
-        if pa.types.is_dictionary(self.type) and distinct - 1 > np.iinfo(storage_of(self.type.index_type)).max:
-            raise ValueError(f'column "{self.name}" has {distinct} values, too many for {self.type}; cast it to text.')
 
 
 @dataclass

@@ -9,26 +9,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Bools, Floats, Ints, is_number, is_text
+from duckanon._core.common.arrays import Floats, Ints, is_number, is_text
 from duckanon._core.common.people import people_in
 from duckanon._core.encoding.arrow import indices_of, kind_of, valid_of
 from duckanon._core.encoding.column_codecs import NumberColumn
-from duckanon._core.encoding.column_fit import MOST_CATEGORIES
 from duckanon._core.encoding.digits import cleaned, with_usual_digits
 from duckanon._core.encoding.fit import fit, refuse_nulls
-from duckanon._core.encoding.identifiers import refuse_identifier
+from duckanon._core.encoding.identifiers import refuse_distinct_texts, refuse_identifier, refuse_many_categories
 from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._core.encoding.special import special_values
 
-FEW_VALUES = 12
-"""Whole numbers of at most as many values are categories."""
+_FEW_VALUES = 12  # whole numbers of at most as many values are categories
 OTHER = "other"
 """The name of all texts shared by fewer than k people."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How columns are split.
+    """Options of splitting columns.
 
     Attributes:
         k: The least number of people that hold a choice.
@@ -44,7 +42,7 @@ class Reading:
 
 
 def split_columns(table: pa.Table, people: Ints | None, reading: Reading) -> list[ColumnParts]:
-    """Take the columns of a table apart.
+    """Split the columns of a table.
 
     Raises:
         ValueError: For NULLs (unless asked for), identifiers, too many categories, NaN and infinity, and types that are
@@ -92,7 +90,7 @@ def is_category(name: str, distinct: Floats, reading: Reading) -> bool:
     """Tell whether a number is a category: named as one or, where none is named, whole and of few values."""
     if reading.categories is not None:
         return name in reading.categories
-    return len(distinct) <= FEW_VALUES and bool((distinct == np.rint(distinct)).all())
+    return len(distinct) <= _FEW_VALUES and bool((distinct == np.rint(distinct)).all())
 
 
 def _categories(name: str, array: pa.Array, people: Ints | None, k: int) -> ColumnParts:
@@ -100,31 +98,16 @@ def _categories(name: str, array: pa.Array, people: Ints | None, k: int) -> Colu
     order = sorted(range(len(listed)), key=lambda index: (listed[index] is None, str(listed[index])))
     rank = np.empty(len(listed) + 1, np.int64)
     rank[order] = np.arange(len(order))
-    values: list[Any] = [listed[index] for index in order]
-    rank[-1] = len(values)
+    rank[-1] = len(listed)
     codes = rank.take(indices, mode="wrap")  # -1, NULL, is the last
-    used = np.bincount(codes, minlength=len(values) + 1) > 0
-    kept = np.flatnonzero(used)
+    used = np.bincount(codes, minlength=len(rank)) > 0
     codes = (np.cumsum(used) - 1)[codes]
-    values = [*values, None]
-    values = [values[index] for index in kept]
+    sorted_values: list[Any] = [*(listed[index] for index in order), None]
+    values = [sorted_values[index] for index in np.flatnonzero(used)]
     if not pa.types.is_boolean(array.type):
-        _refuse_names(name, len(values) - (None in values), len(array))
+        refuse_distinct_texts(name, len(values) - (None in values), len(array))
+        refuse_many_categories(name, len(values) - (None in values))
     return _merged_categories(name, array, codes, values, people, k)
-
-
-def _refuse_names(name: str, distinct: int, rows: int) -> None:
-    """Refuse texts that are different for most people, and more than a release can tell apart."""
-    if distinct == rows or (rows > 100 and 2 * distinct > rows):
-        raise ValueError(
-            f'column "{name}" has {distinct:,} different values in {rows:,} rows, as an identifier has; '
-            "leave it out of cols or generalize it first."
-        )
-    if distinct > MOST_CATEGORIES:
-        raise ValueError(
-            f'column "{name}" has more than {MOST_CATEGORIES:,} different values; '
-            "leave it out of cols or generalize it first."
-        )
 
 
 def _merged_categories(
@@ -136,7 +119,8 @@ def _merged_categories(
     if not is_rare.any():
         return ColumnParts(name, array.type, codes, tuple(values), None, array)
     rare_people = people_in(is_rare[codes].astype(np.int64), people, 2)[1]
-    _refuse_rare_only(name, is_rare, k)
+    if is_rare.all():
+        raise nothing_shared(name, k)
     texts = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     target = int(np.argmax(holders))
     if is_text(texts) and (rare_people >= k or (OTHER in values and not is_rare[values.index(OTHER)])):
@@ -162,13 +146,15 @@ def _number_categories(
     name: str, array: pa.Array, values: Floats, distinct: Floats, people: Ints | None, k: int
 ) -> ColumnParts:
     """Take numbers as categories; those shared by fewer than k people become the nearest that more hold."""
-    _refuse_names(name, len(distinct) if len(distinct) > FEW_VALUES else 1, len(array))
+    refuse_distinct_texts(name, len(distinct) if len(distinct) > _FEW_VALUES else 1, len(array))
+    refuse_many_categories(name, len(distinct))
     is_known = ~np.isnan(values)
     codes = np.searchsorted(distinct, np.where(is_known, values, distinct[0]))
     codes[~is_known] = len(distinct)
     holders = people_in(codes, people, len(distinct) + 1)
     is_rare = holders < k
-    _refuse_rare_only(name, is_rare, k)
+    if is_rare.all():
+        raise nothing_shared(name, k)
     to = np.arange(len(distinct) + 1)
     held = np.flatnonzero(~is_rare[:-1])
     rare = np.flatnonzero(is_rare[:-1])
@@ -184,12 +170,11 @@ def _number_categories(
     return _recoded(name, array, to[codes], listed)
 
 
-def _refuse_rare_only(name: str, is_rare: Bools, k: int) -> None:
-    if is_rare.all():
-        raise ValueError(
-            f'column "{name}" has no value shared by at least {k} people; generalize it, lower k or leave it out of '
-            "cols."
-        )
+def nothing_shared(name: str, k: int) -> ValueError:
+    """Say that no value of a column may be released."""
+    return ValueError(
+        f'column "{name}" has no value shared by at least {k} people; generalize it, lower k or leave it out of cols.'
+    )
 
 
 def _numbers(name: str, array: pa.Array, people: Ints | None, reading: Reading, special: Floats) -> ColumnParts:
@@ -232,13 +217,10 @@ def _without_regular(name: str, array: pa.Array, codes: Ints, special: Floats, k
     counts = np.bincount(codes, minlength=len(values))
     counts[-1] = 0
     if not counts.any():
-        _refuse_rare_only(name, np.ones(1, np.bool_), k)
+        raise nothing_shared(name, k)
     return _recoded(name, array, np.where(codes == len(special) + 1, int(np.argmax(counts)), codes), values)
 
 
 def _typed(numbers: Floats, type_: pa.DataType) -> list[Any]:
     """Return numbers as Python values of a column's type, which dates, having no special values, need not have."""
-    if not len(numbers):
-        return []
-    typed: list[Any] = pa.array(numbers).cast(type_, safe=False).to_pylist()
-    return typed
+    return list(pa.array(numbers).cast(type_, safe=False).to_pylist()) if len(numbers) else []

@@ -20,18 +20,12 @@ _BEYOND_NOISE = 1.2  # times the largest singular value that two unrelated choic
 
 
 def coordinates(counts: Floats, sums: Floats) -> Reals:
-    """Return coordinates of choices by which they differ most in other features.
+    """Return coordinates of choices, of so many rows each, by which they differ most in other features.
 
     All that is linear between a choice and the other features are the means of these for each value, of which the
-    principal directions are taken. Without any other features, the order of the choices is all there is.
-
-    Args:
-        counts: The rows of each choice.
-        sums: Choices by other features: the sum of each feature, of mean 0, over the rows of the choice.
-
-    Returns:
-        Choices by coordinates, of mean 0 over the rows; the first has a variance of 1, the others the smaller the less
-        they say about the other features.
+    principal directions are taken; given are choices by features, the sums of features of mean 0 over the rows of a
+    choice. Without any other features, the order of the choices is all there is. Coordinates are of mean 0 over the
+    rows; the first has a variance of 1, the others the smaller the less they say about the other features.
     """
     weights = np.sqrt(counts / counts.sum())[:, None]
     means = sums / np.maximum(counts, 1)[:, None]
@@ -41,19 +35,13 @@ def coordinates(counts: Floats, sums: Floats) -> Reals:
         means = np.arange(len(counts))[:, None] - np.average(np.arange(len(counts)), weights=counts)
         directions, kept = np.ones((1, 1)), 1
         spread = np.array([np.sqrt(np.average(means[:, 0] ** 2, weights=counts)) or 1.0])
-    placed: Reals = (means @ directions[:kept].T / spread[0]).astype(np.float32)
-    return placed
+    return np.asarray((means @ directions[:kept].T / spread[0]).astype(np.float32))
 
 
 def sums_of(codes: Sequence[Ints], choices: Sequence[int], blocks: Iterable[Reals]) -> list[Floats]:
     """Sum features, given in blocks of rows that follow each other, less their means, over the rows of each choice.
 
-    Args:
-        codes, choices: Of several columns: the choice of every row, and how many there are.
-        blocks: Rows by features.
-
-    Returns:
-        Of each column, choices by features.
+    Of each column the choice of every row is given, and how many there are; its sums are choices by features.
     """
     sums: list[Any] = [0.0] * len(codes)
     start = 0
@@ -68,13 +56,6 @@ def sums_of(codes: Sequence[Ints], choices: Sequence[int], blocks: Iterable[Real
     return [one - share[:, None] * one.sum(axis=0) for one, share in zip(sums, shares, strict=True)]
 
 
-def related_sums(codes: Ints, choices: int, others: Ints, other_choices: int) -> Floats:
-    """Sum features of another wide choice over the rows of each value, as `sums_of` does: what both go along by."""
-    cells = pair_counts(codes, choices, others, other_choices)
-    places = correspondences(cells, len(codes))
-    return np.zeros((choices, 0)) if places is None else cells.sum(axis=1)[:, None] * places[0]
-
-
 def pair_counts(codes: Ints, choices: int, others: Ints, other_choices: int) -> Floats:
     """Count the rows of each pair of choices."""
     cells = np.bincount(codes * other_choices + others, minlength=choices * other_choices)
@@ -84,12 +65,8 @@ def pair_counts(codes: Ints, choices: int, others: Ints, other_choices: int) -> 
 def correspondences(cells: Floats, people: int) -> tuple[Floats, Floats] | None:
     """Return coordinates of two wide choices in which they go along; None where they do not beyond chance.
 
-    Principal coordinates of a correspondence analysis, as far as its singular values stand out of what chance gives:
-    most of the cells of such a table are of a few rows.
-
-    Args:
-        cells: The rows of each pair of values.
-        people: How many people have these rows, which is what chance depends on.
+    Principal coordinates of a correspondence analysis, as far as its singular values stand out of what chance gives,
+    which depends on how many people have these rows: most of the cells of such a table are of a few rows.
     """
     rows = float(cells.sum())
     shares = [cells.sum(axis=1) / rows, cells.sum(axis=0) / rows]
@@ -116,21 +93,19 @@ def _largest(matrix: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def placed_choices(codes: Sequence[Ints], choices: Sequence[int], sums: Sequence[Floats]) -> list[Places]:
-    """Place several wide choices.
+    """Place several wide choices, given the choice of every row, how many there are, and sums of other features.
 
-    What two wide choices have to do with each other counts only where there is no other feature: it needs as many
-    coordinates as there are values, and a few of them would spoil what the others say about the rest.
-
-    Args:
-        codes: Of each, the choice of every row.
-        choices: How many values each has.
-        sums: Those of the other features, of narrow choices and numbers, over the rows of each value (`sums_of`).
+    What two wide choices have to do with each other counts only where there is no other feature (`sums_of`): it needs
+    as many coordinates as there are values, and a few of them would spoil what the others say about the rest.
     """
     made = []
     for one, (own, count, known) in enumerate(zip(codes, choices, sums, strict=True)):
         if not known.shape[1]:
-            others = [(codes[other], choices[other]) for other in range(len(codes)) if other != one]
-            known = np.hstack([np.zeros((count, 0)), *(related_sums(own, count, *other) for other in others)])
+            for other in (place for place in range(len(codes)) if place != one):
+                cells = pair_counts(own, count, codes[other], choices[other])
+                places = correspondences(cells, len(own))
+                if places is not None:
+                    known = np.hstack([known, cells.sum(axis=1)[:, None] * places[0]])
         held = np.bincount(own, minlength=count)
         made.append(Places(coordinates(held.astype(np.float64), known), held))
     return made
@@ -149,12 +124,7 @@ def shared_out(counts: Ints, total: int) -> Ints:
 
 @dataclass(frozen=True)
 class Places:
-    """The coordinates of choices, and a tree that cuts them in two until one is left.
-
-    Attributes:
-        coordinates: Of each choice.
-        counts: How many rows hold each, by which the tree is balanced.
-    """
+    """The coordinates of choices, and a tree, balanced by counts of rows, that cuts them in two until one is left."""
 
     coordinates: Reals
     counts: Ints
@@ -164,10 +134,6 @@ class Places:
 
         Choices are cut in two across the direction in which they are widest, and rows across the same one, as many to
         each side as its choices want; over and over, until one choice is left. The cost is that of sorting the rows.
-
-        Args:
-            scores: The coordinates of every row.
-            wanted: How often each choice is to be made; together as many as there are rows.
 
         Examples:
             >>> places = Places(np.array([[0.0], [5.0]]), np.array([20, 10]))
@@ -230,5 +196,4 @@ def _widest(places: Reals, weights: Ints) -> Reals:
     """Return the direction in which places, so many rows at each, are widest."""
     known = np.maximum(weights, 1)
     centred = (places - np.average(places, axis=0, weights=known)).astype(np.float64)
-    direction: Reals = np.linalg.eigh((centred * known[:, None]).T @ centred)[1][:, -1].astype(places.dtype)
-    return direction
+    return np.asarray(np.linalg.eigh((centred * known[:, None]).T @ centred)[1][:, -1].astype(places.dtype))

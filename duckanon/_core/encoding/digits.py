@@ -54,12 +54,7 @@ def cleaned(array: pa.Array) -> pa.Array:
 
 
 def with_usual_digits(column: NumberColumn, array: pa.Array) -> NumberColumn:
-    """Give a column the digits of most of its values: 98 of 100 weights have one decimal, and so has a release.
-
-    Args:
-        column: As it was fitted, which has the digits of all values.
-        array: Its values, none of which is NULL.
-    """
+    """Give a fitted column, without NULLs, the digits of most of its values: 98 of 100 weights have one decimal."""
     if not is_number(column.type):
         return column
     if isinstance(column.low, int):

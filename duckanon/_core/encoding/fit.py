@@ -16,7 +16,7 @@ from duckanon._core.common.rules import OneOf
 from duckanon._core.encoding.arrow import kind_of
 from duckanon._core.encoding.column_fit import CategoriesSeen, NumberSeen, PlacedSeen
 from duckanon._core.encoding.coordinates import Places
-from duckanon._core.encoding.sources import Source, open_source
+from duckanon._core.encoding.sources import opened_source
 from duckanon._core.encoding.table_encoding import Encoding
 from duckanon._core.encoding.wide import Wide
 
@@ -59,69 +59,41 @@ def fit(
     affine function: W -> W M' + c has covariance M C M'.
 
     Args:
-        source: Anything that `sources.open_source` takes.
-        cols: The columns; None for all.
         log: The columns whose logarithm is encoded. None: those with positive values only, a skewness above 2, and
             logarithms of a skewness closer to 0; never dates and times.
-        nulls: What is done with NULLs: refuse them ('error'), or encode them ('category'), as a category, or as a
-            number's mean with an indicator beside it.
+        nulls: ``'error'`` refuses NULLs, ``'category'`` encodes them, as a category, or as a number's mean with an
+            indicator.
         lenient: For measuring, not for releasing: a single column, constant columns and identifiers of up to 1,000
             values are coded too, a constant number in its own unit.
         tell: Told the rows read so far.
         places: The coordinates of the values of columns that have many, which are the texts of 0, 1, and so on.
-
-    Returns:
-        Encoding, Moments
-
-    Raises:
-        ValueError: For fewer than two columns, no rows, constant columns, identifiers, NaN, infinity, numbers beyond
-            1e150, types that are no number, text, boolean or time, NULLs (unless asked for), and a `log` that cannot be
-            taken.
     """
-    opened = open_source(source, cols)
-    try:
-        return _fit(opened, log, nulls, lenient, tell, places or {})
-    finally:
-        if opened is not source:
-            opened.close()
-
-
-def _fit(
-    opened: Source,
-    log: Sequence[str] | None,
-    nulls: str,
-    lenient: bool,
-    tell: Callable[[int], None] | None,
-    places: Mapping[str, Places],
-) -> tuple[Encoding, Moments]:
-    log = spelled("log", log, opened.schema.names)
-    _check(opened.schema, log, nulls, 1 if lenient else 2)
-    wide = Wide()
-    seen = [_seen(column, log, wide, places.get(column.name)) for column in opened.schema]
-    rows = 0
-    for batch in opened.batches(batch_rows(2 * len(seen))):
-        step = batch_rows(wide.size)
-        for start in range(0, batch.num_rows, step):
-            piece = batch.slice(start, step)
-            wide.start(piece.num_rows)
-            for column, array in zip(seen, piece.columns, strict=True):
-                column.read(array)
-            wide.finish()
-            rows += piece.num_rows
-        if tell is not None:
-            tell(rows)
+    with opened_source(source, cols) as opened:
+        schema = opened.schema
+        log = spelled("log", log, schema.names)
+        refuse_unless(OneOf("error", "category"), "nulls", nulls)
+        if len(schema) < (1 if lenient else 2):
+            raise ValueError(f"cols must name at least two columns; got {len(schema)}.")
+        known_columns("log", log or [], schema.names)
+        wide = Wide()
+        seen = [_seen(column, log, wide, (places or {}).get(column.name)) for column in schema]
+        rows = 0
+        for batch in opened.batches(batch_rows(2 * len(seen))):
+            step = batch_rows(wide.size)
+            for start in range(0, batch.num_rows, step):
+                piece = batch.slice(start, step)
+                wide.start(piece.num_rows)
+                for column, array in zip(seen, piece.columns, strict=True):
+                    column.read(array)
+                wide.finish()
+                rows += piece.num_rows
+            if tell is not None:
+                tell(rows)
     if rows == 0:
         raise ValueError("the table has no rows; give one that has.")
     if nulls == "error":
         refuse_nulls({column.name: column.null_count for column in seen})
-    return _finished(opened.schema, seen, wide, rows, lenient)
-
-
-def _check(schema: pa.Schema, log: Sequence[str] | None, nulls: str, fewest: int) -> None:
-    refuse_unless(OneOf("error", "category"), "nulls", nulls)
-    if len(schema) < fewest:
-        raise ValueError(f"cols must name at least two columns; got {len(schema)}.")
-    known_columns("log", log or [], schema.names)
+    return _finished(schema, seen, wide, rows, lenient)
 
 
 def _seen(column: pa.Field, log: Sequence[str] | None, wide: Wide, places: Places | None) -> _Seen:

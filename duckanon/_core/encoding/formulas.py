@@ -12,8 +12,7 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, is_number
 from duckanon._core.encoding.parts import ColumnParts, doubles
 
-EXPLAINED = 0.9999
-"""The share of the variance that a formula explains at least."""
+_EXPLAINED = 0.9999  # the share of the variance that a formula explains at least
 _FEWEST_VALUES = 20  # numbers of fewer values are codes or counts
 _LOOKED_AT = 5_000  # rows in which formulas are looked for, before they are confirmed in all
 _FEWEST_ROWS = 100  # in which all numbers are known
@@ -24,14 +23,7 @@ _DIGITS, _AS_GOOD = 3, 1.02  # factors are rounded where what is not explained g
 
 @dataclass(frozen=True)
 class Formula:
-    """A number that is a sum of others, or a product of their powers.
-
-    Attributes:
-        column: Which column is computed.
-        sources: From which.
-        factors, constant: Of the sum, or of that of the logarithms.
-        logged: Whether it is a product.
-    """
+    """A number that is a sum of others, or a product of their powers if it is logged: then a sum of logarithms."""
 
     column: int
     sources: tuple[int, ...]
@@ -56,7 +48,8 @@ def found_formulas(columns: Sequence[ColumnParts]) -> list[Formula]:
     """
     numbers = [i for i, column in enumerate(columns) if column.regular is not None and is_number(column.type)]
     step = max(1, len(columns[0].codes) // _LOOKED_AT)
-    sample = {index: doubles(columns[index].array.take(_every(step, columns[index]))) for index in numbers}
+    looked_at = pa.array(np.arange(0, len(columns[0].codes), step))
+    sample = {index: doubles(columns[index].array.take(looked_at)) for index in numbers}
     distinct = {index: len(np.unique(values[~np.isnan(values)])) for index, values in sample.items()}
     eligible = [index for index in numbers if distinct[index] > _FEWEST_VALUES]
     formulas: list[Formula] = []
@@ -75,10 +68,6 @@ def found_formulas(columns: Sequence[ColumnParts]) -> list[Formula]:
                 formulas.append(formula)
                 break
     return formulas
-
-
-def _every(step: int, column: ColumnParts) -> pa.Array:
-    return pa.array(np.arange(0, len(column.codes), step))
 
 
 def _formula(column: int, others: Sequence[int], values: dict[int, Floats], logged: bool) -> Formula | None:
@@ -103,7 +92,7 @@ def _formula(column: int, others: Sequence[int], values: dict[int, Floats], logg
     target = _term(values[column], known, logged)
     chosen = [_term(values[index], known, logged) for index in sources]
     factors, explained = _regression(target, chosen)
-    if explained <= EXPLAINED:
+    if explained <= _EXPLAINED:
         return None
     rounded = np.round(factors, _DIGITS)
     if 1 - _explained(target, chosen, rounded) <= _AS_GOOD * (1 - explained) + 1e-12:
@@ -117,10 +106,7 @@ def _positive(values: Floats) -> bool:
 
 
 def _known(columns: Sequence[Floats]) -> Bools:
-    known = ~np.isnan(columns[0])
-    for values in columns[1:]:
-        known &= ~np.isnan(values)
-    return known
+    return np.asarray(np.logical_and.reduce([~np.isnan(values) for values in columns]))
 
 
 def _term(values: Floats, known: Bools, logged: bool) -> Floats:

@@ -1,4 +1,4 @@
-"""Columns that tell people apart: numbers of persons and rows, which are no data."""
+"""Columns that tell people apart, which are no data: numbers of persons and rows, names."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 
 from duckanon._core.common.arrays import Floats
 
-NEARLY_ALL = 0.95
-"""The share of rows with a value of their own, from which on numbers may be those of people."""
+MOST_CATEGORIES = 1000
+"""Each category is a column of the matrix, and the covariance grows with the square of their number."""
+_NEARLY_ALL = 0.95  # the share of rows with a value of their own, from which on numbers may be those of people
 _NAMED = re.compile(
     r"(^|[^a-z])(id|pid|uid|key|ssn|mrn|seqn|serial|serialno)$"
     r"|(person|patient|customer|user|household|row|case)[^a-z]?(id|no|nr|number)$"
@@ -19,10 +20,28 @@ _CRITICAL = 1.2  # of sqrt(rows) times the distance to even numbers: nine in ten
 
 
 def refuse_identifier(name: str, values: Floats, distinct: int) -> None:
-    """Refuse whole numbers that look like an identifier's; the parameters are those of `looks_like_identifier`."""
+    """Refuse whole numbers that look like an identifier's."""
     if looks_like_identifier(name, values, distinct):
         raise ValueError(
             f'column "{name}" has {distinct:,} different whole numbers in {len(values):,} rows, as an identifier has; '
+            "leave it out of cols or generalize it first."
+        )
+
+
+def refuse_distinct_texts(name: str, distinct: int, rows: int) -> None:
+    """Refuse texts that are different for most people."""
+    if distinct == rows or (rows > 100 and 2 * distinct > rows):
+        raise ValueError(
+            f'column "{name}" has {distinct:,} different values in {rows:,} rows, as an identifier has; '
+            "leave it out of cols or generalize it first."
+        )
+
+
+def refuse_many_categories(name: str, distinct: int) -> None:
+    """Refuse more categories than a release can tell apart."""
+    if distinct > MOST_CATEGORIES:
+        raise ValueError(
+            f'column "{name}" has more than {MOST_CATEGORIES:,} different values; '
             "leave it out of cols or generalize it first."
         )
 
@@ -31,12 +50,7 @@ def looks_like_identifier(name: str, values: Floats, distinct: int) -> bool:
     """Tell whether whole numbers, different for nearly everybody, are named or shaped like an identifier's.
 
     Numbers of rows, and of people drawn from a register, are spread evenly from the smallest to the largest; amounts
-    are not.
-
-    Args:
-        name: The column's.
-        values: Those of all rows, without NULLs.
-        distinct: How many are different.
+    are not. Values are those of all rows, without NULLs, so many of them distinct.
 
     Examples:
         >>> numbers = np.arange(1000.0)
@@ -44,7 +58,7 @@ def looks_like_identifier(name: str, values: Floats, distinct: int) -> bool:
         (True, False)
     """
     rows = len(values)
-    if rows < _FEWEST_ROWS or distinct < NEARLY_ALL * rows or not bool((values == np.rint(values)).all()):
+    if rows < _FEWEST_ROWS or distinct < _NEARLY_ALL * rows or not bool((values == np.rint(values)).all()):
         return False
     if _NAMED.search(name.lower()):
         return True

@@ -13,8 +13,7 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.encoding.parts import ColumnParts, doubles
 
-VIOLATIONS = 0.002
-"""The share of the rows in which a choice may differ from what the other column says."""
+_VIOLATIONS = 0.002  # the share of the rows in which a choice may differ from what the other column says
 _OF_MINORITY = 0.05  # of the rows without the commonest choice: one that nearly everybody makes is no function
 _RECURRING, _HOLDERS = 0.95, 5  # the share of rows in values that so many rows hold: other choices say nothing
 _DENSE = 4  # pairs of values a row that are counted in a table
@@ -26,8 +25,6 @@ class Lookup:
     """A choice that another column decides.
 
     Attributes:
-        column: Whose choice.
-        source: By which column.
         keys: The numbers of the source, ascending, of which the nearest decides; None where its choices do.
         codes: The choice at each number, and at last that at NULL; or at each choice of the source.
     """
@@ -49,7 +46,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class _Source:
-    """What may decide others: a column's choices, or its numbers, whose last code is NULL's."""
+    """A column that may decide others: its choices, or its numbers, whose last code is NULL's."""
 
     column: int
     codes: Ints
@@ -71,20 +68,13 @@ class _Sampled(NamedTuple):
 
 
 def found_lookups(columns: Sequence[ColumnParts], left_out: Sequence[int], random: np.random.Generator) -> list[Lookup]:
-    """Find choices that one other column decides.
+    """Find choices that one other column decides, in an order in which they can be computed.
 
     A column decides the choice of one that has no more values. Numbers decide by intervals, since released numbers are
     new ones: there are no more changes along the numbers than choices less one. Choices are asked first, numbers for
     what is left: a month of marriage, which nobody unmarried has, decides whether there is a year, which decides
-    nothing that the month does not.
-
-    Args:
-        columns: Those of the table.
-        left_out: Columns that are computed otherwise.
-        random: Draws the rows that are looked at first.
-
-    Returns:
-        In an order in which they can be computed: a column that decides may itself be decided by one before.
+    nothing that the month does not. A column that decides may itself be decided by one before. Columns that are
+    computed otherwise are left out.
     """
     rows = len(columns[0].codes)
     sample = np.sort(random.choice(rows, min(rows, _LOOKED_AT), replace=False))
@@ -161,7 +151,7 @@ def _whole(source: _Source, columns: Sequence[ColumnParts]) -> _Source:
 def _decided(source: _Source, column: _Sampled) -> bool:
     minority = len(column.codes) - int(np.bincount(column.codes).max())
     violations = len(column.codes) - int(_commonest(source, column)[1].sum())
-    return minority > 0 and violations <= min(VIOLATIONS * len(column.codes), _OF_MINORITY * minority)
+    return minority > 0 and violations <= min(_VIOLATIONS * len(column.codes), _OF_MINORITY * minority)
 
 
 def _commonest(source: _Source, column: _Sampled) -> tuple[Ints, Ints]:
@@ -201,5 +191,5 @@ def _in_intervals(source: _Source, column: _Sampled) -> bool:
     if source.numbers is None:
         return True
     changes = np.count_nonzero(np.diff(column.codes[np.argsort(source.codes, kind="stable")]))
-    exceptions = 2 * VIOLATIONS + 1 - _RECURRING  # of the rows, each of which makes two changes; about as in all rows
+    exceptions = 2 * _VIOLATIONS + 1 - _RECURRING  # of the rows, each of which makes two changes; about as in all rows
     return bool(changes <= column.choices + 2 * exceptions * len(column.codes))

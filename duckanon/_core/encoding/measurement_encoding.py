@@ -7,7 +7,7 @@ Special values (zeros, codes such as -8) and whole numbers that are categories a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
@@ -21,25 +21,24 @@ from duckanon._core.common.names import known_columns
 from duckanon._core.common.rules import OneOf
 from duckanon._core.encoding.arrow import kind_of
 from duckanon._core.encoding.column_codecs import NumberColumn, SpectralColumn
-from duckanon._core.encoding.column_split import Reading, is_category, whole
-from duckanon._core.encoding.derived_columns import derived_columns
+from duckanon._core.encoding.column_split import Reading, is_category, split_columns, whole
 from duckanon._core.encoding.fit import fit
-from duckanon._core.encoding.parts import doubles
+from duckanon._core.encoding.formulas import found_formulas
+from duckanon._core.encoding.lookups import found_lookups
+from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair
+from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._core.encoding.special import special_choices, special_values
 
 ROWS_PER_VALUE = 10
 """Rows for each value from which on whole numbers of few values are categories: of a dozen rows, any number has few."""
+_SEED = 1  # of the rows in which lookups are looked for first: the same table has the same columns each time
 
 
 @dataclass(frozen=True)
 class SpecialColumn:
     """A number with special values: one standardised row, and a +-1 row for each special value and for NULL.
 
-    Attributes:
-        name: The column's own.
-        regular: The numbers that are not special; a special one is at their mean, and so is NULL.
-        special: The special values.
-        nullable: Whether there is a row for NULL.
+    Special values and NULL are at the mean of the regular numbers.
     """
 
     name: str
@@ -51,16 +50,6 @@ class SpecialColumn:
     def width(self) -> int:
         """The number of matrix columns."""
         return 1 + len(self.special) + self.nullable
-
-    @property
-    def mean(self) -> float:
-        """That of the regular numbers."""
-        return self.regular.mean
-
-    @property
-    def deviation(self) -> float:
-        """That of the regular numbers."""
-        return self.regular.deviation
 
     def fill(self, array: pa.Array, out: Reals) -> None:
         """Write the rows of the matrix for these records."""
@@ -75,12 +64,7 @@ class SpecialColumn:
 
 @dataclass(frozen=True)
 class CodeColumn:
-    """Numbers that are categories: one +-1 row for two values, else one for each value, NULL being one more.
-
-    Attributes:
-        name: The column's own.
-        values: Ascending, NaN for NULL last.
-    """
+    """Numbers that are categories: a +-1 row for two values, else one for each, ascending; NaN, for NULL, is last."""
 
     name: str
     values: tuple[float, ...]
@@ -106,17 +90,13 @@ MeasuredColumn: TypeAlias = SpectralColumn | SpecialColumn | CodeColumn
 
 @dataclass(frozen=True)
 class MeasuredEncoding:
-    """How the columns of a table become those of a matrix.
-
-    Attributes:
-        columns: How each source column is coded.
-    """
+    """Encoding of the columns of a table as those of a matrix."""
 
     columns: tuple[MeasuredColumn, ...]
 
     @property
     def names(self) -> list[str]:
-        """Those of the source columns."""
+        """The names of the source columns."""
         return [column.name for column in self.columns]
 
     @property
@@ -148,14 +128,10 @@ def measured_encoding(
 ) -> MeasuredEncoding:
     """Fit how a table and others like it are coded for measuring.
 
-    Args:
-        table: The original. NULL is a category of its own, or a number's mean with an indicator beside it.
-        log: The columns whose logarithm is coded, as in `fit.fit`; a column that is named here is no category.
-        special, categories: As in the releases; ``'off'`` and ``[]`` take all numbers as amounts, as the thesis does.
-        derived: ``'auto'`` leaves columns out that follow from others, ``'off'`` keeps them.
-
-    Raises:
-        ValueError: As `fit.fit` does where it is lenient, and for options that name no column.
+    NULL is a category of its own, or a number's mean with an indicator beside it. Options are those of the releases and
+    of `fit.fit`, which is lenient here: a column that is named in ``log`` is no category; ``special`` of ``'off'`` and
+    ``categories`` of ``[]`` take all numbers as amounts, as the thesis does; ``derived`` of ``'auto'`` leaves columns
+    out that follow from others.
     """
     names = table.column_names
     log = spelled("log", log, names)
@@ -184,6 +160,29 @@ def measured_reading(names: Sequence[str], special: Any, categories: Sequence[st
     chosen = spelled("categories", categories, names)
     known_columns("categories", chosen or [], names)
     return Reading(1, special_choices(special, names), chosen, "category")
+
+
+def derived_columns(table: pa.Table, reading: Reading) -> list[str]:
+    """Name the columns that are sums or products of others, or categories that another column decides.
+
+    They are found as the releases find them. A number of which only the special values follow from another column
+    stays, and so do columns that no release would take, such as identifiers.
+    """
+    columns: list[ColumnParts] = []
+    for name in table.column_names:
+        # Read as it would be among the others, without merging anything.
+        own = None if reading.categories is None else [one for one in reading.categories if one == name]
+        alone = replace(reading, k=1, categories=own, nulls="category")
+        try:
+            columns += split_columns(table.select([name]), None, alone)
+        except ValueError:
+            continue
+    if len(columns) < 2:
+        return []
+    computed = [formula.column for formula in found_formulas(columns)]
+    decided = found_lookups(columns, computed, np.random.default_rng(_SEED))
+    computed += [lookup.column for lookup in decided if columns[lookup.column].regular is None]
+    return [columns[index].name for index in computed]
 
 
 def _marked(name: str, array: pa.Array, log: Sequence[str] | None, reading: Reading) -> MeasuredColumn | None:
@@ -217,3 +216,38 @@ def _numbers(name: str, array: pa.Array) -> Floats:
     if pa.types.is_floating(array.type) and not np.isfinite(array.drop_null().to_numpy(zero_copy_only=False)).all():
         raise ValueError(f'column "{name}" holds NaN or infinity; remove these rows or set them to NULL.')
     return doubles(array)
+
+
+def coded(pairs: Sequence[Pair], schema: pa.Schema, special: Any, categories: Sequence[str] | None) -> list[Pair]:
+    """Tell which numbers of the first of two tables are categories, and which values of others are special.
+
+    ``schema`` has the types of the first table's columns. Options ``'off'`` and ``[]`` leave numbers as they are.
+    """
+    reading = measured_reading([column.name for column in pairs], special, categories)
+    return [
+        _coded(column, reading)
+        if isinstance(column, NumberPair) and is_number(schema.field(column.name).type)
+        else column
+        for column in pairs
+    ]
+
+
+def _coded(column: NumberPair, reading: Reading) -> Pair:
+    known = column.original[~np.isnan(column.original)]
+    distinct, counts = np.unique(known, return_counts=True)
+    if not len(distinct):
+        return column
+    is_known = reading.categories is not None or len(known) >= ROWS_PER_VALUE * len(distinct)
+    if is_known and is_category(column.name, distinct, reading):
+        return _as_categories(column)
+    if reading.special is None:
+        return column
+    special = np.intersect1d(distinct, reading.special.get(column.name, special_values(distinct, counts)))
+    return replace(column, special=tuple(special.tolist()))
+
+
+def _as_categories(column: NumberPair) -> CategoryPair:
+    both = np.concatenate([column.original, column.released])
+    values, codes = np.unique(both, return_inverse=True)  # NaN, which is NULL, comes last
+    texts = [None if np.isnan(value) else f"{value:.15g}" for value in values.tolist()]
+    return CategoryPair(column.name, codes[: len(column.original)], codes[len(column.original) :], texts)

@@ -14,7 +14,6 @@ from duckanon._core.common.codes import encode
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 
 _MICROSECONDS_PER_HOUR = MICROSECONDS_PER_DAY / 24
-
 MOST_INDICATORS = 50
 """How many categories of a column, the most frequent ones of the original, get an indicator of their own."""
 
@@ -23,9 +22,7 @@ MOST_INDICATORS = 50
 class NumberPair:
     """A column of numbers, dates (in days since 1970) or times of day (in hours) in both tables; NULL is NaN.
 
-    Attributes:
-        special: Values that are more than amounts, such as zeros that many have: each has an indicator beside the
-            number.
+    Each special value, such as a zero that many have, has an indicator beside the number.
     """
 
     name: str
@@ -36,11 +33,7 @@ class NumberPair:
 
 @dataclass(frozen=True)
 class CategoryPair:
-    """A column of categories in both tables, with one code per category in the order of the texts; NULL is the last.
-
-    Attributes:
-        texts: The categories that occur in either table.
-    """
+    """A column of categories in both tables, with one code per category in the order of the texts; NULL is the last."""
 
     name: str
     original: Ints
@@ -55,11 +48,7 @@ def paired(original: pa.Table, released: pa.Table) -> list[Pair]:
     """Put the columns of two tables side by side, in the order of the original's.
 
     Numbers, dates, timestamps and times of day are numbers; everything else is a category, and so is NULL among
-    categories.
-
-    Raises:
-        ValueError: For a table without rows, a column that the release does not have, or columns whose types do not
-            match.
+    categories. Columns that are missing, or whose types do not match, and tables without rows are refused.
     """
     check_rows(original, released)
     return [_pair(name, original.column(name), released.column(name)) for name in original.column_names]
@@ -95,10 +84,7 @@ def pair(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray) -> Pai
         known = released.type if pa.types.is_null(original.type) else original.type
         original, released = original.cast(known), released.cast(known)
     if kinds[0] != kinds[1]:
-        raise ValueError(
-            f'column "{name}" holds {original.type} in the original and {released.type} in the release; '
-            "cast one of them."
-        )
+        raise _different_types(name, original, released)
     if kinds[0] == "category" or pa.types.is_null(original.type):
         return _categories(name, original, released)
     return NumberPair(name, numbers_of(name, original), numbers_of(name, released))
@@ -131,10 +117,7 @@ def numbers_of(name: str, column: pa.ChunkedArray) -> Floats:
 def _categories(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray) -> CategoryPair:
     first, second = (plain(column) for column in (original, released))
     if first.type != second.type:
-        raise ValueError(
-            f'column "{name}" holds {original.type} in the original and {released.type} in the release; '
-            "cast one of them."
-        )
+        raise _different_types(name, original, released)
     both = pa.chunked_array([*first.chunks, *second.chunks], first.type)
     codes, count = encode(pa.table({name: both}))[0]
     firsts = np.zeros(count, np.int64)
@@ -145,6 +128,12 @@ def _categories(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray)
     rank[order] = np.arange(count)
     codes = rank[codes]
     return CategoryPair(name, codes[: len(first)], codes[len(first) :], [texts[code] for code in order])
+
+
+def _different_types(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray) -> ValueError:
+    return ValueError(
+        f'column "{name}" holds {original.type} in the original and {released.type} in the release; cast one of them.'
+    )
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -14,16 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.encoding.arrow import (
-    array_of,
-    categories_of,
-    is_moment,
-    real_values,
-    scale_of,
-    storage_of,
-    valid_of,
-    zero_of,
-)
+from duckanon._core.encoding import arrow
 from duckanon._core.encoding.column_codecs import NumberColumn
 
 
@@ -32,7 +23,6 @@ class ColumnParts:
     """A column of a table, split into a choice and numbers.
 
     Attributes:
-        name, type: The column's own.
         codes: The choice of every row.
         outcomes: What the codes stand for, None for NULL; the last code of a column with numbers is the regular one,
             for which nothing stands here.
@@ -49,7 +39,7 @@ class ColumnParts:
 
     @property
     def choices(self) -> int:
-        """How many codes there are."""
+        """The number of codes."""
         return len(self.outcomes) + (self.regular is not None)
 
     @property
@@ -57,7 +47,7 @@ class ColumnParts:
         """The rows that hold a regular number; a NULL that few have is none, though it counts as regular."""
         if self.regular is None:
             return np.zeros(len(self.codes), np.bool_)
-        valid = valid_of(self.array)
+        valid = arrow.valid_of(self.array)
         is_last = self.codes == len(self.outcomes)
         return np.asarray(is_last if valid is None else is_last & valid)
 
@@ -66,14 +56,9 @@ class ColumnParts:
         return doubles(self.array)
 
     def joined(self, codes: Ints, numbers: pa.Array | None) -> pa.Array:
-        """Recombine the column.
-
-        Args:
-            codes: The choice of every row.
-            numbers: A number for every row, of which the regular ones count; None for categories.
-        """
+        """Recombine the column from the choice and, but for categories, the number of every row."""
         if numbers is None:
-            return categories_of(codes, list(self.outcomes), self.type)
+            return arrow.categories_of(codes, list(self.outcomes), self.type)
         if not self.outcomes:
             return numbers
         known = pa.array([*self.outcomes, None], self.type)
@@ -82,9 +67,10 @@ class ColumnParts:
 
 def doubles(array: pa.Array) -> Floats:
     """Take a column of numbers, dates or times as doubles, NaN for NULL."""
-    plain = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64()) if is_moment(array.type) else array
-    values = real_values(plain).copy()
-    valid = valid_of(array)
+    if arrow.is_moment(array.type):
+        array = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    values = arrow.real_values(array).copy()
+    valid = arrow.valid_of(array)
     if valid is not None:
         values[~valid] = np.nan
     return values
@@ -97,14 +83,14 @@ def rounded(column: ColumnParts, values: Floats) -> pa.Array:
     filled = np.where(valid, values, 0.0)
     if pa.types.is_floating(column.type):
         decimals = column.regular.decimals
-        return array_of(filled if decimals is None else np.round(filled, decimals), column.type, valid)
-    codes = np.rint(filled * 10.0 ** scale_of(column.type) + zero_of(column.type))
-    return array_of(np.clip(codes, *_code_range(column.type)).astype(np.int64), column.type, valid)
+        return arrow.array_of(filled if decimals is None else np.round(filled, decimals), column.type, valid)
+    codes = np.rint(filled * 10.0 ** arrow.scale_of(column.type) + arrow.zero_of(column.type))
+    return arrow.array_of(np.clip(codes, *_code_range(column.type)).astype(np.int64), column.type, valid)
 
 
 def _code_range(type_: pa.DataType) -> tuple[float, float]:
     """Return the least and the largest code of a type, inside of what doubles hold exactly."""
     if not pa.types.is_integer(type_) or type_.bit_width == 64:
         return -(2.0**62), 2.0**62
-    bounds = np.iinfo(storage_of(type_))
+    bounds = np.iinfo(arrow.storage_of(type_))
     return float(bounds.min), float(bounds.max)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,7 @@ from duckanon._core.common.names import unknown_column
 class Source:
     """Columns of a table that can be read again and again.
 
-    Attributes:
-        schema: Of the chosen columns, in the order in which they were asked for.
-        rows: How many there are, None where that is not known before they are read.
+    The schema is that of the chosen columns, as they were asked for; `rows` is None where it is not known before.
     """
 
     schema: pa.Schema
@@ -55,8 +54,7 @@ class Source:
     def batches_of(self, total: int, rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Read the rows once more in batches of `rows`, each with the number of rows before it.
 
-        Raises:
-            ValueError: Where there are not as many rows in total as the time before.
+        A source that does not have as many rows in total as the time before is refused.
         """
         start = 0
         for batch in self.batches(rows):
@@ -83,10 +81,6 @@ def open_source(source: object, cols: Sequence[str] | None = None) -> Source:
             that returns a RecordBatchReader or batches each time that it is called, or a RecordBatchReader, which can
             be read only once and is therefore kept in a temporary file until `close`. A Source is returned as it is.
         cols: The columns to read; None for all.
-
-    Raises:
-        ValueError: For something else, for unknown or repeated columns, and for a function whose batches have no rows
-            at all.
     """
     if isinstance(source, Source) and cols is None:
         return source
@@ -97,6 +91,17 @@ def open_source(source: object, cols: Sequence[str] | None = None) -> Source:
         if spool is not None:
             spool.cleanup()
         raise
+
+
+@contextmanager
+def opened_source(source: object, cols: Sequence[str] | None = None) -> Iterator[Source]:
+    """Open a source as `open_source` does, and close it in the end unless it was open already."""
+    opened = open_source(source, cols)
+    try:
+        yield opened
+    finally:
+        if opened is not source:
+            opened.close()
 
 
 _Opened = tuple[pa.Schema, int | None, Callable[[], Iterable[pa.RecordBatch]], Any]
@@ -123,7 +128,10 @@ def _opened(source: Any, cols: Sequence[str] | None) -> _Opened:
         source = ds.dataset(path, format="parquet")
     if isinstance(source, ds.Dataset):
         dataset = source
-        return dataset.schema, None, lambda: _dataset_batches(dataset, _known(dataset.schema, wanted)), None
+        # Read little ahead: by default hundreds of batches are held, which take more memory than the work itself.
+        ahead = {"batch_readahead": 2, "fragment_readahead": 1}
+        names = _known(dataset.schema, wanted)
+        return dataset.schema, None, lambda: dataset.scanner(columns=names, **ahead).to_batches(), None
     if isinstance(source, pa.RecordBatchReader):
         return _spooled(source)
     if callable(source):
@@ -163,11 +171,6 @@ def _batches(made: Any) -> Any:
 def _parquet_batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path) as parquet:
         yield from parquet.iter_batches(columns=names)
-
-
-def _dataset_batches(dataset: ds.Dataset, names: list[str]) -> Iterator[pa.RecordBatch]:
-    # Read little ahead: by default hundreds of batches are held, which take more memory than the work itself.
-    yield from dataset.scanner(columns=names, batch_readahead=2, fragment_readahead=1).to_batches()
 
 
 def _spooled(reader: pa.RecordBatchReader) -> _Opened:

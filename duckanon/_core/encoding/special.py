@@ -10,12 +10,9 @@ import numpy as np
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.names import known_columns
 
-SHARE = 0.05
-"""The least share of the rows that hold a special value."""
-TIMES_NEIGHBOURS = 5
-"""How many times as many people hold it as the values beside it (their median)."""
-FEWEST_VALUES = 8
-"""In columns of fewer values none is told from the others."""
+_SHARE = 0.05  # the least share of the rows that hold a special value
+_TIMES_NEIGHBOURS = 5  # how many times as many people hold it as the values beside it (their median)
+_FEWEST_VALUES = 8  # in columns of fewer values none is told from the others
 MOST_SPECIAL = 4
 LOWEST_CODE = -99
 """Codes are whole negative numbers, at least this, at most `MOST_SPECIAL` of them, `CODES_SHARE` of the rows in all."""
@@ -24,14 +21,7 @@ _NEIGHBOURS = 3  # on each side
 
 
 def special_values(values: Floats, counts: Ints) -> Floats:
-    """Find the special values of a column of numbers.
-
-    Args:
-        values: The different values, ascending.
-        counts: How many rows hold each.
-
-    Returns:
-        Those that are special, ascending.
+    """Find the special values among the different ones of a column, ascending, given how many rows hold each.
 
     Examples:
         >>> special_values(np.arange(-1.0, 20.0), np.array([30, 400, *([50] * 19)])).tolist()
@@ -39,14 +29,14 @@ def special_values(values: Floats, counts: Ints) -> Floats:
     """
     rows = int(counts.sum())
     found: set[float] = set()
-    if len(values) >= FEWEST_VALUES:
+    if len(values) >= _FEWEST_VALUES:
         for index in np.argsort(-counts, kind="stable")[:MOST_SPECIAL].tolist():
             at_edge = index in (0, len(values) - 1) or values[index] <= 0
             beside = np.concatenate(
                 [counts[max(0, index - _NEIGHBOURS) : index], counts[index + 1 : index + 1 + _NEIGHBOURS]]
             )
-            stands_out = counts[index] >= TIMES_NEIGHBOURS * max(float(np.median(beside)), 1.0)
-            if counts[index] >= SHARE * rows and at_edge and stands_out:
+            stands_out = counts[index] >= _TIMES_NEIGHBOURS * max(float(np.median(beside)), 1.0)
+            if counts[index] >= _SHARE * rows and at_edge and stands_out:
                 found.add(float(values[index]))
         found |= _codes(values, counts)
     return np.array(sorted(found))
@@ -66,14 +56,9 @@ def _codes(values: Floats, counts: Ints) -> set[float]:
 
 
 def special_choices(special: Any, columns: Sequence[str]) -> Mapping[str, list[float]] | None:
-    """Read the option `special`: the values of each column that it names; None where no column has any.
+    """Read the option `special`: the values of each column that it names, in the table's spelling.
 
-    Args:
-        special: ``'auto'`` finds them, ``'off'`` has none, and a map has those of the columns that it names.
-        columns: The table's names, in whose spelling the columns are returned.
-
-    Raises:
-        ValueError: For anything else.
+    ``'auto'`` finds them, ``'off'`` has none (None is returned), and a map has those of the columns that it names.
     """
     if special == "off":
         return None

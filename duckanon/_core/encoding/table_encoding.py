@@ -22,16 +22,12 @@ ROWS_PER_COMPONENT = 8
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the columns of a table become those of a matrix, fitted by `fit.fit`.
+    """Encoding of the columns of a table, whose schema is given, as those of a matrix, fitted by `fit.fit`.
 
     Categories are coded as in Thesis, Section 4.1, one +-1 column per value, and come back by the largest of their
     group. Corrected: a threshold at 0 leaves rows with no category or several (REFERENCES.md, Thesis, point 6). Numbers
     come back with the decimals and inside the range that their column had; unrounded, a classifier tells a release from
     its original every time.
-
-    Attributes:
-        columns: How each source column is coded.
-        schema: The source's.
     """
 
     columns: tuple[SpectralColumn, ...]
@@ -45,19 +41,13 @@ class Encoding:
     @property
     def groups(self) -> list[slice]:
         """The matrix columns of each source column."""
-        ends = list(accumulate((column.width for column in self.columns), initial=0))
-        return [slice(start, end) for start, end in pairwise(ends)]
+        return [slice(*ends) for ends in pairwise(accumulate((column.width for column in self.columns), initial=0))]
 
     def matrix(self, table: pa.Table | pa.RecordBatch, dtype: Any = np.float64) -> Array:
-        """Encode rows of this table or of another one with the same columns.
+        """Encode rows, records x matrix columns, of this table or of another one with the same columns, found by name.
 
-        Args:
-            table: Columns are found by name. A category that the encoding has not seen is -1 throughout its group (0
-                where the group has two values); NULL where it saw none is the mean of a number.
-            dtype: Of the matrix.
-
-        Returns:
-            Records x matrix columns.
+        A category that the encoding has not seen is -1 throughout its group (0 where the group has two values); NULL
+        where it saw none is the mean of a number.
         """
         out = np.empty((table.num_rows, self.width), dtype)
         rows = max(1, 2**20 // self.width)
@@ -96,11 +86,7 @@ class Encoding:
 
 
 def refuse_too_few(rows: int, rank: int) -> None:
-    """Refuse a table too short for its rank: components of few records are single records.
-
-    Raises:
-        ValueError: For fewer than 200 rows, or fewer than eight per component.
-    """
+    """Refuse a table of fewer than 200 rows, or 8 per component: components of few records are single records."""
     needed = max(FEWEST_ROWS, ROWS_PER_COMPONENT * rank)
     if rows < needed:
         raise ValueError(f"at least {needed:,} rows are needed for {rank:,} independent components; got {rows:,}.")

@@ -15,18 +15,16 @@ from duckanon._core.encoding.column_split import whole
 from duckanon._core.encoding.fit import fit
 from duckanon._core.encoding.identifiers import refuse_identifier
 from duckanon._core.encoding.parts import doubles
-from duckanon._core.encoding.sources import open_source
+from duckanon._core.encoding.sources import opened_source
 from duckanon._core.encoding.table_encoding import Encoding
 
 _BATCH_ROWS = 65_536  # read at a time
 
 
 class WholeSource(NamedTuple):
-    """A source that was read whole.
+    """A source that was read whole: the columns to be released without keys, how they become a matrix, and the rest.
 
     Attributes:
-        table: The columns to be released, without the keys.
-        encoding: How they become a matrix.
         keys: The column that travels unchanged, with its index; None where there is none.
         people: Whose each row is; None where every row is another person.
     """
@@ -38,17 +36,10 @@ class WholeSource(NamedTuple):
 
 
 def read_whole(
-    source: object,
-    key: str | None,
-    log: Sequence[str] | None,
-    nulls: str,
-    person: str | None = None,
+    source: object, key: str | None, log: Sequence[str] | None, nulls: str, person: str | None = None
 ) -> WholeSource:
     """Read a source whole; the column of keys apart, with its index, and that of people, which is not released."""
-    people, table = None, whole_table(source)
-    if person is not None:
-        index = person_index(person, table.column_names)
-        people, table = person_numbers(table.column(index)), table.remove_column(index)
+    table, people = whole_people(source, person)
     keys = None
     if key is not None:
         names = [name.lower() for name in table.column_names]
@@ -58,6 +49,15 @@ def read_whole(
         keys, table = (index, table.select([index])), table.remove_column(index)
     encoding, _ = fit(table, log=log, nulls=nulls)
     return WholeSource(table, encoding, keys, people)
+
+
+def whole_people(source: object, person: str | None) -> tuple[pa.Table, Ints | None]:
+    """Read a source into memory; the column that says whose each row is, if there is one, apart and as numbers."""
+    table = whole_table(source)
+    if person is None:
+        return table, None
+    index = person_index(person, table.column_names)
+    return table.remove_column(index), person_numbers(table.column(index))
 
 
 def refuse_identifiers(table: pa.Table) -> None:
@@ -72,12 +72,8 @@ def whole_table(source: object, cols: list[str] | None = None) -> pa.Table:
     """Read a source into memory."""
     if isinstance(source, pa.Table) and cols is None:  # as it came, without putting its chunks together anew
         return source
-    opened = open_source(source, cols)
-    try:
+    with opened_source(source, cols) as opened:
         return pa.Table.from_batches(list(opened.batches(_BATCH_ROWS)), opened.schema)
-    finally:
-        if opened is not source:
-            opened.close()
 
 
 def smallest_class(table: pa.Table, people: Ints | None = None) -> int:

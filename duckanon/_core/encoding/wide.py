@@ -14,10 +14,7 @@ from duckanon._core.common.arrays import Bools, Floats
 class Wide:
     """Rows of numbers, given out to columns as they need them, for one batch of records at a time.
 
-    Attributes:
-        size: The rows given out.
-        totals, products: Sums and products of the rows over all batches; they grow by zeros, for a new category was
-            absent before.
+    Sums and products of the rows over all batches grow by zeros, for a new category was absent before.
     """
 
     size: int = 0

@@ -23,14 +23,8 @@ def rounded_outward(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     """Grow intervals to multiples of 1, 2 or 5 times a power of ten.
 
     The step is the coarsest of 1, 2, 5 times a power of ten that is at most a tenth of the interval's width, so that
-    rounding adds at most a fifth to it and no end has more digits than that needs.  The step of an interval without
-    width is that of a tenth of its value's magnitude.  Where a double cannot carry the step the end stays as it is.
-
-    Args:
-        lower, upper : array of float: The ends of the intervals.
-
-    Returns:
-        Ends that contain the given ones.
+    rounding adds at most a fifth to it and no end has more digits than that needs. The step of an interval without
+    width is that of a tenth of its value's magnitude. Where a double cannot carry the step the end stays as it is.
 
     Examples:
         >>> low, high = rounded_outward(np.array([1234.5]), np.array([6789.1]))
@@ -57,8 +51,7 @@ def _multiple(values: Floats, digit: Floats, power: Floats, towards: np.ufunc) -
     result = np.where(coarse, steps * tens, steps / tens)
     # The division may have been rounded to a whole number on the wrong side of the value.
     wrong, further = (result > values, -digit) if towards is np.floor else (result < values, digit)
-    corrected: Floats = np.where(wrong, np.where(coarse, (steps + further) * tens, (steps + further) / tens), result)
-    return corrected
+    return np.asarray(np.where(wrong, np.where(coarse, (steps + further) * tens, (steps + further) / tens), result))
 
 
 def typed_ends(kind: pa.DataType, lower: Floats, upper: Floats, has_unit: bool = False) -> Ends:

@@ -13,8 +13,7 @@ from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 _EXACT = 2.0**50  # whole numbers up to here survive a division and a multiplication by a power of ten
 _DIGITS = 17  # that tell two doubles apart
 _SAMPLE = 1000  # values that show of most columns that a unit does not fit
-Few = Callable[[Ints], bool]
-"""Tells whether rows are those of fewer than k people."""
+_Few = Callable[[Ints], bool]  # tells whether rows are those of fewer than k people
 
 _HOUR, _MINUTE, _SECOND = 3_600_000_000, 60_000_000, 1_000_000
 
@@ -57,14 +56,8 @@ class Decimals(Grid):
         self._digits, self.has_unit = digits, digits is not None
 
     @classmethod
-    def of(cls, values: Floats, few: Few | None = None, largest: float | None = None) -> Decimals:
-        """Find the largest power of ten that all values are multiples of.
-
-        Args:
-            values: The values.
-            few: Tells which rows are so few people's that they need not be multiples; None: all are.
-            largest: The largest absolute value that is more people's, and no unit is above; None: that of all.
-        """
+    def of(cls, values: Floats, few: _Few | None = None, largest: float | None = None) -> Decimals:
+        """Find the largest power of ten, up to `largest`, that all values but few people's are multiples of."""
         few = few or _nobody
         most = float(np.abs(values).max(initial=0.0))
         largest = most if largest is None else largest
@@ -82,7 +75,7 @@ class Decimals(Grid):
                 return cls(digits)
         return cls(None)
 
-    def _fits(self, values: Floats, few: Few) -> bool:
+    def _fits(self, values: Floats, few: _Few) -> bool:
         return few(np.flatnonzero(self.values(self.whole(values)) != values))
 
     def whole(self, values: Floats) -> Floats:
@@ -141,8 +134,7 @@ def _scaled(values: Floats, exponent: Ints | int) -> Floats:
     """Multiply by powers of ten; by negative ones as a division, since 10.0 ** -3 is not exactly a thousandth."""
     exponents = np.clip(exponent, -300, 300)
     power = 10.0 ** abs(exponents)
-    scaled: Floats = np.where(exponents >= 0, values * power, values / power)
-    return scaled
+    return np.asarray(np.where(exponents >= 0, values * power, values / power))
 
 
 def _multiple_within(low: Floats, high: Floats, exponents: Ints) -> Floats:
@@ -170,7 +162,7 @@ class Calendar(Grid):
         self._unit = unit
 
     @classmethod
-    def of(cls, values: Floats, few: Few | None = None) -> Calendar:
+    def of(cls, values: Floats, few: _Few | None = None) -> Calendar:
         """Find the longest unit of time that all values are multiples of, but for those of few people."""
         few = few or _nobody
         units = (MICROSECONDS_PER_DAY, _HOUR, _MINUTE, _SECOND, 1000, 1)
@@ -237,10 +229,7 @@ _LONG = tuple((_months(n), n * _DAYS_OF_MONTH * MICROSECONDS_PER_DAY) for n in (
 _SHORT = {MICROSECONDS_PER_DAY: (20, 10, 5, 2, 1), _HOUR: (12, 6, 2, 1), _MINUTE: (30, 10, 5, 2, 1)}
 _THOUSAND = (500, 200, 100, 50, 20, 10, 5, 2, 1)
 _TINY = {_SECOND: (30, 10, 5, 2, 1), 1000: _THOUSAND, 1: _THOUSAND}
-_STEPS = (
-    *_LONG,
-    *((_lengths(unit * n), unit * n) for unit, counts in (_SHORT | _TINY).items() for n in counts),
-)
+_STEPS = (*_LONG, *((_lengths(unit * n), unit * n) for unit, counts in (_SHORT | _TINY).items() for n in counts))
 """Periods to round by, longest first, and their lengths in microseconds."""
 _PERIODS = tuple(period for period in _STEPS if period[1] not in {n * MICROSECONDS_PER_DAY for n in (2, 5, 10, 20)})
 """Periods to cut at: so many days begin nowhere in particular."""

@@ -16,10 +16,9 @@ class Parts(NamedTuple):
     """A column's parts, ascending, those of one stratum after those of another.
 
     Attributes:
-        number : int64, one per record: The part that the record lies in.
-        lower, upper : float64, one per part: Its ends, which belong to it.
-        far_below, far_above : bool, one per part: Whether it ends at the column's own lower or upper end, and that lies
-            far beyond the rest.
+        number: The part that each record lies in.
+        lower, upper: The ends of each part, which belong to it.
+        far_below, far_above: Whether a part ends at the column's own end, and that lies far beyond the rest.
     """
 
     number: Ints
@@ -41,28 +40,17 @@ class _Nodes(NamedTuple):
 
 
 def column_parts(
-    values: Floats,
-    k: int,
-    support: Support,
-    people: Ints | None = None,
-    strata: Ints | None = None,
+    values: Floats, k: int, support: Support, people: Ints | None = None, strata: Ints | None = None
 ) -> Parts:
     """Cut a column into parts of at least k records or people, at round numbers.
 
-    All nodes of a level are cut at once.  A node of m >= 2k records has floor(m / k) leaves, and half of them go left:
-    within a window of m mod k ranks no leaf is lost, so the cut is the roundest number there.  Where all values of the
-    window are the same, the nearest change that leaves k on both sides is taken.  So an end says that k records lie on
-    either side of a round number, and not whose value is next to it.  The outermost parts of the column end where
-    `support` says; those of a stratum where the parts of the whole column do that they reach into, so that k people
-    of the table decide these, too.
-
-    Args:
-        values : float64: The column; what lies beyond its supported ends is coded.
-        k : int: The smallest number of records in a part, or of people where they are told apart.
-        support : Support: The unit and the ends of the column.
-        people : int64, one per record, optional: Whose each record is (`common.people.person_numbers`).
-        strata : int64, one per record, optional: The stratum of each record, from 0; each holds at least k and is cut
-            on its own.
+    All nodes of a level are cut at once. A node of m >= 2k records has floor(m / k) leaves, and half of them go left:
+    within a window of m mod k ranks no leaf is lost, so the cut is the roundest number there. Where all values of the
+    window are the same, the nearest change that leaves k on both sides is taken. So an end says that k records lie on
+    either side of a round number, and not whose value is next to it. The outermost parts of the column end where
+    `support` says; those of a stratum, which holds at least k and is cut on its own, where the parts of the whole
+    column do that they reach into, so that k people of the table decide these, too. Values beyond the support are
+    coded.
 
     Examples:
         >>> from duckanon._core.numbers.support import column_support
@@ -178,9 +166,6 @@ def counted_parts(values: Floats, counts: Ints, k: int, support: Support) -> Par
     """Cut a column into parts, given how many people have each of its values.
 
     More than k people with the same value decide no cut, so that only so many are looked at.
-
-    Raises:
-        AssertionError: A part has fewer than k people.
     """
     repeated = np.repeat(values, np.minimum(counts, k))
     parts = column_parts(repeated, k, support)

@@ -20,7 +20,6 @@ from duckanon._core.numbers.grids import Calendar, Decimals, Grid
 
 _MOST_ODD = 0.5
 """The share of the rows that a unit may round: one that hardly anybody has would round a small table to nothing."""
-
 _FAR = 3  # interquartile ranges beyond the quartiles: Tukey's "far out"
 _BEYOND = 0.1  # of a table of normal numbers, this many people are expected beyond an end
 _STEPS = 2  # of which at least so many fit between the median and an end, that is rounded by them
@@ -68,19 +67,15 @@ def column_support(
     *,
     is_exact: bool = False,
 ) -> Support:
-    """Find the unit and the ends of a column.
+    """Find the unit and the ends of a column, decided by k people.
 
     The upper end is the k-th largest value, in people, where k people share it: columns that were top-coded, and
     categories in numbers. Else it lies where the largest of as many normal numbers would be expected, given the median
     and the k-th largest value (in tables of fewer than 4 k people the upper quartile), rounded outward, and not beyond
-    0 where that value is not. So nobody's value decides it alone, however far away it is, and few people are coded:
-    of normal numbers mostly none, of heavy tails some.
+    0 where that value is not. So nobody's value decides it alone, however far away it is, and few people are coded: of
+    normal numbers mostly none, of heavy tails some.
 
     Args:
-        kind: The type of the column; None: numbers.
-        values: The column, of at least one value.
-        k: How many people decide.
-        people: Whose each value is; None: each is another person's.
         counts: How many people have each value, where values are listed once.
         is_exact: Whether no value may be rounded: the unit is that of all values.
     """
@@ -119,13 +114,7 @@ def column_support(
 
 
 class _Side(NamedTuple):
-    """A column from one end on.
-
-    Attributes:
-        values: In their order.
-        reached: How many people there are up to each value, or at which places further people come up.
-        is_listed: Whether the latter.
-    """
+    """A column from one end on: the people up to each value or, if listed, the places where more people come up."""
 
     values: Floats
     reached: Ints

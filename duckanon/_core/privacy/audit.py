@@ -7,23 +7,79 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from scipy.special import ndtri
 
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import checked
-from duckanon._core.common.arrays import Bools, Ints, Matrix
+from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix
 from duckanon._core.common.rules import Number, Whole
-from duckanon._core.privacy.isolation import FEWEST, SHARE, NormalScores, distances_apart, isolated_places, win_rates
 from duckanon._core.privacy.neighbours import nearest
 
+SHARE = 0.10
+"""The share of the people who are called isolated: the farthest from everybody else."""
+FEWEST = 20
+"""Isolated people at least, where a table has as many who have no equal."""
 LIMIT = 0.55
 """The largest win rate that passes. It is a tolerance: 0.5 would be no leakage at all."""
 CHANCE = 1.645
 """Standard errors above `LIMIT` that chance explains: of ways to release that are at the limit, one in twenty fails."""
-SPLITS = 5
-"""Times that the table is halved; each half is released."""
+_SPLITS = 5  # times that the table is halved; each half is released
 
 Releaser: TypeAlias = Callable[[Ints, np.random.Generator], Matrix]
 """Releases the rows of these places, and returns released rows coded as the people are."""
+
+
+class NormalScores:
+    """Numbers as normal quantiles of their ranks, so that no far tail hides who is isolated in the middle.
+
+    Ranks are those among the people that it was fitted to. A column of at most two values, such as the indicator of a
+    category, stays as it is.
+    """
+
+    def __init__(self, people: Matrix) -> None:
+        self._sorted: list[Floats | None] = []
+        for column in people.T:
+            ordered = np.sort(column)
+            has_few = np.count_nonzero(ordered[1:] > ordered[:-1]) < 2
+            self._sorted.append(None if has_few else ordered)
+
+    def __call__(self, rows: Matrix) -> Matrix:
+        """Return the scores of rows; what lies beyond all people scores as their farthest."""
+        result = np.array(rows, np.float64)
+        for place, ordered in enumerate(self._sorted):
+            if ordered is not None:
+                values = rows[:, place]
+                middle = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
+                result[:, place] = ndtri(np.clip(middle / 2, 0.5, len(ordered) - 0.5) / len(ordered))
+        return result
+
+
+def isolated_places(distances: Floats, share: float = SHARE) -> Ints:
+    """Return the places of the most isolated people by their distances from everybody else, the farthest first.
+
+    Nobody who has an equal is isolated: a distance of 0 is not among them.
+    """
+    count = min(max(FEWEST, round(share * len(distances))), len(distances))
+    farthest = np.argsort(-distances, kind="stable")[:count]
+    return np.asarray(farthest[distances[farthest] > 0], np.int64)
+
+
+def distances_apart(people: Matrix) -> Floats:
+    """Return how far everybody is from the nearest of the others."""
+    return np.asarray(nearest(people, people, 1, skip_self=True)[0][:, 0], np.float64)
+
+
+def win_rates(distances: Matrix, is_member: Bools) -> Floats:
+    """Return how often releases with a person come nearer to that person than releases without, a tie being half.
+
+    Given are, for every release and person, the distance of the nearest row, and whether the person is a member.
+    """
+    wins, pairs = np.zeros(distances.shape[1]), np.zeros(distances.shape[1])
+    for with_person, member in zip(distances, is_member, strict=True):
+        is_pair = member & ~is_member
+        wins += (is_pair * ((with_person < distances) + 0.5 * (with_person == distances))).sum(axis=0)
+        pairs += is_pair.sum(axis=0)
+    return np.asarray(wins / pairs, np.float64)
 
 
 @dataclass(frozen=True)
@@ -46,19 +102,12 @@ class Audit:
         return self.win_rate <= LIMIT + CHANCE * self.standard_error
 
 
-def paired_audit(
-    points: Matrix,
-    release: Releaser,
-    *,
-    share: float = SHARE,
-    splits: int = SPLITS,
-    seed: int | np.random.Generator | None = None,
-) -> float:
+def paired_audit(points: Matrix, release: Releaser, *, splits: int = _SPLITS, seed: int | None = None) -> float:
     """Return how often releases with an isolated person come nearer to that person than releases without.
 
     The larger win rate of the two scales of `audits`, which explains the parameters; at most `LIMIT` passes.
     """
-    return max(audit.win_rate for audit in audits(points, release, share=share, splits=splits, seed=seed).values())
+    return max(audit.win_rate for audit in audits(points, release, splits=splits, seed=seed).values())
 
 
 @checked(share=Number(above=0, most=1), splits=Whole(1))
@@ -67,30 +116,19 @@ def audits(
     release: Releaser,
     *,
     share: float = SHARE,
-    splits: int = SPLITS,
+    splits: int = _SPLITS,
     seed: int | np.random.Generator | None = None,
 ) -> dict[str, Audit]:
     """Release both halves of a table again and again, and test whether isolated people are traced to their half.
 
     A release that had nothing to do with a person's being in the table has a win rate of 0.5. Halves have the same
     size, so that nothing but being a member tells the releases apart; and all pairs of a release with the person and
-    one without are compared, so that people who are far from everything count as much as others.
+    one without are compared, so that people who are far from everything count as much as others. Everybody is part of
+    one of the two releases of a split and not of the other.
 
-    Args:
-        points: The coded (standardised) rows of all people.
-        release: Is given the places of rows and a generator, and returns released rows coded in the same way, in any
-            number and order.
-        share: Of the people, who are looked at: the farthest from everybody else.
-        splits: How often the table is halved at random. Each half is released, so that everybody is part of one of the
-            two releases and not of the other.
-        seed: Makes it repeatable; a generator goes on.
-
-    Returns:
-        By scale: ``standardised`` is the distance between the points, ``normal_scores`` that between the normal scores
-        of their columns.
-
-    Raises:
-        ValueError: For fewer than 40 people, and options that are out of range.
+    The share of people who are farthest from everybody else are looked at. Return the findings by scale:
+    ``standardised`` is the distance between the points, ``normal_scores`` that between the normal scores of their
+    columns.
     """
     if len(points) < 2 * FEWEST:
         raise ValueError(f"an audit needs at least {2 * FEWEST} rows; got {len(points)}.")

@@ -104,7 +104,6 @@ class ReleasedCells:
 
     Attributes:
         variances: Of what the cells hold, of the shape of the released matrix, which has their means.
-        columns: The cells, column by column.
         original, reference: People in the numbers of the columns, see `singled_out`.
     """
 
@@ -124,15 +123,10 @@ def value_column(values: Floats) -> CellColumn:
 
 
 def singled_out(records: Floats, columns: Sequence[CellColumn], random: np.random.Generator) -> tuple[int, int]:
-    """Count people whom a released row singles out: its cells hold them, and nobody else.
+    """Count people whom a released row singles out, its cells holding nobody else, and people without an equal.
 
-    Args:
-        records: People, one column per released one: numbers, and codes of categories.
-        columns: The released cells.
-        random: Draws the records that are looked at, where there are more than 5,000.
-
-    Returns:
-        The records that are singled out, and those that could be: the ones without an equal.
+    The latter could be. Records have one column per released one: numbers, and codes of categories. Of more than 5,000
+    some are drawn.
     """
     distinct = distinct_rows(np.where(np.isposinf(records), np.finfo(np.float64).max, records))
     order = random.permutation(len(distinct.firsts))
@@ -152,15 +146,9 @@ def singled_out(records: Floats, columns: Sequence[CellColumn], random: np.rando
 
 
 def count_held(classes: Ints, columns: Sequence[CellColumn], people: Floats) -> tuple[Ints, Ints]:
-    """Count the people whom all cells of a class hold.
+    """Count the people whom all cells of a class hold; return also the first of them, 0 where there is none.
 
-    Args:
-        classes: A row for every class: the number of its cell in every column, -1 where the column is not asked.
-        columns: The cells.
-        people: One column per released one, in the numbers of the cells.
-
-    Returns:
-        How many people each class holds, and the first of them, 0 where there is none.
+    A class is a row of the numbers of its cells, -1 where a column is not asked.
     """
     counts, persons = np.zeros(len(classes), np.int64), np.zeros(len(classes), np.int64)
     step = max(1, _BLOCK // len(people))

@@ -1,4 +1,4 @@
-"""How often released rows repeat original ones, and how often an honest sample of the same people would."""
+"""The share of released rows that repeat original ones, beside that of an honest sample of the same people."""
 
 from __future__ import annotations
 
@@ -19,14 +19,7 @@ _FEW = 30  # events up to which the normal distribution is no stand-in
 
 @dataclass(frozen=True)
 class Rate:
-    """A share of originals, beside the share that an honest sample would have.
-
-    Attributes:
-        value: The share of the release.
-        reference: The share that chance gives.
-        limit: The largest share that chance explains.
-        count: The originals that the share counts.
-    """
+    """A share (and the number) of originals, the share that chance gives, and the largest that chance explains."""
 
     value: float
     reference: float
@@ -45,13 +38,8 @@ def rate(
     """Compare a share with that of a reference of limited size.
 
     Few events: those of the reference, as a Poisson count whose rate has Jeffreys' prior, predict those of an honest
-    release by a negative binomial distribution. Many: two shares with the variances of binomial ones.
-
-    Args:
-        hits, trials, reference_hits, reference_trials: Events and originals looked at, in the release and in the
-            reference.
-        confidence: The share of honest releases that pass.
-        clump: How many originals an event concerns on average.
+    release by a negative binomial distribution. Many: two shares with the variances of binomial ones. An event concerns
+    ``clump`` originals on average.
     """
     if min(trials, reference_trials) <= 0:
         return Rate(0.0, 0.0, 0.0, 0)
@@ -77,11 +65,8 @@ def parts(rows: int, size: int, random: np.random.Generator) -> list[Ints]:
 def exact_copies(original: Ints, released: list[Ints], reference: Ints | None, size: int, confidence: float) -> Rate:
     """Count originals with an equal released row, against those with an equal row in the reference.
 
-    Args:
-        original, released, reference: Codes of rows: the originals, parts of the release, a reference sample as large
-            as each part or None for the other originals.
-        size: Rows in a part. Leaving one out is done among as many originals.
-        confidence: The share of honest releases that pass.
+    Given are codes of rows: the originals, parts of the release of ``size`` rows, and a reference sample as large, or
+    None for the other originals: leaving one out is done among as many.
     """
     codes = code_count(original, *released, reference)
     copies = np.bincount(original, minlength=codes)
@@ -164,7 +149,6 @@ def near_copies(
         distances: To the nearest row of each part of the release; a part has half as many rows as the table.
         splits: Distances to the nearest other original in the own and in the other half, as `half_distances` gives
             them. The 5 % farthest from their own half are isolated; the other half is what an honest release would be.
-        confidence: The share of honest releases that pass.
         drawn: Which of the originals are a random sample of all, where others were chosen for being far out: these tell
             which distance only 5 % exceed.
     """

@@ -1,4 +1,4 @@
-"""How likely the values of each record are together, by all the people who share some of them."""
+"""The likelihood of the values of each record together, by all the people who share some of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ class _Column:
     """The values of a column, and how likely a person has the value of another.
 
     Attributes:
-        codes: Equal for equal values.
         frequencies: Of the value of each person, among the others.
         values, low, high, mass: Of numbers: the values, what is near each, and the share of people who have that; None:
             no value is near.
@@ -92,10 +91,7 @@ class _Column:
 def rarity_by_density(
     rows: Matrix, groups: Sequence[slice] | None, others: Matrix | None, random: np.random.Generator
 ) -> Rarity:
-    """Tell how rare records are as `rarity_of` does, by their densities; by near misses in tables of over 6,000 rows.
-
-    Parameters are those of `log_densities`; no groups: each matrix column is a column by itself.
-    """
+    """Tell how rare records are as `rarity_of` does, by densities; by near misses in tables of over 6,000 rows."""
     rarity = rarity_of(rows, groups, others)
     most = _PAIRS // len(rows)
     if most < _PEOPLE:
@@ -108,18 +104,12 @@ def rarity_by_density(
 def log_densities(
     rows: Matrix, groups: Sequence[slice], others: Matrix | None, random: np.random.Generator, most: int
 ) -> Floats:
-    """Estimate the logarithm of each record's chance to be that of another person.
+    """Estimate the logarithm of each record's chance to be that of another person; at most so many are looked at.
 
     A kernel density of mixed columns (Aitchison and Aitken 1976): a person has, independently in each column, the value
     of another person who is drawn at random, or a value near to it, or any value at all. How often each is the case is
     chosen for every column by the likelihood that people leave of each other, in steps of expectation and maximisation.
-
-    Args:
-        rows: The records; each is left out where its own chance is estimated.
-        groups: The matrix columns of each column of the table.
-        others: More people of the same population.
-        random: Draws the people whose likelihood chooses the shares.
-        most: How many people are looked at for each record.
+    Each record is left out where its own chance is estimated; others are more people of the same population.
     """
     pool = rows if others is None else np.concatenate([rows, others])
     columns = [_Column.of(pool[:, group]) for group in groups]

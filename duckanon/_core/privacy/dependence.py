@@ -21,23 +21,19 @@ of m - 1) was 100 or more, and none of fewer that was beyond chance had more tha
 in 1 of 1,000 tables of 20 rows in pairs, in none of 32,000 others (12 to 1,000 rows, k = 2 to 50); normal columns with
 a correlation of .9 over the whole table in at most 1 in 10 tables of 20 rows and in none of 50 rows or more where
 classes are made of their order, and in a third to a half where one label covers all of it."""
-
 _DEVIATIONS = 3.0
 """Standard deviations beyond chance: the correlation of a class of m rows has the variance 1 / (m - 1) over all
 shuffles, whatever its values are, and the mean over classes, weighted by m - 1, has 1 / (the sum of m - 1)."""
-
 FEWEST = 9
 """The sum of m - 1 below which no correlation is beyond chance: 3 / sqrt(9) = 1."""
-
 _FEWEST_OF_LABEL = 4
 """The same sum of a label whose sign counts by itself: from there on the normal distribution tells how far from 0 its
 correlation is by chance (.40 for five rows, as exact counting says)."""
-
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
 class Dependence(NamedTuple):
-    """How much the order of a kept column tells about that of a coarse one.
+    """Rank correlation of a kept column with a coarse one.
 
     Attributes:
         correlation: 0: as much as a shuffled column; 1: it is the same order, or the opposite one.
@@ -50,17 +46,18 @@ class Dependence(NamedTuple):
 
 def freedom(classes: Ints, ranks: Array) -> float:
     """Return the sum of m - 1 over the classes in which a column has different values, of m rows each."""
-    low, high, sizes = _extremes(classes, ranks)
+    number = np.unique(classes, return_inverse=True)[1].reshape(-1)
+    sizes = np.bincount(number)
+    low, high = np.full(len(sizes), np.inf), np.full(len(sizes), -np.inf)
+    np.minimum.at(low, number, ranks)
+    np.maximum.at(high, number, ranks)
     return float((sizes - 1)[high > low].sum())
 
 
 def dependence(classes: Ints, labels: Ints, ranks: Array, column: pa.ChunkedArray) -> Dependence:
-    """Return the largest rank correlation within classes, over the orders in which a column may be read.
+    """Return the largest rank correlation within classes, over the orders in which a kept column may be read.
 
-    Args:
-        classes, labels: The class of each row, and the label of the coarse column.
-        ranks: The coarse column.
-        column: The kept column.
+    The coarse column is given by its ranks and labels.
 
     Examples:
         >>> income = np.random.default_rng(0).permutation(100)
@@ -116,15 +113,6 @@ def _centered(classes: Ints, values: Array, sizes: Floats) -> Floats:
     return np.asarray(ranks - (np.bincount(classes, ranks) / sizes)[classes])
 
 
-def _extremes(classes: Ints, ranks: Array) -> tuple[Floats, Floats, Ints]:
-    number = np.unique(classes, return_inverse=True)[1].reshape(-1)
-    sizes = np.bincount(number)
-    low, high = np.full(len(sizes), np.inf), np.full(len(sizes), -np.inf)
-    np.minimum.at(low, number, ranks)
-    np.maximum.at(high, number, ranks)
-    return low, high, sizes
-
-
 def sort_keys(column: pa.ChunkedArray) -> Iterator[Floats]:
     """Yield the orders that a column may be read in, as numbers; NaN where there is none.
 
@@ -149,17 +137,14 @@ def sort_keys(column: pa.ChunkedArray) -> Iterator[Floats]:
 
 def _dates(text: pa.Array) -> Iterator[Floats]:
     parts = pc.extract_regex(text, r"^[^0-9]*(?P<a>[0-9]{1,4})[^0-9]+(?P<b>[0-9]{1,4})(?:[^0-9]+(?P<c>[0-9]{1,4}))?")
-    first, second, third = (_floats(_unless_empty(pc.struct_field(parts, part))) for part in "abc")
+    texts = [pc.struct_field(parts, part) for part in "abc"]
+    first, second, third = (_floats(pc.if_else(pc.equal(one, ""), None, one)) for one in texts)
     written = pc.extract_regex(pc.utf8_lower(text), rf"(?P<month>{'|'.join(_MONTHS)})")
     named = _floats(pc.index_in(pc.struct_field(written, "month"), pa.array(_MONTHS)))
     yield first * 10_000 + second * 100 + third
     yield third * 10_000 + second * 100 + first
     yield third * 10_000 + first * 100 + second
     yield second * 10_000 + named * 100 + first
-
-
-def _unless_empty(texts: pa.Array) -> pa.Array:
-    return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
 def _floats(values: pa.Array) -> Floats:

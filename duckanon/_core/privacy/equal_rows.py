@@ -1,4 +1,4 @@
-"""Which rows of a matrix are equal, and which rows of several matrices."""
+"""Equal rows of a matrix, and of several matrices."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ _BLOCK = 1 << 16  # rows at a time: a copy of them stays small
 
 
 class DistinctRows(NamedTuple):
-    """The different rows of a matrix, in the order in which they first occur.
-
-    Attributes:
-        firsts: Where each different row first occurs.
-        codes: For every row, which of the different ones it is.
-        counts: How often each occurs.
-    """
+    """Where each different row of a matrix first occurs, which of these every row is, and how often each occurs."""
 
     firsts: Ints
     codes: Ints

@@ -9,8 +9,8 @@ from scipy import stats
 from scipy.special import ndtri
 
 from duckanon._core.common.arrays import Floats, Matrix
+from duckanon._core.privacy.audit import NormalScores, isolated_places
 from duckanon._core.privacy.copy_rates import Rate, parts
-from duckanon._core.privacy.isolation import NormalScores, isolated_places
 from duckanon._core.privacy.neighbours import nearest
 
 LIMIT = 0.55
@@ -19,12 +19,7 @@ _NEAREST = 1e-3  # a distance at which a record is found: nearer ones do not mak
 
 
 def membership(members: Floats, others: Floats, confidence: float) -> Rate:
-    """Compare how near a release comes to its members and to others.
-
-    Args:
-        members, others: The distance, or a score that grows with it, of everybody.
-        confidence: The share of honest releases that pass.
-    """
+    """Compare how near a release comes to its members and to others, by distances or scores that grow with them."""
     noise = np.sqrt((len(members) + len(others) + 1) / (12 * len(members) * len(others)))
     area = area_of(members, others)
     return Rate(area, 0.5, max(LIMIT, 0.5 + float(ndtri(confidence) * noise)), len(members))
@@ -53,24 +48,15 @@ def isolated_membership(
     *,
     most: int | None = None,
 ) -> Rate:
-    """Compare how near releases come to the most isolated of their members and of other people.
+    """Compare how near releases of the same people come to the most isolated of them and of others.
 
     Isolated are the 10 % of a side who are farthest from all others of that side, so that both sides are chosen alike;
     a larger side leaves smaller distances, so both have the same size. The score of a person is the logarithm of the
     distance to the nearest released row as a share of that distance: isolated people differ by orders of magnitude in
     how far they are from everything, and being a member moves each by a factor. It is asked on the standardised columns
-    and on their normal scores, where a tail that reaches far does not decide alone who is isolated. Several releases
-    are attacked by the mean of the scores, in which what is random in each of them averages out.
-
-    Args:
-        people, others: Coded rows of the members, and of people who had no part in the releases.
-        releases: Coded rows of one or more releases of the same members.
-        random: Draws equally large sides.
-        confidence: The share of honest releases that pass, for each of two scales.
-        most: How many people of a side are looked at, drawn at random; None for all.
-
-    Returns:
-        The AUC of the scale that tells more, and the limit for as many isolated people a side.
+    and on their normal scores, where a tail that reaches far does not decide alone who is isolated; the scale that
+    tells more counts. Several releases are attacked by the mean of the scores, in which what is random in each of them
+    averages out. At most ``most`` people of a side are looked at, drawn at random.
     """
     size = min(len(people), len(others))
     pooled = np.concatenate([people, others])

@@ -19,31 +19,19 @@ birth leave .3 to .8, a year of marriage beside an age .83, incomes and columns 
 people with the same kept value are this near to each other, since counting tells nothing where nearly every value is
 another one: ages beside dates of birth .2 to .6, incomes beside ages .85. Or where the order of the kept column tells
 that of the coarse one within classes, as that of a copy does: `duckanon._core.privacy.dependence`."""
-
-_MANY_VALUES = 30
-"""The values of a column from which on distances in ranks tell anything."""
-
+_MANY_VALUES = 30  # the values of a column from which on distances in ranks tell anything
 MOST_ROWS = 5_000
 """Rows that are looked at."""
-
 MOST_ASKED = 1_000
 """Rows that are looked at besides, where only some are asked for."""
-
 _MOST_OF_ROOT = 10
 """Rows that are looked at of larger tables, times the square root of theirs: of classes of k rows then 50 k pairs or
 more have both their rows among them, however many classes there are."""
-
-_SHUFFLES = 6
-"""Times that the kept column is shuffled, to tell what chance does."""
+_SHUFFLES = 6  # times that the kept column is shuffled, to tell what chance does
 
 
 class Pairs(NamedTuple):
-    """Kept columns with the coarse ones that they narrow, in the order of both.
-
-    Attributes:
-        narrowed: Of which it is known.
-        unjudged: Of which too few rows cannot tell.
-    """
+    """Kept columns with the coarse ones that they narrow, and those of which too few rows cannot tell."""
 
     narrowed: list[tuple[str, str]]
     unjudged: list[tuple[str, str]]
@@ -103,12 +91,8 @@ def narrowed_pairs(
 ) -> Pairs:
     """Find the kept columns that narrow coarse ones, as ``anon.kept_column_risk`` does.
 
-    Args:
-        originals, labels: By coarse column: its original numbers, and the number of each row's label.
-        kept: The columns that are kept, by name.
-        classes: The class of each row.
-        generator: Draws the rows that are looked at, and shuffles.
-        asked: The rows about which it is asked what is left to guess, among the values of all; None: all rows.
+    Of a coarse column the original numbers and the number of each row's label are given. It is asked what is left to
+    guess about the rows that are ``asked``, or all, among the values of all.
 
     Examples:
         >>> born = np.arange(1950.0, 1960.0).repeat(20)

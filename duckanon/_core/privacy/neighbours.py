@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial import cKDTree
 
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import refuse_unless
-from duckanon._core.common.arrays import Ints, Matrix
+from duckanon._core.common.arrays import Bools, Ints, Matrix
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.common.rules import Whole
-from duckanon._core.privacy.equal_rows import DistinctRows, distinct_rows, row_hashes
-from duckanon._core.privacy.trees import search_tree, squared_distances
+from duckanon._core.privacy.equal_rows import distinct_rows, row_hashes
 
 _QUERIES = 256  # a block of 256 queries by 2,048 points stays in the processor's cache while it is compared
 _POINTS = 2048
@@ -22,6 +22,8 @@ _LARGEST = 1e150  # squares of larger numbers, summed, come near the largest dou
 _NARROW = 6  # columns up to which a tree is quicker than comparing all pairs: 20 times for four columns
 _FEW = 500  # rows below which a tree is not worth its making
 _FEW_NEIGHBOURS = 16
+_TREE_QUERIES = 2048  # at a time
+_REFINED = 1 << 16  # pairs of rows whose differences are held at once
 _CROWDED = 0.02  # of the pairs are candidates: single precision no longer tells the points apart
 
 
@@ -33,28 +35,19 @@ def nearest(
     skip_self: bool | npt.ArrayLike = False,
     tell: Tell = silent,
 ) -> tuple[Matrix, Ints]:
-    """Find the k nearest points of every query.
+    """Find the k nearest points of every query: distances and indices of shape (queries, k), the nearest first.
 
-    The distance is that of Thesis, Section 3.1, Equation 3.1. Products of matrices in single precision give, for every
-    pair, a lower bound of its distance: the rounding error is bounded by a term of rank one, so the bound costs one
-    more column. Only pairs whose bound is below the k-th distance found so far are computed in double precision, as
-    sums of squared differences; equal rows have distance 0, and the order is that of double precision whatever the
-    data. Equal points are looked at once where there are many. In narrow tables a tree finds the neighbours, and only
-    queries with several points as near are compared with all.
+    The distance, the root of the mean squared difference over the columns, is that of Thesis, Section 3.1, Equation
+    3.1. Products of matrices in single precision give, for every pair, a lower bound of its distance: the rounding
+    error is bounded by a term of rank one, so the bound costs one more column. Only pairs whose bound is below the k-th
+    distance found so far are computed in double precision, as sums of squared differences; equal rows have distance 0,
+    and the order is that of double precision whatever the data, of equally near ones the first point first. Equal
+    points are looked at once where there are many. In narrow tables a tree finds the neighbours, and only queries with
+    several points as near are compared with all.
 
     Args:
-        queries, points: Rows of finite numbers, equally wide.
-        k: How many neighbours.
         skip_self: True where the points are the queries: no row is its own neighbour, rows equal to it are. Or, for
             each query, the point that is the query itself, -1 for none.
-        tell: Is told the share of the work done.
-
-    Returns:
-        Of shape (queries, k), the nearest first, of equally near ones the first point first. The distance is the root
-        of the mean, over the columns, of the squared differences.
-
-    Raises:
-        ValueError: Fewer points than neighbours, rows of different width, numbers that are not finite.
     """
     query_rows, rows = _checked(queries, "queries"), _checked(points, "points")
     if query_rows.shape[1] != rows.shape[1]:
@@ -66,11 +59,11 @@ def nearest(
     refuse_unless(Whole(1), "k", k)
     if k > available:
         raise ValueError(f"k must be at most the number of rows to choose from, {available}; got {k}.")
-    distinct = _copies(rows)
-    if distinct is None:
+    sample = rows[:: -(-len(rows) // 4096)]
+    if len(np.unique(row_hashes(sample))) >= 0.9 * len(sample):
         squares, indices = _search(query_rows, rows, int(k), skipped, tell)
     else:
-        squares, indices = _search_distinct(query_rows, rows, int(k), skipped, distinct, tell)
+        squares, indices = _search_distinct(query_rows, rows, int(k), skipped, tell)
     return np.sqrt(squares / rows.shape[1]), indices
 
 
@@ -90,7 +83,7 @@ def pairs_within(queries: Matrix, points: Matrix, radii: Matrix) -> Iterator[tup
         if scan.is_single and len(query) > len(queries) * _CROWDED * (stop - start):
             scan = _Scan(queries, points, np.float64)
             query, point = scan.candidates(start, stop, limit)
-        yield query, point, np.sqrt(squared_distances(queries, points, query, point) / queries.shape[1])
+        yield query, point, np.sqrt(_squared_distances(queries, points, query, point) / queries.shape[1])
 
 
 def _checked(values: npt.ArrayLike, name: str) -> Matrix:
@@ -114,28 +107,18 @@ def _skipped(skip_self: bool | npt.ArrayLike, queries: int, points: int) -> Ints
     return skipped
 
 
-def _copies(rows: Matrix) -> DistinctRows | None:
-    """Return the different rows, or None where few rows are equal."""
-    sample = rows[:: -(-len(rows) // 4096)]
-    if len(np.unique(row_hashes(sample))) >= 0.9 * len(sample):
-        return None
-    return distinct_rows(rows)
-
-
-def _search_distinct(
-    queries: Matrix, rows: Matrix, k: int, skipped: Ints, distinct: DistinctRows, tell: Tell
-) -> tuple[Matrix, Ints]:
+def _search_distinct(queries: Matrix, rows: Matrix, k: int, skipped: Ints, tell: Tell) -> tuple[Matrix, Ints]:
     """Search among distinct points, then put back the rows that are equal to them.
 
     The k nearest distinct points (one more, should the query be the only one of its kind) hold the k nearest rows, and
     of each at most k + 1 rows can be among them.
     """
-    order = np.argsort(distinct.codes, kind="stable")
-    sizes = distinct.counts
+    firsts, codes, sizes = distinct_rows(rows)
+    order = np.argsort(codes, kind="stable")
     starts = np.cumsum(sizes) - sizes
     skipping = int((skipped >= 0).any())
     asked = min(k + skipping, len(sizes))
-    squares, near = _search(queries, rows[distinct.firsts], asked, np.full(len(queries), -1), tell)
+    squares, near = _search(queries, rows[firsts], asked, np.full(len(queries), -1), tell)
     best, indices = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
     offset = np.arange(k + skipping)
     step = max(1, (1 << 20) // (asked * len(offset)))
@@ -156,7 +139,7 @@ def _search(queries: Matrix, points: Matrix, k: int, skipped: Ints, tell: Tell) 
     """Return the k smallest sums of squared differences of every query, and their points."""
     if points.shape[1] > _NARROW or min(len(queries), len(points)) < _FEW or k > _FEW_NEIGHBOURS:
         return _scanned(queries, points, k, skipped, tell)
-    best, indices, is_certain = search_tree(queries, points, k, skipped)
+    best, indices, is_certain = _search_tree(queries, points, k, skipped)
     rest = np.flatnonzero(~is_certain)
     best[rest], indices[rest] = _scanned(queries[rest], points, k, skipped[rest], tell)
     return best, indices
@@ -231,7 +214,7 @@ class _Scan:
             bounds = np.matmul(self.left[part], right)
             near = sample[np.argpartition(bounds, asked - 1, axis=1)[:, :asked]]
             query = np.repeat(np.arange(len(near)) + start, asked)
-            squares = squared_distances(self.queries, self.points, query, near.reshape(-1)).reshape(near.shape)
+            squares = _squared_distances(self.queries, self.points, query, near.reshape(-1)).reshape(near.shape)
             squares[near == skipped[part, None]] = np.inf
             limit[part] = np.sort(squares, axis=1)[:, k - 1]
         return limit
@@ -262,7 +245,7 @@ def _merge(
 ) -> None:
     """Put candidates of a later block of points among the k best, and lower the limits."""
     k = best.shape[1]
-    squares = squared_distances(queries, points, query, point)
+    squares = _squared_distances(queries, points, query, point)
     better = (squares < best[query, -1]) & (squares <= limit[query])  # an equally near one comes later in the order
     query, point, squares = query[better], point[better], squares[better]
     if not len(query):
@@ -277,3 +260,37 @@ def _merge(
     best[touched], indices[touched] = squares[chosen], point[chosen]
     worst = best[touched, -1]
     limit[touched] = np.where(worst == 0, -1.0, np.minimum(limit[touched], worst))
+
+
+def _search_tree(queries: Matrix, points: Matrix, k: int, skipped: Ints) -> tuple[Matrix, Ints, Bools]:
+    """Search by a tree; tell of which queries the answer is that of comparing all, and not one of several as near."""
+    tree = cKDTree(points)
+    asked = min(k + 2, len(points))  # the query itself may be one of them, and one tells whether others are as near
+    best, indices = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
+    is_certain = np.empty(len(queries), np.bool_)
+    for start in range(0, len(queries), _TREE_QUERIES):
+        progress.check()
+        part = slice(start, start + _TREE_QUERIES)
+        near = np.asarray(tree.query(queries[part], asked)[1], np.int64)
+        query = np.repeat(np.arange(len(near)) + start, asked)
+        squares = _squared_distances(queries, points, query, near.reshape(-1)).reshape(near.shape)
+        beyond = squares.max(axis=1) * (1 - 1e-9)  # no point that was not found is nearer
+        squares[near == skipped[part, None]] = np.inf
+        chosen = np.lexsort((near, squares), axis=1)[:, :k]
+        best[part] = np.take_along_axis(squares, chosen, axis=1)
+        indices[part] = np.take_along_axis(near, chosen, axis=1)
+        is_certain[part] = (best[part, -1] < beyond) | (asked == len(points))
+    return best, indices, is_certain
+
+
+def _squared_distances(queries: Matrix, points: Matrix, query: Ints, point: Ints) -> Matrix:
+    """Return the sums of squared differences of pairs of a query and a point, given their places."""
+    result = np.empty(len(query))
+    step = max(1, _REFINED * 32 // queries.shape[1])
+    for start in range(0, len(query), step):
+        progress.check()
+        part = slice(start, start + step)
+        difference = queries[query[part]]
+        difference -= points[point[part]]
+        result[part] = np.square(difference, out=difference).sum(axis=1)
+    return result

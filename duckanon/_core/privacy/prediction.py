@@ -23,8 +23,8 @@ class Measures:
     Attributes:
         distance: To the nearest point.
         ambiguity: The distance to the nearest point as a share of that to the k-th nearest; 1 where both are 0.
-        uncertainty: The mean, over the columns, of the variances among the k nearest points.
-        column_uncertainty: These variances, of shape (queries, columns).
+        uncertainty, column_uncertainty: The variances among the k nearest points, of shape (queries, columns), and
+            their mean.
     """
 
     distance: Matrix
@@ -42,18 +42,7 @@ def measures(
     tell: Tell = silent,
     variances: Matrix | None = None,
 ) -> Measures:
-    """Measure what points tell about each query.
-
-    Args:
-        queries, points: Original and released rows as matrices of finite numbers.
-        k: How many of the nearest points are looked at, at least 2.
-        skip_self: As in :func:`duckanon._core.privacy.neighbours.nearest`.
-        tell: Is told the share of the work done.
-        variances: Where points are the means of cells: the variances of what these hold, of the points' shape.
-
-    Raises:
-        ValueError: As :func:`duckanon._core.privacy.neighbours.nearest` does, and for k below 2.
-    """
+    """Measure what points, the means of cells where ``variances`` of these are given, tell about each query."""
     rows, centres = np.asarray(queries, np.float64), np.asarray(points, np.float64)
     if variances is None:
         distances, indices = nearest(rows, centres, k, skip_self=skip_self, tell=tell)
@@ -63,32 +52,22 @@ def measures(
 
 
 def widened(rows: Matrix, variances: Matrix | None = None) -> Matrix:
-    """Give rows one more column, so that distances to cells are those to points.
+    """Give rows one more column, so that distances to cells, of given variances, are those to points.
 
     The mean squared distance of a record to what a cell holds is that to the cell's mean, plus the cell's variance: the
     square of one more coordinate, in which records are 0. All columns are scaled up because distances are means over
     the columns, of which there is one more.
-
-    Args:
-        rows: Records, or the means of what cells hold.
-        variances: Of what the cells hold; None for records.
     """
     spread = np.zeros(len(rows)) if variances is None else np.sqrt(variances.sum(axis=1))
     return np.asarray(np.column_stack([rows, spread]) * np.sqrt(1 + 1 / rows.shape[1]))
 
 
 def measures_of(distances: Matrix, indices: Ints, points: Matrix, variances: Matrix | None = None) -> Measures:
-    """Measure what the nearest points tell about each query.
+    """Measure what the nearest points, as `neighbours.nearest` finds them, tell about each query.
 
     Thesis, Section 3.1. Variances are those of a sample (divided by k - 1). An ambiguity of 0/0 is 1: k equal copies
     are a tie among k, which the thesis calls an ambiguity of one. Where points are cells, the variance among k values
     drawn from them is that of their means plus the mean of their variances.
-
-    Args:
-        distances, indices: Of the k nearest points of each query, as :func:`duckanon._core.privacy.neighbours.nearest`
-            returns them.
-        points: All points.
-        variances: As in :func:`measures`.
     """
     first, last = distances[:, 0], distances[:, -1]
     ambiguity = np.divide(first, last, out=np.ones(len(first)), where=last > 0)

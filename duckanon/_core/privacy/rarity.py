@@ -1,4 +1,4 @@
-"""How rare the values of a record are together: how many others have the same, or nearly."""
+"""Rarity of the values of a record together: the number of others who have the same, or nearly."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Rarity:
-    """How many others are nearly equal to each record of a table.
+    """Counts of others who are nearly equal to each record of a table.
 
     Attributes:
         scores: In proportion to how many of another sample are expected to be equal to each record.
-        near_pairs: Pairs of records that differ in one column.
-        near_per_equal: How many of these are expected for each pair that is equal.
+        near_pairs, near_per_equal: Pairs of records that differ in one column, and how many are expected for each equal
+            pair.
         twins, twin_pairs: Pairs of equal records that no third one is equal to, within the table and within the others,
             and how many pairs there are in all.
     """
@@ -50,10 +50,6 @@ class Rarity:
     near_per_equal: float
     twins: float = 0.0
     twin_pairs: float = 0.0
-
-    def expected_pairs(self) -> float:
-        """Return how many pairs of records are expected to be equal by chance."""
-        return (self.near_pairs + 0.5) / self.near_per_equal
 
 
 def rarity_of(rows: Matrix, groups: Sequence[slice] | None = None, others: Matrix | None = None) -> Rarity:
@@ -68,11 +64,9 @@ def rarity_of(rows: Matrix, groups: Sequence[slice] | None = None, others: Matri
     differ in one column for each that is equal. Columns depend on each other, which is seen where there are more pairs
     that differ in one column, for those that differ in two, than there would be if they did not.
 
-    Args:
-        rows: The records.
-        groups: The matrix columns of each column of the table; None: each is one by itself.
-        others: More people of the same population, who tell how rare the records are. Not those of a release: what it
-            has near a record may be due to the record.
+    Groups are the matrix columns of each column of the table; None: each is one by itself. Others are more people of
+    the same population, who tell how rare the records are, and not those of a release: what it has near a record may be
+    due to the record.
     """
     parts = [slice(place, place + 1) for place in range(rows.shape[1])] if groups is None else groups
     hashes = [row_hashes(rows[:, group]) * _odd(place) for place, group in enumerate(parts)]
@@ -93,7 +87,7 @@ def rarity_of(rows: Matrix, groups: Sequence[slice] | None = None, others: Matri
 
 
 class _Counts(NamedTuple):
-    """How many others are equal to each record, differ in one column, and in two; None where that takes too long."""
+    """Numbers of others equal to each record, one column off, and two; None where that takes too long."""
 
     equal: Ints
     one_off: Ints
@@ -128,11 +122,9 @@ def _counts(hashes: Sequence[Hashes]) -> _Counts:
 
 
 def _near_per_equal(odds: Floats, one_off: float, two_off: float | None) -> float:
-    """Estimate how many pairs differ in one column for each that is equal.
+    """Estimate how many pairs differ in one column for each that is equal, given those that differ in one, and in two.
 
-    Args:
-        odds: For each column, how many pairs differ for each that agrees.
-        one_off, two_off: The pairs that differ in one column, and in two.
+    The odds are, for each column, how many pairs differ for each that agrees.
     """
     independent = float(odds.sum())
     if two_off is None or one_off < _FEW:

@@ -12,17 +12,9 @@ from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Ints, Matrix
 from duckanon._core.common.progress import Tell, silent, within
 from duckanon._core.common.rules import Whole
+from duckanon._core.privacy import copy_rates
 from duckanon._core.privacy.cells import ReleasedCells, singled_out
-from duckanon._core.privacy.copy_rates import (
-    Rate,
-    exact_copies,
-    half_distances,
-    near_copies,
-    near_radii,
-    part_distances,
-    parts,
-    rate,
-)
+from duckanon._core.privacy.copy_rates import Rate
 from duckanon._core.privacy.densities import rarity_by_density
 from duckanon._core.privacy.equal_rows import distinct_rows, known_codes
 from duckanon._core.privacy.membership import distance_scores, isolated_membership, membership
@@ -57,7 +49,7 @@ def privacy_tests(
     groups: Sequence[slice] | None = None,
     class_size: float | None = None,
 ) -> list[PrivacyTest]:
-    """Test whether a release tells more about the originals than a reference sample would.
+    """Test whether a release tells more about the originals than a reference sample would, on comparable scales.
 
     Thesis, Sections 3.1 and 5.2.1, and what these leave open. A larger table has nearer rows whatever it tells, so
     release and reference are compared at the same size: the measures on a random part of the larger one; the counts
@@ -75,8 +67,6 @@ def privacy_tests(
     a release is judged by the size of its smallest class, which k people must share.
 
     Args:
-        original, released: Matrices of equal width, columns on comparable scales.
-        random: Draws samples, parts and replicates.
         reference: A sample of the same population without any of the originals; None: for each original, the other
             originals.
         holdout: Rows of the same population that had no part in the release, for the membership tests; None: the
@@ -86,37 +76,30 @@ def privacy_tests(
         isolated: Whether membership of the most isolated people is tested, which takes other people and a release of
             values: the distance to a coarse cell is that to everybody in it, and says more about the cell than about
             one of them.
-        k: How many neighbours ambiguity and uncertainty look at.
         sample: How many originals are looked at, drawn at random; None for all. Exact copies are counted over all of
             them.
-        replicates: Of the bootstrap.
-        tell: Is told the share of the work done.
         cells: Of a coarse release: what its rows hold; ``released`` then has the means of that.
         groups: The matrix columns of each column of the table; None: each is one by itself.
         class_size: What `smallest_class` found, where ``released`` is a sample of the rows: a sample breaks classes.
-
-    Raises:
-        ValueError: Fewer than 20 originals, fewer released or reference rows than k, and what
-            :func:`duckanon._core.privacy.neighbours.nearest` refuses.
     """
     rows, release = np.asarray(original, np.float64), np.asarray(released, np.float64)
     others, apart = (None if table is None else np.asarray(table, np.float64) for table in (reference, holdout))
     _refuse_few(rows, release, others, k)
     looked_at = np.sort(random.permutation(len(rows))[:sample])
     size = min(len(release), len(rows if others is None else others))
-    release_parts = parts(len(release), size, random)
+    release_parts = copy_rates.parts(len(release), size, random)
     part = release_parts[0][:size]
     variances = None if cells is None else cells.variances[part]
     measured = measures(rows[looked_at], release[part], k, tell=within(tell, 0.0, 0.3), variances=variances)
     expected = _expected(rows, others, looked_at, size, k, random, within(tell, 0.3, 0.6))
-    half_size_parts = parts(len(release), len(rows) // 2, random)
-    splits = half_distances(rows, looked_at, random, 4 if len(rows) * len(looked_at) <= _CHEAP else 1)
+    half_size_parts = copy_rates.parts(len(release), len(rows) // 2, random)
+    splits = copy_rates.half_distances(rows, looked_at, random, 4 if len(rows) * len(looked_at) <= _CHEAP else 1)
     if cells is not None:
         rows, release = widened(rows), widened(release, cells.variances)
         others, apart = (None if table is None else widened(table) for table in (others, apart))
         draws = [(widened(draw, spread), None) for draw, spread in draws]
     # Near copies are those of isolated people: nobody else is looked for in every part of the release.
-    distances = part_distances(rows[looked_at], release, half_size_parts, near_radii(splits))
+    distances = copy_rates.part_distances(rows[looked_at], release, half_size_parts, copy_rates.near_radii(splits))
     tests = [
         measure_test(name, getattr(measured, name), getattr(expected, name), size, replicates, random)
         for name in LIMITS
@@ -125,7 +108,7 @@ def privacy_tests(
     if cells is None and smallest is not None:
         tests[-1] = PrivacyTest("class_size", smallest, k, k, smallest >= k)  # uncertainty, the last one, is 0 for all
     tests += _equal_row_tests(rows, release, others, release_parts, size, random, cells, groups)
-    tests.append(_rate_test("near_copies", near_copies(distances, splits, _OVERLAPPING)))
+    tests.append(_rate_test("near_copies", copy_rates.near_copies(distances, splits, _OVERLAPPING)))
     releases = [release, *(np.asarray(draw, np.float64) for draw, _ in draws)]
     if apart is not None:
         scores = distance_scores(rows[looked_at], releases), distance_scores(apart, releases)
@@ -158,13 +141,7 @@ def smallest_class(rows: Matrix, release: Matrix) -> float | None:
 
 
 def _expected(
-    rows: Matrix,
-    others: Matrix | None,
-    looked_at: Ints,
-    size: int,
-    k: int,
-    random: np.random.Generator,
-    tell: Tell,
+    rows: Matrix, others: Matrix | None, looked_at: Ints, size: int, k: int, random: np.random.Generator, tell: Tell
 ) -> Measures:
     """Measure what the reference, or the other originals, tell about the originals."""
     pool = rows if others is None else others
@@ -191,7 +168,7 @@ def _equal_row_tests(
     if others is not None:
         drawn = random.permutation(len(others))[:size]
         reference, alike = other_codes[0][drawn], others[drawn[: len(rows)]]
-    copies = exact_copies(codes, [release_codes[part] for part in release_parts], reference, size, _EITHER)
+    copies = copy_rates.exact_copies(codes, [release_codes[part] for part in release_parts], reference, size, _EITHER)
     if cells is None:
         rarity = rarity_by_density(rows, groups, alike, random)
     else:  # people whom cells single out are counted, not weighed
@@ -216,7 +193,7 @@ def _singled_out(cells: ReleasedCells, copies: Rate, random: np.random.Generator
         return Rate(hits / max(trials, 1), copies.reference, copies.limit, hits)
     people = random.permutation(len(cells.reference))[: len(cells.original)]  # more of them would single out fewer
     outside = singled_out(cells.reference[people], cells.columns, random)
-    return rate(hits, trials, *outside, _CONFIDENCE)
+    return copy_rates.rate(hits, trials, *outside, _CONFIDENCE)
 
 
 def _rate_test(name: str, share: Rate) -> PrivacyTest:

@@ -1,4 +1,4 @@
-"""Search a release for copies, near copies and an order that links rows, before it is returned."""
+"""Search a release for copies, near copies and an order that links rows, before it is returned; repair or refuse it."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from duckanon._core.common.arrays import Bools, Ints, Matrix
-from duckanon._core.privacy.copy_rates import (
-    Rate,
-    exact_copies,
-    half_distances,
-    near_copies,
-    near_radii,
-    part_distances,
-    parts,
-)
+from duckanon._core.privacy import copy_rates
+from duckanon._core.privacy.copy_rates import Rate
 from duckanon._core.privacy.equal_rows import row_codes
-from duckanon._core.privacy.rarity import rarity_of
+from duckanon._core.privacy.neighbours import nearest
+from duckanon._core.privacy.rarity import Rarity, rarity_of
 from duckanon._core.privacy.unique_copies import unique_copies
 
-CONFIDENCE = 0.9995
-"""The share of honest releases that pass each check: a false alarm stops somebody's work."""
-BUDGET = 2 * 10**8
-"""Pairs of rows whose distances are looked at in tables of more than 5,000 rows."""
+_CONFIDENCE = 0.9995  # the share of honest releases that pass each check: a false alarm stops somebody's work
+_BUDGET = 2 * 10**8  # pairs of rows whose distances are looked at in tables of more than 5,000 rows
 _EXACT = 5_000  # originals up to which every one is looked at
 _FEWEST = 400  # originals looked at, however large the table
 _SEVERAL = 5_000  # originals up to which four splits are cheap
 _SMALLEST = 20  # originals whose halves say anything about chance
 _RIVALS = 8  # random rows that each row is compared with: the variance of their wins is 1/12, and 1/48 more with eight
+_ROUNDS = 8  # of dropping near copies, each after another draw of halves
+_REPAIRED = 0.9  # of honest releases pass: stricter than the check, whose halves are drawn anew
+_AT_A_TIME = 8  # released rows around a record that are looked for together
+_FOUND = {
+    "exact_copies": "original rows come back unchanged",
+    "unique_copies": "comparisons with a record that nobody shares find it unchanged, rare ones weighing more",
+    "near_copies": "times an isolated record has a released row nearer than half the way to any other record",
+}
 
 
 @dataclass(frozen=True)
@@ -51,20 +51,13 @@ class Findings:
     def sentence(self, advice: str) -> str:
         """Say which checks failed, on how many records, and what to do; empty where every check passed."""
         failed = {name: check for name, check in self.checks.items() if not check.passed}
-        said = []
-        for name, what in (
-            ("exact_copies", "original rows come back unchanged"),
-            (
-                "unique_copies",
-                "comparisons with a record that nobody shares find it unchanged, rare ones weighing more",
-            ),
-            ("near_copies", "times an isolated record has a released row nearer than half the way to any other record"),
-        ):
-            if name in failed:
-                check = failed[name]
-                said.append(f"{check.count} {what} ({check.value:.2%}, where chance explains {check.limit:.2%})")
-        if "unique_copies" in failed and "exact_copies" in failed:
-            del said[1]  # the same rows, weighed
+        if "exact_copies" in failed:
+            failed.pop("unique_copies", None)  # the same rows, weighed
+        said = [
+            f"{failed[name].count} {what} ({failed[name].value:.2%}, where chance explains {failed[name].limit:.2%})"
+            for name, what in _FOUND.items()
+            if name in failed
+        ]
         if "row_order" in failed:
             said.append(
                 f"row order links released rows to originals (AUC {failed['row_order'].value:.3f}, "
@@ -76,43 +69,34 @@ class Findings:
 
 
 def check(
-    original: npt.ArrayLike,
-    released: npt.ArrayLike,
-    random: np.random.Generator,
-    *,
-    budget: int = BUDGET,
-    confidence: float = CONFIDENCE,
+    original: npt.ArrayLike, released: npt.ArrayLike, random: np.random.Generator, *, budget: int = _BUDGET
 ) -> Findings:
     """Look for copies of records, near copies of isolated records, and an order of rows that links.
 
     The measures of Thesis, Section 3.1, miss a few verbatim copies, and outliers. Copies are counted over all rows;
     distances are those of every original up to 5,000, beyond that of originals drawn at random and of as many that lie
     farthest out, by the norm of the whitened row. What chance gives is taken from the originals alone: those equal to
-    another, and two random halves of the table against each other.
+    another, and two random halves of the table against each other. Row order is checked where both tables have as many
+    rows.
 
-    Args:
-        original, released: Matrices of equal width. Row order is checked where both have as many rows.
-        random: Draws halves, samples and rivals.
-        budget: Pairs of rows whose distance may be looked at in tables of more than 5,000 rows; 400 originals are
-            always.
-        confidence: The share of honest releases that pass each check.
+    In tables of more than 5,000 rows the distances of at most ``budget`` pairs are looked at, but 400 originals always.
     """
-    rows, release = as_matrices(original, released)
+    rows, release = _as_matrices(original, released)
     codes, release_codes = row_codes(rows, release)
     size = min(len(rows), len(release))
-    part_codes = [release_codes[part] for part in parts(len(release), size, random)]
-    looked_at, drawn = chosen_originals(rows, len(release), budget, random)
+    part_codes = [release_codes[part] for part in copy_rates.parts(len(release), size, random)]
+    looked_at, drawn = _chosen_originals(rows, len(release), budget, random)
     checks = {
-        "exact_copies": exact_copies(codes, part_codes, None, size, confidence),
-        "unique_copies": unique_copies(codes, release_codes, None, rarity_of(rows), random, confidence),
-        "near_copies": near_copy_rate(rows, release, looked_at, drawn, random, confidence)[0],
+        "exact_copies": copy_rates.exact_copies(codes, part_codes, None, size, _CONFIDENCE),
+        "unique_copies": unique_copies(codes, release_codes, None, rarity_of(rows), random, _CONFIDENCE),
+        "near_copies": _near_copy_rate(rows, release, looked_at, drawn, random, _CONFIDENCE)[0],
     }
     if len(rows) == len(release):
-        checks["row_order"] = _row_order(rows, release, random, confidence)
+        checks["row_order"] = _row_order(rows, release, random)
     return Findings(checks)
 
 
-def as_matrices(original: npt.ArrayLike, released: npt.ArrayLike) -> tuple[Matrix, Matrix]:
+def _as_matrices(original: npt.ArrayLike, released: npt.ArrayLike) -> tuple[Matrix, Matrix]:
     """Take both tables in double precision; refuse those that are too small to check."""
     rows, release = np.asarray(original, np.float64), np.asarray(released, np.float64)
     if len(rows) < _SMALLEST or not len(release):
@@ -123,7 +107,7 @@ def as_matrices(original: npt.ArrayLike, released: npt.ArrayLike) -> tuple[Matri
     return rows, release
 
 
-def chosen_originals(rows: Matrix, released: int, budget: int, random: np.random.Generator) -> tuple[Ints, Bools]:
+def _chosen_originals(rows: Matrix, released: int, budget: int, random: np.random.Generator) -> tuple[Ints, Bools]:
     """Choose the originals to look at, and tell which of them were drawn at random."""
     if len(rows) <= _EXACT:
         return np.arange(len(rows)), np.ones(len(rows), bool)
@@ -143,17 +127,18 @@ def _whitened_norms(rows: Matrix) -> Matrix:
     return np.asarray(np.einsum("ij,ij->i", whitened, whitened), np.float64)
 
 
-def near_copy_rate(
+def _near_copy_rate(
     rows: Matrix, release: Matrix, looked_at: Ints, drawn: Bools, random: np.random.Generator, confidence: float
 ) -> tuple[Rate, list[tuple[Matrix, Matrix]]]:
     """Count isolated originals with a near copy; return the distances of `half_distances` too."""
-    splits = half_distances(rows, looked_at, random, 4 if len(rows) <= _SEVERAL else 1)
-    half_size_parts = parts(len(release), len(rows) // 2, random)
-    distances = part_distances(rows[looked_at], release, half_size_parts, near_radii(splits, drawn))
-    return near_copies(distances, splits, confidence, drawn), splits
+    splits = copy_rates.half_distances(rows, looked_at, random, 4 if len(rows) <= _SEVERAL else 1)
+    half_size_parts = copy_rates.parts(len(release), len(rows) // 2, random)
+    radii = copy_rates.near_radii(splits, drawn)
+    distances = copy_rates.part_distances(rows[looked_at], release, half_size_parts, radii)
+    return copy_rates.near_copies(distances, splits, confidence, drawn), splits
 
 
-def _row_order(rows: Matrix, release: Matrix, random: np.random.Generator, confidence: float) -> Rate:
+def _row_order(rows: Matrix, release: Matrix, random: np.random.Generator) -> Rate:
     """Measure how often a record is nearer to the row in its place than to a random released row."""
     looked_at = np.arange(len(rows)) if len(rows) <= _EXACT else random.permutation(len(rows))[:_EXACT]
     records = rows[looked_at]
@@ -164,6 +149,98 @@ def _row_order(rows: Matrix, release: Matrix, random: np.random.Generator, confi
         wins += ((in_place < rival) + 0.5 * (in_place == rival)) / _RIVALS
     # Without a link the row in place is one more rival: its rank is uniform, and wins vary by 1/12 and what rivals add.
     noise = np.sqrt((1 / 12 + 1 / (6 * _RIVALS)) / len(records))
-    limit = min(1.0, 0.5 + float(ndtri(confidence) * noise))
+    limit = min(1.0, 0.5 + float(ndtri(_CONFIDENCE) * noise))
     area = float(wins.mean())
     return Rate(area, 0.5, limit, round(float((area - 0.5) * 2 * len(records))))
+
+
+def repair(
+    original: npt.ArrayLike, released: npt.ArrayLike, random: np.random.Generator, *, budget: int = _BUDGET
+) -> Bools:
+    """Choose the released rows to keep so that the checks pass; none, where the release is nothing but copies.
+
+    Every released row nearer to an isolated record than half the way to its nearest neighbour goes. Of the rows that
+    repeat a record that nobody shares, as many go as exceed what chance gives, at random: without any of them, a
+    record's absence would tell as much as its presence. Where that does not suffice, records that two share, then four,
+    and so on, are treated alike. An order of rows that links cannot be repaired by leaving rows out.
+    """
+    rows, release = _as_matrices(original, released)
+    keep = _without_near_copies(rows, release, budget, random)
+    codes, release_codes = row_codes(rows, release)
+    sharers = np.bincount(codes, minlength=int(release_codes.max(initial=0)) + 1)[release_codes]
+    rarity = rarity_of(rows)
+    most_sharers = 1
+    while keep.any():
+        excess = _excess_of_copies(codes, release_codes[keep], rarity, random)
+        if excess is None:
+            break
+        copies = np.flatnonzero(keep & (sharers > 0) & (sharers <= most_sharers))
+        keep[random.permutation(copies)[: int(np.ceil(excess * len(copies)))]] = False
+        most_sharers *= 2
+        if most_sharers > 2 * sharers.max():
+            keep &= sharers == 0
+            break
+    return keep
+
+
+def _excess_of_copies(codes: Ints, kept_codes: Ints, rarity: Rarity, random: np.random.Generator) -> float | None:
+    """Return the share of the copies that chance does not explain; None where it explains all."""
+    size = min(len(codes), len(kept_codes))
+    part_codes = [kept_codes[part] for part in copy_rates.parts(len(kept_codes), size, random)]
+    rates = [
+        copy_rates.exact_copies(codes, part_codes, None, size, _REPAIRED),
+        unique_copies(codes, kept_codes, None, rarity, random, _REPAIRED),
+    ]
+    return max((1 - rate.reference / rate.value for rate in rates if not rate.passed), default=None)
+
+
+def screened(
+    original: npt.ArrayLike,
+    released: npt.ArrayLike,
+    checks: str,
+    random: np.random.Generator,
+    advice: str,
+    budget: int = _BUDGET,
+) -> Bools:
+    """Check a release, and repair it where ``checks`` is ``'repair'``; return the rows to keep.
+
+    Raises:
+        ValueError: Where the checks fail, and do so after a repair, or one would leave out more than half of the rows.
+    """
+    rows, release = _as_matrices(original, released)
+    keep = np.ones(len(release), bool)
+    findings = check(rows, release, random, budget=budget)
+    if not findings.passed and checks == "repair":
+        keep = repair(rows, release, random, budget=budget)
+        if 2 * keep.sum() >= len(keep):
+            findings = check(rows, release[keep], random, budget=budget)
+    if not findings.passed:
+        raise ValueError(findings.sentence(advice))
+    return keep
+
+
+def _without_near_copies(rows: Matrix, release: Matrix, budget: int, random: np.random.Generator) -> Bools:
+    """Keep the released rows that are not nearer to an isolated record than half the way to its neighbour."""
+    looked_at, drawn = _chosen_originals(rows, len(release), budget, random)
+    keep = np.ones(len(release), bool)
+    reach = np.minimum(*copy_rates.half_distances(rows, looked_at, random, 1)[0])
+    for _ in range(_ROUNDS):
+        is_isolated = copy_rates.farthest(reach, drawn)
+        _drop_around(rows[looked_at[is_isolated]], reach[is_isolated] / 2, release, keep)
+        if not keep.any():
+            break
+        rate, splits = _near_copy_rate(rows, release[keep], looked_at, drawn, random, _REPAIRED)
+        if rate.passed:
+            break
+        reach = splits[0][0]  # to the nearest in the same half, which is farther: more is dropped
+    return keep
+
+
+def _drop_around(centres: Matrix, reach: Matrix, release: Matrix, keep: Bools) -> None:
+    """Drop every released row that is nearer to a centre than its reach."""
+    while len(centres) and keep.any():
+        kept = np.flatnonzero(keep)
+        distances, indices = nearest(centres, release[kept], min(_AT_A_TIME, len(kept)))
+        is_near = distances < reach[:, None]
+        keep[kept[indices[is_near]]] = False
+        centres, reach = centres[is_near[:, -1]], reach[is_near[:, -1]]  # there may be more rows around these

@@ -17,8 +17,7 @@ CHANCE = {"distance": 2.7, "ambiguity": 3.2, "uncertainty": 4.2}
 """What chance shifts: the bound of a fresh sample's shift, times the root of its rows, is smaller in 99 % of the cases
 (five surveys at 300 and 1,000 rows, with a reference and without; records share their neighbours, so that more than two
 independent samples would shift)."""
-FEWEST = 200
-"""Rows from which on a shift that chance explains passes; with fewer, chance explains too much to tell."""
+_FEWEST = 200  # rows from which on a shift that chance explains passes; with fewer, chance explains too much to tell
 PASS, FAIL, TOO_FEW = "pass", "fail", "too few records to tell"
 """The answers of a test."""
 
@@ -28,13 +27,10 @@ class PrivacyTest:
     """One test of a release.
 
     Attributes:
-        name: ``distance``, ``ambiguity``, ``uncertainty``, ``exact_copies``, ``unique_copies``, ``near_copies``,
-            ``membership`` or ``isolated_membership``.
         value: Of the release: the median of a measure, a share of originals, an AUC.
         reference: What an honest sample has.
         limit: The largest bound of the shift, or value, that passes.
         passed: Whether it is within the limit, and rows are enough to say so.
-        is_enough: Whether there are rows enough to tell.
         ks, p_value, shift, shift_bound: Of the three measures: the one-sided Kolmogorov-Smirnov test, and the largest
             leftward shift with its upper 95 % bound.
     """
@@ -64,18 +60,11 @@ class PrivacyTest:
 def shift(release: Matrix, reference: Matrix, replicates: int, random: np.random.Generator) -> tuple[float, float]:
     """Return how far a measure's distribution lies to the left of its reference, and the upper 95 % bound of that.
 
-    Originals are drawn, each with both of its values. The largest of many differences is biased upward, and its
-    replicates are once more, so their 95 % quantile covers the truth nearly always and refuses honest releases. The
-    basic bootstrap, twice the shift less the 5 % quantile, takes the bias off: in simulations (2,000 rows each; no
-    shift, 5 % and 10 %) it covered the truth in 96 to 97 of 100 cases, against 99 to 100 for the quantile itself.
-
-    Args:
-        release, reference: The measure of each original, against the release and against the reference.
-        replicates: Of the bootstrap.
-        random: Draws the originals of each replicate.
-
-    Returns:
-        The largest difference of the distribution functions, release less reference, and its bound.
+    The shift is the largest difference of the distribution functions, release less reference. Originals are drawn, each
+    with both of its values. The largest of many differences is biased upward, and its replicates are once more, so
+    their 95 % quantile covers the truth nearly always and refuses honest releases. The basic bootstrap, twice the shift
+    less the 5 % quantile, takes the bias off: in simulations (2,000 rows each; no shift, 5 % and 10 %) it covered the
+    truth in 96 to 97 of 100 cases, against 99 to 100 for the quantile itself.
     """
     count = len(release)
     values = np.concatenate([release, reference])
@@ -100,23 +89,17 @@ def shift(release: Matrix, reference: Matrix, replicates: int, random: np.random
 def measure_test(
     name: str, release: Matrix, reference: Matrix, size: int, replicates: int, random: np.random.Generator
 ) -> PrivacyTest:
-    """Test whether a measure is smaller than a fresh sample's.
+    """Test whether a measure of the originals is smaller than a fresh sample's, both of ``size`` rows.
 
     A shift whose upper bound is within `LIMITS` passes, however few the rows. In a small table the bound of a fresh
-    sample is beyond that, by chance alone: there the limit is what chance explains, and below `FEWEST` rows, where
+    sample is beyond that, by chance alone: there the limit is what chance explains, and below `_FEWEST` rows, where
     chance explains nearly anything, the answer is that it cannot be told.
-
-    Args:
-        name: Of the measure.
-        release, reference: The measure of each original, against the release and against the reference.
-        size: The rows of the release and of the reference.
-        replicates, random: As in :func:`shift`.
     """
     test = stats.ks_2samp(release, reference, alternative="greater")
     largest, bound = shift(release, reference, replicates, random)
     rows = min(len(release), size)
     chance = max(LIMITS[name], CHANCE[name] / math.sqrt(rows))
-    limit = chance if rows >= FEWEST else LIMITS[name]
+    limit = chance if rows >= _FEWEST else LIMITS[name]
     return PrivacyTest(
         name,
         float(np.median(release)),

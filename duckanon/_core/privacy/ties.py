@@ -9,22 +9,15 @@ from duckanon._core.privacy import neighbours
 
 SAME = 1 + 1e-9
 """Distances that differ by no more than this factor do so by rounding."""
-
 _PAIRS = 4_000_000  # neighbours looked at in one go
 
 
 def tied_nearest(queries: Floats, points: Floats) -> tuple[Floats, Ints, Ints]:
-    """Find, for every query, all points at the smallest distance.
+    """Find, for every query, the smallest distance, and all pairs of a query and a point at that distance, by query.
 
     Where all neighbours looked at are equally near, four times as many are, until one is farther: exact, and cheap
-    where ties are few. With no columns to compare, everything is nearest.
-
-    Args:
-        queries, points: Matrices of the same width; where points are equal, all of them come back.
-
-    Returns:
-        distances: One per query.
-        owners, members: Pairs of a query and a point that is nearest to it, by query.
+    where ties are few. Where points are equal, all of them come back. With no columns to compare, everything is
+    nearest.
     """
     count = len(points)
     if queries.shape[1] == 0:

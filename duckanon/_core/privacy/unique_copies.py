@@ -1,4 +1,4 @@
-"""How often a release repeats records that nobody shares, the rarer the more telling, and how often chance does."""
+"""Records that nobody shares and a release repeats, the rarer the more telling, and those that chance repeats."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.privacy.copy_rates import Rate, code_count, parts
 from duckanon._core.privacy.rarity import Rarity
 
-COPIED = 0.005
-"""The share of copies that the weights are best at telling from chance."""
+_COPIED = 0.005  # the share of copies that the weights are best at telling from chance
 _WORTH = 2.0  # repeated records that near misses may count for: they tell the number of equal ones within a half of it
 _ANYWHERE = 0.2
 """Repeated records that may be anybody's, however rare their scores: 0.2 of the 12 of a thousand people of Adult
@@ -23,7 +22,7 @@ _STEPS = 30  # after which the number that chance repeats stays the same
 
 
 class _Chance(NamedTuple):
-    """How many records chance repeats: a gamma distribution of the total, were no record repeated twice.
+    """Number of records that chance repeats: a gamma distribution of the total, were no record repeated twice.
 
     Attributes:
         events: Repeated records that were seen, and what near misses count for.
@@ -55,16 +54,9 @@ def unique_copies(
     and near misses, of which there are more, where both are few. Who of the unique records is repeated, their rarity
     tells. The limit is a quantile of Poisson counts whose mean is as uncertain as that estimate.
 
-    Args:
-        original, released, reference: Codes of rows. Parts of the release as large as the reference are looked at, or
-            as the table without one.
-        rarity: That of the originals.
-        random: Draws the parts, and from what chance gives.
-        confidence: The share of honest releases that pass.
-
-    Returns:
-        The weighted share of unique records that are repeated. A record weighs log(1 + 0.005 / p), p being its chance
-        to be repeated: what a copy of it says for copies of one in 200 records, and against chance.
+    Rows are given as codes. Parts of the release as large as the reference are looked at, or as the table without one.
+    A unique record weighs log(1 + 0.005 / p) in the share that is repeated, p being its chance to be repeated: what a
+    copy of it says for copies of one in 200 records, and against chance.
     """
     codes = code_count(original, released, reference)
     unique = np.flatnonzero(np.bincount(original, minlength=codes) == 1)
@@ -74,8 +66,8 @@ def unique_copies(
     drawn = parts(len(released), size, random)
     hits = np.zeros(len(unique))
     for part in drawn:
-        hits += _present(released[part], codes)[unique]
-    repeated = None if reference is None else _present(reference[:size], codes)[unique]
+        hits += np.bincount(released[part], minlength=codes)[unique] > 0
+    repeated = None if reference is None else np.bincount(reference[:size], minlength=codes)[unique] > 0
     scores = np.zeros(codes)
     scores[original] = rarity.scores
     shares = scores[unique] / scores[unique].sum()
@@ -86,22 +78,12 @@ def unique_copies(
     return _weighted_rate(hits, len(drawn), repeated, shares, chance, random, confidence)
 
 
-def _present(rows: Ints, codes: int) -> Bools:
-    return np.bincount(rows, minlength=codes) > 0
-
-
 def _chance(shares: Floats, repeated: Bools | None, rarity: Rarity, people: int, size: int) -> _Chance:
-    """Estimate how many unique records another sample repeats.
-
-    Args:
-        shares: Of the unique records in what is repeated.
-        repeated: Which of them the reference repeats.
-        rarity: That of the people, with their pairs.
-        people, size: How many they are, and how many the other sample has.
-    """
+    """Estimate how many unique records another sample, of ``size`` people, repeats."""
     worth = min(rarity.near_pairs + 0.5, _WORTH)
+    equal_pairs = (rarity.near_pairs + 0.5) / rarity.near_per_equal  # expected by chance
     events = rarity.twins + worth
-    exposure = rarity.twin_pairs / (people * size) + worth * max(people - 1, 1) / (2 * rarity.expected_pairs() * size)
+    exposure = rarity.twin_pairs / (people * size) + worth * max(people - 1, 1) / (2 * equal_pairs * size)
     if repeated is None:
         return _Chance(events, exposure)
     events += float(repeated.sum())
@@ -121,18 +103,11 @@ def _weighted_rate(
     random: np.random.Generator,
     confidence: float,
 ) -> Rate:
-    """Compare weighted shares.
-
-    Args:
-        hits, trials: How often each unique record was found, and how often it was looked for.
-        repeated: Which of them the reference repeats.
-        shares, chance: How many chance repeats, and how likely it is each of them.
-        random, confidence: As in `unique_copies`.
-    """
+    """Compare the weighted share of the records found, in so many trials each, with that which chance repeats."""
     strata = np.array_split(np.argsort(shares, kind="stable"), min(_STRATA, len(shares)))
     people = np.array([len(stratum) for stratum in strata])
     per_person = np.array([shares[stratum].mean() for stratum in strata])
-    weights = np.log1p(COPIED / -np.expm1(-chance.mean * per_person))
+    weights = np.log1p(_COPIED / -np.expm1(-chance.mean * per_person))
     weight = np.empty(len(shares))
     for stratum, value in zip(strata, weights, strict=True):
         weight[stratum] = value

@@ -14,7 +14,7 @@ from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.declare import report
 from duckanon._core.common.rules import Number, Whole
-from duckanon._core.encoding.coded_pairs import coded
+from duckanon._core.encoding.measurement_encoding import coded
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, paired
 from duckanon._measure.utility.declared import CLASSIFIER_UTILITY, DETECTABILITY
 from duckanon._measure.utility.learners import (
@@ -58,7 +58,7 @@ def classifier_utility(
         holdout: Originals that the release was not made from, to test on. Without it, a random part of the original is
             held out.
         special, categories: Which values have an indicator beside their number, and which numbers are categories: see
-            `coded_pairs.coded`.
+            `measurement_encoding.coded`.
         test_fraction: Which part of the original is held out.
         max_rows: Largest number of rows to train on, and to test on.
 
@@ -171,7 +171,8 @@ def detectability(
     Args:
         original, released: Tables with the same columns.
         random: Draws rows, splits folds, and grows trees.
-        categories: Which numbers are categories: see `coded_pairs.coded`. Trees find special values by themselves.
+        categories: Which numbers are categories: see `measurement_encoding.coded`. Trees find special values by
+            themselves.
         max_rows: Largest number of rows of each table.
         folds: Number of parts of the cross-validation.
         halves: Whether to compare the halves of the original with each other too.

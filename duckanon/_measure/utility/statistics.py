@@ -13,7 +13,7 @@ import pyarrow as pa
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Floats, run_starts
 from duckanon._core.common.declare import report
-from duckanon._core.encoding.coded_pairs import coded
+from duckanon._core.encoding.measurement_encoding import coded
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, indicators, paired
 from duckanon._measure.two_samples import ks_distance, total_variation
 from duckanon._measure.utility.declared import UTILITY
@@ -40,7 +40,7 @@ def utility(
             moments and correlations they become matrices, in which each number is itself and each category an
             indicator, see `pairs.indicators`.
         special, categories: Which values have an indicator beside their number, and which numbers are categories: see
-            `coded_pairs.coded`.
+            `measurement_encoding.coded`.
 
     Returns:
         Rows of `UTILITY`: ``mean`` and ``variance`` of every matrix column, ``correlation`` and ``rank_correlation`` of

@@ -37,23 +37,15 @@ def with_noise(
 ) -> Matrix:
     """Add normal noise to every row, and correct the mean and the covariance for it.
 
-    Thesis, Section 2.3.1: (A + R + d2 mean) / d1 with d1 = sqrt(1 + b) and d2 = d1 - 1. Noise drawn from N(0, b S)
-    brings the covariance to (1 + b) S, and the division back to S; the means follow from (1 + d2) / d1 = 1. Both hold
-    in expectation over the noise, not for each draw: forcing a draw's own moments to be exact would make the noise
-    depend on the data. Uncorrelated noise leaves covariances as they are, so that the same division restores the
-    variances but shrinks covariances by 1 + b.
+    Thesis, Section 2.3.1: (A + R + d2 mean) / d1 with d1 = sqrt(1 + b) and d2 = d1 - 1, b being the variance of the
+    noise as a fraction of the data's. Noise drawn from N(0, b S) (Equation 2.4) brings the covariance to (1 + b) S, and
+    the division back to S; the means follow from (1 + d2) / d1 = 1. Both hold in expectation over the noise, not for
+    each draw: forcing a draw's own moments to be exact would make the noise depend on the data. Uncorrelated noise
+    (Equation 2.3) leaves covariances as they are, so that the same division restores the variances but shrinks
+    covariances by 1 + b.
 
-    It is here for comparison: the released row that is nearest to a record is nearly always its own.
-
-    Args:
-        matrix: One row per record, one column per encoded attribute.
-        random: Draws the noise.
-        noise_fraction: The variance of the noise as a fraction of the data's: b in the thesis.
-        correlated: Whether the noise has the covariance of the data times b (Equation 2.4), or its variances only
-            (2.3).
-
-    Returns:
-        The rows in the same order, each beside its original: the caller shuffles them before they are released.
+    It is here for comparison: the released row that is nearest to a record is nearly always its own. The caller
+    shuffles the rows, each of which is beside its original.
     """
     mean, values, vectors = spectrum(matrix)
     if correlated:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arguments import generator
-from duckanon._core.common.people import refuse_too_few
+from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.people import people_in, refuse_too_few
+from duckanon._core.encoding.arrow import categories_of
+from duckanon._core.encoding.column_codecs import CategoryColumn, NumberColumn, SpectralColumn
+from duckanon._core.encoding.column_split import nothing_shared
+from duckanon._core.encoding.table_encoding import Encoding
 from duckanon._core.encoding.whole_sources import read_whole, reader_of, refuse_identifiers
 from duckanon._methods.baselines import copulas
-from duckanon._methods.baselines.copula_columns import copula_columns
-from duckanon._methods.baselines.drawing import drawn
-from duckanon._methods.releasable.rare_values import refuse_rare
+from duckanon._methods.releasable import marginals
+from duckanon._methods.releasable.grids import finer, grid_of
+from duckanon._methods.releasable.safe_numbers import NOTICEABLE, TOO_MUCH, too_few_numbers
 
 
 def data_shuffle(source: object, *, nulls: str, seed: int | None) -> pa.RecordBatchReader:
@@ -42,5 +50,99 @@ def copula_synthesize(
         for column, values, copula, levels in zip(encoding.columns, table.columns, columns, all_levels, strict=True)
     ]
     released = pa.table(arrays, schema=table.schema)
-    refuse_rare(table, released, people, [k] * table.num_columns)
+    marginals.refuse_rare(table, released, people, [k] * table.num_columns)
     return reader_of(released)
+
+
+@dataclass(frozen=True)
+class CopulaColumn:
+    """One column: codes in the order of the values, NaN for a missing number, and the category of each code.
+
+    Categories are given by their index in the encoding; numbers have none.
+    """
+
+    codes: Floats
+    categories: Ints | None
+
+
+def copula_columns(encoding: Encoding, matrix: Floats) -> list[CopulaColumn]:
+    """Split the columns of an encoded table.
+
+    Categories have no order, and a rank correlation needs one: they are put into the order in which they differ most in
+    the other columns (`copulas.category_codes`).
+    """
+    columns = []
+    for column, group in zip(encoding.columns, encoding.groups, strict=True):
+        features = matrix[:, group]
+        if isinstance(column, NumberColumn):
+            missing = features[:, 1] > 0 if column.nullable else np.zeros(len(features), bool)
+            columns.append(CopulaColumn(np.where(missing, np.nan, features[:, 0]), None))
+            continue
+        indices = (features[:, 0] > 0).astype(np.int64) if column.width == 1 else features.argmax(axis=1)
+        codes = copulas.category_codes(indices, np.delete(matrix, group, axis=1))
+        categories = np.zeros(len(column.values), np.int64)
+        categories[codes.astype(np.int64)] = indices
+        columns.append(CopulaColumn(codes, categories))
+    return columns
+
+
+def drawn(
+    column: SpectralColumn, values: pa.ChunkedArray, copula: CopulaColumn, people: Ints | None, k: int, levels: Floats
+) -> pa.Array:
+    """Draw values at levels, from 0 to 1, of a column's distribution; refuse a column without releasable values.
+
+    At least k people share a released value, or NULL; numbers that nobody has may be released too. The codes of the
+    copula order the levels.
+    """
+    if isinstance(column, NumberColumn):
+        return drawn_numbers(column, values, people, k, levels)
+    return drawn_categories(column, copula, people, k, levels)
+
+
+def drawn_categories(
+    column: CategoryColumn, copula: CopulaColumn, people: Ints | None, k: int, levels: Floats
+) -> pa.Array:
+    """Draw categories at levels: see `drawn`."""
+    pieces = marginals.of_values(copula.codes.astype(np.int64), people, k)
+    if not len(pieces.rows):
+        raise nothing_shared(column.name, k)
+    assert copula.categories is not None
+    kept = copula.categories[pieces.value]
+    piece, _ = pieces.at(levels)
+    # Only values that may be released: a dictionary lists them all.
+    order = np.argsort(kept)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return categories_of(rank[piece], [column.values[index] for index in kept[order]], column.type)
+
+
+def drawn_numbers(
+    column: NumberColumn, values: pa.ChunkedArray, people: Ints | None, k: int, levels: Floats
+) -> pa.Array:
+    """Draw numbers at levels: see `drawn`."""
+    array = values.combine_chunks()
+    known = array.is_valid().to_numpy(zero_copy_only=False)
+    whose = None if people is None else people[known]
+    grid = grid_of(column)
+    found = marginals.of_numbers(grid, grid.places(array)[known], whose, k)
+    if found.shift > NOTICEABLE and (more_places := finer(grid)) is not None:
+        grid = more_places
+        found = marginals.of_numbers(grid, grid.places(array)[known], whose, k)
+    if found.shift > TOO_MUCH and len(found.pieces.rows):
+        raise too_few_numbers(column.name, k)
+    pieces = found.pieces
+    null_rows = len(known) - int(known.sum())
+    null_people = people_in((~known).astype(np.int64), people, 2)[1]
+    null_share = null_rows if null_people >= k else 0
+    if null_share:  # NULL comes after all numbers
+        nothing = np.array([np.nan])
+        last = marginals.Pieces(np.array([null_share]), np.array([found.lowest]), nothing, nothing)
+        pieces = marginals.Pieces(*(np.concatenate(both) for both in zip(pieces, last, strict=True)))
+    if not len(pieces.rows):
+        raise nothing_shared(column.name, k)
+    piece, share = pieces.at(levels)
+    is_number = piece < len(found.pieces.rows)
+    places = np.full(len(piece), found.lowest)
+    if is_number.any():
+        places[is_number] = found.drawn(piece[is_number], share[is_number])
+    return grid.array(places, is_number if null_rows else None)

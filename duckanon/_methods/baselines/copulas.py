@@ -12,10 +12,8 @@ from duckanon._core.common.arrays import Floats, Ints, Matrix
 _TERMS = 60
 """Terms of the series in `latent_correlation`. Of two halved columns, the worst case, it misses the rank correlation by
 .0004 at a latent correlation of .95 and by .011 at .99; of continuous columns by 1e-5 everywhere."""
-_STEPS = 400
-"""Steps that a column's distribution is reduced to there; they are where that 1e-5 comes from."""
-_BISECTIONS = 40
-"""Halvings of an interval of length 2, of which they leave 2e-12."""
+_STEPS = 400  # steps that a column's distribution is reduced to there; they are where that 1e-5 comes from
+_BISECTIONS = 40  # halvings of an interval of length 2, of which they leave 2e-12
 
 
 def data_shuffle(codes: Sequence[Floats], random: np.random.Generator) -> list[Ints]:
@@ -25,13 +23,9 @@ def data_shuffle(codes: Sequence[Floats], random: np.random.Generator) -> list[I
     column keeps exactly the values that it has; rank correlations are kept asymptotically. Released rows are in the
     order of independent draws, which links nothing to the original rows.
 
-    Args:
-        codes: For each column one number per row: equal numbers for equal values, in the order of the values. Values
-            without an order get one from `category_codes`. NaN is one more value, above all others.
-        random: Draws the normal data.
-
-    Returns:
-        For each column the original row whose value each released row gets: a permutation of the rows.
+    A column has one code per row, equal for equal values and in their order, which values without one get from
+    `category_codes`; NaN is one more value, above all others. Return for each column the original row whose value each
+    released row gets.
     """
     rows = _rows(codes)
     orders = [np.argsort(column, kind="stable") for column in codes]
@@ -45,19 +39,11 @@ def data_shuffle(codes: Sequence[Floats], random: np.random.Generator) -> list[I
 
 
 def copula_levels(codes: Sequence[Floats], rows: int, random: np.random.Generator) -> list[Floats]:
-    """Draw new rows from the normal copula with the data's rank correlations, as levels of each column's distribution.
+    """Draw new rows from the normal copula with the data's rank correlations, as levels from 0 to 1 of each column.
 
     Thesis, Equations 2.14 to 2.17. The last one is corrected: going back takes the inverse of the distribution
     function, a = P^-1(Phi(b)), which `marginals` does. Normal scores (2.14) have mean 0 by construction, and ranks are
     all that is used of them.
-
-    Args:
-        codes: For each column one number per row, as in `data_shuffle`.
-        rows: The number of rows to draw.
-        random: Draws them.
-
-    Returns:
-        For each column one number from 0 to 1 per released row: the share of the column's rows that come before.
     """
     _rows(codes)
     return [ndtr(scores) for scores in _normal(latent_correlation(codes), rows, random).T]
@@ -73,14 +59,7 @@ def latent_correlation(codes: Sequence[Floats], orders: Sequence[Ints] | None = 
     ties it is equation 2.15 again.
 
     Solving pair by pair need not give a possible correlation matrix: eigenvalues below 0 are raised to 0, and the
-    diagonal rescaled to 1.
-
-    Args:
-        codes: For each column one number per row.
-        orders: The rows of each column in ascending order, where the caller has them.
-
-    Returns:
-        A correlation matrix, positive semi-definite.
+    diagonal rescaled to 1. `orders` has the rows of each column in ascending order, where the caller has them.
     """
     if orders is None:
         orders = [np.argsort(column, kind="stable") for column in codes]
@@ -146,14 +125,12 @@ def _solved(series: Matrix, target: Matrix) -> Matrix:
 def _repaired(correlation: Matrix) -> Matrix:
     root = _root((correlation + correlation.T) / 2)
     root /= np.sqrt((root**2).sum(axis=1, keepdims=True))
-    repaired: Matrix = root @ root.T
-    return repaired
+    return np.asarray(root @ root.T)
 
 
 def _normal(correlation: Matrix, rows: int, random: np.random.Generator) -> Matrix:
     """Draw normal rows of mean 0; the correlation may be singular."""
-    drawn: Matrix = random.standard_normal((rows, len(correlation))) @ _root(correlation).T
-    return drawn
+    return np.asarray(random.standard_normal((rows, len(correlation))) @ _root(correlation).T)
 
 
 def _root(symmetric: Matrix) -> Matrix:
@@ -163,18 +140,12 @@ def _root(symmetric: Matrix) -> Matrix:
 
 
 def category_codes(categories: Ints, others: Matrix) -> Floats:
-    """Put values without an order into the order in which they differ most in the other columns.
+    """Put values without an order into the order in which they differ most in the other columns; return ranks by row.
 
     A rank correlation needs an order, and most of what a category has to do with the other columns is lost if the order
     is arbitrary. The means of the other columns in each category, weighted by how many rows it has, are projected on
-    their first principal axis: one order can carry no more than one such axis.
-
-    Args:
-        categories: The category of each row, numbered from 0.
-        others: The encoded matrix of the other columns; without columns, categories are ordered by frequency.
-
-    Returns:
-        For each row the rank of its category in that order.
+    their first principal axis: one order can carry no more than one such axis. Without other columns, categories are
+    ordered by frequency.
     """
     counts = np.bincount(categories)
     present = np.maximum(counts, 1)
@@ -188,8 +159,7 @@ def category_codes(categories: Ints, others: Matrix) -> Floats:
         scores = counts.astype(np.float64)
     rank = np.empty(len(counts))
     rank[np.argsort(scores, kind="stable")] = np.arange(len(counts))
-    coded: Floats = rank[categories]
-    return coded
+    return np.asarray(rank[categories])
 
 
 def _rows(codes: Sequence[Floats]) -> int:

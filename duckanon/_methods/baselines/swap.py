@@ -8,17 +8,7 @@ from duckanon._core.common.arguments import generator
 
 
 def swap(table: pa.Table, seed: int | None) -> pa.Table:
-    """Permute each column independently and uniformly.
-
-    Every column is permuted, the first one too, so that the order of the rows links nothing.
-
-    Args:
-        table: The rows to release.
-        seed: Makes the release repeatable; None draws from the operating system's entropy.
-
-    Returns:
-        As many rows, the same columns: each holds exactly the values that it held, in an order of its own.
-    """
+    """Permute each column independently, the first one too, so that the order of the rows links nothing."""
     random = generator(seed)
     return pa.table(
         [column.combine_chunks().take(pa.array(random.permutation(table.num_rows))) for column in table.columns],

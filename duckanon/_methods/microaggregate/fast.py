@@ -12,8 +12,7 @@ from duckanon._core.common.rules import Whole
 from duckanon._methods.microaggregate.mdav import mdav, mdav_of_parts
 from duckanon._methods.microaggregate.pools import regrouped
 from duckanon._methods.microaggregate.refine import refined
-from duckanon._methods.swap.halving import halved
-from duckanon._methods.swap.people_halving import halved_by_people
+from duckanon._methods.swap.halving import halved, halved_by_people
 
 PART, LEAST_PART = 100, 1_000
 """Groups that a part holds at most, and records that it holds even where these are more groups: MDAV within parts takes

@@ -1,1 +1,1 @@
-"""Which values of a column may be released, and how numbers are drawn from them."""
+"""Releasable values of a column, and numbers drawn from them."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,35 +18,42 @@ from duckanon._core.encoding.parts import ColumnParts
 _SPARE_BITS = 2  # of a float: with fewer, neighbours of so many decimals could be the same float
 
 
-class Grid(Protocol):
+@dataclass(frozen=True)
+class Grid(ABC):
     """The places of a column's values: whole numbers in their order, `step` apart."""
+
+    column: NumberColumn
 
     @property
     def step(self) -> int:
         """The distance of neighbours."""
+        return 1
 
     @property
     def origin(self) -> float:
-        """What the grid's own numbers are counted from."""
+        """The number from which the grid's own numbers are counted."""
+        return 0.0
 
-    def places(self, array: pa.Array) -> Ints:
-        """Return the place of every value; what stands at NULLs is arbitrary."""
-
+    @abstractmethod
     def numbers(self, places: Ints) -> Floats:
         """Return the numbers at places, from an origin of the grid's own."""
 
+    @abstractmethod
     def nearest(self, numbers: Floats) -> Ints:
         """Return the places nearest to such numbers."""
 
+    def places(self, array: pa.Array) -> Ints:
+        """Return the place of every value; what stands at NULLs is arbitrary."""
+        return self.nearest(floats_of(array).astype(np.float64))
+
     def array(self, places: Ints, valid: Bools | None) -> pa.Array:
         """Return the values at places, in the column's type."""
+        return array_of(self.numbers(places), self.column.type, valid)
 
 
 @dataclass(frozen=True)
-class Steps:
+class Steps(Grid):
     """Whole numbers, decimals, dates and times: `low` plus a multiple of the column's step."""
-
-    column: NumberColumn
 
     @property
     def step(self) -> int:
@@ -81,17 +88,10 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Rounded:
+class Rounded(Grid):
     """Floats of so many decimals."""
 
-    column: NumberColumn
     decimals: int
-    step: int = 1
-    origin: float = 0.0
-
-    def places(self, array: pa.Array) -> Ints:
-        """Return the place of every value."""
-        return self.nearest(floats_of(array).astype(np.float64))
 
     def numbers(self, places: Ints) -> Floats:
         """Return the numbers at places."""
@@ -104,22 +104,10 @@ class Rounded:
         tens = 10.0 ** abs(self.decimals)
         return np.rint(numbers * tens if self.decimals >= 0 else numbers / tens).astype(np.int64)
 
-    def array(self, places: Ints, valid: Bools | None) -> pa.Array:
-        """Return the values at places."""
-        return array_of(self.numbers(places), self.column.type, valid)
-
 
 @dataclass(frozen=True)
-class Unrounded:
+class Unrounded(Grid):
     """Any floats: their bits, read as whole numbers, are in the order of the floats that are not negative."""
-
-    column: NumberColumn
-    step: int = 1
-    origin: float = 0.0
-
-    def places(self, array: pa.Array) -> Ints:
-        """Return the place of every value."""
-        return self.nearest(floats_of(array).astype(np.float64))
 
     def numbers(self, places: Ints) -> Floats:
         """Return the numbers at places."""
@@ -132,10 +120,6 @@ class Unrounded:
         magnitudes = np.abs(numbers).astype(storage_of(self.column.type))
         bits = magnitudes.view(self._whole).astype(np.int64)
         return np.where(numbers < 0, -bits, bits)
-
-    def array(self, places: Ints, valid: Bools | None) -> pa.Array:
-        """Return the values at places."""
-        return array_of(self.numbers(places), self.column.type, valid)
 
     @property
     def _whole(self) -> np.dtype[np.signedinteger]:
@@ -188,16 +172,9 @@ def at_digits(column: ColumnParts, array: pa.Array) -> pa.Array:
 
 
 def off_taken(places: Ints, taken: Ints, step: int, lowest: int, highest: int) -> Ints | None:
-    """Move places that are taken to the nearest ones that are free.
+    """Move places that are taken to the nearest free ones of a range; None where every place of it is taken.
 
-    Args:
-        places: Where values were drawn, from `lowest` to `highest`.
-        taken: The places that must not be released, in ascending order, each once.
-        step: The distance of neighbours.
-        lowest, highest: The range that is not left.
-
-    Returns:
-        None where every place of the range is taken.
+    ``taken`` is ascending, each place once; neighbours are a step apart.
 
     Examples:
         >>> off_taken(np.array([3, 4, 5, 9]), np.array([3, 4, 5, 6]), 1, 0, 9).tolist()

@@ -7,11 +7,14 @@ at least k people, whose values follow each other.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.codes import encode
 from duckanon._core.common.people import NOBODY, people_in
 from duckanon._methods.releasable.grids import Grid, off_taken
 
@@ -23,7 +26,7 @@ class Pieces(NamedTuple):
 
     Attributes:
         rows: How many rows each piece stands for.
-        value: What each stands for: a category's code, or a number's place.
+        value: A category's code, or a number's place.
         low, high: The ends of pieces between which numbers are drawn evenly; NaN for pieces of one value.
     """
 
@@ -55,10 +58,8 @@ class Numbers(NamedTuple):
     """The distribution of a column of numbers.
 
     Attributes:
-        grid: The values that it can hold.
         pieces: In their order; none where fewer than k people hold any number.
         rare: The places shared by fewer than k people, ascending.
-        lowest, highest: The range of the places.
         shift: The largest share of the rows that would be moved past some number if all unreleasable ones were moved to
             the nearest number that may (the Kolmogorov-Smirnov distance); 1 where none may.
     """
@@ -73,10 +74,8 @@ class Numbers(NamedTuple):
     def drawn(self, piece: Ints, share: Floats) -> Ints:
         """Return the places of draws, by piece and by the share of the piece that lies below.
 
-        A draw that falls on a number of fewer than k people is moved to the nearest one shared by k people, or nobody.
-
-        Raises:
-            ValueError: Where the range has no such number: see `shift`.
+        A draw that falls on a number of fewer than k people is moved to the nearest one shared by k people, or nobody;
+        a range without any, see `shift`, is refused.
         """
         places = self.pieces.value[piece]
         low, high = self.pieces.low[piece], self.pieces.high[piece]
@@ -91,16 +90,10 @@ class Numbers(NamedTuple):
 
 
 def of_numbers(grid: Grid, places: Ints, people: Ints | None, k: int) -> Numbers:
-    """Return the distribution of numbers.
+    """Return the distribution of numbers, given the place of each row's value, at least one, in the grid.
 
     Numbers of fewer than k people between two that more people hold make a run. A run of at least k people is cut into
     groups; one of fewer counts with the nearest number shared by k people, as the outermost ones do: they are coded.
-
-    Args:
-        grid: The values that the column can hold.
-        places: Where each row's value stands in it, at least one.
-        people: Whose each row is; None where every row is another person.
-        k: The least number of people behind a value, and behind a group.
     """
     order = np.argsort(places, kind="stable")
     ordered = places[order]
@@ -141,19 +134,13 @@ def _is_grouped(is_held: Bools, value_of_row: Ints, whose: Ints | None, k: int) 
     rare_rows = np.flatnonzero(~is_held[value_of_row])
     rare_people = None if whose is None else whose[rare_rows]
     people = people_in(run[value_of_row[rare_rows]], rare_people, int(run[-1]) + 1)
-    is_grouped: Bools = ~is_held & (people >= k)[run]
-    return is_grouped
+    return np.asarray(~is_held & (people >= k)[run])
 
 
 def _heads(is_grouped: Bools, starts: Ints, rows: int, whose: Ints | None, k: int) -> Ints:
     """Cut runs into groups of at least k people; return the first value of each group.
 
-    Args:
-        is_grouped: Which values belong to runs.
-        starts: The first row of each value, in the order of the values.
-        rows: The number of rows.
-        whose: Whose each row is, in that order.
-        k: The least number of people of a group.
+    ``starts`` has the first row of each value, and ``whose`` the person of each row, both in the order of the values.
     """
     edges = np.flatnonzero(np.diff(is_grouped, prepend=False, append=False)).tolist()
     first_rows = [*starts.tolist(), rows]
@@ -241,3 +228,16 @@ def _counted_with(numbers: Floats, is_held: Bools, is_grouped: Bools, heads: Int
         is_nearer = abs(numbers[above] - numbers[others]) < abs(numbers[others] - numbers[below])
         counted[others] = np.where(is_nearer, above, below)
     return counted
+
+
+def refuse_rare(original: pa.Table, released: pa.Table, people: Ints | None, least: Sequence[int]) -> None:
+    """Count again, from the two tables only, that every released value has a column's least number of people."""
+    for name, before, after, k in zip(original.column_names, original.columns, released.columns, least, strict=True):
+        ((codes, count),) = encode(pa.table({"value": pa.chunked_array([*before.chunks, *after.chunks], before.type)}))
+        held = codes[: len(before)].astype(np.int64)
+        holders = people_in(held, people, count)
+        few = (holders < k) & (np.bincount(held, minlength=count) > 0)
+        if few[codes[len(before) :]].any():
+            raise ValueError(
+                f'column "{name}" would release a value of fewer than {k} people: the promise is not kept.'
+            )

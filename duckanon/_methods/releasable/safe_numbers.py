@@ -20,9 +20,10 @@ from duckanon._core.encoding.parts import ColumnParts
 from duckanon._methods.releasable import marginals
 from duckanon._methods.releasable.grids import Grid, finer, grid_of, has_digits, off_taken, places_of
 
-FEWEST = 3
-"""People who share a released number, at least, where k would change the column too much; never one or two."""
-_SLIGHT, _NOTICEABLE, _TOO_MUCH = 0.01, 0.05, 0.25  # the share of the rows that are moved past a number
+_FEWEST = 3  # people who share a released number, at least, where k would change the column too much; never one or two
+_SLIGHT, NOTICEABLE, TOO_MUCH = 0.01, 0.05, 0.25
+"""The share of the rows moved past a number: noticeable, floats get one more decimal; too much, a column would lose its
+shape, as the whole numbers of a small table, each of a few people."""
 _ROUND = 0.2  # deviations: bounds are rounded to the power of ten below
 
 
@@ -33,11 +34,9 @@ class SafeNumbers:
     Attributes:
         grid: The values that may be released.
         places: Where the value of each row stands; arbitrary where it is not regular.
-        is_regular: Where it is.
         rare: The places shared by fewer than `least` people, ascending: they are never released.
         ordered: The places of the regular rows, ascending.
-        k: The number of people in a group.
-        least: k, or `FEWEST` where the whole numbers of a column would lose their shape otherwise.
+        least: k, or `_FEWEST` where the whole numbers of a column would lose their shape otherwise.
         usual: Where these are rows of a larger table: places at even levels of its distribution, none of them rare.
     """
 
@@ -52,22 +51,17 @@ class SafeNumbers:
 
     @classmethod
     def of(cls, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
-        """Learn which numbers of a column may be released.
+        """Learn which numbers of a column may be released; refuse a column that would lose its shape.
 
-        Raises:
-            ValueError: Where they would not have the column's shape: the whole numbers of a small table, each of a few
-                people.
+        So would the whole numbers of a small table, each of a few people.
         """
         assert column.regular is not None
         grid = grid_of(column.regular)
         numbers = _learnt(grid, column, people, k)
-        if numbers.least < k and numbers.shift() > _NOTICEABLE and (more_places := finer(grid)) is not None:
+        if numbers.least < k and numbers.shift() > NOTICEABLE and (more_places := finer(grid)) is not None:
             numbers = _learnt(more_places, column, people, k)
-        if numbers.shift() > _TOO_MUCH:
-            raise ValueError(
-                f'column "{column.name}" has too few numbers inside its range shared by {k} people or by nobody; make '
-                "it coarser, lower k or leave it out of cols."
-            )
+        if numbers.shift() > TOO_MUCH:
+            raise too_few_numbers(column.name, k)
         return numbers
 
     def for_rows(self, column: ColumnParts) -> SafeNumbers:
@@ -94,13 +88,7 @@ class SafeNumbers:
         return values, np.append(starts, len(self.ordered))
 
     def at_ranks(self, scores: Floats, rows: Ints, people: Ints | None) -> Ints:
-        """Return the places of numbers that have the ranks of scores, distributed like those of some rows.
-
-        Args:
-            scores: One for each number.
-            rows: The rows that are released.
-            people: Whose each row of the table is; None where every row is another person.
-        """
+        """Return the places of numbers that have the ranks of scores, distributed like those of the released rows."""
         if len(scores) == 0:
             return np.zeros(0, np.int64)
         rows = rows[self.is_regular[rows]]
@@ -113,15 +101,19 @@ class SafeNumbers:
             rows = np.flatnonzero(self.is_regular)
             whose = None if people is None else people[rows]
         places, lowest, highest = _at_levels(self.grid, self.places[rows], whose, self.k, levels)
-        return self._off_rare(places, lowest, highest)
-
-    def _off_rare(self, places: Ints, lowest: int, highest: int) -> Ints:
-        """Move places to the nearest that may be released, inside of a range if that has any."""
         moved = off_taken(places, self.rare, self.grid.step, lowest, highest)
-        if moved is None:
+        if moved is None:  # nothing inside of the range may be released
             moved = off_taken(places, self.rare, self.grid.step, int(self.ordered[0]), int(self.ordered[-1]))
         assert moved is not None  # `of` has looked
         return moved
+
+
+def too_few_numbers(name: str, k: int) -> ValueError:
+    """Say that a column of its releasable numbers would lose its shape."""
+    return ValueError(
+        f'column "{name}" has too few numbers inside its range shared by {k} people or by nobody; make it coarser, '
+        "lower k or leave it out of cols."
+    )
 
 
 def _at_levels(grid: Grid, places: Ints, whose: Ints | None, k: int, levels: Floats) -> tuple[Ints, int, int]:
@@ -149,12 +141,7 @@ def _bounds(grid: Grid, places: Ints, whose: Ints | None, k: int, held: Ints) ->
 
 
 class Bounds(NamedTuple):
-    """The numbers that a column may be released with: those between two that k people stand behind.
-
-    Attributes:
-        grid: The values that a number may have.
-        lowest, highest: The places that none is beyond.
-    """
+    """The numbers that a column may be released with: those between two places that k people stand behind."""
 
     grid: Grid
     lowest: int
@@ -172,10 +159,7 @@ class Bounds(NamedTuple):
     def array(self, column: ColumnParts, rows: int, random: np.random.Generator) -> pa.Array:
         """Return the regular numbers of a column, none of them out of bounds.
 
-        Args:
-            column: Taken apart.
-            rows: How many of its rows, the first ones, are the table's.
-            random: Draws, where a row has no regular number, one among the table's.
+        The first `rows` are the table's: where a row has no regular number, one among these is drawn.
         """
         places = places_of(self.grid, column.array).copy()  # they may be the column's own memory
         own = places[:rows][column.is_regular[:rows]]
@@ -212,17 +196,12 @@ def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> Saf
 def rare_places(
     grid: Grid, column: ColumnParts, people: Ints | None, k: int, slight: float = _SLIGHT
 ) -> tuple[Ints, int]:
-    """Return the places of values that must not be released, special ones too, and the rest as `SafeNumbers`.
+    """Return the places of values that must not be released, special ones too, and the `least` of `SafeNumbers`.
 
     All that is released is drawn between the ends of groups of at least k people. Amounts may be any number in between;
     of whole numbers such as ages nearly all are somebody's, and those of fewer than k people are left out only if that
-    moves no more than a hundredth of the rows. Otherwise those of one or two people are. What is moved is counted
+    moves no more than a `slight` share of the rows. Otherwise those of one or two people are. What is moved is counted
     twice: to the nearest value that is left, and to what is drawn, whose ends are nearer.
-
-    Args:
-        grid, column, people, k: The column, and whose its rows are.
-        slight: The share of the rows that may be moved past a number where those of fewer than k people are not
-            released.
     """
     places = places_of(grid, column.array)
     valid = valid_of(column.array)
@@ -236,14 +215,14 @@ def rare_places(
     holders = people_in(codes.astype(np.int64), None if people is None else people[known], len(values))
     rare = values[holders < k]
     ordered = np.sort(places[column.is_regular])
-    few = values[holders < FEWEST]
-    if k <= FEWEST or not len(rare):
+    few = values[holders < _FEWEST]
+    if k <= _FEWEST or not len(rare):
         return rare, k
     if _shift(ordered, rare, grid.step) > slight:
-        return few, FEWEST
+        return few, _FEWEST
     whose = None if people is None else people[column.is_regular]
     moved, still = _moved(grid, places[column.is_regular], whose, k, (rare, few))
-    return (few, FEWEST) if moved > slight and still < moved else (rare, k)
+    return (few, _FEWEST) if moved > slight and still < moved else (rare, k)
 
 
 def _moved(grid: Grid, places: Ints, whose: Ints | None, k: int, left_out: Sequence[Ints]) -> list[float]:

@@ -33,23 +33,13 @@ def swap_in_clusters(
     Thesis, Figure 5-1, lines 7 to 11, corrected (REFERENCES.md, Thesis, points 1, 3 and 4): clusters are centred,
     components without variance are dropped before they are whitened (groups of categories make every table rank
     deficient, and independent components of such a table collapse), and rows are shuffled at the end, because their
-    order would link them to the original.
+    order would link them to the original. A cluster of one row, which would be released as it is, is refused.
+
+    Each cluster has a random generator of its own, so that the result does not depend on the number of threads.
 
     Args:
-        matrix: One row per record, finite numbers, 32 or 64 bits.
-        labels: The cluster of each row. Every cluster has at least 2 rows.
         basis: ``'pca'``: principal components, which keep the covariances of each cluster up to chance; ``'ica'``:
             independent components, which keep more of its shape and cost some ten times as much.
-        random: Where chance comes from. Each cluster has a generator of its own, so that the result does not depend on
-            the number of threads.
-        tell: Is told the share of the rows done, now and then, by the calling thread.
-        threads: How many to use; by default one per processor.
-
-    Returns:
-        As many rows, in an order that has nothing to do with the original one, and the same width and type.
-
-    Raises:
-        ValueError: For a cluster of one row, which would be released as it is.
     """
     counts = np.bincount(labels)
     numbers = np.flatnonzero(counts)
@@ -124,17 +114,11 @@ def _principal(centred: list[Floats], eps: float) -> list[tuple[Floats, Floats]]
 
 
 def independent_rotation(white: Floats, random: np.random.Generator) -> Floats:
-    """Rotate whitened rows so that their components are as independent as they get.
+    """Return the orthogonal matrix with which ``white @ rotation.T`` has components as independent as they get.
 
     Symmetric FastICA with the log cosh contrast (Thesis, Section 5.2.1), for at most 40 rounds. It is done in 32 bits,
-    and only the result is made orthogonal to the last digit.
-
-    Args:
-        white: Rows of uncorrelated components with mean 0 and variance 1.
-        random: Where the search starts.
-
-    Returns:
-        An orthogonal matrix; ``white @ rotation.T`` are the independent components.
+    and only the result is made orthogonal to the last digit. Whitened rows have uncorrelated columns of mean 0 and
+    variance 1.
     """
     width = white.shape[1]
     rows = white.astype(np.float32)

@@ -28,16 +28,7 @@ _LEAST_SHARE = 0.1  # no cut takes less than this of a node, so that the tree st
 
 
 def size_bounds(size: float, rows: int) -> tuple[int, int]:
-    """Give the fewest and the most rows that a cluster may have.
-
-    Args:
-        size: The rows that a cluster should have.
-        rows: The rows of the table.
-
-    Returns:
-        Half of ``size`` and one and a half times ``size``, never fewer than 2 rows; ``(rows, rows)`` where the whole
-        table is one cluster.
-    """
+    """Return the fewest and the most rows of a cluster: half of ``size``, at least 2, and 1.5 times it, or all rows."""
     if rows <= 1.5 * size:
         return rows, rows
     least = max(2, math.ceil(size / 2))
@@ -46,27 +37,19 @@ def size_bounds(size: float, rows: int) -> tuple[int, int]:
 
 
 def clusters(matrix: Reals, size: float, method: str, random: np.random.Generator) -> Ints32:
-    """Put similar rows into clusters of about the same number of rows.
+    """Put similar rows into clusters of about the same number of rows, numbered from 0.
 
-    Spectral clustering is that of Thesis, Section 5.1, Equations 5.1 to 5.4, with the median distance as the scale.
-    The number of clusters is only a target there, and k-means then leaves clusters of a single row, which swapping
-    would release verbatim: small clusters are merged with the nearest one, large clusters are split by 2-means
+    Spectral clustering is that of Thesis, Section 5.1, Equations 5.1 to 5.4, with the median distance as the scale. The
+    number of clusters is only a target there, and k-means then leaves clusters of a single row, which swapping would
+    release verbatim: small clusters are merged with the nearest one, large clusters are split by 2-means
     (REFERENCES.md, Thesis, point 5).
 
     Args:
-        matrix: One row per record, finite numbers.
         size: The rows that a cluster should have, at least 2. Every cluster has between half and one and a half times
             as many; a table of at most ``1.5 * size`` rows is one cluster.
         method: ``'spectral'``: Laplacian eigenvectors and k-means, at a cost of rows squared and more, for at most
             6,000 rows; ``'bisect'``: 2-means over and over, at a cost of ``rows * log(rows / size)``; ``'auto'``:
             spectral for up to 3,000 rows, bisect above.
-        random: Where chance comes from.
-
-    Returns:
-        The cluster of each row, 0, 1, ... without gaps.
-
-    Raises:
-        ValueError: For an empty matrix, and for too many rows for spectral clustering.
     """
     rows = len(matrix)
     if rows == 0:
@@ -106,17 +89,10 @@ def _spectral(matrix: Reals, size: float, least: int, most: int, random: np.rand
 
 
 def spectral_coordinates(matrix: Reals, count: int, random: np.random.Generator) -> Floats:
-    """Map rows to unit vectors whose directions tell clusters apart.
+    """Map rows to as many unit vectors as clusters are looked for, whose directions tell clusters apart.
 
-    Thesis, Equations 5.1 to 5.4. The scale is the median distance, on which the results hardly depend.
-
-    Args:
-        matrix: One row per record.
-        count: The number of clusters looked for, and of coordinates; fewer than rows.
-        random: Where the search for eigenvectors starts.
-
-    Returns:
-        ``(rows, count)``; a row that is infinitely far from all others is zero.
+    Thesis, Equations 5.1 to 5.4. The scale is the median distance, on which the results hardly depend. A row that is
+    infinitely far from all others is zero.
     """
     rows = len(matrix)
     between = pdist(np.asarray(matrix, dtype=np.float64), "sqeuclidean")
@@ -145,8 +121,7 @@ def _largest_eigenvectors(symmetric: Floats, count: int, random: np.random.Gener
         except ArpackError:  # the direct method is slower and minds nothing
             pass
     # All of them, by divide and conquer: the method for a few fails now and then where many eigenvalues are equal.
-    vectors: Floats = eigh(symmetric, driver="evd")[1][:, rows - count :]
-    return vectors
+    return np.asarray(eigh(symmetric, driver="evd")[1][:, rows - count :])
 
 
 def _merged(coordinates: Floats, labels: npt.NDArray[Any], least: int) -> list[Ints]:

@@ -7,37 +7,26 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numpy.typing import NDArray
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Floats, Matrix, Reals
 from duckanon._core.common.progress import Tell, silent
 
-UNCHECKED_ROWS = 100_000
-"""From here on chance correlations, 3.1 / sqrt(rows), are too small to matter."""
-MOST_DRAWS = 50
-"""Of one component's permutation; most are accepted after a few, once they are mended."""
-MOST_VALUES_DRAWN = 400_000
-"""In all draws of one component: bounds the time that it takes."""
+_UNCHECKED_ROWS = 100_000  # from here on chance correlations, 3.1 / sqrt(rows), are too small to matter
+_MOST_DRAWS = 50  # of one component's permutation; most are accepted after a few, once they are mended
+_MOST_VALUES_DRAWN = 400_000  # in all draws of one component: bounds the time that it takes
 _MOST_THREADS = 4  # shuffling waits for memory, not for processors
 _BLOCK_ROWS = 65_536  # in which second moments are summed: bounds the copy that centring makes
 
 
 def principal_components(covariance: Floats) -> tuple[Floats, Floats]:
-    """Return the standard deviations and directions of the components that are not null, the largest first.
+    """Return the standard deviations and directions (columns) of the components that are not null, the largest first.
 
     The rule of Thesis, Section 4.1, for singular values, d > d0 max(rows, columns) eps, cannot be used on the
     eigenvalues of a Gram matrix: they are squares, and what rounding leaves of a null one is about eps times the
     largest, whatever the number of rows. The cut here is 4 eps max(columns, 16) of the largest eigenvalue: +-1 groups,
     which always sum to 2 - q, are found to be short of one dimension, and a component of a millionth of the largest
     deviation is kept.
-
-    Args:
-        covariance: Of the matrix's columns.
-
-    Returns:
-        deviations : ndarray of shape (rank,):
-        directions : ndarray of shape (columns, rank): Orthonormal.
     """
     values, vectors = np.linalg.eigh(covariance)
     values, vectors = values[::-1], vectors[:, ::-1]
@@ -70,30 +59,23 @@ def principal_coordinates(matrix: Matrix) -> Matrix:
     mean, values, vectors = spectrum(matrix)
     kept = values > values[0] * max(matrix.shape) * np.finfo(np.float64).eps
     kept[0] = True  # rows that are all equal still need one column
-    coordinates: Matrix = (matrix - mean) @ vectors[:, kept]
-    return coordinates
+    return np.asarray((matrix - mean) @ vectors[:, kept])
 
 
 def permute_components(scores: Reals, tolerance: float, random: np.random.Generator, tell: Tell = silent) -> None:
-    """Permute every row of a matrix, components x records, in place and independently.
+    """Permute every row of a centred matrix, components x records, in place and independently.
 
     Thesis, Figure 4-1, whose `max(cov[U]) <= tol` is read as the largest correlation off the diagonal (REFERENCES.md,
-    Thesis, point 2). Corrected: whole draws are hopeless (about 3.1 / sqrt(records) is what one gives, 2 the best of
-    thousands), so that each component is drawn on its own. A draw that is rejected is mended first: its values are put
-    in the order of the residuals of its regression on the components before it, which moves each value little, and the
-    correlations nearly to 0. After 50 draws (400,000 / records, if that is less, but 2) the best one stays: components
-    with few different values cannot be mended. All components are permuted, the first one too: row order would link
-    records otherwise.
-
-    Args:
-        scores: Centred, each row contiguous.
-        tolerance: Below 100,000 records a permutation is drawn again until no correlation with the components permuted
-            before it exceeds `tolerance` / sqrt(records - 1).
-        random: Where the permutations come from.
-        tell: Is told the share of the components done.
+    Thesis, point 2): below 100,000 records a permutation is drawn again until no correlation with the components
+    permuted before it exceeds ``tolerance / sqrt(records - 1)``. Corrected: whole draws are hopeless (about 3.1 /
+    sqrt(records) is what one gives, 2 the best of thousands), so that each component is drawn on its own. A draw that
+    is rejected is mended first: its values are put in the order of the residuals of its regression on the components
+    before it, which moves each value little, and the correlations nearly to 0. After 50 draws (400,000 / records, if
+    that is less, but 2) the best one stays: components with few different values cannot be mended. All components are
+    permuted, the first one too: row order would link records otherwise.
     """
     generators = random.spawn(len(scores))
-    if scores.shape[1] < UNCHECKED_ROWS:
+    if scores.shape[1] < _UNCHECKED_ROWS:
         _permute_uncorrelated(scores, tolerance / math.sqrt(max(scores.shape[1] - 1, 1)), generators, tell)
         return
     threads = min(_MOST_THREADS, os.cpu_count() or 1)
@@ -104,7 +86,7 @@ def permute_components(scores: Reals, tolerance: float, random: np.random.Genera
 
 
 def _permute_uncorrelated(scores: Reals, limit: float, generators: list[np.random.Generator], tell: Tell) -> None:
-    draws = max(2, min(MOST_DRAWS, MOST_VALUES_DRAWN // scores.shape[1]))
+    draws = max(2, min(_MOST_DRAWS, _MOST_VALUES_DRAWN // scores.shape[1]))
     accepted = np.empty_like(scores)  # of mean 0 and length 1
     for index, (row, random) in enumerate(zip(scores, generators, strict=True)):
         centred = row - row.mean(dtype=np.float64).astype(row.dtype)
@@ -117,7 +99,8 @@ def _permute_uncorrelated(scores: Reals, limit: float, generators: list[np.rando
             drawn = random.permutation(len(row))
             worst, correlations = _worst(before, centred[drawn])
             if worst > limit:
-                drawn = _mended(ascending, centred[drawn] - correlations @ before)
+                residuals = centred[drawn] - correlations @ before
+                drawn[np.argsort(residuals)] = ascending  # the values in the order of the residuals
                 worst, _ = _worst(before, centred[drawn])
             if worst < best:
                 best, order = worst, drawn
@@ -131,10 +114,3 @@ def _permute_uncorrelated(scores: Reals, limit: float, generators: list[np.rando
 def _worst(before: Array, row: Array) -> tuple[float, Array]:
     correlations = before @ row
     return float(np.abs(correlations).max(initial=0.0)), correlations
-
-
-def _mended(ascending: NDArray[np.intp], residuals: Array) -> NDArray[np.intp]:
-    """Return the permutation that puts values, given in ascending order, in the order of the residuals."""
-    mended = np.empty_like(ascending)
-    mended[np.argsort(residuals)] = ascending
-    return mended

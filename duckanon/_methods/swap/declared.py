@@ -27,12 +27,8 @@ TRIALS = pa.schema(
         ("step", pa.int64()),
         ("purpose", pa.string()),
         ("cluster_size", pa.int64()),
-        ("distance_shift", pa.float64()),
-        ("ambiguity_shift", pa.float64()),
-        ("uncertainty_shift", pa.float64()),
-        ("exact_copies", pa.float64()),
-        ("unique_copies", pa.float64()),
-        ("near_copies", pa.float64()),
+        *((f"{name}_shift", pa.float64()) for name in ("distance", "ambiguity", "uncertainty")),
+        *((name, pa.float64()) for name in ("exact_copies", "unique_copies", "near_copies")),
         ("passed", pa.bool_()),
         ("chosen", pa.bool_()),
     ]
@@ -125,7 +121,7 @@ PICA = Release(
 
 PICA_REPORT = Report(
     name="pica_report",
-    algorithm="duckanon._methods.swap.pica_report:pica_report",
+    algorithm="duckanon._methods.swap.people_swaps:pica_report",
     stage="release",
     summary="Returns the search for the cluster size of anon.pica: one row per trial release with its privacy "
     "measures.",

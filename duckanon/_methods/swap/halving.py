@@ -3,10 +3,9 @@
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Ints, Matrix
-from duckanon._core.common.people import people_in, refuse_too_few
+from duckanon._core.common.arrays import Bools, Ints, Matrix
+from duckanon._core.common.people import cut_range, numbered_pairs, people_in, refuse_too_few
 from duckanon._methods.swap.components import principal_coordinates
-from duckanon._methods.swap.people_halving import halved_by_people
 
 # Rows gathered at once: a block of tens of columns then stays within the processor's cache.
 BLOCK_ROWS = 16_384
@@ -16,36 +15,19 @@ def spectral_rhs(matrix: Matrix, k: int, people: Ints | None = None) -> Ints:
     """Group rows by halving them along their principal axes, until no group has more than 2k rows.
 
     Thesis, Section 4.1.2, Figure 4-2, on T = U D of the centred matrix; the figure does not centre, and without
-    centring the first axis is little more than the mean (REFERENCES.md, Thesis, point 1).
-
-    Args:
-        matrix: One row per record, one column per encoded attribute.
-        k: The smallest group allowed, in rows, or in people where they are told apart.
-        people: Whose each row is (`common.people.person_numbers`); None where every row is another person.
-
-    Returns:
-        The group of each row, numbered from 0. Groups have k to 2k rows; more where fewer would not be k people.
-
-    Raises:
-        ValueError: When there are fewer than k rows or people.
+    centring the first axis is little more than the mean (REFERENCES.md, Thesis, point 1). Groups are numbered from 0
+    and have k to 2k rows; with ``people``, more where fewer would not be k people.
     """
     coordinates = principal_coordinates(matrix)
     return halved(coordinates, k) if people is None else halved_by_people(coordinates, people, k)
 
 
 def halved(coordinates: Matrix, k: int) -> Ints:
-    """Halve groups of more than 2k rows at the median of their widest column, until there are none.
+    """Halve groups of more than 2k rows at the median of their widest column, until there are none; number the groups.
 
     Halves are cut by rank, rows equal to the median going to the lower half in the order in which they come, so that
     ties never leave a half too small: a group of 2k + 1 rows becomes k and k + 1. All groups of one level have one of
     two sizes, so that each level is a few operations on arrays of shape (groups, size).
-
-    Args:
-        coordinates: One row per record.
-        k: The smallest group allowed.
-
-    Returns:
-        The group of each row, numbered from 0.
     """
     rows = len(coordinates)
     refuse_too_few(k, rows, None)
@@ -84,26 +66,73 @@ def _halves(coordinates: Matrix, group_rows: Ints) -> tuple[Ints, Ints]:
     return group_rows[lower].reshape(groups, half), group_rows[~lower].reshape(groups, size - half)
 
 
+def halved_by_people(coordinates: Matrix, people: Ints, k: int) -> Ints:
+    """Cut groups of more than 2k rows in two, each of at least k people, as long as that is possible.
+
+    The cut is the place nearest to the median that leaves enough people on both sides. Where the widest column has
+    none, the next one is tried. Where every row is another person, the groups are those of `halved`.
+    """
+    refuse_too_few(k, len(coordinates), people)
+    labels = np.empty(len(coordinates), dtype=np.int64)
+    finished = 0
+    rows, sizes = np.arange(len(coordinates)), np.array([len(coordinates)])
+    while len(sizes):
+        halves: list[Ints] = []
+        half_sizes: list[Ints] = []
+        is_large = sizes > 2 * k
+        whole_rows, whole_sizes = [rows[np.repeat(~is_large, sizes)]], [sizes[~is_large]]
+        rows, sizes = rows[np.repeat(is_large, sizes)], sizes[is_large]
+        columns = _columns_by_width(coordinates, rows, sizes)
+        while columns.shape[1] and len(sizes):
+            rows, left_sizes, is_cut = _cut(coordinates, people, k, rows, sizes, columns[:, 0])
+            halves.append(rows[np.repeat(is_cut, sizes)])
+            half_sizes.append(np.stack([left_sizes, sizes - left_sizes], axis=1)[is_cut].ravel())
+            rows, sizes, columns = rows[np.repeat(~is_cut, sizes)], sizes[~is_cut], columns[~is_cut, 1:]
+        whole_rows.append(rows)
+        whole_sizes.append(sizes)
+        counts = np.concatenate(whole_sizes)
+        labels[np.concatenate(whole_rows)] = np.repeat(np.arange(finished, finished + len(counts)), counts)
+        finished += len(counts)
+        rows = np.concatenate([np.arange(0), *halves])
+        sizes = np.concatenate([np.arange(0), *half_sizes])
+    return labels
+
+
+def _columns_by_width(coordinates: Matrix, rows: Ints, sizes: Ints) -> Ints:
+    """Sort the columns of every group by the width that the group has in them, the widest first."""
+    if not len(sizes):
+        return np.zeros((0, 0), dtype=np.int64)
+    starts = np.cumsum(sizes) - sizes
+    widths = np.stack(
+        [
+            np.maximum.reduceat(column[rows], starts) - np.minimum.reduceat(column[rows], starts)
+            for column in coordinates.T
+        ],
+        axis=1,
+    )
+    return np.argsort(-widths, axis=1, kind="stable")
+
+
+def _cut(coordinates: Matrix, people: Ints, k: int, rows: Ints, sizes: Ints, columns: Ints) -> tuple[Ints, Ints, Bools]:
+    """Sort the rows of every group by the group's column, and say how many are to be cut off, and whether they can."""
+    starts = np.cumsum(sizes) - sizes
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    ordered = rows[np.lexsort((rows, coordinates[rows, columns[group]], group))]
+    first, last = cut_range(numbered_pairs(group, people[ordered]), starts, starts + sizes, k)
+    is_cut = first <= last
+    cuts = np.clip(starts + sizes // 2, first, np.maximum(first, last))
+    return ordered, cuts - starts, is_cut
+
+
 def rhs(matrix: Matrix, k: int, people: Ints | None = None) -> Ints:
-    """Group rows by cutting all columns at their medians at once; cut groups of more than 2k rows again.
+    """Group rows by cutting all columns at their medians at once; cut groups of more than 2k rows, or people, again.
 
-    Recursive histogram sanitization (Chawla et al. 2005; Thesis, Section 4.1.2), for comparison only: n columns make
-    up to 2^n groups in one step, so that with 4 columns most rows already end in groups of fewer than k, and with some
-    tens of columns nearly every row ends alone, which protects nothing. Nothing is done about it here: count those
-    rows with `rows_in_small_groups`. Cells are regions of space, so that equal rows stay together: a row lies
-    above the cut where its value is above the median, or equal to it where the group has nothing above. Groups of
-    equal rows are not cut.
-
-    Args:
-        matrix: One row per record.
-        k: The group size aimed at: groups of up to 2k rows, or people where they are told apart, are not cut.
-        people: Whose each row is; None where every row is another person.
-
-    Returns:
-        The group of each row, numbered from 0. Groups may have fewer than k rows, down to a single one.
-
-    Raises:
-        ValueError: When there are fewer than k rows or people.
+    Recursive histogram sanitization (Chawla et al. 2005; Thesis, Section 4.1.2), for comparison only: n columns make up
+    to 2^n groups in one step, so that with 4 columns most rows already end in groups of fewer than k, and with some
+    tens of columns nearly every row ends alone, which protects nothing. Nothing is done about it here: count those rows
+    with `rows_in_small_groups`. Cells are regions of space, so that equal rows stay together: a row lies above the cut
+    where its value is above the median, or equal to it where the group has nothing above. Groups of equal rows are not
+    cut.
     """
     rows = len(matrix)
     refuse_too_few(k, rows, people)
@@ -148,30 +177,20 @@ def rows_in_small_groups(labels: Ints, k: int, people: Ints | None = None) -> in
 
 
 def masked(matrix: Matrix, labels: Ints, random: np.random.Generator, label: str = "mean") -> Matrix:
-    """Replace every row by the representative of its group.
+    """Replace every row by the mean of its group (``'mean'``), or by the member nearest to that (``'member'``).
 
     Means keep the column means exactly and lose variance, and a mean of categories need not be a combination that
     occurs. A member is a possible record in every respect, decimals and combinations of categories included, but it is
     a real person's record, released as many times as the group has rows: k-anonymous, and yet everything about that
-    person is told.
-
-    Args:
-        matrix: One row per record.
-        labels: The group of each row, numbered from 0.
-        random: Chooses among members that are equally near to the mean.
-        label: 'mean': the group's mean. 'member': the member of the group nearest to its mean.
-
-    Returns:
-        As many rows, in the same order: the caller shuffles them before they are released.
+    person is told. Rows stay in their order: the caller shuffles them before they are released.
     """
     if label == "mean":
         return _means(matrix, labels)[labels]
-    chosen: Matrix = matrix[members(matrix, labels, random)]
-    return chosen
+    return np.asarray(matrix[members(matrix, labels, random)])
 
 
 def members(matrix: Matrix, labels: Ints, random: np.random.Generator) -> Ints:
-    """Choose for every row the member of its group that is nearest to the group's mean, by its index."""
+    """Return for every row the member of its group nearest to the mean, by index; chance decides ties."""
     means = _means(matrix, labels)
     distance = np.zeros(len(matrix))
     for column, mean in zip(matrix.T, means.T, strict=True):

@@ -8,12 +8,16 @@ from typing import Any
 import pyarrow as pa
 
 from duckanon._core.common.arguments import generator
+from duckanon._core.common.declare import report_rows
 from duckanon._core.common.memory import bytes_of
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.encoding.whole_sources import reader_of, whole_table
 from duckanon._methods.swap import svd
+from duckanon._methods.swap.declared import TRIALS
 from duckanon._methods.swap.pica import Partitioned
 from duckanon._methods.swap.plain_columns import PlainColumns, Settings
+
+_PURPOSES = {"whole": "one cluster", "bisect": "search", "confirm": "confirm"}
 
 
 def svd_swap(
@@ -33,9 +37,8 @@ def svd_swap(
 ) -> pa.RecordBatchReader:
     """Swap the principal components of a table: see `svd.svd_swap`.
 
-    Args:
-        memory: What the matrix of components may take, such as '2GB'; a larger one is swapped within random blocks of
-            rows. Only with the settings of the thesis; None: the table is held in memory.
+    ``memory`` limits the matrix of components, '2GB'; a larger one is swapped within random blocks of rows. It needs
+    the settings of the thesis.
     """
     settings = Settings(k, special, categories, derived)
     options: dict[str, Any] = {"tolerance": tolerance, "checks": checks, "seed": seed, "tell": tell}
@@ -53,15 +56,34 @@ def svd_swap(
 def pica(
     source: object, *, cluster_size: float | None, reference: object = None, tell: Tell | None = None, **options: Any
 ) -> pa.RecordBatchReader:
-    """Swap independent components inside clusters of similar records.
+    """Swap independent components inside clusters of similar records; the options are those of `partitioned`.
 
-    Args:
-        reference: Other people with the same columns, to compare with where a cluster size is searched.
-        options: As for `partitioned`.
+    A ``reference`` of other people with the same columns is compared with where a cluster size is searched.
     """
     whole, others, plain = partitioned(source, None if cluster_size else reference, **options)
     released = reader_of(whole.released(cluster_size, others, tell or silent))
     return released if plain is None else plain.reader(released)
+
+
+def pica_report(table: pa.Table | None, reference: pa.Table | None, *, tell: Tell, **options: Any) -> pa.Table:
+    """Report the search for a cluster size; the options are those of `partitioned`."""
+    if table is None:
+        return report_rows([], TRIALS)
+    whole, others, _ = partitioned(table, reference, **options)
+    search = whole.search(others, tell)
+    rows = [
+        {
+            "step": number,
+            "purpose": _PURPOSES[step.stage],
+            "cluster_size": round(step.cluster_size),
+            **{f"{name}_shift": step.verdict.numbers.get(name) for name in ("distance", "ambiguity", "uncertainty")},
+            **{name: step.verdict.numbers.get(name) for name in ("exact_copies", "unique_copies", "near_copies")},
+            "passed": step.verdict.passed,
+            "chosen": step.cluster_size == search.cluster_size,
+        }
+        for number, step in enumerate(search.steps, 1)
+    ]
+    return report_rows(rows, TRIALS)
 
 
 def partitioned(
@@ -81,8 +103,7 @@ def partitioned(
 ) -> tuple[Partitioned, pa.Table | None, PlainColumns | None]:
     """Encode a table that is to be swapped in clusters.
 
-    Returns:
-        The encoded table; other people in the same columns; the plain columns, None where the table's own are plain.
+    Also return other people in the same columns, and the plain columns, None where the table's own are plain.
     """
     settings, random = Settings(k, special, categories, derived), generator(seed)
     if settings.as_in_thesis:

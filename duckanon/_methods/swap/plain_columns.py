@@ -30,12 +30,7 @@ _CHOICE = " (choice)"  # the name of the plain column that says which special va
 
 @dataclass(frozen=True)
 class Settings:
-    """How columns are read.
-
-    Attributes:
-        k: The people behind the ends of a number, and behind a category; 1 leaves them as they are.
-        special, categories, derived: As for `spectral_release`.
-    """
+    """Reading of columns: the people behind the ends of a number and a category (1: as they are), and other options."""
 
     k: int
     special: Any
@@ -53,11 +48,9 @@ class PlainColumns:
     """A table whose columns are plain numbers and categories.
 
     Attributes:
-        schema: That of the table itself.
-        columns: Its columns, split.
+        schema, columns: Those of the table itself, the columns split.
         formulas, lookups: What is computed from the rest in the end.
-        table: The plain columns.
-        reference: Those of another table, if there is one.
+        table, reference: The plain columns, and those of another table, if there is one.
         places: The coordinates of choices between many values, by the name of the plain column.
     """
 
@@ -73,11 +66,7 @@ class PlainColumns:
     def of(
         cls, table: pa.Table, reference: pa.Table | None, nulls: str, settings: Settings, random: np.random.Generator
     ) -> PlainColumns:
-        """Make the columns of a table plain, and those of another one like them.
-
-        Raises:
-            ValueError: As `split_columns` does.
-        """
+        """Make the columns of a table plain, and those of another one like them."""
         names = table.column_names
         special = special_choices(settings.special, names)
         categories = spelled("categories", settings.categories, names)
@@ -123,13 +112,7 @@ class PlainColumns:
     def alike(
         self, columns: Sequence[ColumnParts], bounds: Mapping[str, Bounds], random: np.random.Generator
     ) -> pa.Table:
-        """Return the plain columns of other rows that were split like the table's.
-
-        Args:
-            columns: Their columns, with the table's outcomes.
-            bounds: By name, the ends of the numbers of a column that has them.
-            random: Draws donors.
-        """
+        """Return the plain columns of other rows that were split like the table's, with bounds by column name."""
         computed = [formula.column for formula in self.formulas]
         ends = {
             index: bounds[column.name]
@@ -175,14 +158,9 @@ def plain_table(
     rows: int,
     random: np.random.Generator,
 ) -> pa.Table:
-    """Return the plain columns of a table.
+    """Return the plain columns of a table that was split, the first rows of which are its own: see `Bounds.array`.
 
-    Args:
-        columns: Taken apart.
-        bounds: By column: the ends of the numbers that are not computed.
-        followers: The columns whose numbers or choices are computed in the end.
-        rows: How many rows are the table's: see `Bounds.array`.
-        random: Draws donors.
+    Bounds are the ends of numbers that are not computed; followers have numbers or choices computed in the end.
     """
     arrays: dict[str, pa.Array] = {}
     for index, column in enumerate(columns):

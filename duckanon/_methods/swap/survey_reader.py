@@ -24,11 +24,9 @@ from duckanon._methods.swap.plain_columns import PlainColumns
 
 @dataclass(frozen=True)
 class _Texts:
-    """The choices of texts and booleans.
+    """Choices of texts and booleans: the values that the survey held, NULL too where it did, and the choice of each.
 
-    Attributes:
-        values, codes: What the survey held, NULL too where it did, and the choice that each stands for.
-        unseen: The choice of everything else.
+    All else is read as the choice ``unseen``.
     """
 
     values: pa.Array
@@ -41,7 +39,8 @@ class _Texts:
         indices, listed = indices_of(column.array)
         listed = [*listed, None]
         found, firsts = np.unique(np.where(indices < 0, len(listed) - 1, indices), return_index=True)
-        values = pa.array([listed[index] for index in found.tolist()], _plain_type(column.array.type))
+        type_ = column.array.type.value_type if pa.types.is_dictionary(column.array.type) else column.array.type
+        values = pa.array([listed[index] for index in found.tolist()], type_)
         has_others = OTHER in column.outcomes
         return cls(values, column.codes[firsts], column.outcomes.index(OTHER) if has_others else _commonest(column))
 
@@ -58,7 +57,6 @@ class _Numbers:
 
     Attributes:
         values, codes: The numbers that are no regular ones, ascending, and the choice that each stands for.
-        at_null: The choice of NULL.
         regular: The choice of all other numbers; None where each is read as the nearest of `values`.
     """
 
@@ -95,12 +93,7 @@ class _Numbers:
 
 
 class SurveyColumns:
-    """How the rows of a table are read like those of a survey of it.
-
-    Args:
-        plain: The survey, made plain.
-        k: The number of people behind the ends of its numbers.
-    """
+    """Reader of a table's rows like those of a survey of it, with k people behind the ends of numbers."""
 
     def __init__(self, plain: PlainColumns, k: int) -> None:
         self._plain = plain
@@ -120,27 +113,17 @@ class SurveyColumns:
         return self._plain.schema
 
     def table(self, rows: pa.Table, random: np.random.Generator) -> pa.Table:
-        """Return the plain columns of some rows.
-
-        Args:
-            rows: With the columns of the survey, in its types.
-            random: Draws the numbers of rows that have none.
-        """
-        columns = [
-            self._read(column, choices, rows.column(column.name))
-            for column, choices in zip(self._plain.columns, self._choices, strict=True)
-        ]
+        """Return the plain columns of rows of the survey's columns and types; missing numbers are drawn."""
+        columns = []
+        for column, choices in zip(self._plain.columns, self._choices, strict=True):
+            values = cleaned(whole(rows.column(column.name)))
+            columns.append(replace(column, codes=choices.choices(values), array=values))
         return self._plain.alike(columns, self.bounds, random)
 
     def released(self, plain: pa.Table) -> pa.Table:
         """Recombine the columns of released rows."""
         batches = [self._plain.back(batch) for batch in plain.to_batches()]
         return pa.Table.from_batches(batches, self._plain.schema)
-
-    @staticmethod
-    def _read(column: ColumnParts, choices: _Texts | _Numbers, array: pa.ChunkedArray) -> ColumnParts:
-        values = cleaned(whole(array))
-        return replace(column, codes=choices.choices(values), array=values)
 
     def drawn(self) -> Sequence[ColumnParts]:
         """Return the survey's columns that are not computed from others."""
@@ -150,7 +133,3 @@ class SurveyColumns:
 
 def _commonest(column: ColumnParts) -> int:
     return int(np.argmax(np.bincount(column.codes)))
-
-
-def _plain_type(type_: pa.DataType) -> pa.DataType:
-    return type_.value_type if pa.types.is_dictionary(type_) else type_

@@ -7,8 +7,14 @@ result is turned back (Thesis, Section 4.1, Figure 4-1).
 from __future__ import annotations
 
 import contextlib
+import math
+import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +24,19 @@ from duckanon._core.common.arguments import generator
 from duckanon._core.common.progress import Tell, silent, within
 from duckanon._core.encoding.coordinates import Places
 from duckanon._core.encoding.fit import Moments, batch_rows, fit
-from duckanon._core.encoding.sources import Source, open_source
-from duckanon._core.encoding.table_encoding import Encoding, refuse_too_few
-from duckanon._core.privacy import repair
+from duckanon._core.encoding.sources import Source, open_source, opened_source
+from duckanon._core.encoding.table_encoding import FEWEST_ROWS, ROWS_PER_COMPONENT, Encoding, refuse_too_few
+from duckanon._core.privacy import self_check
 from duckanon._methods.swap.components import permute_components, principal_components
-from duckanon._methods.swap.spill import ScoreBlocks, blocks_needed
 
-WATCHED_ROWS = 20_000
-"""Rows that the checks look at, in larger tables drawn at random."""
+_WATCHED_ROWS = 20_000  # rows that the checks look at, in larger tables drawn at random
 _FRESH_DRAWS = 3  # one that fails by chance does not fail again
 _WATCHED_PAIRS = 2 * 10**7  # of rows whose distance is looked at: components permuted over many rows give nobody away
 _FITTED, _SCORED, _PERMUTED = 0.3, 0.6, 0.75  # the share of the work done after each step, about as measured
+
+_BYTES = 4  # of a float32
+_MARGIN = 1.1  # blocks drawn at random differ in size
+_READ_ROWS = 2**14  # turned from records to components at a time
 
 
 def svd_swap(
@@ -43,61 +51,42 @@ def svd_swap(
     places: Mapping[str, Places] | None = None,
     tell: Tell | None = None,
 ) -> pa.RecordBatchReader:
-    """Swap the principal components of a table.
+    """Swap the principal components of a table; options not listed are those that are declared.
 
     No left singular vectors are needed: one pass gives the covariance, whose eigenvectors are the right ones, a second
     one the scores, the only thing that is held, in float32. Corrected: the matrix is centred first, null components are
     left out, and every component is permuted, so that the order of the rows links nothing (REFERENCES.md, Thesis,
-    points 1 to 4).
+    points 1 to 4). When two components correlate too much for long, `permute_components` gives up; the checks look at
+    up to 20,000 rows drawn at random, and repair tables of up to 20,000 rows.
+
+    The source is read twice before this returns; the batches are made as they are read.
 
     Args:
-        source: Anything that `sources.open_source` takes; it is read twice.
-        tolerance, log, nulls, checks, seed: As declared. When two components correlate too much for long,
-            `permute_components` gives up; the checks look at up to 20,000 rows drawn at random, and repair tables of up
-            to 20,000 rows.
         memory_limit: Bytes for the scores, 4 x rows x rank. Past it the records are swapped inside blocks to which they
             are assigned at random, kept in temporary files meanwhile.
         places: Coordinates of the values of columns that have many: see `fit.fit`.
-        tell: Is told the share of the work done, from 0 to 1.
-
-    Returns:
-        As many rows, of the same columns and types. Source and temporary files are read before this returns, except the
-        files of a memory limit; the batches are made as they are read.
-
-    Raises:
-        ValueError: As `fit.fit` does; for fewer than 200 rows, or 8 per component; and for what the checks find.
     """
     random = generator(seed)
     tell = tell or silent
-    opened = open_source(source)
-    try:
+    with opened_source(source) as opened:
         told = _rows_within(tell, opened.rows, 0.0, _FITTED)
         encoding, moments = fit(opened, log=log, nulls=nulls, tell=told, places=places)
         swap = _Swap.of(encoding, moments, tolerance, checks, random)
-        blocks = blocks_needed(moments.rows, swap.rank, memory_limit)
+        blocks = _blocks_needed(moments.rows, swap.rank, memory_limit)
         if blocks > 1:
-            files = ScoreBlocks(blocks, swap.rank, random)
+            files = _ScoreBlocks(blocks, swap.rank, random)
             for piece in swap.scores(opened, _rows_within(tell, moments.rows, _FITTED, _SCORED)):
                 files.add(piece)
             made = swap.released_blocks(files, tell)
         else:
             made = swap.swapped(opened, tell)
-    finally:
-        if opened is not source:
-            opened.close()
     return pa.RecordBatchReader.from_batches(encoding.schema, made)
 
 
 def swapped_block(
     block: pa.Table, encoding: Encoding, moments: Moments, tolerance: float, checks: str, random: np.random.Generator
 ) -> pa.Table:
-    """Swap the components of a whole table among some of its rows, which are in the block at random.
-
-    Args:
-        block: The rows.
-        encoding, moments: Those of the whole table.
-        tolerance, checks, random: As in `svd_swap`.
-    """
+    """Swap the components of a whole table, known by its moments, among some of its rows, drawn at random."""
     own = replace(moments, rows=block.num_rows)
     opened = open_source(block)
     made = list(_Swap.of(encoding, own, tolerance, checks, random).swapped(opened, silent))
@@ -125,7 +114,7 @@ class _Swap:
         _, directions = principal_components(moments.covariance)
         refuse_too_few(moments.rows, directions.shape[1])
         mean = moments.mean.astype(np.float32)[:, None]
-        count = 0 if checks == "off" else min(moments.rows, WATCHED_ROWS)
+        count = 0 if checks == "off" else min(moments.rows, _WATCHED_ROWS)
         watched = np.sort(random.choice(moments.rows, count, replace=False, shuffle=False))
         originals = np.empty((encoding.width, count), np.float32)
         return cls(
@@ -175,7 +164,7 @@ class _Swap:
         made = self.encoding.batch(self.directions @ scores[:, looked_at] + self.mean)  # rounded, as it is given away
         released = self.encoding.features(made, np.float32).T
         advice = "release fewer columns or coarser values"
-        kept = repair.screened(self.originals.T, released, checks, self.random, advice, _WATCHED_PAIRS)
+        kept = self_check.screened(self.originals.T, released, checks, self.random, advice, _WATCHED_PAIRS)
         return scores if kept.all() else np.ascontiguousarray(scores[:, kept])
 
     def released(self, blocks: Iterable[NDArray[np.float32]], tell: Tell) -> Iterator[pa.RecordBatch]:
@@ -190,14 +179,14 @@ class _Swap:
                 yield self.encoding.batch(features)
                 tell(done / self.rows)
 
-    def released_blocks(self, files: ScoreBlocks, tell: Tell) -> Iterator[pa.RecordBatch]:
+    def released_blocks(self, files: _ScoreBlocks, tell: Tell) -> Iterator[pa.RecordBatch]:
         """Permute block after block and turn each back."""
         try:
             yield from self.released(self._permuted(files), within(tell, _SCORED, 1.0))
         finally:
             files.close()
 
-    def _permuted(self, files: ScoreBlocks) -> Iterator[NDArray[np.float32]]:
+    def _permuted(self, files: _ScoreBlocks) -> Iterator[NDArray[np.float32]]:
         for number, scores in enumerate(files):
             permute_components(scores, self.tolerance, self.random)
             yield self.checked(scores) if number == 0 else scores
@@ -206,3 +195,59 @@ class _Swap:
 def _rows_within(tell: Tell, rows: int | None, start: float, stop: float) -> Callable[[int], None]:
     """Tell rows done as a share of the whole work; tell nothing where the number of rows is not known."""
     return lambda done: None if not rows else within(tell, start, stop)(done / rows)
+
+
+def _blocks_needed(rows: int, rank: int, memory_limit: int | None) -> int:
+    """Return into how many blocks the scores of a table must be cut; refuse a limit that leaves too few rows each."""
+    if memory_limit is None:
+        return 1
+    needed = _BYTES * rank * rows
+    if needed <= memory_limit:
+        return 1
+    blocks = math.ceil(needed * _MARGIN / memory_limit)
+    most = rows // max(FEWEST_ROWS, ROWS_PER_COMPONENT * rank)
+    if blocks > most:
+        least = needed if most < 2 else math.ceil(needed * _MARGIN / most)
+        raise ValueError(f"memory must be at least {least:,} bytes for {rank} components; got {memory_limit:,}.")
+    return blocks
+
+
+class _ScoreBlocks:
+    """Float32 scores too many for memory, spread at random over files that are removed in the end."""
+
+    def __init__(self, blocks: int, rank: int, random: np.random.Generator) -> None:
+        folder = tempfile.mkdtemp(prefix="duckanon-")
+        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)  # also where nobody reads
+        self._rank = rank
+        self._random = random
+        self._paths = [os.path.join(folder, f"{block}.scores") for block in range(blocks)]
+        self._counts = np.zeros(blocks, np.int64)
+
+    def add(self, scores: NDArray[np.float32]) -> None:
+        """Spread more records, given as components x records, at random: slices would keep neighbours together."""
+        block = self._random.integers(len(self._paths), size=scores.shape[1])
+        counts = np.bincount(block, minlength=len(self._paths))
+        records = np.ascontiguousarray(scores.T)[np.argsort(block, kind="stable")]
+        for path, part in zip(self._paths, np.split(records, np.cumsum(counts)[:-1]), strict=True):
+            if len(part):
+                with open(path, "ab") as file:
+                    file.write(part.data)
+        self._counts += counts
+
+    def __iter__(self) -> Iterator[NDArray[np.float32]]:
+        """Return the blocks one by one, components x records, and remove each file once it is read."""
+        for path, count in zip(self._paths, self._counts, strict=True):
+            if count == 0:
+                continue
+            scores = np.empty((self._rank, count), np.float32)
+            with open(path, "rb") as file:
+                for start in range(0, count, _READ_ROWS):
+                    part: NDArray[Any] = np.fromfile(file, np.float32, _READ_ROWS * self._rank)
+                    part = part.reshape(-1, self._rank)
+                    scores[:, start : start + len(part)] = part.T
+            os.remove(path)
+            yield scores
+
+    def close(self) -> None:
+        """Remove what is left of the files."""
+        self._remove()

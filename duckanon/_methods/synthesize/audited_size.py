@@ -12,8 +12,7 @@ from duckanon._core.common.arrays import Floats, Ints, sampled_rows
 from duckanon._core.common.parameters import LEAST_CLUSTER_SIZE
 from duckanon._core.common.people import NOBODY
 from duckanon._core.common.progress import Tell
-from duckanon._core.privacy.audit import LIMIT, paired_audit
-from duckanon._core.privacy.isolation import FEWEST
+from duckanon._core.privacy.audit import FEWEST, LIMIT, paired_audit
 from duckanon._methods.synthesize.redrawing import Redrawing
 
 _AUDITED_ROWS = 4_000  # with which a size is tried: the right one hardly depends on their number
@@ -51,14 +50,8 @@ def smallest_size(
 
     Sizes are twice as large each time, from twice the rank on, the least with which a cluster is not its records. They
     are bisected: the larger clusters are, the less they tell about a record. Where people have several rows, halves are
-    halves of the people, each with all rows, and one row of each isolated person is looked for.
-
-    Args:
-        redrawing: The table.
-        group: The rows that are released.
-        keep_out: How many people the release says nothing about.
-        random: Where chance comes from.
-        tell: Is told the share of the work done.
+    halves of the people, each with all rows, and one row of each isolated person is looked for. The release says
+    nothing about ``keep_out`` people.
     """
     audited = _audited(redrawing.people, group, random)
     if len(audited.shown) < 2 * FEWEST:

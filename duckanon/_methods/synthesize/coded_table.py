@@ -11,8 +11,10 @@ from duckanon._core.common.arrays import Bools, Ints, Reals
 from duckanon._core.encoding.coordinates import Places
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
-from duckanon._methods.synthesize.donors import filled
 from duckanon._methods.synthesize.equal_numbers import EqualNumbers
+
+_LEARNT_FROM = 20_000  # rows from which the numbers of those who have none are learnt
+_RIDGE = 1e-3  # of the rows: keeps groups of indicators, which add up to a constant, apart
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,7 @@ class Parts:
     """Parts of rows, by column.
 
     Attributes:
-        codes: The choices.
-        places: The places of numbers, for those columns that have them; arbitrary where another choice is made.
+        places: The places of numbers; arbitrary where another choice is made.
         is_equal: Where a number is that of another column, for those columns of which that is drawn.
     """
 
@@ -35,10 +36,8 @@ class CodedTable:
     """A table, split into the parts of its columns.
 
     Attributes:
-        columns: Its columns.
         people: Whose each row is; None where every row is another person.
-        numbers: The numbers that are drawn, by column.
-        choices: The columns whose choices are drawn.
+        numbers, choices: The numbers that are drawn, by column, and the columns whose choices are drawn.
         equal: The numbers that are those of another column in many rows.
         k: The least number of people who share a released value.
         wide: The coordinates of choices between many values, by column.
@@ -67,7 +66,7 @@ class CodedTable:
 
     @property
     def widths(self) -> list[int]:
-        """How many columns of the matrix each choice takes, each pair of equal numbers, and each number."""
+        """The number of columns of the matrix that each choice, pair of equal numbers, and number takes."""
         return [self.choice_width(index) for index in self.choices] + [1] * (len(self.equal) + len(self.numbers))
 
     def original(self, rows: Ints) -> Parts:
@@ -81,10 +80,8 @@ class CodedTable:
     def matrix(self, parts: Parts, random: np.random.Generator | None) -> Reals:
         """Encode parts: -1 or 1 for choices and for numbers that are another's, and normal scores.
 
-        Args:
-            parts: Of the table or of a release.
-            random: Draws donors of numbers where there are none of their own (`donors.filled`); None: the mean where
-                there are none at all, for comparing rows with each other.
+        ``random`` draws donors of numbers where there are none of their own (`_fill`); None: the mean where there are
+        none at all, for comparing rows with each other.
         """
         count = len(next(iter(parts.codes.values())))
         widths = [self.choice_width(index) for index in self.choices]
@@ -109,7 +106,7 @@ class CodedTable:
             matrix[:, start + number] = scores
         if random is not None:
             for number, is_own in enumerate(own):
-                filled(matrix, start + number, is_own, random)
+                _fill(matrix, start + number, is_own, random)
         return matrix
 
     def coded_choice(self, index: int, codes: Ints) -> Reals:
@@ -119,10 +116,14 @@ class CodedTable:
         return coded
 
     def _write_choice(self, index: int, codes: Ints, out: Reals) -> None:
+        """Write coordinates, or -1 and 1: one column for two choices, else one for each."""
         if index in self.wide:
             out[:] = self.wide[index].coordinates[codes]
+        elif out.shape[1] == 1:
+            out[:, 0] = 2 * codes - 1
         else:
-            _write_indicators(codes, out)
+            out[:] = -1.0
+            out[np.arange(len(codes)), codes] = 1.0
 
     def choice_width(self, index: int) -> int:
         """Return how many columns of the matrix a choice takes."""
@@ -132,10 +133,24 @@ class CodedTable:
         return 1 if choices == 2 else choices
 
 
-def _write_indicators(codes: Ints, out: Reals) -> None:
-    """Write -1 and 1: one column for two choices, else one for each."""
-    if out.shape[1] == 1:
-        out[:, 0] = 2 * codes - 1
+def _fill(matrix: Reals, column: int, is_regular: Bools, random: np.random.Generator) -> None:
+    """Fill a column where it is not regular, in place: a regression's answer, and what a random donor has beyond it.
+
+    Donors drawn at random for the whole number would weaken its relations by the share of those who have none, and the
+    mean would give them a value of their own.
+    """
+    known, others = np.flatnonzero(is_regular), np.flatnonzero(~is_regular)
+    if not len(others) or not len(known):
         return
-    out[:] = -1.0
-    out[np.arange(len(codes)), codes] = 1.0
+    if len(known) > _LEARNT_FROM:
+        known = random.choice(known, _LEARNT_FROM, replace=False)
+    features = np.delete(matrix[known], column, axis=1).astype(np.float64)
+    target = matrix[known, column].astype(np.float64)
+    mean = features.mean(axis=0)
+    features -= mean
+    centre = float(target.mean())
+    products = features.T @ features + _RIDGE * len(known) * np.eye(features.shape[1])
+    factors = np.linalg.solve(products, features.T @ (target - centre))
+    beyond = target - centre - features @ factors
+    answers = (np.delete(matrix[others], column, axis=1) - mean) @ factors + centre
+    matrix[others, column] = answers + random.choice(beyond, len(others))

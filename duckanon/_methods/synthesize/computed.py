@@ -27,14 +27,7 @@ _NEAR = 0.02  # of the rows: how far away in rank the number is that takes a num
 
 @dataclass(frozen=True)
 class Computed:
-    """A column that is computed.
-
-    Attributes:
-        formula: How.
-        column: The table's.
-        grid, rare: The places of its values, and those shared by fewer than `least` people.
-        least: The number of people: see `SafeNumbers`.
-    """
+    """A column that is computed by a formula; ``rare`` are the places shared by fewer than ``least`` people."""
 
     formula: Formula
     column: ColumnParts
@@ -50,11 +43,7 @@ class Computed:
         return cls(formula, column, grid, *rare_places(grid, column, people, k, _SLIGHT))
 
     def array(self, sources: Sequence[Floats]) -> pa.Array:
-        """Compute the column; a value of fewer people is moved to the nearest releasable one.
-
-        Raises:
-            ValueError: Where none may.
-        """
+        """Compute the column; a value of fewer people is moved to the nearest releasable one."""
         made = rounded(self.column, self.formula.computed(sources))
         is_rare = self.is_rare(sources)
         if not is_rare.any():
@@ -88,16 +77,8 @@ def exchanged(
 ) -> Ints:
     """Exchange numbers of a source between rows of near ranks, until computed values are none of a few people's.
 
-    Args:
-        computed: The column.
-        sources: The numbers of all its sources.
-        source: The index of the one whose numbers are exchanged: the column keeps its distribution, and nearly its
-            relations.
-        movable: The rows whose number may be exchanged.
-        random: Where chance comes from.
-
-    Returns:
-        The row whose number each row gets. Not all that is rare can be avoided.
+    The source (an index into the sources) keeps its distribution, and nearly its relations. Only numbers of movable
+    rows are exchanged, and not all that is rare can be avoided. Return the row whose number each row gets.
     """
     values = list(sources)
     values[source] = sources[source].copy()
@@ -136,19 +117,12 @@ def matched(
     wanted: Floats,
     random: np.random.Generator,
 ) -> Ints:
-    """Exchange numbers of a source between rows of near ranks, until the column is distributed as it was.
+    """Exchange numbers of a source as `exchanged` does, until the column is distributed as it was.
 
     Each source has the distribution that it had, but what is computed from several has one by chance, as far off as
     that of as many people drawn anew. Of random pairs those are exchanged that bring the two distributions nearest to
-    each other, by the sum of squares of the difference, and make nothing that is rare.
-
-    Args:
-        computed, sources, source, movable, random: As for `exchanged`.
-        k: The least number of rows between two numbers at which distributions are compared.
-        wanted: The column's values in the table; NaN for NULL.
-
-    Returns:
-        The row whose number each row gets.
+    each other, by the sum of squares of the difference, and make nothing that is rare. Distributions are compared at
+    numbers at least k rows apart; `wanted` has the column's values in the table, NaN for NULL.
     """
     taken_from = np.arange(len(movable))
     wanted = wanted[~np.isnan(wanted)]

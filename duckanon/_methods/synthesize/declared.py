@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
+from duckanon._core.common import parameters as shared
 from duckanon._core.common.declare import Parameter, Release
-from duckanon._core.common.parameters import (
-    BY,
-    CATEGORIES,
-    CLUSTER_SIZE,
-    COLS,
-    DERIVED,
-    ENCODED_NULLS,
-    ROWS,
-    SEED,
-    SPECIAL,
-    TBL,
-    UNRELEASED_PERSON,
-    by_is_apart,
-    person_is_no_col,
-)
 from duckanon._core.common.rules import ColumnNames, Whole
 
 SPECTRAL_RELEASE = Release(
@@ -27,8 +13,8 @@ SPECTRAL_RELEASE = Release(
     summary="Draws new records that keep a table's structure, of values shared by at least k people: the release to "
     "recommend.",
     parameters=(
-        TBL,
-        COLS.having(meaning="The columns to release"),
+        shared.TBL,
+        shared.COLS.having(meaning="The columns to release"),
         Parameter(
             "k",
             Whole(2),
@@ -36,12 +22,12 @@ SPECTRAL_RELEASE = Release(
             "those shared by three where nearly every number of a column is somebody's. Rarer categories are merged",
             10,
         ),
-        CLUSTER_SIZE.having(
-            meaning=f"{CLUSTER_SIZE.meaning}. NULL: the smallest size at which releases with and without an isolated "
-            "person hardly differ, or all records as one cluster"
+        shared.CLUSTER_SIZE.having(
+            meaning=f"{shared.CLUSTER_SIZE.meaning}. NULL: the smallest size at which releases with and without an "
+            "isolated person hardly differ, or all records as one cluster"
         ),
-        ROWS,
-        BY.having(
+        shared.ROWS,
+        shared.BY.having(
             rule=ColumnNames(null=True),
             meaning="Columns released as they are: records are drawn within each of their groups",
         ).without("spark"),
@@ -52,14 +38,14 @@ SPECTRAL_RELEASE = Release(
             "could compute the last person from exact means and counts",
             25,
         ),
-        SPECIAL,
-        CATEGORIES,
-        DERIVED,
-        ENCODED_NULLS,
-        SEED.without("spark"),
-        UNRELEASED_PERSON,
+        shared.SPECIAL,
+        shared.CATEGORIES,
+        shared.DERIVED,
+        shared.ENCODED_NULLS,
+        shared.SEED.without("spark"),
+        shared.UNRELEASED_PERSON,
     ),
-    checks=(person_is_no_col, by_is_apart),
+    checks=(shared.person_is_no_col, shared.by_is_apart),
     tables=("source",),
     columns=("cols", "by"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -27,9 +28,8 @@ class EqualNumbers:
 
     Attributes:
         source, column: The two: where they are equal, the column takes the number of the source.
-        is_equal: The rows of the table where they are.
-        can_be: Those where both have a regular number.
-        shared: The numbers of these rows, rare in none of the two columns.
+        is_equal, can_be: The rows of the table where they are, and those where both have a regular number.
+        shared: The numbers of the equal rows, rare in none of the two columns.
         sign: 1 where nearly all numbers of the source that are not equal are larger, -1 where they are smaller, else 0.
     """
 
@@ -41,14 +41,10 @@ class EqualNumbers:
     sign: int
 
     def drawn(self, scores: Reals, can_be: Bools, rows: Ints, people: Ints | None, k: int) -> Bools:
-        """Choose the new rows that are equal: those of the largest scores, as many as in rows of the table.
+        """Choose the new rows that are equal: those of the largest scores, as many as in the released rows.
 
-        Args:
-            scores: One for each new row.
-            can_be: The new rows where both columns have a regular number.
-            rows: The rows that are released.
-            people: Whose each row of the table is; None where every row is another person.
-            k: What fewer people have, equal or different numbers, nobody has in the release.
+        New rows can be equal where both columns have a regular number. Numbers that fewer than k people have equal, or
+        different, nobody has so in the release.
         """
         rows = rows[self.can_be[rows]]
         kind = self.is_equal[rows].astype(np.int64)
@@ -61,26 +57,14 @@ class EqualNumbers:
         return chosen
 
     def places(self, scores: Floats, rows: Ints, people: Ints | None, grids: Sequence[Grid]) -> list[Ints]:
-        """Return the numbers of new rows that are equal, as places of both columns.
-
-        Args:
-            scores: One for each such row.
-            rows: The rows of the table that are released.
-            people: Whose each row of the table is.
-            grids: Those of the source and of the column.
-        """
+        """Return the numbers of new rows that are equal, by their scores, as places of both columns' grids."""
         values = self.shared.grid.array(self.shared.at_ranks(scores, rows, people), None)
         return [grid.places(values) for grid in grids]
 
     def exchanged(self, source: Floats, column: Floats, random: np.random.Generator) -> Ints:
-        """Exchange numbers of the column between rows that are not equal, until they are not, in the usual order.
+        """Exchange numbers of the column between new rows until none is equal to the source, in the usual order.
 
-        Args:
-            source, column: The numbers of the two columns, in the new rows that are not to be equal.
-            random: Draws partners: rows of near ranks first, farther away in each round.
-
-        Returns:
-            The row whose number each row gets.
+        Partners are rows of near ranks first, farther away in each round. Return the row whose number each row gets.
         """
         holder = np.argsort(column, kind="stable")  # of each number, in ascending order
         rows, ordered = holder.copy(), column[holder]
@@ -120,27 +104,20 @@ def found_equal(
     """Find pairs of columns that are equal in many rows, each column in one pair at most.
 
     Values that two columns share by chance, such as whole numbers of a short range, are no relation: there must be
-    several times as many. The column that is computed is the one with fewer numbers of its own.
-
-    Args:
-        columns: Those of the table.
-        numbers: The numbers that are drawn, by column.
-        allowed: The columns that may be in a pair.
-        people: Whose each row is.
-        k: The least number of people that are equal, and of those that are not; where fewer are not, all are.
+    several times as many. The column that is computed is the one with fewer numbers of its own. At least k people are
+    equal; where fewer than k are not, all are.
     """
     candidates = sorted(index for index in numbers if index in allowed)
     values = {index: doubles(columns[index].array) for index in candidates}
     shares = {}
-    for place, one in enumerate(candidates):
-        for other in candidates[place + 1 :]:
-            if columns[one].type == columns[other].type:
-                regular = [numbers[one].is_regular, numbers[other].is_regular]
-                share = float(((values[one] == values[other]) & regular[0] & regular[1]).mean())
-                if share >= _SHARE:
-                    chance = _by_chance(values[one][regular[0]], values[other][regular[1]], len(regular[0]))
-                    if share >= _BEYOND_CHANCE * chance:
-                        shares[one, other] = share
+    for one, other in combinations(candidates, 2):
+        if columns[one].type == columns[other].type:
+            regular = [numbers[one].is_regular, numbers[other].is_regular]
+            share = float(((values[one] == values[other]) & regular[0] & regular[1]).mean())
+            if share >= _SHARE:
+                chance = _by_chance(values[one][regular[0]], values[other][regular[1]], len(regular[0]))
+                if share >= _BEYOND_CHANCE * chance:
+                    shares[one, other] = share
     found: list[EqualNumbers] = []
     used: set[int] = set()
     for pair in sorted(shares, key=lambda pair: (-shares[pair], pair)):
@@ -160,11 +137,7 @@ def _by_chance(one: Floats, other: Floats, rows: int) -> float:
 
 
 def _equal(
-    pair: tuple[int, int],
-    values: Mapping[int, Floats],
-    numbers: Mapping[int, SafeNumbers],
-    people: Ints | None,
-    k: int,
+    pair: tuple[int, int], values: Mapping[int, Floats], numbers: Mapping[int, SafeNumbers], people: Ints | None, k: int
 ) -> EqualNumbers | None:
     """Learn what two columns share; None where too few people do, or their numbers are rare in one of the two."""
     one, other = pair

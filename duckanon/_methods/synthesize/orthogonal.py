@@ -30,23 +30,13 @@ def apportioned(counts: Ints, total: int) -> Ints:
 
 
 def redrawn(matrix: Reals, labels: Ints32, rows: int, random: np.random.Generator, tell: Tell = silent) -> Reals:
-    """Draw new rows in clusters.
+    """Draw new rows in clusters, to which each gives its share, and return them in random order.
 
     Perkonoja and Virta 2024: the left singular vectors of the centred cluster are replaced by random orthonormal ones,
     orthogonal to the constant. Means and covariances stay exactly, whereas a permutation of the scores of a small
     cluster keeps the values of its outliers. Random columns G become orthonormal by the Cholesky factor of G'G, so that
     all that is computed for the rows is one product. Where fewer rows are drawn than there are components, they have
-    the covariance on average only.
-
-    Args:
-        matrix: One row per record.
-        labels: The cluster of each row, 0, 1, ... without gaps.
-        rows: How many to draw; clusters have their shares.
-        random: Where chance comes from; each cluster has a generator of its own.
-        tell: Is told the share of the rows done.
-
-    Returns:
-        The rows in random order.
+    the covariance on average only. Each cluster has a random generator of its own.
     """
     counts = np.bincount(labels)
     drawn = apportioned(counts, rows)

@@ -1,4 +1,4 @@
-"""Tables of two choices of many values each, all counts of which are those of at least k people."""
+"""Choices between many values: pairs are drawn from tables all counts of which are those of at least k people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.arrays import Floats, Ints, Reals
 from duckanon._core.common.people import people_in
 from duckanon._core.encoding.coordinates import Places, correspondences, pair_counts
 
@@ -43,23 +43,15 @@ def relation(one: Choices, other: Choices) -> float:
 
 
 def shared_table(one: Choices, other: Choices, people: Ints | None, k: int) -> Floats | None:
-    """Return how many rows have each pair of choices, as far as at least k people say so.
+    """Return how many rows have each pair of choices, as far as at least k people say so; None if chance explains all.
 
     A pair that at least k people have is about as frequent as it is. Of all others, groups of values of one column with
     groups of values of the other, by where they are in a correspondence analysis; where k people are in such a block,
     its rows are spread over its pairs as if the columns had nothing more to do with each other, and else the blocks of
     larger groups are looked at. So a pair of one person is about as frequent as pairs that nobody has but that are
-    alike. Which values are alike, all people say together: pairs of one person are 1.14 times as frequent as in tables
-    of other people (3,000 of the tests), where a table of every pair has them 2.4 times as often.
-
-    Args:
-        one, other: What the rows of two columns hold.
-        people: Whose each row is; None where every row is another person.
-        k: The least number of people that anything is said about.
-
-    Returns:
-        Expected rows of each pair; each choice has its rows. None where the two have nothing to do with each other
-        beyond chance.
+    alike, and each choice has its rows. Which values are alike, all people say together: pairs of one person are 1.14
+    times as frequent as in tables of other people (3,000 of the tests), where a table of every pair has them 2.4 times
+    as often.
     """
     cells = _cells(one, other)
     everybody = int(people_in(np.zeros_like(one.codes), people, 1)[0])
@@ -118,13 +110,7 @@ def fitted(table: Floats, rows: Floats, columns: Floats) -> Floats:
 
 
 def whole_numbers(table: Floats, rows: Ints, columns: Ints, random: np.random.Generator) -> Ints:
-    """Round a table at random to whole numbers of given sums.
-
-    Args:
-        table: Expected counts.
-        rows, columns: The sums, the same in total.
-        random: Decides what is rounded up.
-    """
+    """Round a table of expected counts at random to whole numbers of given sums, the same in total."""
     expected = fitted(table, rows.astype(np.float64), columns.astype(np.float64))
     made: Ints = np.floor(expected).astype(np.int64)
     shares = expected - made
@@ -139,3 +125,37 @@ def whole_numbers(table: Floats, rows: Ints, columns: Ints, random: np.random.Ge
             made[row, taken] += 1
             room[taken] -= 1
     return made
+
+
+class WideChoices:
+    """Columns of many values that are drawn one after the other.
+
+    A few coordinates place a value by what the other columns have to do with it, and what two such columns have to do
+    with each other would be lost. So each is drawn within the values of that earlier one with which it goes along most:
+    how often pairs come out is a table of counts of at least k people (`shared_table`), and the coordinates
+    tell for whom.
+    """
+
+    def __init__(self, people: Ints | None, k: int) -> None:
+        """Take whose each row of the original is, None where every row is another person, and the least number."""
+        self._people = people
+        self._k = k
+        self._drawn: list[tuple[Choices, Ints]] = []
+
+    def assigned(self, places: Places, scores: Reals, held: Choices, wanted: Ints, random: np.random.Generator) -> Ints:
+        """Choose for every new row by its coordinates, each choice as often as it is wanted."""
+        table = None
+        if self._drawn:
+            related, given = max(self._drawn, key=lambda drawn: relation(drawn[0], held))
+            table = shared_table(related, held, self._people, self._k)
+        if table is None:
+            made = places.assigned(scores, wanted)
+        else:
+            sizes = np.bincount(given, minlength=related.count)
+            counts = whole_numbers(table, sizes, wanted, random)
+            made = np.empty(len(given), np.int64)
+            by_choice = np.split(np.argsort(given, kind="stable"), np.cumsum(sizes)[:-1])
+            for rows, count in zip(by_choice, counts, strict=True):
+                made[rows] = places.assigned(scores[rows], count)
+        self._drawn.append((held, made))
+        return made

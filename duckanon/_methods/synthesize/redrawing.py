@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, Reals
+from duckanon._core.common.arrays import Bools, Ints, Ints32, Reals
 from duckanon._core.common.people import people_in
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.encoding.coordinates import WIDE, placed_choices, sums_of
@@ -19,26 +19,19 @@ from duckanon._core.encoding.lookups import Lookup, decided_by_choices, found_lo
 from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from duckanon._methods.swap.clusters import clusters
-from duckanon._methods.synthesize.chance import beyond_chance, covariance_within
-from duckanon._methods.synthesize.choices import chosen
+from duckanon._methods.synthesize.choices import Residuals, beyond_chance, chosen, covariance_within
 from duckanon._methods.synthesize.coded_table import CodedTable, Parts
 from duckanon._methods.synthesize.computed import Computed, exchanged, matched
 from duckanon._methods.synthesize.equal_numbers import EqualNumbers, found_equal
 from duckanon._methods.synthesize.orthogonal import apportioned, redrawn
-from duckanon._methods.synthesize.pair_tables import Choices
-from duckanon._methods.synthesize.residuals import Residuals
-from duckanon._methods.synthesize.wide_choices import WideChoices
+from duckanon._methods.synthesize.pair_tables import Choices, WideChoices
 
 _BLOCK = 65_536  # rows that are coded at a time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Redrawing(CodedTable):
-    """A table that is about to be redrawn.
-
-    Attributes:
-        computed, lookups: What is computed from the rest.
-    """
+    """A table that is about to be redrawn; `computed` and `lookups` follow from the rest."""
 
     computed: Sequence[Computed]
     lookups: Sequence[Lookup]
@@ -102,15 +95,7 @@ class Redrawing(CodedTable):
     def redrawn(
         self, rows: Ints, count: int, size: float | None, random: np.random.Generator, tell: Tell = silent
     ) -> Parts:
-        """Draw new rows from some of the table's.
-
-        Args:
-            rows: Those that are released.
-            count: How many to draw.
-            size: The rows of a cluster; None for all as one.
-            random: Where chance comes from.
-            tell: Is told the share of the work done.
-        """
+        """Draw so many new rows from some of the table's, in clusters of a size; None for all as one."""
         original = self.original(rows)
         matrix = self.matrix(original, random)
         labels = self._clusters(matrix, rows, size, random)
@@ -192,17 +177,8 @@ class Redrawing(CodedTable):
         places[drawn] = numbers.at_ranks(scores.numbers[index][drawn].astype(np.float64), rows, self.people)
         return places
 
-    def _numbers(self, index: int, places: Ints) -> Floats:
-        return doubles(self.numbers[index].grid.array(places, None))
-
     def _draw_equal(
-        self,
-        equal: EqualNumbers,
-        likely: Reals,
-        parts: Parts,
-        scores: _Scores,
-        rows: Ints,
-        random: np.random.Generator,
+        self, equal: EqualNumbers, likely: Reals, parts: Parts, scores: _Scores, rows: Ints, random: np.random.Generator
     ) -> None:
         """Draw the numbers of two columns: where they are equal, different or only one has a number, as each was there.
 
@@ -221,7 +197,7 @@ class Redrawing(CodedTable):
             parts.places[index][is_equal] = places
         parts.is_equal[equal.column] = is_equal
         new = np.flatnonzero(can_be & ~is_equal)
-        source, column = (self._numbers(index, parts.places[index][new]) for index in pair)
+        source, column = (doubles(self.numbers[i].grid.array(parts.places[i][new], None)) for i in pair)
         places = parts.places[equal.column]
         places[new] = places[new][equal.exchanged(source, column, random)]
 
@@ -271,7 +247,7 @@ class Redrawing(CodedTable):
 
 
 class _Scores(NamedTuple):
-    """What is drawn for new rows: a score of each number, by column, and of each pair of columns being equal."""
+    """Scores of new rows: of each number, by column, and of each pair of columns being equal."""
 
     numbers: dict[int, Reals]
     equal: list[Reals]

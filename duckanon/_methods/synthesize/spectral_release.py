@@ -13,16 +13,16 @@ from duckanon._core.common.arguments import generator
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import encode
 from duckanon._core.common.names import known_columns
-from duckanon._core.common.people import person_index, person_numbers, refuse_too_few
+from duckanon._core.common.people import refuse_too_few
 from duckanon._core.common.progress import Tell, silent, within
 from duckanon._core.encoding import table_encoding
 from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.digits import with_telling_digits
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.special import special_choices
-from duckanon._core.encoding.whole_sources import reader_of, whole_table
+from duckanon._core.encoding.whole_sources import reader_of, whole_people
 from duckanon._methods.releasable.grids import at_digits
-from duckanon._methods.releasable.rare_values import refuse_rare
+from duckanon._methods.releasable.marginals import refuse_rare
 from duckanon._methods.synthesize.audited_size import smallest_size, without_some
 from duckanon._methods.synthesize.orthogonal import apportioned
 from duckanon._methods.synthesize.redrawing import Redrawing
@@ -51,18 +51,13 @@ def spectral_release(
     The orthogonal variant of spectral anonymization (Perkonoja and Virta 2024), in clusters, with values mapped to a
     quantile function that says nothing about fewer than k people: numbers of three people are released where a column
     has few others (`safe_numbers.rare_places`). The smallest size is the one that passes the paired audit with a margin
-    (`audited_size.smallest_size`).
-
-    Returns:
-        The records drawn, in random order; the columns of `by` come last.
-
-    Raises:
-        ValueError: For too few rows, people or columns, for what `split_columns` refuses, and for columns no value of
-            which may be released.
+    (`audited_size.smallest_size`). Records are in random order; the columns of `by` come last.
     """
     random = generator(seed)
     told = tell or silent
-    table, labels, people = _read(source, by or [], person)
+    table, people = whole_people(source, person)
+    by = known_columns("by", by or [], table.column_names)
+    table, labels = table.drop_columns(by), table.select(by)
     refuse_too_few(k, table.num_rows, people)
     if table.num_columns < 2:
         raise ValueError(f"cols must name at least two columns; got {table.num_columns}.")
@@ -101,16 +96,6 @@ def _with_digits(column: ColumnParts) -> ColumnParts:
     return replace(column, regular=with_telling_digits(column.regular, regular))
 
 
-def _read(source: object, by: Sequence[str], person: str | None) -> tuple[pa.Table, pa.Table, Ints | None]:
-    """Read a source whole; the columns of labels and of people apart."""
-    people, table = None, whole_table(source)
-    if person is not None:
-        index = person_index(person, table.column_names)
-        people, table = person_numbers(table.column(index)), table.remove_column(index)
-    labels = known_columns("by", by, table.column_names)
-    return table.drop_columns(labels), table.select(labels), people
-
-
 def _groups(labels: pa.Table, rows: int) -> list[Ints]:
     """Return the rows of each group of equal labels."""
     group = np.zeros(rows, np.int64)
@@ -131,17 +116,13 @@ def _refuse_small(groups: Sequence[Ints], rank: int, people: Ints | None, k: int
             f"by must make groups of at least {needed:,} rows, for {rank:,} independent components; got {small:,} of "
             f"{len(groups):,} that are smaller: name fewer columns or coarser ones."
         )
-    fewest = min(_people_count(group, people) for group in groups)
+    fewest = min(len(group if people is None else np.unique(people[group])) for group in groups)
     if fewest < k:
         raise ValueError(f"by must make groups of at least {k} people; got one of {fewest}: name fewer columns.")
     if keep_out > _MOST_KEPT_OUT * fewest:
         raise ValueError(
             f"keep_out must be at most a quarter of the people, {int(_MOST_KEPT_OUT * fewest)}; got {keep_out}."
         )
-
-
-def _people_count(rows: Ints, people: Ints | None) -> int:
-    return len(rows) if people is None else len(np.unique(people[rows]))
 
 
 def _shown_sizes(groups: Sequence[Ints], people: Ints | None, keep_out: int, random: np.random.Generator) -> Ints:
