@@ -40,18 +40,7 @@ def compare_releases(
     seed: int | None,
     tell: Callable[[float], None],
 ) -> pa.Table:
-    """Measure releases of a table.
-
-    Args:
-        original: What they were made from.
-        stacked: The rows of all releases: a column ``_duckanon_release`` says which release a row is from, and each
-            release has a column of its own with the row as a struct, since the same column may hold numbers in one
-            release, labels or intervals in another.
-        reference: Other people, or None.
-        meanings: For each release, by ``release``, what its labels hold: ``meanings``.
-        max_rows, log, special, categories, derived, seed: As declared.
-        tell: Told the share of the work done.
-    """
+    """Measure releases of a table, which come stacked (`rows_of`), with the ``meanings`` of each by ``release``."""
     random = generator(seed)
     coding = Coding(log, special, categories, derived)
     if stacked is None:

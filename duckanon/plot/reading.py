@@ -14,14 +14,7 @@ _WAYS = ("to_arrow_table", "fetch_arrow_table", "arrow", "to_arrow")
 def table_of(plot: str, relation: Any, columns: Sequence[str] = ()) -> pa.Table:
     """Return a relation as an Arrow table that has rows and the columns that a plot needs.
 
-    Args:
-        plot: The name of the plot, for errors.
-        relation: An Arrow table, or anything with a method that gives one.
-        columns: The columns that must be there.
-
-    Raises:
-        TypeError: For something that is not a table.
-        ValueError: For a table without rows, or without one of the columns.
+    A TypeError refuses what is no table, a ValueError a table without rows or columns, by the name of the plot.
     """
     table = _arrow(relation)
     if table is None:

@@ -19,10 +19,7 @@ _DAYS_A_YEAR = 365.2425
 def shares_of(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, least: int) -> list[dict[str, Any]]:
     """Return rows for `duckanon.plot.distributions`; none where the column cannot be cut into two such parts.
 
-    Args:
-        name: Of the column.
-        original, released: Its values; a release of labels has values drawn from them.
-        least: How many originals a part must have.
+    A part has at least `least` originals. A release of labels comes as values drawn from them.
     """
     numbers, others = _numbers(original), _numbers(released)
     if numbers is None or others is None:

@@ -36,11 +36,11 @@ def measured(
         original, released: The names of the two tables in it.
         table: The entry of the record: name, rows, method, columns with their roles.
         reference: The name of a sample of other people, with the same columns.
-        plan: The name of the plan that generalized the columns; what kept columns narrow down is then measured, too.
+        plan: The name of the plan that generalized the columns; kept columns that narrow them down are then measured.
         hierarchies: Names of tables with hierarchies, by column, for methods that release their labels.
 
     Returns:
-        `classes`, `risk`, `narrowing`, `prediction` and `utility`; None for what a release of this kind does not have.
+        `classes`, `risk`, `narrowing`, `prediction` and `utility`; None for parts that this kind of release lacks.
     """
     pair = Pair(con, original, released, table, hierarchies or {})
     people = int(table.get("people") or table.get("rows") or pair.rows(_count(original))[0]["rows"])

@@ -35,20 +35,13 @@ def role_of(column: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Pair:
-    """An original and its release in a connection, and what the record says of them.
+    """An original and its release in a connection, and their entry in the record."""
 
-    Attributes:
-        con: With everything registered.
-        original, released: The tables' names, as the functions of `anon` take them.
-        table: The entry of the record.
-        hierarchies: Names of tables that hold hierarchies, by column.
-    """
-
-    con: duckdb.DuckDBPyConnection
-    original: str
+    con: duckdb.DuckDBPyConnection  # with everything registered
+    original: str  # the tables' names, as the functions of `anon` take them
     released: str
-    table: Mapping[str, Any]
-    hierarchies: Mapping[str, str]
+    table: Mapping[str, Any]  # the entry of the record
+    hierarchies: Mapping[str, str]  # names of tables that hold hierarchies, by column
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         """Run a query."""
@@ -108,8 +101,7 @@ class Pair:
 def sampled(pair: Pair) -> Iterator[tuple[Pair, int]]:
     """Draw at most `MOST_ROWS` of both tables into temporary ones, which are gone afterwards.
 
-    Yields:
-        The samples, and the most rows that one person has in the original's: as many times k rows are k people.
+    The second result is the most rows that one person has in the original's sample: as many times k rows are k people.
     """
     person = pair.person(pair.original)
     names = {place: f"duckanon_report_{place}" for place in ("original", "released")}

@@ -75,7 +75,7 @@ def ranked(key: Codes, cells: int, weights: Weights | None) -> tuple[Codes, Arra
 
 
 def order_of_keys(key: Codes, cells: int) -> Ints:
-    """Order of the rows by key; one sort of key and row number packed into 64 bits, if they fit."""
+    """Return the order of the rows by key, from one sort of key and row number packed into 64 bits, if they fit."""
     bits = len(key).bit_length()
     if cells << bits > MAX_KEY:
         return np.argsort(key)

@@ -47,22 +47,16 @@ errors of the first two counts."""
 class Search(NamedTuple):
     """Options of the search, as the macro passes them.
 
-    Attributes:
-        max_size: Size of the largest sets.
-        minimal: Report only the sets that are quasi-identifiers, and none of whose subsets is one.
-        alpha: A set is a quasi-identifier in the table if at least this fraction of the rows is unique in it.
-        product_fraction: It is one in the population if the product of its distinct counts is at least this many times
-            the population.
-        population: Size of the population; None: the table itself.
-        person: The name of the column that identifies people; None: every row is a person.
+    A set is a quasi-identifier in the table if at least the fraction `alpha` of the rows is unique in it, and one in
+    the population if the product of its distinct counts is at least `product_fraction` times the population.
     """
 
-    max_size: int
-    minimal: bool
+    max_size: int  # of the largest sets
+    minimal: bool  # report only the sets that are quasi-identifiers, and none of whose subsets is one
     alpha: float
     product_fraction: float
-    population: float | None
-    person: str | None = None
+    population: float | None  # people; None: the table itself
+    person: str | None = None  # the name of the column that identifies people; None: every row is a person
 
     def check(self, names: Sequence[str], row_count: int, people_count: float) -> None:
         """Raise a ValueError, one sentence, where the search does not fit the table."""
@@ -98,14 +92,9 @@ def refuse_too_many_sets(columns: int, max_size: int, most: int) -> None:
 
 
 def exact(table: pa.Table | None, **options: Any) -> pa.Table:
-    """Report on every set of up to `max_size` columns.
+    """Report on every set of up to `max_size` columns; the options are the fields of a `Search`.
 
-    Args:
-        table: The columns to combine, and one called `PERSON`; None where the table has no rows.
-        options: The fields of a `Search`.
-
-    Returns:
-        One row for each set, with the names of its columns and its counts.
+    The table has the columns to combine and one called `PERSON`; None where it has no rows.
     """
     search = Search(**options)
     persons = None if table is None or search.person is None else table.select([PERSON])
@@ -135,10 +124,9 @@ def exact(table: pa.Table | None, **options: Any) -> pa.Table:
 class SetSampler:
     """Samples every set of columns while the rows go by; see `duckanon._measure.assess.sampling`.
 
-    Args:
-        rows: The first rows: a struct array with the 64-bit hashes of the columns' values.
-        max_size: Size of the largest sets, the same with every row.
-        has_people: Whether `PERSON` says which person a row belongs to, the same with every row.
+    It begins with the first rows, a struct array with the 64-bit hashes of the columns' values; `max_size`, the size of
+    the largest sets, and `has_people`, whether `PERSON` says which person a row belongs to, are the same with every
+    row.
     """
 
     def __init__(self, rows: pa.Array, max_size: pa.Array, has_people: pa.Array) -> None:

@@ -52,10 +52,7 @@ ASSESS = Report(
     algorithm="duckanon._measure.assess.glance:assess",
     stage="assess",
     summary="Returns one row per column of a table: the role it should have in a release, and why.",
-    parameters=(
-        TBL,
-        PERSON.having(meaning="The column that identifies people. NULL: such a column is looked for"),
-    ),
+    parameters=(TBL, PERSON.having(meaning="The column that identifies people. NULL: such a column is looked for")),
     body="anon._assessed",
     schema=ASSESS_ROWS,
 )

@@ -21,26 +21,16 @@ Said = tuple[str, str] | None
 
 @dataclass
 class Columns:
-    """The columns of a table, with roles and reasons found so far.
-
-    Attributes:
-        profiles: The columns.
-        row_count: Rows of the whole table.
-        roles, reasons: By column.
-        groups: Rows by the values of a column, of those that may be keys.
-        person: The column that identifies people.
-        sources: Of a column that follows from others, these.
-        growth: By how much the share of unique people grows with a column.
-    """
+    """The columns of a table, with roles and reasons found so far."""
 
     profiles: list[Profile]
-    row_count: int
+    row_count: int  # of the whole table
     roles: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
-    groups: dict[str, Groups] = field(default_factory=dict)
-    person: Profile | None = None
-    sources: dict[str, list[str]] = field(default_factory=dict)
-    growth: dict[str, float] = field(default_factory=dict)
+    groups: dict[str, Groups] = field(default_factory=dict)  # rows by the values of a column that may be a key
+    person: Profile | None = None  # the column that identifies people
+    sources: dict[str, list[str]] = field(default_factory=dict)  # the columns that a column follows from
+    growth: dict[str, float] = field(default_factory=dict)  # of the share of unique people with a column
 
     def say(self, profile: Profile, said: Said) -> None:
         """Note a role and its reason; what was said before is replaced."""

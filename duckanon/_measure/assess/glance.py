@@ -36,7 +36,7 @@ def assess(
         row_count: Rows of the whole table.
         names, kinds, distinct, known_rows, unique_fractions, categories: Of every column, counted in the whole table:
             its name, numeric, date, text, boolean or other, different values, rows with a value, the share of people
-            with a value of their own, what anon.direct_identifiers says.
+            with a value of their own, and the categories of anon.direct_identifiers.
         keys: Places of the columns, from 1, whose groups of equal values the sample keeps whole.
         person: The column that identifies people, where that is known.
     """

@@ -77,19 +77,12 @@ class Groups:
 
 @dataclass(frozen=True)
 class Key:
-    """A column whose values repeat and determine others.
-
-    Attributes:
-        profile: The column.
-        constant: Columns that are constant within it.
-        is_person: Whether its rows are those of one person; None: the values do not tell.
-        reason: How that is known.
-    """
+    """A column whose values repeat and determine others."""
 
     profile: Profile
-    constant: list[Profile]
-    is_person: bool | None
-    reason: str
+    constant: list[Profile]  # columns that are constant within it
+    is_person: bool | None  # whether its rows are those of one person; None: the values do not tell
+    reason: str  # how that is known
 
 
 def find(profiles: list[Profile], groups: dict[str, Groups]) -> list[Key]:

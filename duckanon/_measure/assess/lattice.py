@@ -41,24 +41,14 @@ _DENSE_DEEPER = 8.0  # the same where the classes are numbered too: sorting must
 
 
 class SetStats(NamedTuple):
-    """Counts of one set of columns, as `walk` yields them.
+    """Counts of one set of columns, as `walk` yields them, in rows or in people."""
 
-    Attributes:
-        columns : tuple of int: Indices of the columns, ascending.
-        distinct : int: Number of distinct combinations that occur.
-        singletons : int: Number of rows whose combination occurs exactly once; of people who are unique in a class at
-            least once.
-        smallest : int: Size of the smallest class (0 for a table without rows), in rows or in people.
-        stopped : bool: Whether the `stop` predicate held here; such a set is minimal when the predicate is monotone.
-        members : int: Sum of the sizes of the classes: the rows; or the people, each counted in every class of theirs.
-    """
-
-    columns: tuple[int, ...]
-    distinct: int
-    singletons: int
-    smallest: int
-    stopped: bool
-    members: int
+    columns: tuple[int, ...]  # indices, ascending
+    distinct: int  # distinct combinations that occur
+    singletons: int  # rows whose combination occurs exactly once; people who are unique in a class at least once
+    smallest: int  # size of the smallest class; 0 for a table without rows
+    stopped: bool  # whether the `stop` predicate held here; such a set is minimal when the predicate is monotone
+    members: int  # sum of the sizes of the classes: the rows; or the people, each counted in every class of theirs
 
 
 class _Table(NamedTuple):
@@ -76,26 +66,16 @@ class _Table(NamedTuple):
 def walk(
     columns: Sequence[Column], max_size: int | None = None, stop: Stop | None = None, people: People | None = None
 ) -> Iterator[SetStats]:
-    """Compute the class statistics of every set of 1 .. `max_size` columns.
+    """Compute the class statistics of every set of 1 .. `max_size` columns (None: of all), each after its subsets.
 
     Columns are ordered by falling distinct count, c_0 .. c_m-1, and a set is reached from the set without its last
     column. Children are visited last column first; with bit m-1-i for column c_i that is the order of counting in
-    binary, in which a subset, being the smaller number, comes before its supersets. So one depth-first walk gives
-    exact minimality, with memory for the tables along a path and not for a level of the lattice. Codes of sets are
-    int32, so there must be fewer than 2**28 rows.
+    binary, in which a subset, being the smaller number, comes before its supersets. So one depth-first walk gives exact
+    minimality, with memory for the tables along a path and not for a level of the lattice. Codes of sets are int32, so
+    there must be fewer than 2**28 rows.
 
-    Args:
-        columns : sequence of (ndarray, int): Codes and number of distinct codes of each column, as from
-            `duckanon._core.common.codes.encode`.
-        max_size : int, optional: Size of the largest sets; all columns when it is None.
-        stop : callable, optional: ``stop(columns, singletons)``: a monotone predicate (once true for a set, true for
-            its supersets). Where it holds, the set is yielded with `stopped` true, and none of its supersets is
-            visited.
-        people : People, optional: Whose the rows are: classes then count different people. A row is a person when it is
-            None.
-
-    Yields:
-        One for each set. Every set comes after all its subsets, so the sets that stop are exactly the minimal ones.
+    `stop(columns, singletons)` must be monotone: once true for a set, true for its supersets. Where it holds, the set
+    is yielded with `stopped` true, and none of its supersets is visited. With `people`, classes count different people.
 
     Examples:
         >>> sex, age = (np.array([0, 0, 1]), 2), (np.array([0, 1, 1]), 2)
@@ -202,7 +182,7 @@ def _child(table: _Table, key: Codes, sizes: Array, distinct: int, singletons: i
 
 
 def _numbers(chosen: Bools) -> Ints32:
-    """Lookup table that numbers the chosen cells 0, 1, 2 ..."""
+    """Return a lookup table that numbers the chosen cells 0, 1, 2 ..."""
     numbers = np.cumsum(chosen, dtype=np.int32)
     numbers -= 1
     return numbers
@@ -213,7 +193,7 @@ def _sets_below(columns: int, depth: int) -> int:
 
 
 def _views(table: _Table, depth: int) -> list[_Table]:
-    """For each tail column the table of that and the later columns, its equal rows collapsed where that pays.
+    """Return for each tail column the table of that and the later columns, equal rows collapsed where that pays.
 
     A collapsed table has at most _SHRINK of the rows of the one before it, so that together they are O(rows).
     """
@@ -243,12 +223,12 @@ def _views(table: _Table, depth: int) -> list[_Table]:
 
 
 def _pays(share: float, left: int, columns: int) -> bool:
-    """Whether to collapse a table of so many columns to `share` of its rows for the sake of the `left` sets."""
+    """Tell whether to collapse a table of so many columns to `share` of its rows for the sake of the `left` sets."""
     return share <= _SHRINK and left * (1 - share) > _GAIN + columns
 
 
 def _row_key(table: _Table) -> Ints:
-    """Mixed-radix key of the rows, the first tail column as its leading digit and the prefix as its last."""
+    """Return the mixed-radix key of the rows, the first tail column as its leading digit and the prefix as its last."""
     key = np.zeros(len(table.prefix), np.int64)
     for codes, count in [*table.tail, (table.prefix, table.cells)]:
         key *= count
@@ -257,7 +237,7 @@ def _row_key(table: _Table) -> Ints:
 
 
 def _split(key: Ints, table: _Table) -> tuple[Codes, int, list[Column]]:
-    """Codes of the prefix and of the tail columns from the key, the inverse of `_row_key`."""
+    """Return the codes of the prefix and of the tail columns from the key: the inverse of `_row_key`."""
     digits: list[Column] = []
     for like, count in [(table.prefix, table.cells), *reversed(table.tail)]:
         rest = key // count  # unlike divmod this is vectorised for a scalar divisor

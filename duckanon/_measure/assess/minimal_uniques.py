@@ -64,16 +64,10 @@ class MinimalUniques(NamedTuple):
 def walk(
     columns: Sequence[KeyColumn], is_single: Bools, holders: Ints | None = None, max_size: int | None = None
 ) -> Iterator[MinimalUniques]:
-    """Find the minimal unique sets of every row.
+    """Find the minimal unique sets of every row, of at most `max_size` columns, and yield those minimal for some row.
 
-    Args:
-        columns: The columns of the cells: distinct rows.
-        is_single: Whether a cell has one row, or rows of one person; these are numbered 0, 1, 2 ... in the result.
-        holders: Whose a cell is that is single, or `NOBODY`; None: every row is a person.
-        max_size: Size of the largest sets; all columns when it is None.
-
-    Yields:
-        For each set that is minimal for some row.
+    The cells of `columns` are distinct rows. Those with `is_single`, of one row or one person, are numbered 0, 1, 2 ...
+    in the result; `holders` says whose they are, or `NOBODY`; None: every row is a person.
 
     Examples:
         >>> sex, age = KeyColumn(np.array([0, 0, 1]), 2, None), KeyColumn(np.array([0, 1, 1]), 2, None)
@@ -204,7 +198,7 @@ def _sets_below(columns: int, depth: int) -> int:
 
 
 def _views(table: _Table, depth: int) -> list[_Table]:
-    """For each tail column the table of that and the later columns, its equal cells put together where that pays."""
+    """Return for each tail column the table of that and the later columns, equal cells merged where that pays."""
     views: list[_Table] = []
     for _ in table.tail:
         table = _collapsed(table, depth)

@@ -27,29 +27,17 @@ _READ = 2000
 
 @dataclass
 class Profile:
-    """A column of the sample.
-
-    Attributes:
-        name: Its name.
-        kind: numeric, date, period (a month, quarter or pair of years), boolean or text; what is nested counts as text.
-        codes: The code of every row's value, -1 where it is missing.
-        values: The different values as texts, by their codes.
-        numbers: Of every row, NaN where it is missing: a number, or the days of a date. None for texts.
-        distinct_share: Different values for each known one in the whole table: 1 where none repeats.
-        unique_fraction: The share of people with a value of their own, in the whole table.
-        categories: What anon.direct_identifiers says.
-        whole: The rows of the sample in which every group of equal values is complete; None: all rows.
-    """
+    """A column of the sample."""
 
     name: str
-    kind: str
-    codes: Array
-    values: list[str]
-    numbers: Array | None
-    distinct_share: float
-    unique_fraction: float
-    categories: list[str]
-    whole: Array | None
+    kind: str  # numeric, date, period (a month, quarter or pair of years), boolean or text, as which nested ones count
+    codes: Array  # the code of every row's value, -1 where it is missing
+    values: list[str]  # the different values as texts, by their codes
+    numbers: Array | None  # of every row, NaN where it is missing: a number, or the days of a date; None for texts
+    distinct_share: float  # different values for each known one in the whole table: 1 where none repeats
+    unique_fraction: float  # the share of people with a value of their own, in the whole table
+    categories: list[str]  # by anon.direct_identifiers
+    whole: Array | None  # rows of the sample in which every group of equal values is complete; None: all rows
 
     @cached_property
     def topics(self) -> frozenset[str]:
@@ -191,13 +179,9 @@ def profile(
     categories: list[str],
     whole: Array | None,
 ) -> Profile:
-    """Make the profile of a column, whose values come as texts.
+    """Make the profile of a column from its values as texts and its kind by type: numeric, date, text, boolean, other.
 
-    Args:
-        name, column: The column of the sample.
-        kind: numeric, date, text, boolean or other, by its type.
-        distinct_share: In the whole table; None: as in the sample.
-        unique_fraction, categories, whole: As in `Profile`.
+    Where `distinct_share` is None, it is that of the sample.
     """
     encoded = pc.dictionary_encode(column)
     values = encoded.dictionary.to_pylist()

@@ -31,12 +31,9 @@ _STRICTNESS = (SENSITIVE, POSSIBLE, QUASI, UNDECIDED, IDENTIFIER)
 
 
 def find(profiles: list[Profile], row_count: int, person: str | None = None) -> Columns:
-    """Find the roles of a table's columns.
+    """Find the roles of a table's columns from a sample that keeps groups of equal values whole.
 
-    Args:
-        profiles: The columns of a sample that keeps groups of equal values whole.
-        row_count: Rows of the whole table.
-        person: The column that identifies people, where that is known.
+    `row_count` is that of the whole table; `person` the column that identifies people, where that is known.
     """
     columns = Columns(profiles, row_count)
     columns.ask(rules.constant, rules.direct_identifier, rules.sentences)

@@ -62,19 +62,11 @@ def special_uniques(
     nulls: str,
     person: str | None,
 ) -> pa.Table:
-    """Score every row that has a minimal unique set.
+    """Score every cell that has a minimal unique set of at most `max_size` columns (None: of all).
 
-    Args:
-        table: The distinct rows of a table: the hash of each column's value, NULL for NULL, and the columns of `OWN`;
-            None where the table has no rows.
-        max_size: Size of the largest sets; None: all columns.
-        weighting: "factorial" or "share".
-        sampling_fraction: The share of the population that is in the table.
-        nulls: "drop": a NULL matches nothing, and belongs to no set; "value": it is a value.
-        person: The name of the column that identifies people; None: every row is a person.
-
-    Returns:
-        One row for each cell with a minimal unique set.
+    The cells are the distinct rows of a table: the hash of each column's value, NULL for NULL, and the columns of
+    `OWN`; None where the table has no rows. With `nulls` "drop" a NULL matches nothing, and belongs to no set; with
+    "value" it is a value. `sampling_fraction` is the share of the population that is in the table.
     """
     if table is None:
         return SPECIAL_UNIQUES_ROWS.empty_table()

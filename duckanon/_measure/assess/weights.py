@@ -25,13 +25,8 @@ def role_of(
 ) -> tuple[str, str] | None:
     """Return the role of a column that may be a sampling weight, and why; None where it is none.
 
-    Args:
-        profile: The column.
-        row_count: Rows of the whole table.
-        households: Rows by household.
-        coarse: Columns of few values, which may be strata.
-        found: Columns that are weights already.
-        has_heights: Whether another column is spread as heights of people are: a weight beside it is one of bodies.
+    `coarse` columns, of few values, may be strata; `found` are weights already. With `has_heights` another column is
+    distributed like heights of people: a weight beside it is one of bodies.
     """
     if not _is_positive(profile, row_count):
         return None

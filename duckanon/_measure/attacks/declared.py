@@ -147,12 +147,7 @@ MEMBERSHIP_AUDIT = Report(
     parameters=(
         TBL,
         COLS.having(meaning="The columns to release and to measure distances by"),
-        Parameter(
-            "method",
-            OneOf(*AUDITED),
-            "The function that makes the releases",
-            "svd_swap",
-        ),
+        Parameter("method", OneOf(*AUDITED), "The function that makes the releases", "svd_swap"),
         Parameter(
             "options",
             MapOf("{'cluster_size': 200}"),

@@ -29,12 +29,8 @@ def matching_attack(
     is right with probability p, because of ties, enters the AUC as p of a right and 1 - p of a wrong one, and is not
     compared with itself.
 
-    Args:
-        original, released: Matrices of the same width, encoded alike.
-        keys_original, keys_released: Which released row belongs to whom: rows with the same key. A key occurs once in
-            the original, any number of times in the release; NULL there belongs to nobody. None: the rows stand in the
-            same order.
-        k: How many neighbours ambiguity and uncertainty look at, at least 2.
+    The matrices are encoded alike. Rows with the same key belong together: a key occurs once in the original, any
+    number of times in the release; NULL there belongs to nobody. Without keys the rows stand in the same order.
 
     Returns:
         One row. ``matched``: share of the records whose nearest released row is their own image; where m rows are
@@ -42,9 +38,6 @@ def matching_attack(
         by chance. ``images``: records with an image. ``tied_rows``: equally near rows, on average. Then the areas under
         the curves (AUC) with which a smaller distance, ambiguity and uncertainty tell right matches from wrong ones: .5
         says nothing, 1 everything; NULL where all are right or all are wrong.
-
-    Raises:
-        ValueError: Where the tables do not fit each other, or a key is missing or not unique in the original.
     """
     _refuse_tables(original, released, k)
     _refuse_keys(len(original), len(released), keys_original, keys_released)
@@ -72,14 +65,9 @@ def matching_attack(
 
 
 def auc(values: Floats, probability: Floats) -> float | None:
-    """Area under the curve with which small values tell right matches from wrong ones.
+    """Return the chance that a right match has a smaller value than a wrong one; None where there are not both.
 
-    Args:
-        values: One per match; equal values count half.
-        probability: That the match is right; 1 and 0 where that is known.
-
-    Returns:
-        The chance that a right match has a smaller value than a wrong one; None where there are not both.
+    Equal values count half. `probability` is that of a match to be right: 1 and 0 where that is known.
     """
     _, codes = np.unique(values, return_inverse=True)
     right = np.bincount(codes, weights=probability)

@@ -53,16 +53,10 @@ def singling_out_risk(
     Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022, Section 4.1. There the
     baseline is rescaled by a fitted curve where the tables differ in size; here both are asked at the same size.
 
-    Args:
-        original, released: Matrices with one column per source column: numbers and dates as they are, categories as
-            codes that are the same in all tables; NaN is NULL.
-        control: People from the same population who are not in the original; None: there are none, and the baseline are
-            predicates made at random.
-        is_ordered: Which columns are numbers or dates: they are asked for ranges, the others for equality.
-        random: Draws the predicates.
-        attacks: Predicates of each mode at most; there may be fewer that single out a released row.
-        predicate_columns: Columns of a multivariate predicate; where the table has fewer, all of them.
-        confidence: Of the interval of the risk.
+    A matrix has one column per source column: numbers and dates as they are (`is_ordered`: asked for ranges),
+    categories as codes that are the same in all tables (asked for equality); NaN is NULL. `control` are people from the
+    same population who are not in the original; without them random predicates are the baseline. Fewer than `attacks`
+    predicates of a mode may single out a released row.
 
     Returns:
         A row for ``univariate`` predicates (values that occur once, the smallest, the largest, the only NULL) and one
@@ -71,9 +65,6 @@ def singling_out_risk(
         predicates; ``risk`` = (success - baseline) / (1 - baseline) with its interval. All are NULL where no predicate
         was found. ``rows_looked_at``: as many originals as control people, drawn at random from the larger table, since
         in a larger table fewer predicates single out.
-
-    Raises:
-        ValueError: For tables that do not fit each other, have no rows or infinite values.
     """
     _refuse(original, released, control, is_ordered)
     size = len(original) if control is None else min(len(original), len(control))
@@ -143,13 +134,8 @@ def success_row(
 ) -> dict[str, Any]:
     """Compare how often predicates single out with their baseline.
 
-    Args:
-        mode: What the predicates are called.
-        made, naive: How many predicates of the release, and random ones, single out an original, and how many there
-            are.
-        control_success: How many of those of the release single out one of the control group; None: there is none.
-        people: How many originals were looked at.
-        confidence: Of the interval of the risk.
+    `made` and `naive` are how many predicates of the release, and random ones, single out an original, and how many
+    there are; `control_success` how many of those of the release single out one of the control group, None without one.
     """
     success, attacks = made
     baseline = naive if control_success is None else (control_success, attacks)
@@ -202,9 +188,7 @@ def multivariate(
         ranged = is_ordered[columns] & (cells < _MISSING)
         above = cells > medians[columns]
         made = Predicates(
-            columns,
-            np.where(ranged & ~above, -_LARGEST, cells),
-            np.where(ranged & above, _LARGEST, cells),
+            columns, np.where(ranged & ~above, -_LARGEST, cells), np.where(ranged & above, _LARGEST, cells)
         )
         made = made[source.counts(made) == 1]
         names = np.hstack([made.columns.astype(np.float64), made.lower, made.upper])

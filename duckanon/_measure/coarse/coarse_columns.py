@@ -28,21 +28,13 @@ _MOST_DECIMALS = 6  # numbers with more decimals count as unrounded
 
 @dataclass(frozen=True)
 class ReadColumn:
-    """A column of both tables in plain numbers: numbers, days since 1970, codes of categories; NULL is `MISSING`.
-
-    Attributes:
-        name: Of the column.
-        original: Its values in the original.
-        cells: What the released rows hold.
-        numbers: Takes the column of another table in the same numbers.
-        array: Takes numbers back, as a column of the original's type.
-    """
+    """A column of both tables in plain numbers: numbers, days since 1970, codes of categories; NULL is `MISSING`."""
 
     name: str
     original: Floats
-    cells: CellColumn
-    numbers: Callable[[pa.ChunkedArray], Floats]
-    array: Callable[[Floats], pa.Array]
+    cells: CellColumn  # of the released rows
+    numbers: Callable[[pa.ChunkedArray], Floats]  # takes the column of another table in the same numbers
+    array: Callable[[Floats], pa.Array]  # takes numbers back, as a column of the original's type
 
 
 def is_coarse(original: pa.DataType, released: pa.DataType, meanings: Meanings) -> bool:
@@ -53,16 +45,7 @@ def is_coarse(original: pa.DataType, released: pa.DataType, meanings: Meanings) 
 
 
 def read_column(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, meanings: Meanings) -> ReadColumn:
-    """Read a column.
-
-    Args:
-        name: Of the column.
-        original, released: The column in both tables.
-        meanings: What released labels hold, where that is not simply a value.
-
-    Raises:
-        ValueError: For a label that is not understood, and intervals of another type than the original.
-    """
+    """Read a column in both tables, with the meanings of released labels that are not simply values."""
     if kind_of(original.type) in ("number", "time"):
         return _numbers(name, original, released, meanings)
     return _categories(name, original, released, meanings)

@@ -24,19 +24,12 @@ MeaningRows = Sequence[Mapping[str, Any]] | None
 
 @dataclass(frozen=True)
 class Judged:
-    """Tables to compare.
-
-    Attributes:
-        original: The original.
-        released: The release as it is, under the original's names and in their order.
-        others: Further tables, None where one is not given.
-        coarse: The released columns whose cells are no plain values, as what they hold, by name.
-    """
+    """Tables to compare."""
 
     original: pa.Table
-    released: pa.Table
+    released: pa.Table  # as it is, under the original's names and in their order
     others: list[pa.Table | None]
-    coarse: Mapping[str, ReadColumn]
+    coarse: Mapping[str, ReadColumn]  # by name, the released columns whose cells are no plain values
     meanings: Mapping[str, Meanings]
 
     def drawn(self, random: np.random.Generator) -> pa.Table:
@@ -63,16 +56,10 @@ class Judged:
 def judged(
     original: pa.Table | None, released: pa.Table | None, meanings: MeaningRows, **others: pa.Table | None
 ) -> Judged:
-    """Put tables side by side and read the release.
+    """Put tables side by side and read the release; the first two are None where no row came.
 
-    Args:
-        original, released: None where no row came.
-        meanings: What labels of the release hold.
-        others: More tables under the names that an error should call them; None stays None.
-
-    Raises:
-        ValueError: For tables without rows, columns that hold different kinds of values, and labels that are not
-            understood.
+    An error calls `others` by their names here. A ValueError refuses tables without rows, columns that hold different
+    kinds of values, and labels that are not understood.
     """
     original, released = both_there(original, released)
     released = with_sets(released)
@@ -101,15 +88,10 @@ def judged(
 
 @dataclass(frozen=True)
 class JudgedMatrices:
-    """The tables as matrices with one encoding, fitted to the original.
+    """The tables as matrices with one encoding, fitted to the original."""
 
-    Attributes:
-        values: The matrices; of a coarse release, each row is the mean of what its cells hold.
-        variances: Of what the cells hold, for every released row and matrix column; None where they are values.
-    """
-
-    values: Measured
-    variances: Matrix | None
+    values: Measured  # of a coarse release, each row is the mean of the values that its cells hold
+    variances: Matrix | None  # of these, for every released row and matrix column; None where cells are values
 
 
 def matrices(tables: Judged, coding: Coding) -> JudgedMatrices:
@@ -132,16 +114,10 @@ def linked(
 ) -> tuple[Measured, dict[str, tuple[str, slice]]]:
     """Code tables for an attacker who links people to released rows by some columns and reads others off these.
 
-    Args:
-        tables: The tables.
-        secret: The columns that are read off: where their cells are coarse, the attacker draws a value from them.
-        coding: How numbers are coded.
-        random: Draws the values.
-
-    Returns:
-        By the name in lower case, a column's name and its part of the matrices. Other coarse columns are the mean of
-        what their cells hold, and one more column, in which people are 0 and cells the root of their variance: so the
-        distance of a person to a cell is the root of the mean squared one.
+    Where cells of the `secret` columns are coarse, the attacker draws a value from them. Other coarse columns are the
+    mean of the values that their cells hold, and one more column, in which people are 0 and cells the root of their
+    variance: so the distance of a person to a cell is the root of the mean squared one. The second result has, by the
+    name in lower case, a column's name and its part of the matrices.
     """
     coded = encoded(tables.original, tables.drawn(random), tables.others, coding)
     names, parts = coded.encoding.names, coded.encoding.groups

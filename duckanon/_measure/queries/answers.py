@@ -39,30 +39,19 @@ def query_utility(
 ) -> pa.Table:
     """Compare random range counts on a release with those on its original.
 
-    A predicate on numbers or dates is a closed range between the values of two random original rows; one on
-    categories a random set of them, NULL being one. NULL is in no range. Counts on the release are scaled by the
-    numbers of rows, so that suppressed rows are taken to be like the others. A row whose cell is an interval or a set
-    counts with the part of the cell that the query covers, as if values were spread evenly in the cell and
-    independently across columns: the usual rule. Whole numbers and dates are spread over the whole numbers of their
-    interval. An interval without an end reaches to the original's smallest or largest value, a label for everything
-    from one to the other, or over all categories of the original; a NULL is in no range.
+    A predicate on numbers or dates is a closed range between the values of two random original rows; one on categories
+    a random set of them, NULL being one. NULL is in no range. Counts on the release are scaled by the numbers of rows,
+    so that suppressed rows are taken to be like the others. A row whose cell is an interval or a set counts with the
+    part of the cell that the query covers, as if values were spread evenly in the cell and independently across
+    columns: the usual rule. Whole numbers and dates are spread over the whole numbers of their interval. An interval
+    without an end reaches to the original's smallest or largest value, a label for everything from one to the other, or
+    over all categories of the original; a NULL is in no range.
 
-    Args:
-        original: The rows before the release.
-        released: Columns of the same names. A cell may be a value, an interval ``STRUCT(lo, hi)`` with both ends
-            inside, a list of categories, or the label of an interval or of a list of values.
-        random: Draws the queries.
-        queries: How many queries to ask.
-        max_predicates: The largest number of columns that a query restricts; each number from 1 on is drawn equally
-            often.
-        sanity_fraction: Errors are relative to the count, or to this part of the original's rows where the count is
-            smaller.
-        labels: For columns that are released as texts, what they hold (`labels.Meaning`) where that is not simply a
-            value of the original: ``{"age": {"[20, 30)": Meaning("interval", 20, 29)}}``.
-
-    Returns:
-        Rows of `QUERY_UTILITY`: the relative errors of all queries (``predicates`` NULL), and of those with 1, 2, ...
-        restricted columns.
+    A released cell may be a value, an interval ``STRUCT(lo, hi)`` with both ends inside, a list of categories, or a
+    label with a meaning in `labels`: ``{"age": {"[20, 30)": Meaning("interval", 20, 29)}}``. Each number of restricted
+    columns from 1 to `max_predicates` is drawn equally often. Errors are relative to the count, or to `sanity_fraction`
+    of the original's rows where the count is smaller. The first row is about all queries (``predicates`` NULL), the
+    next ones about those with 1, 2, ... restricted columns.
     """
     check_rows(original, released)
     most = min(int(max_predicates), original.num_columns)

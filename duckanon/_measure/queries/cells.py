@@ -46,13 +46,7 @@ class TableCells:
 
 
 class IntervalCells:
-    """Intervals with both ends inside; NaN where there is none.
-
-    Args:
-        low, high: The ends in every row.
-        step: 1 where values are whole numbers, 0 where any number may occur.
-        ranges: The predicates, lower and upper end.
-    """
+    """Intervals with both ends inside, NaN for none; values are whole numbers (step 1) or any numbers (step 0)."""
 
     def __init__(self, low: Floats, high: Floats, step: float, ranges: Floats) -> None:
         self._low, self._high, self._ranges = low, high + step, ranges

@@ -42,13 +42,7 @@ def query_column(
 ) -> QueryColumn:
     """Draw predicates on a column, and make both tables' cells ready for them.
 
-    Args:
-        name: Of the column.
-        original, released: The column in both tables; released cells may be intervals ``STRUCT(lo, hi)`` or lists of
-            categories.
-        predicates: How many predicates to draw.
-        labels: What released texts hold that are not simply values of the original.
-        random: Draws the predicates.
+    Released cells may be intervals ``STRUCT(lo, hi)``, lists of categories, or texts with meanings in `labels`.
     """
     if pa.types.is_null(original.type) and kind_of(released.type) in ("number", "time"):
         original = original.cast(released.type)  # NULL throughout fits every type

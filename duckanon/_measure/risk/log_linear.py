@@ -29,12 +29,11 @@ _TOLERANCE = 1e-12
 
 
 def expected_counts(patterns: pa.Table | None, *, interactions: Sequence[Sequence[int]]) -> pa.Table:
-    """Fit the model to the combinations that occur, and return what it expects of each of them.
+    """Fit the model to the combinations that occur, and return the expected count of each.
 
-    Args:
-        patterns: ``pattern``, a number; ``codes``, a list with the code of each interacting column; ``size``, how many
-            people.
-        interactions: Sets of columns by their places in ``codes``, from 1 on; a set means all its subsets, too.
+    The patterns are ``pattern``, a number; ``codes``, a list with the code of each interacting column; ``size``, how
+    many people. The interactions are sets of columns by their places in ``codes``, from 1; a set means all its subsets,
+    too.
     """
     if patterns is None:
         return report({"pattern": [], "expected": []}, EXPECTED_COUNTS_ROWS)

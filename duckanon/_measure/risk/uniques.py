@@ -183,12 +183,9 @@ def _shlosser(histogram: Histogram, variant: str) -> float:
 
 
 def population_uniques(histogram: pa.Table | None, *, population: float, variant: str = "corrected") -> pa.Table:
-    """Estimate the uniques of a population by all methods.
+    """Estimate the uniques of a population by all methods, from a histogram with columns ``size`` and ``classes``.
 
-    Args:
-        histogram: Columns ``size`` and ``classes``.
-        population: People in the population.
-        variant: ``'arx'`` for the shifted negative binomial as ARX has it.
+    `variant` ``'arx'`` takes the shifted negative binomial as ARX has it.
     """
     if histogram is None:
         return report_rows([], POPULATION_UNIQUES_ROWS)

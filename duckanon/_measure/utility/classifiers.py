@@ -46,26 +46,19 @@ def classifier_utility(
 ) -> pa.Table:
     """Predict a column of held-out originals by models trained on the release and on other originals.
 
-    Without `holdout` the held-out originals are not seen by the model trained on originals, but the release may have
-    been made from them too. That favours the release: one that copies its source beats an honest one. Set rows
-    aside before the release is made for a fair comparison.
+    Without `holdout`, originals that the release was not made from, a random part of the original is held out. It is
+    not seen by the model trained on originals, but the release may have been made from it too. That favours the
+    release: one that copies its source beats an honest one. Set rows aside before the release is made for a fair
+    comparison.
 
-    Args:
-        original, released: Tables with the same columns, the target among them; all other columns predict it.
-        target: The column to predict. Categories, and numbers of which only two differ, are classes; other numbers and
-            dates are regressed. NULL is one more class; rows whose number is NULL are left out.
-        random: Splits, draws rows, and grows trees.
-        holdout: Originals that the release was not made from, to test on. Without it, a random part of the original is
-            held out.
-        special, categories: Which values have an indicator beside their number, and which numbers are categories: see
-            `coded_pairs.coded`.
-        test_fraction: Which part of the original is held out.
-        max_rows: Largest number of rows to train on, and to test on.
+    All other columns predict the `target`. Categories, and numbers of which only two differ, are classes; other numbers
+    and dates are regressed. NULL is one more class; rows whose number is NULL are left out. `special` values and
+    `categories` among numbers are those of `coded_pairs.coded`. Both models are trained on equally many rows, at most
+    `max_rows`.
 
     Returns:
-        Rows of `CLASSIFIER_UTILITY`, for boosted trees, a linear (or logistic) model, and a constant one that knows the
-        target's distribution only: ``auc`` (two classes) and ``accuracy``, or ``r2``. The difference is released minus
-        original. Both are trained on equally many rows.
+        Rows for boosted trees, a linear (or logistic) model, and a constant one that knows the target's distribution
+        only: ``auc`` (two classes) and ``accuracy``, or ``r2``. The difference is released minus original.
     """
     _refuse_target(original, target)
     known = original
@@ -166,20 +159,13 @@ def detectability(
 
     .5 means that nothing tells them apart. The trees also see how many decimals each number has: an unrounded release
     is told from its rounded original every time. A release that holds rows of the original verbatim can come out below
-    .5: a tree that has learnt one of the two equal rows is wrong about the other.
-
-    Args:
-        original, released: Tables with the same columns.
-        random: Draws rows, splits folds, and grows trees.
-        categories: Which numbers are categories: see `coded_pairs.coded`. Trees find special values by themselves.
-        max_rows: Largest number of rows of each table.
-        folds: Number of parts of the cross-validation.
-        halves: Whether to compare the halves of the original with each other too.
+    .5: a tree that has learnt one of the two equal rows is wrong about the other. Trees find special values by
+    themselves.
 
     Returns:
-        Rows of `DETECTABILITY`: the mean area under the ROC curve over the folds, its standard error, and how many rows
-        of each table were looked at; ``released`` against the original, and as ``reference`` one random half of the
-        original against the other, which is about .5.
+        The mean area under the ROC curve over the folds, its standard error, and how many rows of each table were
+        used; ``released`` against the original, and as ``reference`` one random half of the original against the
+        other, which is about .5.
     """
     least = min(original.num_rows, released.num_rows)
     pairs = coded(paired(original, released), original.schema, "off", categories)

@@ -43,20 +43,13 @@ def kernel_utility(
             then the top components are almost linear; components of standardised columns are the better test of
             nonlinear structure.
         reference: A sample of the original's population that does not overlap with it, such as the half that was set
-            aside: what an honest sample's distances are. Judge a release against it rather than by p-values alone.
-        random: Draws landmarks and points.
-        kernel, degree, width: See `kernels.Kernel`.
+            aside, whose distances are those of an honest sample. Judge a release against it rather than by p-values.
         components: How many components, those of largest variance, to look at; those without variance are left out.
         points: How many random rows of each table to compare, all by default. Without it a p-value says little: from
             10^5 rows on it is small for every difference, however unimportant. With 1,296 rows a shift of 5 % of the
             rows is detected with a power of .8 at a level of .05.
-        exact_rows: Up to how many original rows the components are exact; above, landmarks are used.
-        landmarks: How many original rows span the components.
-        fit_rows: From how many random original rows landmarks find the components; all rows are compared along them.
-
-    Returns:
-        Rows of `KERNEL_UTILITY`: the variance along the component, the share of all variance up to it, and the
-        two-sided Kolmogorov-Smirnov distance between original and release with its p-value; the same for the reference.
+        exact_rows: Up to how many original rows the components are exact; above, so many `landmarks` span them, found
+            from `fit_rows` random original rows; all rows are compared along them.
     """
     tables = _matrices({"original": original, "released": released, "reference": reference})
     principal = _principal(tables[0], random, kernel, degree, width, components, exact_rows, landmarks, fit_rows)
@@ -89,17 +82,10 @@ def kernel_projections(
     components: int,
     points: int,
 ) -> tuple[Floats, Floats]:
-    """Place the rows of original and release along the original's kernel principal components.
+    """Place random rows of original and release along the original's kernel principal components (Thesis, Figure 3-1).
 
-    Thesis, Figure 3-1.
-
-    Args:
-        original, released, random, kernel, degree, components: As in `kernel_utility`.
-        points: How many rows of each table, drawn at random, are placed.
-
-    Returns:
-        Rows by components; the component of largest variance first. The sign of each is that of the longer tail of the
-        original's, since an eigenvector has none of its own.
+    Rows by components; the component of largest variance first. The sign of each is that of the longer tail of the
+    original's, since an eigenvector has none of its own.
     """
     tables = _matrices({"original": original, "released": released})
     principal = _principal(tables[0], random, kernel, degree, None, components, 3000, 500, 20_000)

@@ -24,12 +24,8 @@ _DENSE_ROWS = 600  # larger matrices are left to Lanczos iterations, for a few e
 class Kernel:
     """A kernel function of the rows of two matrices.
 
-    Attributes:
-        name: ``polynomial``: (x'y + 1)^degree. ``gaussian``: exp(-|x - y|^2 / (2 width^2)). ``exponential``: exp((x -
-            c)'(y - c) / width^2).
-        degree: Of the polynomial.
-        width: Scale of the two others.
-        centre: The mean row c: an exponential of uncentred rows would be one huge constant.
+    ``polynomial``: (x'y + 1)^degree. ``gaussian``: exp(-|x - y|^2 / (2 width^2)). ``exponential``: exp((x - c)'(y - c)
+    / width^2) with the mean row c, the centre: an exponential of uncentred rows would be one huge constant.
     """
 
     name: str
@@ -87,21 +83,15 @@ def _median_distance(rows: Floats) -> float:
 
 @dataclass(frozen=True)
 class Components:
-    """Kernel principal components: the projection of a row x is k(x, landmarks) @ weights - offset.
-
-    Attributes:
-        eigenvalues: Variances along the components, largest first.
-        total: The variance along all components that there are.
-        grid: Projections are rounded to multiples of this.
-    """
+    """Kernel principal components: the projection of a row x is k(x, landmarks) @ weights - offset."""
 
     kernel: Kernel
     landmarks: Floats
     weights: Floats
     offset: Floats
-    eigenvalues: Floats
-    total: float
-    grid: Floats
+    eigenvalues: Floats  # variances along the components, largest first
+    total: float  # the variance along all components that there are
+    grid: Floats  # projections are rounded to multiples of this
 
     def project(self, rows: Floats) -> Floats:
         """Return the projections, one row per component.

@@ -35,18 +35,13 @@ def utility(
     In ``ks`` a NULL is larger than every number, so that another share of NULLs counts as a difference too; in
     ``total_variation`` it is one of the categories. Elsewhere NULL is the original's mean, and an indicator.
 
-    Args:
-        original, released: Tables with the same columns of any types. They may have different numbers of rows. For
-            moments and correlations they become matrices, in which each number is itself and each category an
-            indicator, see `pairs.indicators`.
-        special, categories: Which values have an indicator beside their number, and which numbers are categories: see
-            `coded_pairs.coded`.
+    For moments and correlations the tables become matrices, in which each number is itself and each category an
+    indicator (`pairs.indicators`); `special` values and `categories` among numbers are those of `coded_pairs.coded`.
 
     Returns:
-        Rows of `UTILITY`: ``mean`` and ``variance`` of every matrix column, ``correlation`` and ``rank_correlation`` of
-        every pair of them, then of every column of the tables ``ks`` (numbers, dates) or ``total_variation``
-        (categories). ``difference`` is released minus original; ``median_difference`` the median of the absolute
-        normalized differences of that statistic.
+        ``mean`` and ``variance`` of every matrix column, ``correlation`` and ``rank_correlation`` of every pair, then
+        of every column of the tables ``ks`` (numbers, dates) or ``total_variation`` (categories). ``difference`` is
+        released minus original; ``median_difference`` the median of the absolute normalized differences.
     """
     pairs = coded(paired(original, released), original.schema, special, categories)
     # Single columns, because a matrix would be one more copy of everything.

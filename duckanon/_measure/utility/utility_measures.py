@@ -119,13 +119,7 @@ def classifier_utility(
     name = next((name for name in read.original.column_names if name.lower() == str(target).lower()), str(target))
     released = read.drawn(random)
     return classifiers.classifier_utility(
-        read.original,
-        released,
-        name,
-        random=random,
-        holdout=read.others[0],
-        special=special,
-        categories=categories,
+        read.original, released, name, random=random, holdout=read.others[0], special=special, categories=categories
     )
 
 
@@ -144,12 +138,7 @@ def detectability(
 
 
 def query_utility(
-    original: pa.Table | None,
-    released: pa.Table | None,
-    *,
-    meanings: MeaningRows,
-    queries: int,
-    seed: int | None,
+    original: pa.Table | None, released: pa.Table | None, *, meanings: MeaningRows, queries: int, seed: int | None
 ) -> pa.Table:
     """Compare random counts."""
     random = generator(seed)
