@@ -20,20 +20,15 @@ def ks_distance(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> float:
     return float(max((steps[1:] - at).max(), (below - steps[:-1]).max(), 0.0))
 
 
-def ks_p_value(distance: float, first_rows: int, second_rows: int) -> float:
-    """Return the two-sided p-value of a Kolmogorov-Smirnov distance between samples of the given sizes.
+def ks_test(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> tuple[float, float]:
+    """Return the Kolmogorov-Smirnov distance of two sorted samples and its two-sided p-value.
 
     As `scipy.stats.ks_2samp` with ``method="asymp"``: the distribution of the one-sample distance at the effective
     number of rows.
     """
-    effective = first_rows * (second_rows / (first_rows + second_rows))
-    return float(np.clip(stats.kstwo.sf(distance, max(np.round(effective), 1.0)), 0.0, 1.0))
-
-
-def ks_test(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> tuple[float, float]:
-    """Return the distance of two sorted samples and its two-sided p-value."""
     distance = ks_distance(first, second)
-    return distance, ks_p_value(distance, len(first), len(second))
+    effective = len(first) * (len(second) / (len(first) + len(second)))
+    return distance, float(np.clip(stats.kstwo.sf(distance, max(np.round(effective), 1.0)), 0.0, 1.0))
 
 
 def total_variation(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64], categories: int) -> float:

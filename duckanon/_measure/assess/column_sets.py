@@ -17,6 +17,7 @@ import pyarrow as pa
 from duckanon._core.common import codes
 from duckanon._core.common.arrays import Array
 from duckanon._measure.assess import lattice, people, sampling
+from duckanon._measure.assess.class_keys import count_sets
 from duckanon._measure.assess.declared import QUASI_IDENTIFIERS_ROWS
 
 MOST_SETS = 1_000_000
@@ -83,7 +84,7 @@ class Search(NamedTuple):
 
 def refuse_too_many_sets(columns: int, max_size: int, most: int) -> None:
     """Raise a ValueError where so many columns make more sets than can be looked at."""
-    sets = sum(math.comb(columns, size) for size in range(1, min(max_size, columns) + 1))
+    sets = count_sets(columns, max_size)
     if sets > most:
         raise ValueError(
             f"up to {max_size} of {columns} columns make {sets:,} sets, more than {most:,}; "

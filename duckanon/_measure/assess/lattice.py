@@ -23,6 +23,7 @@ from duckanon._measure.assess.class_keys import (
     Weights,
     class_counts,
     collapsed,
+    count_sets,
     distinct_share,
     ranked,
 )
@@ -116,7 +117,7 @@ def _refine(table: _Table, depth: int) -> tuple[ClassCounts, int, _Table | None]
     """Add the first tail column to the set of a node: class counts, members, and the set's table if it has children."""
     (codes, count), *tail = table.tail
     rows, cells = len(codes), table.cells * count
-    sets_below = _sets_below(len(tail), depth - 1)
+    sets_below = count_sets(len(tail), depth - 1)
     if table.people is not None:
         return _refine_people(table._replace(tail=tail), codes, count, sets_below, table.people)
     members = table.unique + (rows if table.weights is None else int(table.weights.sum()))
@@ -188,10 +189,6 @@ def _numbers(chosen: Bools) -> Ints32:
     return numbers
 
 
-def _sets_below(columns: int, depth: int) -> int:
-    return sum(math.comb(columns, size) for size in range(1, min(depth, columns) + 1))
-
-
 def _views(table: _Table, depth: int) -> list[_Table]:
     """Return for each tail column the table of that and the later columns, equal rows collapsed where that pays.
 
@@ -200,7 +197,7 @@ def _views(table: _Table, depth: int) -> list[_Table]:
     views: list[_Table] = []
     key: Ints | None = None
     for _, count in table.tail:
-        rows, left = len(table.prefix), _sets_below(len(table.tail), depth)
+        rows, left = len(table.prefix), count_sets(len(table.tail), depth)
         cells = table.cells * math.prod(count for _, count in table.tail)
         if (
             table.people is None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Ints, Ints32, run_starts
 from duckanon._core.common.codes import Codes
-from duckanon._measure.assess.class_keys import DENSE, MAX_KEY, distinct_share, order_of_keys, ranked
+from duckanon._measure.assess.class_keys import DENSE, MAX_KEY, count_sets, distinct_share, order_of_keys, ranked
 
 SEVERAL = -1
 """In place of a number: the cell has rows of several people, and nobody is unique in it, whatever the columns."""
@@ -144,7 +144,7 @@ def _refine(table: _Table, depth: int) -> tuple[Ints32, _Table | None]:
     if missing is not None:
         present = np.flatnonzero(codes != missing)
         codes, table = codes.take(present), table.taken(present)
-    sets_below, cells = _sets_below(len(tail), depth - 1), table.prefix_count * count
+    sets_below, cells = count_sets(len(tail), depth - 1), table.prefix_count * count
     is_dense = cells <= max(_FEW_CELLS, len(codes) * DENSE)
     key: Codes = np.multiply(table.prefix, count, dtype=np.int64 if is_dense or cells >= 2**31 else np.int32)
     key += codes
@@ -193,10 +193,6 @@ def _are_of_one(key: Codes, classes: int, holders: Ints) -> Bools:
     return np.asarray(least >= largest)
 
 
-def _sets_below(columns: int, depth: int) -> int:
-    return sum(math.comb(columns, size) for size in range(1, min(depth, columns) + 1))
-
-
 def _views(table: _Table, depth: int) -> list[_Table]:
     """Return for each tail column the table of that and the later columns, equal cells merged where that pays."""
     views: list[_Table] = []
@@ -209,7 +205,7 @@ def _views(table: _Table, depth: int) -> list[_Table]:
 
 def _collapsed(table: _Table, depth: int) -> _Table:
     """Merge cells that agree on every column in play: none of them is unique in any set below."""
-    size, left = len(table.prefix), _sets_below(len(table.tail), depth)
+    size, left = len(table.prefix), count_sets(len(table.tail), depth)
     cells = table.prefix_count * math.prod(column.distinct for column in table.tail)
     if table.holders is not None or size < _FEW_CELLS or cells >= MAX_KEY:
         return table

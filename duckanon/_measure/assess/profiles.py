@@ -190,7 +190,7 @@ def profile(
     kind = kind if kind in ("numeric", "date", "boolean") else _kind_of_text(values)
     numbers = None
     if kind in ("numeric", "date"):
-        read = np.array(values, dtype=float) if kind == "numeric" else _days(values)
+        read = np.array(values if kind == "numeric" else [_day(value.strip()) for value in values], dtype=float)
         numbers = np.append(read, np.nan)[codes]
     known = int((codes >= 0).sum())
     share = len(values) / max(known, 1) if distinct_share is None else distinct_share
@@ -224,12 +224,8 @@ def _kind_of_text(values: list[str]) -> str:
     return "text"
 
 
-def _days(values: list[str]) -> Array:
-    """Return dates as days, NaN where a text is none; of 3/4/2020 it does not matter which is the month."""
-    return np.array([_day(value.strip()) for value in values])
-
-
 def _day(value: str) -> float:
+    """Return a date as days, NaN where a text is none; of 3/4/2020 it does not matter which is the month."""
     found = _DAY.match(value)
     if not found:
         return np.nan

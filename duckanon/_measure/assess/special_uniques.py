@@ -39,10 +39,6 @@ class Cells(NamedTuple):
     row_counts: Ints
     holders: Ints | None  # a code of one of the people; None: every row is a person
 
-    def pairs(self) -> int:
-        """Count the rows in cells of two people, NULLs among their values or not, as sdcMicro does."""
-        return int(self.row_counts[self.people == 2].sum())
-
 
 class Scored(NamedTuple):
     """Cells with minimal sets; a person may have several rows in one."""
@@ -73,7 +69,8 @@ def special_uniques(
     cells = _cells(table, nulls, person)
     scored = _scored(cells, max_size, weighting)
     row_counts = cells.row_counts[scored.places]
-    dis = _dis_scores(scored.scores, row_counts, cells.pairs(), len(cells.columns), sampling_fraction)
+    pairs = int(cells.row_counts[cells.people == 2].sum())  # NULLs among their values or not, as sdcMicro counts them
+    dis = _dis_scores(scored.scores, row_counts, pairs, len(cells.columns), sampling_fraction)
     shares = scored.by_column / np.where(scored.scores > 0, scored.scores, 1)
     return pa.table(
         [

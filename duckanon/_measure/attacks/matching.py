@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,13 +16,16 @@ from duckanon._core.privacy.equal_rows import distinct_rows
 from duckanon._core.privacy.prediction import measures_of
 from duckanon._measure.attacks.declared import MATCHING_ATTACK
 
+Keys: TypeAlias = pa.Array | pa.ChunkedArray | None
+"""Of each row of a table; None: the row's number."""
+
 
 @checked_by(MATCHING_ATTACK)
 def matching_attack(
     original: Floats,
     released: Floats,
-    keys_original: pa.Array | pa.ChunkedArray | None = None,
-    keys_released: pa.Array | pa.ChunkedArray | None = None,
+    keys_original: Keys = None,
+    keys_released: Keys = None,
     k: int = 5,
 ) -> pa.Table:
     """Match every original record with its nearest released row, and count how often that is its own image.
@@ -44,11 +49,6 @@ def matching_attack(
     images, owners = _images(len(original), len(released), keys_original, keys_released)
     distances, indices = neighbours.nearest(original, released, k)
     measured = measures_of(distances, indices, released)
-    measures = {
-        "distance_auc": measured.distance,
-        "ambiguity_auc": measured.ambiguity,
-        "uncertainty_auc": measured.uncertainty,
-    }
     tied, right = _guesses(original, released, distances, indices, owners, images)
     chance = np.bincount(owners, minlength=len(original)) / len(released)
     probability = right / tied
@@ -60,7 +60,8 @@ def matching_attack(
         "expected": float(chance.mean()),
         "tied_rows": float(tied.mean()),
     }
-    row |= {name: auc(values, probability) for name, values in measures.items()}
+    for measure in ("distance", "ambiguity", "uncertainty"):
+        row[f"{measure}_auc"] = auc(getattr(measured, measure), probability)
     return report_rows([row], MATCHING_ATTACK.schema)
 
 
@@ -98,12 +99,7 @@ def _guesses(
     return tied, np.bincount(owners[is_right], minlength=len(original)).astype(np.float64)
 
 
-def _images(
-    records: int,
-    rows: int,
-    keys_original: pa.Array | pa.ChunkedArray | None,
-    keys_released: pa.Array | pa.ChunkedArray | None,
-) -> tuple[Ints, Ints]:
+def _images(records: int, rows: int, keys_original: Keys, keys_released: Keys) -> tuple[Ints, Ints]:
     """Return the released rows that are somebody's image, and whose."""
     if keys_original is None:
         return np.arange(rows), np.arange(records)
@@ -123,12 +119,7 @@ def _refuse_tables(original: Floats, released: Floats, k: int) -> None:
         raise ValueError("the original and the release must have the same columns.")
 
 
-def _refuse_keys(
-    records: int,
-    rows: int,
-    keys_original: pa.Array | pa.ChunkedArray | None,
-    keys_released: pa.Array | pa.ChunkedArray | None,
-) -> None:
+def _refuse_keys(records: int, rows: int, keys_original: Keys, keys_released: Keys) -> None:
     if keys_original is None and keys_released is None:
         if records != rows:
             raise ValueError(

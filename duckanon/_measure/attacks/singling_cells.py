@@ -41,7 +41,7 @@ def singling_out_risk(
     labels = np.column_stack([column.codes for column in released])
     width = min(predicate_columns, len(released))
 
-    def singled(predicates: Ints, table: Floats) -> float:
+    def singled(table: Floats, predicates: Ints) -> float:
         return float(np.count_nonzero(count_held(predicates, released, table)[0] == 1))
 
     rows = []
@@ -50,16 +50,7 @@ def singling_out_risk(
         ("multivariate", _multivariate(labels, attacks, width, random), width),
     ):
         naive = _naive(labels, attacks, asked, random)
-        rows.append(
-            success_row(
-                mode,
-                (singled(made, people), len(made)),
-                (singled(naive, people), len(naive)),
-                None if outsiders is None else singled(made, outsiders),
-                len(people),
-                confidence,
-            )
-        )
+        rows.append(success_row(mode, made, naive, people, outsiders, singled, confidence))
     return report_rows(rows, SINGLING_OUT_RISK.schema)
 
 

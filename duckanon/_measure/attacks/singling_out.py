@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,9 @@ from duckanon._core.common.arrays import Bools, Floats, Ints, sampled_rows
 from duckanon._core.common.declare import report_rows
 from duckanon._measure.attacks import rates
 from duckanon._measure.attacks.declared import SINGLING_OUT_RISK
+
+Table = TypeVar("Table", bound=Sized)
+PredicateSet = TypeVar("PredicateSet", bound=Sized)
 
 _MISSING = np.inf  # beyond every number, so that no range reaches it
 _LARGEST = np.finfo(np.float64).max  # a range without an end reaches to it, but not to what is missing
@@ -74,10 +78,10 @@ def singling_out_risk(
     width = min(predicate_columns, released.shape[1])
     made = univariate(source, is_ordered, attacks, random)
     naive = _naive(source, is_ordered, attacks, 1, random)
-    rows = [_success_row("univariate", made, naive, people, outsiders, confidence)]
+    rows = [success_row("univariate", made, naive, people, outsiders, _successes, confidence)]
     made = multivariate(source, is_ordered, attacks, width, random)
     naive = _naive(source, is_ordered, attacks, width, random)
-    rows.append(_success_row("multivariate", made, naive, people, outsiders, confidence))
+    rows.append(success_row("multivariate", made, naive, people, outsiders, _successes, confidence))
     return report_rows(rows, SINGLING_OUT_RISK.schema)
 
 
@@ -88,6 +92,9 @@ class Sorted:
         self.values = np.asfortranarray(np.where(np.isnan(matrix), _MISSING, matrix))
         self.order = [np.argsort(column, kind="stable") for column in self.values.T]
         self.sorted = [column[order] for column, order in zip(self.values.T, self.order, strict=True)]
+
+    def __len__(self) -> int:
+        return len(self.values)
 
     def counts(self, predicates: Predicates) -> Ints:
         """Count the rows for which each predicate holds."""
@@ -110,43 +117,31 @@ class Sorted:
         return result
 
 
-def _success_row(
-    mode: str, made: Predicates, naive: Predicates, people: Sorted, outsiders: Sorted | None, confidence: float
-) -> dict[str, Any]:
-    """Count whom predicates single out, and compare that with their baseline."""
-    return success_row(
-        mode,
-        (_successes(people, made), len(made)),
-        (_successes(people, naive), len(naive)),
-        None if outsiders is None else _successes(outsiders, made),
-        len(people.values),
-        confidence,
-    )
-
-
 def success_row(
     mode: str,
-    made: tuple[float, int],
-    naive: tuple[float, int],
-    control_success: float | None,
-    people: int,
+    made: PredicateSet,
+    naive: PredicateSet,
+    people: Table,
+    outsiders: Table | None,
+    singled: Callable[[Table, PredicateSet], float],
     confidence: float,
 ) -> dict[str, Any]:
-    """Compare how often predicates single out with their baseline.
+    """Count the people and outsiders whom predicates of the release single out, and compare with the baseline.
 
-    `made` and `naive` are how many predicates of the release, and random ones, single out an original, and how many
-    there are; `control_success` how many of those of the release single out one of the control group, None without one.
+    The baseline are the outsiders, or without them the people whom the `naive` predicates single out.
     """
-    success, attacks = made
-    baseline = naive if control_success is None else (control_success, attacks)
-    risk = rates.excess_risk(made, baseline, confidence) if attacks else None
+    attacks = len(made)
+    success, naive_success = singled(people, made), singled(people, naive)
+    control_success = None if outsiders is None else singled(outsiders, made)
+    baseline = (naive_success, len(naive)) if control_success is None else (control_success, attacks)
+    risk = rates.excess_risk((success, attacks), baseline, confidence) if attacks else None
     return {
         "mode": mode,
         "attacks": attacks,
-        "rows_looked_at": people,
+        "rows_looked_at": len(people),
         "success": _share(success, attacks),
         "control_success": _share(control_success, attacks),
-        "naive_success": _share(*naive),
+        "naive_success": _share(naive_success, len(naive)),
         "risk": None if risk is None else risk.value,
         "risk_lower": None if risk is None else risk.lower,
         "risk_upper": None if risk is None else risk.upper,

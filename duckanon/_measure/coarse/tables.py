@@ -19,7 +19,10 @@ from duckanon._measure.coarse.sets import with_sets
 from duckanon._measure.queries.labels import Meanings, is_text, meanings_of
 
 MeaningRows = Sequence[Mapping[str, Any]] | None
-"""What `anon._label_meanings` says about a release."""
+"""The rows of `anon._label_meanings` for a release."""
+
+RELEASE = "_duckanon_release"
+"""The column that names the release of a row where several are stacked (`duckanon._bridge.measured_tables`)."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,13 @@ def judged(
         )
     original, _, more = aligned(original, values, **others)
     return Judged(original, released, more, coarse, labels)
+
+
+def rows_of(stacked: pa.Table, name: str) -> pa.Table:
+    """Return the rows of one of several stacked releases, each in a column of structs of its own, NULL elsewhere."""
+    rows = stacked.filter(pc.equal(stacked[RELEASE], name)).drop_columns([RELEASE])
+    filled = next(column for column in rows.columns if column.null_count < len(column))
+    return pa.Table.from_struct_array(filled)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ import pyarrow as pa
 from duckanon._core.common.declare import Parameter, Report
 from duckanon._core.common.parameters import SEED
 from duckanon._core.common.rules import Whole
-from duckanon._measure.parameters import COLS, HIERARCHIES, ORIGINAL, RELEASED
+from duckanon._measure.parameters import COLS, HIERARCHIES, PAIR
+from duckanon._measure.schemas import columns
 
 QUERY_UTILITY = Report(
     name="query_utility",
@@ -15,8 +16,7 @@ QUERY_UTILITY = Report(
     stage="measure",
     summary="Relative errors of random range counts on a release.",
     parameters=(
-        ORIGINAL,
-        RELEASED,
+        *PAIR,
         COLS.having(meaning="The columns to ask about"),
         Parameter("queries", Whole(1), "How many random counts to compare", 1000),
         HIERARCHIES,
@@ -24,11 +24,8 @@ QUERY_UTILITY = Report(
     ),
     schema=pa.schema(
         [
-            ("predicates", pa.int64()),
-            ("queries", pa.int64()),
-            ("median_relative_error", pa.float64()),
-            ("mean_relative_error", pa.float64()),
-            ("p90_relative_error", pa.float64()),
+            *columns(pa.int64(), "predicates", "queries"),
+            *columns(pa.float64(), "median_relative_error", "mean_relative_error", "p90_relative_error"),
         ]
     ),
     tables=("original", "released"),

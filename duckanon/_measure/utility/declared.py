@@ -7,7 +7,8 @@ import pyarrow as pa
 from duckanon._core.common.declare import Options, Parameter, Report
 from duckanon._core.common.parameters import CATEGORIES, LOG, SEED, SPECIAL
 from duckanon._core.common.rules import ColumnName, Flag, OneOf, Whole
-from duckanon._measure.parameters import COLS, DERIVED, HIERARCHIES, HOLDOUT, ORIGINAL, REFERENCE, RELEASED
+from duckanon._measure.parameters import COLS, HIERARCHIES, HOLDOUT, PAIR, REFERENCE, coding
+from duckanon._measure.schemas import columns
 
 _PAIR = ("original", "released")
 _SPECIAL = SPECIAL.having(default="off")
@@ -46,8 +47,7 @@ UTILITY = Report(
     stage="measure",
     summary="How far means, variances, correlations and distributions of a release are from the original's.",
     parameters=(
-        ORIGINAL,
-        RELEASED,
+        *PAIR,
         COLS,
         HIERARCHIES,
         LOG.having(default=[], meaning="Columns to take logarithms of"),
@@ -58,14 +58,8 @@ UTILITY = Report(
     checks=(_special_is_not_logged,),
     schema=pa.schema(
         [
-            ("statistic", pa.string()),
-            ("column_name", pa.string()),
-            ("other_column", pa.string()),
-            ("original", pa.float64()),
-            ("released", pa.float64()),
-            ("difference", pa.float64()),
-            ("normalized_difference", pa.float64()),
-            ("median_difference", pa.float64()),
+            *columns(pa.string(), "statistic", "column_name", "other_column"),
+            *columns(pa.float64(), "original", "released", "difference", "normalized_difference", "median_difference"),
         ]
     ),
     tables=_PAIR,
@@ -78,8 +72,7 @@ KERNEL_UTILITY = Report(
     stage="measure",
     summary="Compares a release with the original along kernel principal components, for structure that is not linear.",
     parameters=(
-        ORIGINAL,
-        RELEASED,
+        *PAIR,
         COLS,
         _DEGREE,
         _COMPONENTS,
@@ -88,21 +81,13 @@ KERNEL_UTILITY = Report(
         REFERENCE,
         _POINTS,
         HIERARCHIES,
-        LOG,
-        SPECIAL,
-        CATEGORIES,
-        DERIVED,
+        coding(),
         SEED,
     ),
     schema=pa.schema(
         [
             ("component", pa.int64()),
-            ("eigenvalue", pa.float64()),
-            ("cumulative", pa.float64()),
-            ("ks", pa.float64()),
-            ("p_value", pa.float64()),
-            ("reference_ks", pa.float64()),
-            ("reference_p_value", pa.float64()),
+            *columns(pa.float64(), "eigenvalue", "cumulative", "ks", "p_value", "reference_ks", "reference_p_value"),
         ]
     ),
     tables=(*_PAIR, "reference"),
@@ -116,8 +101,7 @@ KERNEL_COMPONENTS = Report(
     summary="Original and released records along kernel principal components, for a plot of structure that is not "
     "linear.",
     parameters=(
-        ORIGINAL,
-        RELEASED,
+        *PAIR,
         COLS,
         _DEGREE,
         _COMPONENTS.having(default=2, meaning="How many coordinates each record has"),
@@ -125,10 +109,7 @@ KERNEL_COMPONENTS = Report(
         _KERNEL,
         _POINTS.having(rule=Whole(2), default=1000, meaning="How many random rows of each table to place"),
         HIERARCHIES,
-        LOG,
-        SPECIAL,
-        CATEGORIES,
-        DERIVED,
+        coding(),
         SEED,
     ),
     schema=pa.schema([("source", pa.string()), ("projections", pa.list_(pa.float64()))]),
@@ -142,8 +123,7 @@ CLASSIFIER_UTILITY = Report(
     stage="measure",
     summary="What models trained on a release predict for originals, against models trained on originals.",
     parameters=(
-        ORIGINAL,
-        RELEASED,
+        *PAIR,
         COLS.having(meaning="The columns to predict from"),
         Parameter("target", ColumnName(), "The column to predict: a category or a number"),
         HOLDOUT.having(
@@ -157,13 +137,9 @@ CLASSIFIER_UTILITY = Report(
     ),
     schema=pa.schema(
         [
-            ("model", pa.string()),
-            ("measure", pa.string()),
-            ("trained_on_original", pa.float64()),
-            ("trained_on_released", pa.float64()),
-            ("difference", pa.float64()),
-            ("train_rows", pa.int64()),
-            ("test_rows", pa.int64()),
+            *columns(pa.string(), "model", "measure"),
+            *columns(pa.float64(), "trained_on_original", "trained_on_released", "difference"),
+            *columns(pa.int64(), "train_rows", "test_rows"),
         ]
     ),
     tables=(*_PAIR, "holdout"),
@@ -176,14 +152,9 @@ DETECTABILITY = Report(
     algorithm="duckanon._measure.utility.utility_measures:detectability",
     stage="measure",
     summary="How well boosted trees tell released rows from original ones.",
-    parameters=(ORIGINAL, RELEASED, COLS, HIERARCHIES, _CATEGORIES, SEED),
+    parameters=(*PAIR, COLS, HIERARCHIES, _CATEGORIES, SEED),
     schema=pa.schema(
-        [
-            ("comparison", pa.string()),
-            ("auc", pa.float64()),
-            ("standard_error", pa.float64()),
-            ("rows_each", pa.int64()),
-        ]
+        [("comparison", pa.string()), *columns(pa.float64(), "auc", "standard_error"), ("rows_each", pa.int64())]
     ),
     tables=_PAIR,
     reads_labels=True,
