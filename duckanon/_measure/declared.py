@@ -172,4 +172,26 @@ REQUIRE = Report(
     schema=VERDICT.schema,
 )
 
-FUNCTIONS = (PREDICTION_RISK, PRIVACY_TEST, COMPARE_RELEASES, VERDICT, REQUIRE)
+QUERY_UTILITY = Report(
+    name="query_utility",
+    algorithm="duckanon._measure.utility.utility_measures:query_utility",
+    stage="measure",
+    summary="Relative errors of random range counts on a release.",
+    parameters=(
+        *PAIR,
+        COLS.having(meaning="The columns to ask about"),
+        Parameter("queries", Whole(1), "How many random counts to compare", 1000),
+        HIERARCHIES,
+        SEED,
+    ),
+    schema=pa.schema(
+        [
+            *columns(pa.int64(), "predicates", "queries"),
+            *columns(pa.float64(), "median_relative_error", "mean_relative_error", "p90_relative_error"),
+        ]
+    ),
+    tables=("original", "released"),
+    reads_labels=True,
+)
+
+FUNCTIONS = (PREDICTION_RISK, PRIVACY_TEST, COMPARE_RELEASES, VERDICT, REQUIRE, QUERY_UTILITY)

@@ -66,8 +66,7 @@ def _engine_opened(connection: Any, *_: object) -> None:
         register(value)
 
 
-_LOADED: dict[int, _Extension] = {}
-"""By the identity of the shell: loading twice is loading once."""
+_LOADED: dict[int, _Extension] = {}  # by the identity of the shell: loading twice is loading once
 
 
 def load(shell: Any) -> None:

@@ -9,14 +9,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-CLASS_SIZES = ("class_size", "classes", "rows", "cumulative_fraction")
-"""The columns of anon.class_sizes."""
+CLASS_SIZES = ("class_size", "classes", "rows", "cumulative_fraction")  # the columns of anon.class_sizes
 
 COMPARED = ("release", "kind", "measure", "value", "reference_value")
 """Columns that anon.compare_releases has among others."""
 
-MOST_ROWS = 10_000
-"""A result with more rows is left to the notebook's own view."""
+MOST_ROWS = 10_000  # a result with more rows is left to the notebook's own view
 
 MOST_BARS = 40
 

@@ -17,10 +17,8 @@ from duckanon.plot import style
 from duckanon.plot.reading import named_tables, table_of
 
 BAND_STARTS = (1, 2, 3, 5, 10, 20, 50, 100, 1000)
-_MOST_COLUMNS = 14
-"""Of a heat map: more names are not readable on a phone."""
-_LINE_APART = 0.09
-"""Of two labels, as a share of the axis."""
+_MOST_COLUMNS = 14  # of a heat map: more names are not readable on a phone
+_LINE_APART = 0.09  # of two labels, as a share of the axis
 
 
 def quasi_identifiers(relation: Any, labels: int = 5) -> Figure:

@@ -16,8 +16,7 @@ from duckanon.plot import style
 from duckanon.plot.reading import table_of
 
 _EPOCH = datetime.datetime(1970, 1, 1)
-_MOST_BOXES = 3000
-"""Drawn: the file stays small."""
+_MOST_BOXES = 3000  # drawn: the file stays small
 
 
 def boxes(relation: Any, columns: Sequence[str] | None = None) -> Figure:

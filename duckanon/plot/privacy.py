@@ -14,8 +14,7 @@ from duckanon.plot.reading import named_tables, table_of
 
 MEASURES = ("distance", "ambiguity", "uncertainty")
 
-_MOST_POINTS = 100
-"""Of a curve: more are not seen, and each would be one person's."""
+_MOST_POINTS = 100  # of a curve: more are not seen, and each would be one person's
 
 
 def prediction_curves(relation: Any) -> Figure:

@@ -23,8 +23,7 @@ SERIES = (RELEASED, ORIGINAL, REFERENCE, "#2f7d4f", "#8a4fa3")
 
 DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)))
 
-WIDTH = 5.0
-"""Inches: as wide as a phone, where a letter is then as large as in the text beside it."""
+WIDTH = 5.0  # inches: as wide as a phone, where a letter is then as large as in the text beside it
 
 TEXT = 10.0
 SMALL = 9.0

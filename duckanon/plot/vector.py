@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 from duckanon.plot.style import INK, ORIGINAL, REFERENCE, RELEASED
 
 _SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "duckanon", "path.simplify": True}
-_SAVING = threading.Lock()
-"""How matplotlib writes SVG is a setting of the process, so one figure is written at a time."""
+_SAVING = threading.Lock()  # how matplotlib writes SVG is a setting of the process, so one figure is written at a time
 
 _PAGE_COLOURS = {
     INK: "currentColor",

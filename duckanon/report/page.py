@@ -14,10 +14,9 @@ from markupsafe import Markup
 from duckanon.report.pictures import Figure
 from duckanon.report.safe import is_small, promised_k, significant
 from duckanon.report.tables import NEW_RECORDS, role_of
-from duckanon.report.words import DEFINITIONS, MEASURES, PARAMETERS, PROMISES, ROLES, STATISTICS
+from duckanon.report.words import MEASURES, PARAMETERS, PROMISES, ROLES, STATISTICS
 
-_SECRET = re.compile(r"seed|key|salt|secret|password|token", re.IGNORECASE)
-"""Parameters that a report never shows."""
+_SECRET = re.compile(r"seed|key|salt|secret|password|token", re.IGNORECASE)  # parameters that a report never shows
 
 
 _PARTS = ("classes", "risk", "narrowing", "prediction", "utility")
@@ -61,7 +60,6 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
         place=_place,
         parameters=_parameters,
         style=Markup(environment.get_template("style.css").render()),
-        definitions=DEFINITIONS,
         words={"measures": MEASURES, "promises": PROMISES, "statistics": STATISTICS},
     )
 

@@ -23,11 +23,9 @@ from duckanon.report.safe import promised_k, significant
 from duckanon.report.tables import Pair, comparable, literal, name_list, sampled
 
 _ATTACKED = 1_000
-_CURVE_POINTS = 19
-"""Of a curve in a report: every twentieth part of the people."""
+_CURVE_POINTS = 19  # of a curve in a report: every twentieth part of the people
 _MOST_COLUMNS = 9
-_COLUMNS_A_PICTURE = 3
-"""Of distributions: a picture fits on a printed page."""
+_COLUMNS_A_PICTURE = 3  # of distributions: a picture fits on a printed page
 
 
 _DISTRIBUTIONS = "Distributions before and after"

@@ -9,8 +9,7 @@ from typing import Any
 
 import duckdb
 
-MOST_ROWS = 5_000
-"""Compared: distributions and correlations of so many are as exact as a report may be."""
+MOST_ROWS = 5_000  # compared: distributions and correlations of so many are as exact as a report may be
 
 NEW_RECORDS = frozenset({"svd_swap", "pica", "swap", "spectral_release", "copula_synthesize", "data_shuffle"})
 """Methods whose records belong to nobody: how many of them look the same says nothing about people."""

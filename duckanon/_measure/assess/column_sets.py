@@ -28,17 +28,13 @@ PERSON = "_duckanon_person"
 """The column that comes with those asked for: whose the row is, as a hash; NULL where it does not say so, or where
 every row is a person."""
 
-SAMPLE_BYTES = 2**28
-"""Memory of all samples of one approximate search together, at most."""
+SAMPLE_BYTES = 2**28  # memory of all samples of one approximate search together, at most
 
 MOST_COMBINATIONS, LEAST_COMBINATIONS = 8192, 256
 """How many combinations are sampled for a set: standard errors of 1 and 6 percent."""
 
-MOST_SAMPLED_SETS = 20_000
-"""With more sets, samples of `LEAST_COMBINATIONS` each would not fit into `SAMPLE_BYTES`."""
-
-_WAITING_BLOCKS = 32
-"""DuckDB hands rows over in blocks of 2,048: so many fill a block of the sampler."""
+MOST_SAMPLED_SETS = 20_000  # with more sets, samples of `LEAST_COMBINATIONS` each would not fit into `SAMPLE_BYTES`
+_WAITING_BLOCKS = 32  # DuckDB hands rows over in blocks of 2,048: so many fill a block of the sampler
 
 SetCounts: TypeAlias = tuple[tuple[int, ...], int, int, int | None, int | None, float, float]
 """The columns of a set, distinct combinations, singletons, smallest class, sum of the sizes of the classes, standard

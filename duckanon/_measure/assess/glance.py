@@ -10,7 +10,7 @@ import pyarrow as pa
 from duckanon._core.common import codes
 from duckanon._measure.assess import profiles, relations, roles
 from duckanon._measure.assess.declared import ASSESS_ROWS
-from duckanon._measure.assess.findings import HOUSEHOLD, IDENTIFIER, PERSON, UNDECIDED
+from duckanon._measure.assess.findings import Role
 
 _MOST_UNIQUE = 0.5
 """A column in which more of the people are unique determines nearly everything, and is not asked for it."""
@@ -41,7 +41,9 @@ def assess(
         person: The column that identifies people, where that is known.
     """
     if table is None or not names:
-        return _report([(place, UNDECIDED, "the table has no rows.", None, [], []) for place, _ in enumerate(names, 1)])
+        return _report(
+            [(place, Role.UNDECIDED, "the table has no rows.", None, [], []) for place, _ in enumerate(names, 1)]
+        )
     table = table.take(np.argsort(table["row"].to_numpy())).combine_chunks()
     whole = np.array(table["whole"].to_pylist(), dtype=bool).reshape(table.num_rows, -1)
     cells = table["texts"].combine_chunks().flatten()
@@ -84,7 +86,7 @@ def assess(
 
 def _unique(role: str, share: float) -> str:
     """Say how many people are unique in a column, where that is not why it has its role."""
-    if role in (PERSON, HOUSEHOLD, IDENTIFIER) or share == 0:
+    if role in (Role.PERSON, Role.HOUSEHOLD, Role.IDENTIFIER) or share == 0:
         return ""
     return f"; {'fewer than 0.01' if share < 0.0001 else f'{100 * share:.4g}'} % of the people are unique in it"
 

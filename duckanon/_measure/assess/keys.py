@@ -19,8 +19,7 @@ of entry are forgiven."""
 
 _FEWEST_PAIRS = 20
 _FEWEST_VALUES = 20
-_LARGEST_GROUP = 300
-"""Rows of one value on average, above which a column is no key of a person or a household."""
+_LARGEST_GROUP = 300  # rows of one value on average, above which a column is no key of a person or a household
 _SMALL_GROUP = 12
 """Rows of a household on average, at most; a code of more is one of places unless much follows from it."""
 _APART, _CLOSE = 4, 6

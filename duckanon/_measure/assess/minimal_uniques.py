@@ -23,9 +23,7 @@ from duckanon._measure.assess.class_keys import DENSE, MAX_KEY, count_sets, dist
 SEVERAL = -1
 """In place of a number: the cell has rows of several people, and nobody is unique in it, whatever the columns."""
 
-NOBODY = 0
-"""The holder of a row that does not say whose it is: it hides nobody, and is not hidden by its like."""
-
+NOBODY = 0  # the holder of a row that does not say whose it is: it hides nobody, and is not hidden by its like
 _SHRINK = 0.75  # cells are put together where at most this share of them is left, so that tables shrink geometrically
 _GAIN = 4.0  # that costs about as much as visiting so many sets, and one more for each column to be taken along
 _FEW_CELLS = 256  # with fewer the cost of numpy's calls is nearly all there is

@@ -19,10 +19,8 @@ _PERIOD = re.compile(r"\d{4}[-/ ]?(0[1-9]|1[0-2]|[QqMmWw]\d{1,2}|\d{4})")
 _ICD = re.compile(r"[A-TV-Z]\d{2}(\.?\d{1,3})?")
 _NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})|(\d{1,2})[./-](\d{1,2})[./-](\d{2,4})")
-_PROBED = 300
-"""Different values of a text column that patterns are tried on."""
-_READ = 2000
-"""Different values of a text column whose words and shapes are counted."""
+_PROBED = 300  # different values of a text column that patterns are tried on
+_READ = 2000  # different values of a text column whose words and shapes are counted
 
 
 @dataclass

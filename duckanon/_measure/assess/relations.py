@@ -10,12 +10,9 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array
 from duckanon._measure.assess.profiles import Profile
 
-_COMPARED = 300
-"""Rows on which sums and products are tried."""
-_PROBED = 12
-"""Rows that decide most cases."""
-_MOST_NUMBERS = 60
-"""Numeric columns whose pairs are tried."""
+_COMPARED = 300  # rows on which sums and products are tried
+_PROBED = 12  # rows that decide most cases
+_MOST_NUMBERS = 60  # numeric columns whose pairs are tried
 _NEARLY = 0.8
 
 

@@ -27,8 +27,7 @@ Hashes: TypeAlias = "NDArray[np.uint64]"
 BYTES_PER_COMBINATION = 48
 """What a sampled combination takes at most: a hash and a count, and waiting hashes and their copies while they join."""
 
-BLOCK_ROWS = 2**16
-"""Rows hashed at a time: the hashes of a block, half a megabyte a column, stay in the cache."""
+BLOCK_ROWS = 2**16  # rows hashed at a time: the hashes of a block, half a megabyte a column, stay in the cache
 
 PEOPLE_CAPACITY = 2**16
 """How many people are sampled, to say how many there are: a standard error of 0.4 percent, once a search."""

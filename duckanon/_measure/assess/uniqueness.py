@@ -9,11 +9,9 @@ from duckanon._core.common.arrays import Array
 from duckanon._measure.assess.profiles import Profile
 
 _PEOPLE = 5000
-_WIDE = 60
-"""Columns, above which fewer people are looked at."""
+_WIDE = 60  # columns, above which fewer people are looked at
 _HALF = 0.5
-_MOST_REMOVED = 12
-"""Columns that added nothing when they came, and are measured by what is lost without them."""
+_MOST_REMOVED = 12  # columns that added nothing when they came, and are measured by what is lost without them
 
 
 def growth(known: list[Profile], asked: list[Profile], person: Profile | None) -> tuple[dict[str, float], float]:

@@ -16,8 +16,7 @@ from duckanon._core.privacy.equal_rows import distinct_rows
 from duckanon._core.privacy.prediction import measures_of
 from duckanon._measure.attacks.declared import MATCHING_ATTACK
 
-Keys: TypeAlias = pa.Array | pa.ChunkedArray | None
-"""Of each row of a table; None: the row's number."""
+Keys: TypeAlias = pa.Array | pa.ChunkedArray | None  # of each row of a table; None: the row's number
 
 
 @checked_by(MATCHING_ATTACK)

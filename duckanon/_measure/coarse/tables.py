@@ -18,8 +18,7 @@ from duckanon._measure.coarse.coarse_columns import ReadColumn, is_coarse, read_
 from duckanon._measure.coarse.sets import with_sets
 from duckanon._measure.queries.labels import Meanings, is_text, meanings_of
 
-MeaningRows = Sequence[Mapping[str, Any]] | None
-"""The rows of `anon._label_meanings` for a release."""
+MeaningRows = Sequence[Mapping[str, Any]] | None  # the rows of `anon._label_meanings` for a release
 
 RELEASE = "_duckanon_release"
 """The column that names the release of a row where several are stacked (`duckanon._bridge.measured_tables`)."""

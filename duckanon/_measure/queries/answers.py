@@ -15,7 +15,7 @@ from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.declare import report
 from duckanon._core.common.rules import Number, Whole
 from duckanon._core.encoding.pairs import check_rows
-from duckanon._measure.queries.declared import QUERY_UTILITY
+from duckanon._measure.declared import QUERY_UTILITY
 from duckanon._measure.queries.labels import Meanings
 from duckanon._measure.queries.query_columns import QueryColumn, query_column
 

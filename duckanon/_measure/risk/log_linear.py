@@ -20,12 +20,10 @@ from duckanon._core.common import progress
 from duckanon._core.common.declare import report
 from duckanon._measure.risk.declared import EXPECTED_COUNTS_ROWS
 
-LARGEST_GRID = 2**24
-"""Combinations of values of columns that interact: 128 MB."""
+LARGEST_GRID = 2**24  # combinations of values of columns that interact: 128 MB
 
 _SWEEPS = 5_000
-_TOLERANCE = 1e-12
-"""By which share of all people the sums of the fit may differ from those that were counted."""
+_TOLERANCE = 1e-12  # by which share of all people the sums of the fit may differ from those that were counted
 
 
 def expected_counts(patterns: pa.Table | None, *, interactions: Sequence[Sequence[int]]) -> pa.Table:

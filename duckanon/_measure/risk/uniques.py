@@ -23,12 +23,10 @@ from duckanon._core.common import progress
 from duckanon._core.common.declare import report_rows
 from duckanon._measure.risk.declared import POPULATION_UNIQUES_ROWS
 
-_SMALL_SAMPLE = 0.1
-"""Up to this share of the population Dankar's rule takes Pitman's estimate."""
+_SMALL_SAMPLE = 0.1  # up to this share of the population Dankar's rule takes Pitman's estimate
 
 _NEWTON_STEPS = 200
-_PITMAN_TOLERANCE = 1e-6
-"""Where ARX stops; the steps are Newton's, so that the estimate has ten digits by then."""
+_PITMAN_TOLERANCE = 1e-6  # where ARX stops; the steps are Newton's, so that the estimate has ten digits by then
 
 _SOLVED = 1e-8
 """How far the logarithms of both sides of the shifted negative binomial's equations may be from each other."""

@@ -53,8 +53,7 @@ def utility(
     return report({name: np.concatenate([part[name] for part in filled]) for name in filled[0]}, UTILITY.schema)
 
 
-Part = dict[str, Array]
-"""The rows of a report on one statistic, by column."""
+Part = dict[str, Array]  # the rows of a report on one statistic, by column
 
 
 def _moments(names: Sequence[str], first: Sequence[Floats], second: Sequence[Floats]) -> list[Part]:
