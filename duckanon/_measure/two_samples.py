@@ -1,4 +1,4 @@
-"""How far apart two samples of one variable are: Kolmogorov-Smirnov distances with their tests, total variation."""
+"""Distances of two samples of one variable: Kolmogorov-Smirnov distances with their tests, total variation."""
 
 from __future__ import annotations
 

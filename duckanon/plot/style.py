@@ -11,6 +11,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 INK = "#1c2128"
 """Text, axes and ticks. In a page it becomes the colour of the text around the picture, see `vector`."""
@@ -37,17 +38,12 @@ def new_figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = list(figure.subplots(rows, columns, squeeze=False, **options).flat)
     for one in axes:
-        dress(one)
+        one.set_facecolor("none")
+        one.tick_params(labelsize=SMALL, colors=INK, labelcolor=INK, length=3)
+        for side, spine in one.spines.items():
+            spine.set_color(INK)
+            spine.set_visible(side in ("left", "bottom"))
     return figure, axes
-
-
-def dress(axes: Axes) -> None:
-    """Give axes the house's colours and sizes."""
-    axes.set_facecolor("none")
-    axes.tick_params(labelsize=SMALL, colors=INK, labelcolor=INK, length=3)
-    for side, spine in axes.spines.items():
-        spine.set_color(INK)
-        spine.set_visible(side in ("left", "bottom"))
 
 
 def label(axes: Axes, across: str = "", up: str = "", title: str = "") -> None:
@@ -56,6 +52,13 @@ def label(axes: Axes, across: str = "", up: str = "", title: str = "") -> None:
     axes.set_ylabel(plain(up, 80), fontsize=TEXT, color=INK)
     if title:
         axes.set_title(plain(title, 40), fontsize=TEXT, color=INK)
+
+
+def percents(axes: Axes, low: float | None = None, high: float | None = None) -> None:
+    """Write the shares of the vertical axis in percent, and set the ends that are given."""
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    if low is not None:
+        axes.set_ylim(low, high)
 
 
 def legend(figure: Figure, columns: int, **options: Any) -> None:

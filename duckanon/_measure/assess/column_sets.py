@@ -1,4 +1,4 @@
-"""Which sets of columns pick people out: distinct combinations and unique rows of every set, exactly or from a sample.
+"""Sets of columns that pick people out: distinct combinations and unique rows of every set, exactly or from a sample.
 
 The test by distinct counts is that of Probabilistic Anonymity, Section 2. The exact search is
 `duckanon._measure.assess.lattice`, the approximate one `duckanon._measure.assess.sampling`.
@@ -29,10 +29,7 @@ PERSON = "_duckanon_person"
 every row is a person."""
 
 SAMPLE_BYTES = 2**28  # memory of all samples of one approximate search together, at most
-
-MOST_COMBINATIONS, LEAST_COMBINATIONS = 8192, 256
-"""How many combinations are sampled for a set: standard errors of 1 and 6 percent."""
-
+MOST_COMBINATIONS, LEAST_COMBINATIONS = 8192, 256  # sampled for a set: standard errors of 1 and 6 percent
 MOST_SAMPLED_SETS = 20_000  # with more sets, samples of `LEAST_COMBINATIONS` each would not fit into `SAMPLE_BYTES`
 _WAITING_BLOCKS = 32  # DuckDB hands rows over in blocks of 2,048: so many fill a block of the sampler
 

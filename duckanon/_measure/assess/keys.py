@@ -208,15 +208,12 @@ def repeats(profile: Profile, key: Profile, own: Groups) -> bool:
     """
     if not 0.95 * key.distinct <= profile.distinct <= 1.05 * key.distinct or profile.distinct < 2:
         return False
-    if _same_texts(profile, key) or _is_monotone(profile.numbers, key.numbers):
+    has_same_texts = len(set(profile.values) & set(key.values)) >= 0.9 * profile.distinct and profile.distinct > 2
+    if has_same_texts or _is_monotone(profile.numbers, key.numbers):
         return True
     is_code = profile.kind == "text" or profile.is_integer
     is_told = own.lift(profile) >= CONSTANT if own.pairs >= _FEWEST_PAIRS else own.agreement(profile) == 1
     return is_code and is_told and own.pairs > 0
-
-
-def _same_texts(one: Profile, other: Profile) -> bool:
-    return len(set(one.values) & set(other.values)) >= 0.9 * max(one.distinct, 1) and one.distinct > 2
 
 
 def _is_monotone(one: Array | None, other: Array | None) -> bool:

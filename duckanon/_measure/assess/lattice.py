@@ -16,17 +16,8 @@ import numpy as np
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Bools, Ints, Ints32
 from duckanon._core.common.codes import Codes, Column
-from duckanon._measure.assess.class_keys import (
-    DENSE,
-    MAX_KEY,
-    ClassCounts,
-    Weights,
-    class_counts,
-    collapsed,
-    count_sets,
-    distinct_share,
-    ranked,
-)
+from duckanon._measure.assess import class_keys
+from duckanon._measure.assess.class_keys import ClassCounts
 from duckanon._measure.assess.people import People, class_people
 
 Stop: TypeAlias = Callable[[tuple[int, ...], int], bool]
@@ -58,7 +49,7 @@ class _Table(NamedTuple):
     prefix: Codes  # the code of each row in the node's columns
     cells: int  # codes are below this
     tail: list[Column]  # columns that may still join the set
-    weights: Weights | None  # how many rows were collapsed into each; None: one each
+    weights: class_keys.Weights | None  # how many rows were collapsed into each; None: one each
     unique: int  # rows left out because no other row has their combination of the node's columns
     least: float  # about the least number of distinct rows that there can be
     people: People | None = None  # whose the rows are; None: every row is a person
@@ -117,21 +108,21 @@ def _refine(table: _Table, depth: int) -> tuple[ClassCounts, int, _Table | None]
     """Add the first tail column to the set of a node: class counts, members, and the set's table if it has children."""
     (codes, count), *tail = table.tail
     rows, cells = len(codes), table.cells * count
-    sets_below = count_sets(len(tail), depth - 1)
+    sets_below = class_keys.count_sets(len(tail), depth - 1)
     if table.people is not None:
         return _refine_people(table._replace(tail=tail), codes, count, sets_below, table.people)
     members = table.unique + (rows if table.weights is None else int(table.weights.sum()))
     if rows == 0:
         return _with_unique((0, 0, 0), table.unique), members, table._replace(tail=tail) if sets_below else None
-    is_dense = cells <= max(_FEW_CELLS, rows * (_DENSE_DEEPER if sets_below else DENSE))
+    is_dense = cells <= max(_FEW_CELLS, rows * (_DENSE_DEEPER if sets_below else class_keys.DENSE))
     key: Codes = np.multiply(table.prefix, count, dtype=np.intp if is_dense or cells >= 2**31 else np.int32)
     key += codes
     if is_dense:
         sizes: Array = np.bincount(key, table.weights, minlength=cells)
     elif sets_below:
-        key, sizes = ranked(key, cells, table.weights)
+        key, sizes = class_keys.ranked(key, cells, table.weights)
     else:
-        return _with_unique(class_counts(key, cells, table.weights), table.unique), members, None
+        return _with_unique(class_keys.class_counts(key, cells, table.weights), table.unique), members, None
     distinct, singletons = int(np.count_nonzero(sizes)), int(np.count_nonzero(sizes == 1))
     smallest = 1 if singletons or table.unique else int(sizes[sizes > 0].min())
     child = None
@@ -154,7 +145,7 @@ def _refine_people(
     if cells <= max(_FEW_CELLS, len(codes) * _DENSE_DEEPER):
         sizes: Array = np.bincount(key, minlength=cells)
     else:
-        key, sizes = ranked(key, cells, None)
+        key, sizes = class_keys.ranked(key, cells, None)
     singletons = int(np.count_nonzero(sizes == 1))
     return counts, members, _child(table, key, sizes, distinct, singletons, sets_below)
 
@@ -197,18 +188,18 @@ def _views(table: _Table, depth: int) -> list[_Table]:
     views: list[_Table] = []
     key: Ints | None = None
     for _, count in table.tail:
-        rows, left = len(table.prefix), count_sets(len(table.tail), depth)
+        rows, left = len(table.prefix), class_keys.count_sets(len(table.tail), depth)
         cells = table.cells * math.prod(count for _, count in table.tail)
         if (
             table.people is None
             and rows >= _FEW_ROWS
-            and cells < MAX_KEY
+            and cells < class_keys.MAX_KEY
             and _pays(table.least / rows, left, len(table.tail))
         ):
             key = _row_key(table) if key is None else key
-            share = distinct_share(key)
+            share = class_keys.distinct_share(key)
             if _pays(share, left, len(table.tail)):
-                key, weights = collapsed(key, cells, table.weights)
+                key, weights = class_keys.collapsed(key, cells, table.weights)
                 table = _Table(*_split(key.copy(), table), weights, table.unique, len(key))
             else:
                 table = table._replace(least=0.9 * share * rows)  # less than the share, which is an estimate

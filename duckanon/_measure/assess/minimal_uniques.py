@@ -86,7 +86,7 @@ def walk(
 
 
 class _Known:
-    """Which rows have a minimal unique set within a set of columns, as packed bits for every set that was visited."""
+    """The rows with a minimal unique set within a set of columns, as packed bits for every set that was visited."""
 
     def __init__(self, rows: int, max_size: int) -> None:
         self._marked = np.zeros(rows, np.bool_)

@@ -1,4 +1,4 @@
-"""How many different people are in each class, where a person has several rows."""
+"""Numbers of different people in each class, where a person has several rows."""
 
 from __future__ import annotations
 

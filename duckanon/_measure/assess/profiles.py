@@ -39,7 +39,7 @@ class Profile:
 
     @cached_property
     def topics(self) -> frozenset[str]:
-        """What the name says."""
+        """Topics that the name suggests."""
         return frozenset(vocabulary.topics(self.name))
 
     @cached_property

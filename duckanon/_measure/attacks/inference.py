@@ -141,7 +141,7 @@ class _Answers:
 
 
 class _Holding:
-    """Which classes of released rows hold the known values of people in all their cells."""
+    """The classes of released rows that hold the known values of people in all their cells."""
 
     def __init__(self, cells: KnownCells, places: Sequence[int], firsts: Ints) -> None:
         self._columns = [(place, cells.columns[place]) for place in places if place in cells.columns]

@@ -1,4 +1,4 @@
-"""How often an attack succeeds, and how much of that is due to the release: rates with confidence intervals."""
+"""Rates of success of an attack, and the part that is due to the release, with confidence intervals."""
 
 from __future__ import annotations
 

@@ -13,15 +13,8 @@ from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.encoding.arrow import array_of
 from duckanon._core.encoding.pairs import CategoryPair, kind_of, numbers_of, pair, plain, step_of
 from duckanon._core.privacy.cells import MISSING, CellColumn, value_column
-from duckanon._measure.queries.labels import (
-    Meaning,
-    Meanings,
-    different_labels,
-    interval_ends,
-    intervals_of,
-    is_text,
-    time_scale,
-)
+from duckanon._measure.queries import labels
+from duckanon._measure.queries.labels import Meanings
 
 _MOST_DECIMALS = 6  # numbers with more decimals count as unrounded
 
@@ -40,8 +33,8 @@ class ReadColumn:
 def is_coarse(original: pa.DataType, released: pa.DataType, meanings: Meanings) -> bool:
     """Tell whether a released column holds labels or intervals instead of values."""
     if kind_of(original) in ("number", "time"):
-        return is_text(released) or pa.types.is_struct(released)
-    return is_text(released) and (pa.types.is_boolean(original) or (is_text(original) and bool(meanings)))
+        return labels.is_text(released) or pa.types.is_struct(released)
+    return labels.is_text(released) and (pa.types.is_boolean(original) or (labels.is_text(original) and bool(meanings)))
 
 
 def read_column(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, meanings: Meanings) -> ReadColumn:
@@ -55,7 +48,8 @@ def _numbers(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, me
     kind = original.type
 
     def numbers(column: pa.ChunkedArray) -> Floats:
-        return _filled(numbers_of(name, column))
+        plain_numbers = numbers_of(name, column)
+        return np.where(np.isnan(plain_numbers), MISSING, plain_numbers)
 
     values = numbers(original)
     known = values[values < MISSING]
@@ -63,9 +57,9 @@ def _numbers(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, me
     decimals = _decimals(known) if pa.types.is_floating(kind) else None
     if pa.types.is_struct(released.type):
         cells = _intervals(name, kind, released, limits, decimals, has_null=len(known) < len(values))
-    elif is_text(released.type):
+    elif labels.is_text(released.type):
         is_whole = bool(np.array_equal(known, np.floor(known)))  # what a label's ends are rounded by
-        cells = _labels(name, released, meanings, limits, float(is_whole), time_scale(is_time(kind)), decimals)
+        cells = _labels(name, released, meanings, limits, float(is_whole), labels.time_scale(is_time(kind)), decimals)
     else:
         cells = value_column(numbers(released))
     return ReadColumn(name, values, cells, numbers, lambda drawn: _typed(drawn, kind))
@@ -81,7 +75,7 @@ def _intervals(
     has_null: bool,
 ) -> CellColumn:
     """Take intervals; a NULL is a value where the original has some, and says nothing where it has none."""
-    low, high = interval_ends(name, kind, released)
+    low, high = labels.interval_ends(name, kind, released)
     ends = np.column_stack([low, high])
     absent = np.isnan(low)
     ends[absent] = np.inf if has_null else (-np.inf, np.inf)
@@ -103,11 +97,11 @@ def _labels(
     decimals: int | None,
 ) -> CellColumn:
     """Take labels of numbers or dates."""
-    codes, texts = different_labels(released)
-    low, high = intervals_of(name, texts, meanings, limits, scale)
+    codes, texts = labels.different_labels(released)
+    low, high = labels.intervals_of(name, texts, meanings, limits, scale)
     members: list[list[float]] = []
     for index, text in enumerate(texts):
-        meaning = meanings.get(text) or Meaning("value")
+        meaning = meanings.get(text) or labels.Meaning("value")
         if meaning.rule == "listed":
             members.append([MISSING if number is None else number / scale for _, number in meaning.values])
         else:
@@ -122,7 +116,7 @@ def _labels(
 
 def _categories(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, meanings: Meanings) -> ReadColumn:
     kind = original.type
-    as_text = pa.types.is_boolean(kind) and is_text(released.type)
+    as_text = pa.types.is_boolean(kind) and labels.is_text(released.type)
     both = pair(name, original.cast(pa.string()) if as_text else original, released)
     assert isinstance(both, CategoryPair)
     codes = {text: code if text is not None else MISSING for code, text in enumerate(both.texts)}
@@ -131,7 +125,7 @@ def _categories(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray,
 
     def numbers(column: pa.ChunkedArray) -> Floats:
         """Give categories that neither table has a number that no cell holds."""
-        indices, texts = different_labels(plain(column.cast(pa.string()) if as_text else column))
+        indices, texts = labels.different_labels(plain(column.cast(pa.string()) if as_text else column))
         written = [None if text is None else str(text) for text in texts]
         return np.array([codes.get(text, MISSING if text is None else -1.0) for text in written], np.float64)[indices]
 
@@ -169,15 +163,10 @@ def _cells(
     return CellColumn(codes, low, high, starts, listed, limits, step, decimals)
 
 
-def _filled(numbers: Floats) -> Floats:
-    return np.where(np.isnan(numbers), MISSING, numbers)
-
-
 def _decimals(known: Floats) -> int | None:
     """Return how many decimals numbers have, None where that is more than six."""
-    return next(
-        (places for places in range(_MOST_DECIMALS + 1) if np.array_equal(np.round(known, places), known)), None
-    )
+    enough = (places for places in range(_MOST_DECIMALS + 1) if np.array_equal(np.round(known, places), known))
+    return next(enough, None)
 
 
 def _typed(numbers: Floats, kind: pa.DataType) -> pa.Array:

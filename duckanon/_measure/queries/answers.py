@@ -1,4 +1,4 @@
-"""How well a release answers counting queries: random ranges and sets over a few columns."""
+"""Errors of a release in counting queries: random ranges and sets over a few columns."""
 
 from __future__ import annotations
 

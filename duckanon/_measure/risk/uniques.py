@@ -1,4 +1,4 @@
-"""How many people of a population are unique in their class, from the histogram of a sample's class sizes.
+"""Numbers of people who are unique in a population, from the histogram of a sample's class sizes.
 
 All estimators take the table for a simple random sample without replacement. They differ in what they believe about
 classes that the sample has not shown.
@@ -28,8 +28,7 @@ _SMALL_SAMPLE = 0.1  # up to this share of the population Dankar's rule takes Pi
 _NEWTON_STEPS = 200
 _PITMAN_TOLERANCE = 1e-6  # where ARX stops; the steps are Newton's, so that the estimate has ten digits by then
 
-_SOLVED = 1e-8
-"""How far the logarithms of both sides of the shifted negative binomial's equations may be from each other."""
+_SOLVED = 1e-8  # difference of the logarithms of both sides of the shifted negative binomial's equations, at most
 
 _SOLVER_STEPS = {True: 200, False: 40}
 """From the first start, and from each other: a dozen are usual, more where nearly everybody is unique."""
@@ -39,7 +38,7 @@ _Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many classes there are of each size, and the population that the people in them are drawn from."""
+    """Numbers of classes of each size, and the population that the people in them are drawn from."""
 
     sizes: _Floats
     classes: _Floats

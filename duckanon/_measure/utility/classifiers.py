@@ -1,4 +1,4 @@
-"""Whether models trained on a release predict the original, and whether a model tells the two tables apart."""
+"""Models trained on a release that predict the original, and models that tell the two tables apart."""
 
 from __future__ import annotations
 
@@ -16,16 +16,8 @@ from duckanon._core.common.declare import report
 from duckanon._core.common.rules import Number, Whole
 from duckanon._core.encoding.coded_pairs import coded
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, paired
+from duckanon._measure.utility import learners
 from duckanon._measure.utility.declared import CLASSIFIER_UTILITY, DETECTABILITY
-from duckanon._measure.utility.learners import (
-    MODELS,
-    Features,
-    area,
-    features,
-    predictions,
-    probabilities,
-    with_decimals,
-)
 
 _MOST_CLASSES = 50  # boosting grows a tree for each class in every round
 _FEWEST_TRAINED = 10  # rows without which a model learns nothing
@@ -81,12 +73,12 @@ def classifier_utility(
     train, test = random.permutation(inside)[:size], random.permutation(outside)[: int(max_rows)]
     released_train = random.permutation(released_usable)[:size]
     columns = [column for column in pairs if column.name != target]
-    original_features, released_features = features(columns, np.concatenate([train, test]), released_train)
+    original_features, released_features = learners.features(columns, np.concatenate([train, test]), released_train)
     train_features = original_features.take(np.arange(size))
     test_features = original_features.take(np.arange(size, size + len(test)))
     truth = aim.original[test]
     rows = []
-    for model in MODELS:
+    for model in learners.MODELS:
         before = _measures(model, aim, train_features, aim.original[train], test_features, truth, random)
         after = _measures(model, aim, released_features, aim.released[released_train], test_features, truth, random)
         rows += [(model, name, value, after[name], after[name] - value) for name, value in before.items()]
@@ -127,21 +119,21 @@ def _target(aim: Pair) -> tuple[Pair, Ints, Ints]:
 def _measures(
     model: str,
     aim: Pair,
-    train: Features,
+    train: learners.Features,
     target: npt.NDArray[Any],
-    test: Features,
+    test: learners.Features,
     truth: npt.NDArray[Any],
     random: np.random.Generator,
 ) -> dict[str, float]:
     """Train a model and measure how well it predicts the truth."""
     if isinstance(aim, CategoryPair):
-        predicted = probabilities(model, train, target, test, len(aim.texts), random)
+        predicted = learners.probabilities(model, train, target, test, len(aim.texts), random)
         measures = {"accuracy": float((predicted.argmax(axis=1) == truth).mean())}
-        return {"auc": area(truth, predicted[:, 1]), **measures} if len(aim.texts) == 2 else measures
+        return {"auc": learners.area(truth, predicted[:, 1]), **measures} if len(aim.texts) == 2 else measures
     spread = float(((truth - truth.mean()) ** 2).sum())
     if not spread:  # nothing to explain
         return {"r2": np.nan}
-    return {"r2": 1 - float(((truth - predictions(model, train, target, test, random)) ** 2).sum()) / spread}
+    return {"r2": 1 - float(((truth - learners.predictions(model, train, target, test, random)) ** 2).sum()) / spread}
 
 
 @checked(folds=Whole(2))
@@ -176,13 +168,13 @@ def detectability(
         )
     size = min(least, max_rows)
     order = random.permutation(original.num_rows)
-    first, second = features(pairs, order[:size], random.permutation(released.num_rows)[:size])
-    sides = [with_decimals(pairs, side.trees) for side in (first, second)]
+    first, second = learners.features(pairs, order[:size], random.permutation(released.num_rows)[:size])
+    sides = [learners.with_decimals(pairs, side.trees) for side in (first, second)]
     rows = [("released", *_told_apart(sides[0], sides[1], first.categorical, folds, random), size)]
     half = min(size, original.num_rows // 2)
     if halves and half >= folds:
-        whole, _ = features(pairs, order[: 2 * half], np.arange(1))
-        rest = with_decimals(pairs, whole.trees)
+        whole, _ = learners.features(pairs, order[: 2 * half], np.arange(1))
+        rest = learners.with_decimals(pairs, whole.trees)
         rows.append(("reference", *_told_apart(rest[:half], rest[half:], whole.categorical, folds, random), half))
     names = ("comparison", "auc", "standard_error", "rows_each")
     return report(dict(zip(names, zip(*rows, strict=True), strict=True)), DETECTABILITY.schema)
@@ -194,12 +186,12 @@ def _told_apart(
     """Return the mean area under the ROC curve over the folds, and its standard error."""
     rows = np.concatenate([first, second])
     label = np.repeat(np.array([0, 1]), [len(first), len(second)])
-    everything = Features(rows, np.empty((len(rows), 0)), categorical)
+    everything = learners.Features(rows, np.empty((len(rows), 0)), categorical)
     areas = []
     parts = StratifiedKFold(folds, shuffle=True, random_state=int(random.integers(2**31)))
     for train, test in parts.split(rows, label):
-        predicted = probabilities(
+        predicted = learners.probabilities(
             "boosted_trees", everything.take(train), label[train], everything.take(test), 2, random
         )
-        areas.append(area(label[test], predicted[:, 1]))
+        areas.append(learners.area(label[test], predicted[:, 1]))
     return float(np.mean(areas)), float(np.std(areas, ddof=1) / np.sqrt(folds))

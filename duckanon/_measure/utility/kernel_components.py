@@ -1,4 +1,4 @@
-"""How well a release keeps the multivariate distribution: its kernel principal components, one by one."""
+"""The multivariate distribution of a release: its kernel principal components, one by one."""
 
 from __future__ import annotations
 
@@ -122,17 +122,16 @@ def _tests(original: Floats, others: Floats | None) -> list[tuple[float, float]]
 
 def _matrices(tables: Mapping[str, Floats | None]) -> list[Floats]:
     """Take the tables that are given in double precision; refuse those that cannot be compared."""
-    matrices = [_matrix(rows, role) for role, rows in tables.items() if rows is not None]
+    matrices = []
+    for role, rows in tables.items():
+        if rows is not None:
+            least = 2 if role == "original" else 1
+            if rows.ndim != 2 or rows.shape[0] < least or rows.shape[1] < 1:
+                raise ValueError(f"the {role} table must have at least {least} rows and a column; got {rows.shape}.")
+            if not np.isfinite(rows).all():
+                raise ValueError(f"the {role} table holds NaN or infinity; replace them by NULL or a number first.")
+            matrices.append(np.asarray(rows, np.float64))
     if len({rows.shape[1] for rows in matrices}) > 1:
         widths = ", ".join(str(rows.shape[1]) for rows in matrices)
         raise ValueError(f"all matrices must have as many columns; got {widths}.")
     return matrices
-
-
-def _matrix(rows: Floats, role: str) -> Floats:
-    least = 2 if role == "original" else 1
-    if rows.ndim != 2 or rows.shape[0] < least or rows.shape[1] < 1:
-        raise ValueError(f"the {role} table must have at least {least} rows and a column; got {rows.shape}.")
-    if not np.isfinite(rows).all():
-        raise ValueError(f"the {role} table holds NaN or infinity; replace them by NULL or a number first.")
-    return np.asarray(rows, np.float64)

@@ -1,4 +1,4 @@
-"""How well a release keeps means, variances, correlations, rank correlations and the columns' distributions."""
+"""Statistics of a release beside its original's: means, variances, correlations, rank correlations, distributions."""
 
 from __future__ import annotations
 
