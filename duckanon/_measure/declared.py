@@ -7,8 +7,8 @@ import pyarrow as pa
 from duckanon._core.common.declare import Options, Parameter, Release, Report
 from duckanon._core.common.parameters import LOG, PERSON, SEED, person_is_no_col
 from duckanon._core.common.rules import MapOf, Number, Tables, Whole
+from duckanon._measure.comparison import columns, comparison
 from duckanon._measure.parameters import COLS, DERIVED, HIERARCHIES, HOLDOUT, NEAREST, ORIGINAL, PAIR, REFERENCE, coding
-from duckanon._measure.schemas import columns
 
 _DRAWS = Parameter(
     "draws",
@@ -62,14 +62,12 @@ PREDICTION_RISK = Release(
     reads_labels=True,
 )
 
-PRIVACY_TEST = Report(
+PRIVACY_TEST = comparison(
     name="privacy_test",
     algorithm="duckanon._measure.privacy_measures:privacy_test",
-    stage="measure",
     summary="Tests whether a release is as safe as not taking part: prediction risk, copies, isolated records, "
     "membership.",
     parameters=(
-        *PAIR,
         COLS,
         REFERENCE.having(
             meaning="A sample of other people from the same population, as large as the release; NULL: every record is "
@@ -86,16 +84,17 @@ PRIVACY_TEST = Report(
         SEED,
     ),
     checks=(_draws_have_others,),
-    schema=pa.schema(
-        [
-            ("measure", pa.string()),
-            *columns(pa.float64(), "value", "reference_value", "ks", "p_value", "shift", "shift_bound", "limit"),
-            ("pass", pa.bool_()),
-            ("answer", pa.string()),
-        ]
+    schema=[
+        ("measure", pa.string()),
+        *columns(pa.float64(), "value", "reference_value", "ks", "p_value", "shift", "shift_bound", "limit"),
+        ("pass", pa.bool_()),
+        ("answer", pa.string()),
+    ],
+    others=(
+        "reference",
+        "holdout",
+        "stacked",
     ),
-    tables=("original", "released", "reference", "holdout", "stacked"),
-    reads_labels=True,
 )
 
 COMPARE_RELEASES = Report(
@@ -172,26 +171,20 @@ REQUIRE = Report(
     schema=VERDICT.schema,
 )
 
-QUERY_UTILITY = Report(
+QUERY_UTILITY = comparison(
     name="query_utility",
     algorithm="duckanon._measure.utility.utility_measures:query_utility",
-    stage="measure",
     summary="Relative errors of random range counts on a release.",
     parameters=(
-        *PAIR,
         COLS.having(meaning="The columns to ask about"),
         Parameter("queries", Whole(1), "How many random counts to compare", 1000),
         HIERARCHIES,
         SEED,
     ),
-    schema=pa.schema(
-        [
-            *columns(pa.int64(), "predicates", "queries"),
-            *columns(pa.float64(), "median_relative_error", "mean_relative_error", "p90_relative_error"),
-        ]
-    ),
-    tables=("original", "released"),
-    reads_labels=True,
+    schema=[
+        *columns(pa.int64(), "predicates", "queries"),
+        *columns(pa.float64(), "median_relative_error", "mean_relative_error", "p90_relative_error"),
+    ],
 )
 
 FUNCTIONS = (PREDICTION_RISK, PRIVACY_TEST, COMPARE_RELEASES, VERDICT, REQUIRE, QUERY_UTILITY)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from duckanon._core.common.arguments import generator
-from duckanon._core.common.arrays import Ints
+from duckanon._core.common.arrays import Bools, Ints
 from duckanon._core.common.codes import encode
 from duckanon._core.common.declare import report
 from duckanon._core.encoding.aligned import Coding, aligned, encoded
@@ -237,7 +236,7 @@ def _key_apart(table: pa.Table | None, key: str | None) -> tuple[pa.ChunkedArray
     return table.column(index), table.remove_column(index)
 
 
-def _plain_numbers(tables: list[pa.Table | None], is_ordered: NDArray[np.bool_]) -> list[Any]:
+def _plain_numbers(tables: list[pa.Table | None], is_ordered: Bools) -> list[Any]:
     """Take numbers and dates as they are, categories as codes that are the same in all tables; NaN is NULL."""
     given = [table for table in tables if table is not None]
     matrices = [np.empty((table.num_rows, len(is_ordered))) for table in given]

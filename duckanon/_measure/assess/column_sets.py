@@ -128,11 +128,8 @@ class SetSampler:
         self.has_people = has_people[0].as_py()
         largest = min(max_size[0].as_py(), len(self.names))
         refuse_too_many_sets(len(self.names), largest, MOST_SAMPLED_SETS)
-        sets = [
-            members
-            for size in range(1, largest + 1)
-            for members in itertools.combinations(range(len(self.names)), size)
-        ]
+        places = range(len(self.names))
+        sets = [members for size in range(1, largest + 1) for members in itertools.combinations(places, size)]
         affordable = SAMPLE_BYTES // (sampling.BYTES_PER_COMBINATION * max(len(sets), 1))
         capacity = min(MOST_COMBINATIONS, max(LEAST_COMBINATIONS, affordable))
         self.sampler = sampling.DistinctSampler(sets, capacity, has_people=self.has_people)
@@ -181,7 +178,7 @@ def approximate(sampler: SetSampler | None, **options: Any) -> pa.Table:
     def product(members: Iterable[int]) -> float:
         return math.prod(max(1.0, estimates[member,].distinct) for member in members)
 
-    chosen: list[sampling.Estimate] = []
+    sets: list[SetCounts] = []
     qualified: list[set[int]] = []
     for estimate in sorted(estimates.values(), key=lambda estimate: len(estimate.columns)):
         if search.minimal and any(smaller <= set(estimate.columns) for smaller in qualified):
@@ -190,19 +187,11 @@ def approximate(sampler: SetSampler | None, **options: Any) -> pa.Table:
             qualified.append(set(estimate.columns))
         elif search.minimal:
             continue
-        chosen.append(estimate)
-    sets = [
-        (
-            estimate.columns,
-            min(round(estimate.distinct), row_count),
-            min(round(estimate.singletons), people_count),
-            1 if estimate.singletons else None,
-            None if sampler.has_people else row_count,
-            estimate.distinct_error,
-            estimate.singletons_error,
-        )
-        for estimate in chosen
-    ]
+        distinct = min(round(estimate.distinct), row_count)
+        singletons, smallest = min(round(estimate.singletons), people_count), 1 if estimate.singletons else None
+        members = None if sampler.has_people else row_count
+        errors = estimate.distinct_error, estimate.singletons_error
+        sets.append((estimate.columns, distinct, singletons, smallest, members, *errors))
     return _report(sets, sampler.names, row_count, people_count, product)
 
 

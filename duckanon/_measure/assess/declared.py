@@ -7,7 +7,7 @@ import pyarrow as pa
 from duckanon._core.common.declare import Parameter, Report
 from duckanon._core.common.parameters import COLS, PERSON, TBL, names_are_not_ours, person_is_no_col
 from duckanon._core.common.rules import ColumnNames, Flag, Number, OneOf, Whole
-from duckanon._measure.schemas import columns
+from duckanon._measure.comparison import columns
 
 QUASI_IDENTIFIERS_ROWS = pa.schema(
     [

@@ -100,15 +100,10 @@ class Profile:
         days = np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
         return float(np.diff(np.quantile(days, [0.05, 0.95]))[0]) if len(days) else 0.0
 
-    def share_of(self, pattern: re.Pattern[str]) -> float:
-        """Return the share of values that a pattern matches."""
-        probed = self.values[:_PROBED]
-        return sum(bool(pattern.fullmatch(value.strip())) for value in probed) / max(len(probed), 1)
-
     @property
     def has_icd_codes(self) -> bool:
         """Whether the values are codes of diseases."""
-        return self.kind == "text" and self.distinct > 4 and self.share_of(_ICD) > 0.8
+        return self.kind == "text" and self.distinct > 4 and _share(self.values, _ICD) > 0.8
 
 
 class Numbers:
@@ -206,20 +201,19 @@ def _without_missing(values: list[str], codes: Array) -> tuple[list[str], Array]
 
 def _kind_of_text(values: list[str]) -> str:
     """Tell dates, periods and numbers that are written as text."""
-    probed = [value.strip() for value in values[:_PROBED]]
-    if not probed:
-        return "text"
-
-    def share(pattern: re.Pattern[str]) -> float:
-        return sum(bool(value and pattern.fullmatch(value)) for value in probed) / len(probed)
-
-    if share(_DATE) > 0.95:
+    if _share(values, _DATE) > 0.95:
         return "date"
-    if share(_PERIOD) > 0.95 and any("-" in value or "/" in value or "Q" in value for value in probed):
+    if _share(values, _PERIOD) > 0.95 and any(re.search("[-/Q]", value) for value in values[:_PROBED]):
         return "period"
-    if share(_NUMBER) == 1 and all(_NUMBER.fullmatch(value.strip()) for value in values):
+    if values and all(_NUMBER.fullmatch(value.strip()) for value in values):
         return "numeric"
     return "text"
+
+
+def _share(values: list[str], pattern: re.Pattern[str]) -> float:
+    """Return the share of the first values that a pattern matches."""
+    probed = values[:_PROBED]
+    return sum(bool(pattern.fullmatch(value.strip())) for value in probed) / max(len(probed), 1)
 
 
 def _day(value: str) -> float:

@@ -7,13 +7,12 @@ import pyarrow as pa
 from duckanon._core.common.declare import Options, Parameter, Report
 from duckanon._core.common.parameters import CATEGORIES, LOG, SEED, SPECIAL, TBL
 from duckanon._core.common.rules import ColumnName, ColumnNames, MapOf, Number, OneOf, Whole
+from duckanon._measure.comparison import columns, comparison
 from duckanon._measure.parameters import COLS, CONTROL, DERIVED, HIERARCHIES, NEAREST, PAIR, coding
-from duckanon._measure.schemas import columns
 
 AUDITED = ("svd_swap", "pica", "spectral_release", "copula_synthesize", "data_shuffle", "additive_noise")
 """The releases that `anon.membership_audit` can make."""
 
-_PAIR = ("original", "released")
 _RISK = columns(pa.float64(), "success", "control_success", "naive_success", "risk", "risk_lower", "risk_upper")
 
 
@@ -57,18 +56,16 @@ MATCHING_ATTACK = Report(
             *columns(pa.float64(), "distance_auc", "ambiguity_auc", "uncertainty_auc"),
         ]
     ),
-    tables=_PAIR,
+    tables=("original", "released"),
     columns=("cols", "key"),
     row_key="key",
 )
 
-LINKAGE_RISK = Report(
+LINKAGE_RISK = comparison(
     name="linkage_risk",
     algorithm="duckanon._measure.privacy_measures:linkage_risk",
-    stage="measure",
     summary="How much better secret columns are predicted from a release for its own people than for others.",
     parameters=(
-        *PAIR,
         Parameter("known_cols", ColumnNames(), "The columns that the attacker knows"),
         Parameter(
             "secret_cols", ColumnNames(), "The columns to find out: the nearest released row's value is the guess"
@@ -86,21 +83,16 @@ LINKAGE_RISK = Report(
         SEED,
     ),
     checks=(_secrets_are_unknown,),
-    schema=pa.schema(
-        [("secret", pa.string()), ("attacks", pa.int64()), _RISK[0], ("control_attacks", pa.int64()), *_RISK[1:]]
-    ),
-    tables=(*_PAIR, "control"),
+    schema=[("secret", pa.string()), ("attacks", pa.int64()), _RISK[0], ("control_attacks", pa.int64()), *_RISK[1:]],
+    others=("control",),
     columns=("known_cols", "secret_cols"),
-    reads_labels=True,
 )
 
-SINGLING_OUT_RISK = Report(
+SINGLING_OUT_RISK = comparison(
     name="singling_out_risk",
     algorithm="duckanon._measure.privacy_measures:singling_out_risk",
-    stage="measure",
     summary="The share of predicates made from a release that single out one original record, against a control group.",
     parameters=(
-        *PAIR,
         COLS.having(meaning="The columns to make predicates of"),
         CONTROL.having(meaning=f"{CONTROL.meaning}; NULL: random predicates are the baseline"),
         Parameter("attacks", Whole(1), "How many predicates of each mode to try", 2000),
@@ -108,9 +100,8 @@ SINGLING_OUT_RISK = Report(
         HIERARCHIES,
         SEED,
     ),
-    schema=pa.schema([("mode", pa.string()), ("attacks", pa.int64()), ("rows_looked_at", pa.int64()), *_RISK]),
-    tables=(*_PAIR, "control"),
-    reads_labels=True,
+    schema=[("mode", pa.string()), ("attacks", pa.int64()), ("rows_looked_at", pa.int64()), *_RISK],
+    others=("control",),
 )
 
 MEMBERSHIP_AUDIT = Report(

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from duckanon._core.common import progress
+from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.declare import report
 from duckanon._measure.risk.declared import EXPECTED_COUNTS_ROWS
 
@@ -54,9 +54,7 @@ def _parts(interactions: list[list[int]]) -> list[list[list[int]]]:
     return parts
 
 
-def _fitted_shares(
-    levels: list[npt.NDArray[np.int64]], counts: npt.NDArray[np.float64], part: list[list[int]]
-) -> npt.NDArray[np.float64]:
+def _fitted_shares(levels: list[Ints], counts: Floats, part: list[list[int]]) -> Floats:
     """Fit one part by scaling the grid to each counted sum in turn."""
     columns = sorted({place for places in part for place in places})
     shape = tuple(int(levels[place].max()) + 1 for place in columns)

@@ -11,15 +11,16 @@ slips: `variant` ``'arx'`` has them too.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy.optimize import least_squares
 from scipy.special import digamma, expit, gammaln, zeta
 
 from duckanon._core.common import progress
+from duckanon._core.common.arrays import Floats
 from duckanon._core.common.declare import report_rows
 from duckanon._measure.risk.declared import POPULATION_UNIQUES_ROWS
 
@@ -30,18 +31,15 @@ _PITMAN_TOLERANCE = 1e-6  # where ARX stops; the steps are Newton's, so that the
 
 _SOLVED = 1e-8  # difference of the logarithms of both sides of the shifted negative binomial's equations, at most
 
-_SOLVER_STEPS = {True: 200, False: 40}
-"""From the first start, and from each other: a dozen are usual, more where nearly everybody is unique."""
-
-_Floats = npt.NDArray[np.float64]
+_SOLVER_STEPS = (200, 40)  # from the first start, and from each other: a dozen are usual, more where most are unique
 
 
 @dataclass(frozen=True)
 class Histogram:
     """Numbers of classes of each size, and the population that the people in them are drawn from."""
 
-    sizes: _Floats
-    classes: _Floats
+    sizes: Floats
+    classes: Floats
     population: float
 
     @property
@@ -139,7 +137,7 @@ def shifted_negative_binomial(histogram: Histogram, variant: str) -> float | Non
         return None
     power = 1 if variant == "arx" else -1  # ARX multiplies by what it should divide by
 
-    def errors(unknowns: _Floats) -> _Floats:
+    def errors(unknowns: Floats) -> Floats:
         alpha, beta = np.exp(unknowns[0]), expit(unknowns[1])
         unseen = (1 - sampled) * (1 - beta)
         of_one = np.log(all_classes * sampled) + alpha * np.log(beta / (1 - unseen))
@@ -149,19 +147,15 @@ def shifted_negative_binomial(histogram: Histogram, variant: str) -> float | Non
         of_two += power * (alpha + 2) * np.log1p(-unseen)
         return np.array([of_one - np.log(alone), of_two - np.log(pairs)])
 
-    is_first = True
-    for alpha in (0.1, 1.0, 0.01, 10.0):
-        for beta in (0.1, 0.5, 0.01, 0.9):
-            progress.check()
-            start = [np.log(alpha), np.log(beta / (1 - beta))]
-            bounds = ([-30.0, -30.0], [30.0, 30.0])
-            solved = least_squares(
-                errors, start, bounds=bounds, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=_SOLVER_STEPS[is_first]
-            )
-            if np.abs(solved.fun).max() < _SOLVED:
-                estimate = all_classes * expit(solved.x[1]) ** np.exp(solved.x[0])
-                return min(float(estimate), histogram.population)
-            is_first = False
+    tolerances = dict.fromkeys(("xtol", "ftol", "gtol"), 1e-15)
+    for place, (alpha, beta) in enumerate(itertools.product((0.1, 1.0, 0.01, 10.0), (0.1, 0.5, 0.01, 0.9))):
+        progress.check()
+        start = [np.log(alpha), np.log(beta / (1 - beta))]
+        steps = _SOLVER_STEPS[min(place, 1)]
+        solved = least_squares(errors, start, bounds=([-30.0, -30.0], [30.0, 30.0]), max_nfev=steps, **tolerances)
+        if np.abs(solved.fun).max() < _SOLVED:
+            estimate = all_classes * expit(solved.x[1]) ** np.exp(solved.x[0])
+            return min(float(estimate), histogram.population)
     return None
 
 

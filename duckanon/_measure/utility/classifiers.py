@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from sklearn.model_selection import StratifiedKFold
 
 from duckanon._core.common.arguments import checked
-from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.arrays import Array, Floats, Ints
 from duckanon._core.common.declare import report
 from duckanon._core.common.rules import Number, Whole
 from duckanon._core.encoding.coded_pairs import coded
@@ -120,9 +119,9 @@ def _measures(
     model: str,
     aim: Pair,
     train: learners.Features,
-    target: npt.NDArray[Any],
+    target: Array,
     test: learners.Features,
-    truth: npt.NDArray[Any],
+    truth: Array,
     random: np.random.Generator,
 ) -> dict[str, float]:
     """Train a model and measure how well it predicts the truth."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from duckanon._core.common.declare import Options, Parameter, Report
+from duckanon._core.common.declare import Options, Parameter
 from duckanon._core.common.parameters import CATEGORIES, LOG, SEED, SPECIAL
 from duckanon._core.common.rules import ColumnName, Flag, OneOf, Whole
-from duckanon._measure.parameters import COLS, HIERARCHIES, HOLDOUT, PAIR, REFERENCE, coding
-from duckanon._measure.schemas import columns
+from duckanon._measure.comparison import columns, comparison
+from duckanon._measure.parameters import COLS, HIERARCHIES, HOLDOUT, REFERENCE, coding
 
-_PAIR = ("original", "released")
 _SPECIAL = SPECIAL.having(default="off")
 _CATEGORIES = CATEGORIES.having(default=[])
 _DEGREE = Parameter("degree", Whole(1), "The degree of the polynomial kernel `(x'y + 1)^degree`", 4)
@@ -41,13 +40,11 @@ def _special_is_not_logged(given: Options) -> str | None:
     return f"special must name columns that are none of log; got {both[0]} in both." if both else None
 
 
-UTILITY = Report(
+UTILITY = comparison(
     name="utility",
     algorithm="duckanon._measure.utility.utility_measures:utility",
-    stage="measure",
     summary="How far means, variances, correlations and distributions of a release are from the original's.",
     parameters=(
-        *PAIR,
         COLS,
         HIERARCHIES,
         LOG.having(default=[], meaning="Columns to take logarithms of"),
@@ -56,52 +53,30 @@ UTILITY = Report(
         SEED,
     ),
     checks=(_special_is_not_logged,),
-    schema=pa.schema(
-        [
-            *columns(pa.string(), "statistic", "column_name", "other_column"),
-            *columns(pa.float64(), "original", "released", "difference", "normalized_difference", "median_difference"),
-        ]
-    ),
-    tables=_PAIR,
-    reads_labels=True,
+    schema=[
+        *columns(pa.string(), "statistic", "column_name", "other_column"),
+        *columns(pa.float64(), "original", "released", "difference", "normalized_difference", "median_difference"),
+    ],
 )
 
-KERNEL_UTILITY = Report(
+KERNEL_UTILITY = comparison(
     name="kernel_utility",
     algorithm="duckanon._measure.utility.utility_measures:kernel_utility",
-    stage="measure",
     summary="Compares a release with the original along kernel principal components, for structure that is not linear.",
-    parameters=(
-        *PAIR,
-        COLS,
-        _DEGREE,
-        _COMPONENTS,
-        _STANDARDIZE,
-        _KERNEL,
-        REFERENCE,
-        _POINTS,
-        HIERARCHIES,
-        coding(),
-        SEED,
-    ),
-    schema=pa.schema(
-        [
-            ("component", pa.int64()),
-            *columns(pa.float64(), "eigenvalue", "cumulative", "ks", "p_value", "reference_ks", "reference_p_value"),
-        ]
-    ),
-    tables=(*_PAIR, "reference"),
-    reads_labels=True,
+    parameters=(COLS, _DEGREE, _COMPONENTS, _STANDARDIZE, _KERNEL, REFERENCE, _POINTS, HIERARCHIES, coding(), SEED),
+    schema=[
+        ("component", pa.int64()),
+        *columns(pa.float64(), "eigenvalue", "cumulative", "ks", "p_value", "reference_ks", "reference_p_value"),
+    ],
+    others=("reference",),
 )
 
-KERNEL_COMPONENTS = Report(
+KERNEL_COMPONENTS = comparison(
     name="kernel_components",
     algorithm="duckanon._measure.utility.utility_measures:kernel_components",
-    stage="measure",
     summary="Original and released records along kernel principal components, for a plot of structure that is not "
     "linear.",
     parameters=(
-        *PAIR,
         COLS,
         _DEGREE,
         _COMPONENTS.having(default=2, meaning="How many coordinates each record has"),
@@ -112,18 +87,14 @@ KERNEL_COMPONENTS = Report(
         coding(),
         SEED,
     ),
-    schema=pa.schema([("source", pa.string()), ("projections", pa.list_(pa.float64()))]),
-    tables=_PAIR,
-    reads_labels=True,
+    schema=[("source", pa.string()), ("projections", pa.list_(pa.float64()))],
 )
 
-CLASSIFIER_UTILITY = Report(
+CLASSIFIER_UTILITY = comparison(
     name="classifier_utility",
     algorithm="duckanon._measure.utility.utility_measures:classifier_utility",
-    stage="measure",
     summary="What models trained on a release predict for originals, against models trained on originals.",
     parameters=(
-        *PAIR,
         COLS.having(meaning="The columns to predict from"),
         Parameter("target", ColumnName(), "The column to predict: a category or a number"),
         HOLDOUT.having(
@@ -135,29 +106,21 @@ CLASSIFIER_UTILITY = Report(
         _CATEGORIES,
         SEED,
     ),
-    schema=pa.schema(
-        [
-            *columns(pa.string(), "model", "measure"),
-            *columns(pa.float64(), "trained_on_original", "trained_on_released", "difference"),
-            *columns(pa.int64(), "train_rows", "test_rows"),
-        ]
-    ),
-    tables=(*_PAIR, "holdout"),
+    schema=[
+        *columns(pa.string(), "model", "measure"),
+        *columns(pa.float64(), "trained_on_original", "trained_on_released", "difference"),
+        *columns(pa.int64(), "train_rows", "test_rows"),
+    ],
+    others=("holdout",),
     columns=("cols", "target"),
-    reads_labels=True,
 )
 
-DETECTABILITY = Report(
+DETECTABILITY = comparison(
     name="detectability",
     algorithm="duckanon._measure.utility.utility_measures:detectability",
-    stage="measure",
     summary="How well boosted trees tell released rows from original ones.",
-    parameters=(*PAIR, COLS, HIERARCHIES, _CATEGORIES, SEED),
-    schema=pa.schema(
-        [("comparison", pa.string()), *columns(pa.float64(), "auc", "standard_error"), ("rows_each", pa.int64())]
-    ),
-    tables=_PAIR,
-    reads_labels=True,
+    parameters=(COLS, HIERARCHIES, _CATEGORIES, SEED),
+    schema=[("comparison", pa.string()), *columns(pa.float64(), "auc", "standard_error"), ("rows_each", pa.int64())],
 )
 
 FUNCTIONS = (UTILITY, KERNEL_UTILITY, KERNEL_COMPONENTS, CLASSIFIER_UTILITY, DETECTABILITY)

@@ -13,7 +13,7 @@ from duckanon._core.common.declare import report
 from duckanon._core.common.rules import Number, Whole
 from duckanon._measure.two_samples import ks_test
 from duckanon._measure.utility.declared import KERNEL_COMPONENTS, KERNEL_UTILITY
-from duckanon._measure.utility.kernels import Components, exact_components, kernel_for, landmark_components
+from duckanon._measure.utility.kernels import kernel_for, principal_components
 
 
 @checked_by(KERNEL_UTILITY)
@@ -52,7 +52,8 @@ def kernel_utility(
             from `fit_rows` random original rows; all rows are compared along them.
     """
     tables = _matrices({"original": original, "released": released, "reference": reference})
-    principal = _principal(tables[0], random, kernel, degree, width, components, exact_rows, landmarks, fit_rows)
+    chosen = kernel_for(kernel, degree, width, tables[0], random)
+    principal = principal_components(chosen, tables[0], components, random, exact_rows, landmarks, fit_rows)
     compared = [rows if points is None else rows[sampled_rows(points, len(rows), random)] for rows in tables]
     projections = [np.sort(principal.project(rows), axis=1) for rows in compared]
     tests = _tests(projections[0], projections[1])
@@ -88,29 +89,13 @@ def kernel_projections(
     original's, since an eigenvector has none of its own.
     """
     tables = _matrices({"original": original, "released": released})
-    principal = _principal(tables[0], random, kernel, degree, None, components, 3000, 500, 20_000)
+    chosen = kernel_for(kernel, degree, None, tables[0], random)
+    principal = principal_components(chosen, tables[0], components, random)
     drawn = [rows[sampled_rows(points, len(rows), random)] for rows in tables]
     first, second = (principal.project(rows).T * principal.grid for rows in drawn)
     centred = first - np.median(first, axis=0)
     sign = np.where(centred.max(axis=0) < -centred.min(axis=0), -1.0, 1.0)
     return first * sign, second * sign
-
-
-def _principal(
-    original: Floats,
-    random: np.random.Generator,
-    kernel: str,
-    degree: int,
-    width: float | None,
-    components: int,
-    exact_rows: int,
-    landmarks: int,
-    fit_rows: int,
-) -> Components:
-    chosen = kernel_for(kernel, degree, width, original, random)
-    if len(original) <= exact_rows:
-        return exact_components(chosen, original, components, random)
-    return landmark_components(chosen, original, components, landmarks, fit_rows, random)
 
 
 def _tests(original: Floats, others: Floats | None) -> list[tuple[float, float]]:

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Floats
+from duckanon._core.common.arrays import Floats, Ints
 
 _BATCH_CELLS = 4_000_000  # of a kernel matrix at a time: 32 MB
 _WIDTH_ROWS = 1000  # from half a million pairs of rows the median distance is known well enough
@@ -107,6 +106,21 @@ class Components:
         return np.round(projections, out=projections)
 
 
+def principal_components(
+    kernel: Kernel,
+    rows: Floats,
+    count: int,
+    random: np.random.Generator,
+    exact_rows: int = 3000,
+    landmarks: int = 500,
+    fit_rows: int = 20_000,
+) -> Components:
+    """Find the kernel principal components: exact up to `exact_rows` rows, by landmarks above."""
+    if len(rows) <= exact_rows:
+        return exact_components(kernel, rows, count, random)
+    return landmark_components(kernel, rows, count, landmarks, fit_rows, random)
+
+
 def exact_components(kernel: Kernel, rows: Floats, count: int, random: np.random.Generator) -> Components:
     """Find the kernel principal components of a matrix from its whole centred kernel matrix.
 
@@ -184,7 +198,7 @@ def _components(
     return Components(kernel, landmarks, weights, offset, eigenvalues, total, _GRID * largest)
 
 
-def _landmarks(kernel: Kernel, rows: Floats, count: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+def _landmarks(kernel: Kernel, rows: Floats, count: int, random: np.random.Generator) -> Ints:
     """Draw landmarks: half of them uniformly, half by their kernel with themselves.
 
     Rows far out carry most of the variance of a polynomial kernel, and few of them are among uniform draws.
