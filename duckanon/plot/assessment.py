@@ -176,9 +176,9 @@ def class_bands(bands: Sequence[str], shares: dict[str, Floats]) -> Figure:
     for place, (name, heights) in enumerate(shares.items()):
         at = np.arange(len(bands)) + (place - (len(shares) - 1) / 2) * width
         bars = axes.bar(at, heights, width * 0.94, color=colours[place % len(colours)], label=style.plain(name))
-        if place % 2 == 0 and len(shares) > 1:  # told apart without colours, too
+        if place % 2 == 0 and len(shares) > 1:
             for bar in bars:
-                bar.set(alpha=0.75, hatch="///", edgecolor=style.INK, linewidth=0)
+                bar.set(**style.HATCHED)
     axes.set_xticks(range(len(bands)), bands, rotation=30, ha="right")
     style.percents(axes, 0)
     style.label(axes, "people who look the same", "share of the rows")

@@ -57,25 +57,10 @@ def distributions(relation: Any) -> Figure:
     for axes, name in zip(all_axes, names, strict=True):
         parts = [row for row in rows if row["column_name"] == name]
         places = np.arange(len(parts))
-        is_first = axes is all_axes[0]
-        bars = axes.bar(
-            places - 0.21,
-            [row["original"] for row in parts],
-            0.4,
-            color=style.ORIGINAL,
-            alpha=0.75,
-            hatch="///",
-            edgecolor=style.INK,
-            linewidth=0,
-            label="original" if is_first else None,
-        )
-        axes.bar(
-            places + 0.21,
-            [row["released"] for row in parts],
-            bars[0].get_width(),
-            color=style.RELEASED,
-            label="released" if is_first else None,
-        )
+        labels = ("original", "released") if axes is all_axes[0] else (None, None)
+        before, after = ([row[side] for row in parts] for side in ("original", "released"))
+        axes.bar(places - 0.21, before, 0.4, color=style.ORIGINAL, label=labels[0], **style.HATCHED)
+        axes.bar(places + 0.21, after, 0.4, color=style.RELEASED, label=labels[1])
         crowded = sum(len(row["part"]) for row in parts) > 40
         shown = [style.plain(row["part"], 14) for row in parts]
         axes.set_xticks(places, shown, rotation=35 if crowded else 0, ha="right" if crowded else "center")

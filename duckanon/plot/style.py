@@ -28,6 +28,7 @@ WIDTH = 5.0  # inches: as wide as a phone, where a letter is then as large as in
 
 TEXT = 10.0
 SMALL = 9.0
+HATCHED: dict[str, Any] = {"alpha": 0.75, "hatch": "///", "edgecolor": INK, "linewidth": 0}  # not by colour alone
 
 _LONGEST_NAME = 24
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")

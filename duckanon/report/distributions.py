@@ -68,7 +68,8 @@ def _ranges(original: Floats, released: Floats, least: int) -> tuple[list[str], 
         cuts.pop(min(smallest, len(cuts) - 1))
     if not cuts:
         return [], [], []
-    ends = [_written(cut, step) for cut in cuts]
+    decimals = max(0, -int(np.floor(np.log10(step) + 1e-9)))
+    ends = [f"{cut:.{decimals}f}" if step < 1e6 else f"{cut:g}" for cut in cuts]
     parts = [f"< {ends[0]}", *(f"{a}–{b}" for a, b in itertools.pairwise(ends)), f"≥ {ends[-1]}"]
     return parts, _counted(original, cuts), _counted(released, cuts)
 
@@ -76,10 +77,6 @@ def _ranges(original: Floats, released: Floats, least: int) -> tuple[list[str], 
 def _counted(values: Floats, cuts: Sequence[float]) -> list[int]:
     counted = np.bincount(np.searchsorted(cuts, values, side="right"), minlength=len(cuts) + 1)
     return [int(count) for count in counted]
-
-
-def _written(cut: float, step: float) -> str:
-    return f"{cut:.{max(0, -int(np.floor(np.log10(step) + 1e-9)))}f}" if step < 1e6 else f"{cut:g}"
 
 
 def _categories(
@@ -96,13 +93,10 @@ def _categories(
     if 0 < rest < least and common:  # the rest would be few people: the rarest of the named ones joins it
         last = common.pop()
         rest, released_rest = rest + counts[last], released_rest + released_counts[last]
-    parts = [*common, *(["others"] if rest or released_rest else [])]
-    tails = [rest, released_rest] if rest or released_rest else []
-    return (
-        parts,
-        [*(counts[value] for value in common), *tails[:1]],
-        [*(released_counts[value] for value in common), *tails[1:]],
-    )
+    shown, released_shown = ([of[value] for value in common] for of in (counts, released_counts))
+    if rest or released_rest:
+        return [*common, "others"], [*shown, rest], [*released_shown, released_rest]
+    return common, shown, released_shown
 
 
 def _count_values(column: pa.ChunkedArray) -> dict[str, int]:

@@ -78,9 +78,8 @@ def figures(
         columns = comparable(sample, pair.described)
         least = promised_k(table) * rows_per_person
         if columns:
-            parts = range(0, min(len(columns), _MOST_COLUMNS), _COLUMNS_A_PICTURE)
-            groups = [columns[start : start + _COLUMNS_A_PICTURE] for start in parts]
-            for group in groups:
+            for start in range(0, min(len(columns), _MOST_COLUMNS), _COLUMNS_A_PICTURE):
+                group = columns[start : start + _COLUMNS_A_PICTURE]
                 draw = functools.partial(_distribution_figure, sample, group, least)
                 drawn.append(_tried(f"{_DISTRIBUTIONS}: {', '.join(group)}", "utility", draw))
             drawn.append(_tried(_COMPONENTS, "utility", lambda: _component_figure(sample, columns, least)))

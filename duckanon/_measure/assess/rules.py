@@ -54,18 +54,15 @@ def unique_code(profile: Profile, columns: Columns) -> Said:
     if profile.distinct_share < 0.9 or profile.known < 10:
         return None
     is_code = profile.kind == "text"
-    if profile.is_integer and profile.distinct_share > 0.995 and not _is_year_like(profile):
-        numbers = profile.numeric
+    numbers = profile.numeric if profile.is_integer and profile.distinct_share > 0.995 else None
+    is_year = numbers is not None and 1900 <= numbers.lowest <= numbers.highest <= 2100
+    if numbers is not None and not is_year and not shapes.is_age(profile):
         is_even = numbers.highest > profile.known and numbers.unevenness < 0.06
         is_code = not numbers.negative and (numbers.density > 0.5 or numbers.ascending > 0.97)
         is_code = is_code or "person key" in profile.topics
         is_code = is_code or (is_even and not profile.topics & vocabulary.CONFIDENTIAL)
     reason = f"{profile.distinct_share:.0%} of its values are distinct, built like a code: remove it"
     return (Role.IDENTIFIER, reason) if is_code else None
-
-
-def _is_year_like(profile: Profile) -> bool:
-    return 1900 <= profile.numeric.lowest <= profile.numeric.highest <= 2100 or shapes.is_age(profile)
 
 
 def first_names(profile: Profile, columns: Columns) -> Said:

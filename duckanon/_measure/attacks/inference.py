@@ -87,21 +87,11 @@ def linkage_risk(
         if control is not None:
             apart = None if cells is None else cells.control
             outside = answers.right(control[:, columns], _link(control[:, seen], points, apart, holding))
-        baseline = naive if outside is None else outside
-        risk = rates.excess_risk((float(hits.sum()), len(hits)), (float(baseline.sum()), len(baseline)), confidence)
-        rows.append(
-            {
-                "secret": name,
-                "attacks": len(hits),
-                "success": float(hits.mean()),
-                "control_attacks": 0 if outside is None else len(outside),
-                "control_success": None if outside is None else float(outside.mean()),
-                "naive_success": float(naive.mean()),
-                "risk": risk.value,
-                "risk_lower": risk.lower,
-                "risk_upper": risk.upper,
-            }
-        )
+        made, by_chance = (float(hits.sum()), len(hits)), (float(naive.sum()), len(naive))
+        of_control = None if outside is None else (float(outside.sum()), len(outside))
+        risk = rates.risk_columns(made, of_control, by_chance, confidence)
+        control_attacks = 0 if outside is None else len(outside)
+        rows.append({"secret": name, "attacks": len(hits), "control_attacks": control_attacks, **risk})
     return report_rows(rows, LINKAGE_RISK.schema)
 
 

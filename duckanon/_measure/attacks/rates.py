@@ -29,6 +29,19 @@ def wilson(successes: float, attacks: int, confidence: float = 0.95) -> tuple[fl
     return (successes + z * z / 2) / denominator, z / denominator * math.sqrt(max(spread, 0.0) + z * z / 4)
 
 
+def risk_columns(
+    made: tuple[float, int], control: tuple[float, int] | None, naive: tuple[float, int], confidence: float
+) -> dict[str, float | None]:
+    """Return shares of success and the risk with its interval, as attacks report them; None without attacks.
+
+    The baseline is the attack on the control group, or the naive one without a group.
+    """
+    risk = excess_risk(made, naive if control is None else control, confidence) if made[1] else (None, None, None)
+    shares = (None if one is None or not one[1] else one[0] / one[1] for one in (made, control, naive))
+    names = ("success", "control_success", "naive_success", "risk", "risk_lower", "risk_upper")
+    return dict(zip(names, (*shares, *risk), strict=True))
+
+
 def excess_risk(attack: tuple[float, int], baseline: tuple[float, int], confidence: float = 0.95) -> Risk:
     """Compare an attack on the originals with its baseline, both as successes and number of attacks.
 

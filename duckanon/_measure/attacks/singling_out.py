@@ -126,26 +126,11 @@ def success_row(
     singled: Callable[[Table, PredicateSet], float],
     confidence: float,
 ) -> dict[str, Any]:
-    """Count the people and outsiders whom predicates of the release single out, and compare with the baseline.
-
-    The baseline are the outsiders, or without them the people whom the `naive` predicates single out.
-    """
-    attacks = len(made)
-    success, naive_success = singled(people, made), singled(people, naive)
-    control_success = None if outsiders is None else singled(outsiders, made)
-    baseline = (naive_success, len(naive)) if control_success is None else (control_success, attacks)
-    risk = rates.excess_risk((success, attacks), baseline, confidence) if attacks else None
-    return {
-        "mode": mode,
-        "attacks": attacks,
-        "rows_looked_at": len(people),
-        "success": _share(success, attacks),
-        "control_success": _share(control_success, attacks),
-        "naive_success": _share(naive_success, len(naive)),
-        "risk": None if risk is None else risk.value,
-        "risk_lower": None if risk is None else risk.lower,
-        "risk_upper": None if risk is None else risk.upper,
-    }
+    """Count the people and outsiders whom predicates of the release single out, and compare with the baseline."""
+    control = None if outsiders is None else (singled(outsiders, made), len(made))
+    own, by_chance = (singled(people, made), len(made)), (singled(people, naive), len(naive))
+    risk = rates.risk_columns(own, control, by_chance, confidence)
+    return {"mode": mode, "attacks": len(made), "rows_looked_at": len(people), **risk}
 
 
 def univariate(source: Sorted, is_ordered: Bools, attacks: int, random: np.random.Generator) -> Predicates:
@@ -218,10 +203,6 @@ def _naive(source: Sorted, is_ordered: Bools, attacks: int, width: int, random: 
 
 def _successes(table: Sorted, predicates: Predicates) -> float:
     return float(np.count_nonzero(table.counts(predicates) == 1))
-
-
-def _share(successes: float | None, attacks: int) -> float | None:
-    return None if successes is None or not attacks else successes / attacks
 
 
 def _median(ordered: Floats) -> float:

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from duckanon._core.common.arrays import Floats, Matrix
 from duckanon._core.encoding.aligned import Coding, Measured, aligned, both_there, encoded
 from duckanon._core.encoding.pairs import plain
-from duckanon._measure.coarse.coarse_columns import ReadColumn, is_coarse, read_column
-from duckanon._measure.coarse.sets import with_sets
+from duckanon._measure.coarse.coarse_columns import ReadColumn, is_coarse, read_column, with_sets
 from duckanon._measure.queries.labels import Meanings, is_text, meanings_of
 
 MeaningRows = Sequence[Mapping[str, Any]] | None  # the rows of `anon._label_meanings` for a release

@@ -14,7 +14,6 @@ from duckanon._core.common import arrays as arrow_types
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.encoding.pairs import kind_of, numbers_of, plain
-from duckanon._measure.queries.cells import Cells
 
 
 @dataclass(frozen=True)
@@ -35,23 +34,6 @@ Meanings: TypeAlias = Mapping[str | None, Meaning]
 
 LabelShares: TypeAlias = tuple[Ints, Floats]
 """The number of each label among those with shares, -1 where it has none; and their shares for every predicate."""
-
-
-@dataclass(frozen=True)
-class LabelCells:
-    """Cells that may be labels: each label has a share of its own for every predicate."""
-
-    rest: Cells  # the cells, as if there were no labels
-    codes: Ints  # of each row the number of its label, -1 where it has none
-    shares: Floats  # for every predicate the part of each label that it covers
-
-    def share(self, number: int, rows: slice) -> Floats:
-        """Look the parts up."""
-        shares = np.asarray(self.rest.share(number, rows), np.float64)
-        codes = self.codes[rows]
-        labelled = np.flatnonzero(codes >= 0)
-        shares[labelled] = self.shares[number][codes[labelled]]
-        return shares
 
 
 def meanings_of(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, dict[str | None, Meaning]]:

@@ -3,16 +3,94 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arrays import Bools, Floats
+from duckanon._core.common.arrays import Array, Bools, Floats, Ints
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair, kind_of, numbers_of, pair, step_of
 from duckanon._measure.queries import labels
-from duckanon._measure.queries.cells import Cells, IntervalCells, RangeCells, TableCells
 from duckanon._measure.queries.labels import Meanings
+
+
+class Cells(Protocol):
+    """The cells of a column in one of the tables."""
+
+    def share(self, number: int, rows: slice) -> Array:
+        """Return the part of each row's cell that the predicate covers; booleans where it is all or nothing."""
+
+
+@dataclass(frozen=True)
+class RangeCells:
+    """Values and ranges, both as positions among the ends of all ranges: few different codes, quick to compare."""
+
+    codes: npt.NDArray[np.unsignedinteger[Any]]
+    low: Ints
+    high: Ints
+
+    def share(self, number: int, rows: slice) -> Bools:
+        """Tell which values lie in the range."""
+        kind = self.codes.dtype.type
+        above = self.codes[rows] - kind(self.low[number])  # what is below becomes huge
+        return np.asarray(above <= kind(self.high[number] - self.low[number]))
+
+
+@dataclass(frozen=True)
+class TableCells:
+    """Codes, and for every predicate the part of each code's cell that it covers."""
+
+    codes: Ints
+    shares: Array
+
+    def share(self, number: int, rows: slice) -> Array:
+        """Look the parts up."""
+        return np.take(self.shares[number], self.codes[rows])
+
+
+class IntervalCells:
+    """Intervals with both ends inside, NaN for none; values are whole numbers (step 1) or any numbers (step 0)."""
+
+    def __init__(self, low: Floats, high: Floats, step: float, ranges: Floats) -> None:
+        self._low, self._high, self._ranges = low, high + step, ranges
+        length = self._high - low
+        self._points = length == 0
+        self._any_point = bool(self._points.any())
+        with np.errstate(divide="ignore"):
+            self._density = np.where(self._points, 0.0, 1 / length)
+        self._step = step
+
+    def share(self, number: int, rows: slice) -> Floats:
+        """Return the part of each interval that lies in the range."""
+        start, end = self._ranges[number]
+        low = self._low[rows]
+        share = np.minimum(self._high[rows], end + self._step)
+        share -= np.maximum(low, start)
+        with np.errstate(invalid="ignore"):
+            share *= self._density[rows]
+        np.fmax(share, 0.0, out=share)  # NULL is in no range
+        if self._any_point:
+            share += self._points[rows] & (start <= low) & (low <= end)
+        return np.asarray(share)
+
+
+@dataclass(frozen=True)
+class LabelCells:
+    """Cells that may be labels: each label has a share of its own for every predicate."""
+
+    rest: Cells  # the cells, as if there were no labels
+    codes: Ints  # of each row the number of its label, -1 where it has none
+    shares: Floats  # for every predicate the part of each label that it covers
+
+    def share(self, number: int, rows: slice) -> Floats:
+        """Look the parts up."""
+        shares = np.asarray(self.rest.share(number, rows), np.float64)
+        codes = self.codes[rows]
+        labelled = np.flatnonzero(codes >= 0)
+        shares[labelled] = self.shares[number][codes[labelled]]
+        return shares
 
 
 @dataclass(frozen=True)
@@ -50,7 +128,7 @@ def query_column(
     if meanings:
         present = np.flatnonzero(np.bincount(both.original, minlength=len(both.texts)))
         codes, shares = labels.chosen_shares(both.texts, meanings, chosen, present)
-        cells = labels.LabelCells(cells, codes[both.released], shares)
+        cells = LabelCells(cells, codes[both.released], shares)
     return QueryColumn(TableCells(both.original, chosen), cells)
 
 
@@ -89,7 +167,7 @@ def _numbers(
         cells = IntervalCells(low[codes], high[codes], step, ranges)
         listed, shares = labels.listed_shares(texts, meanings, ranges, scale)
         if shares.shape[1]:
-            cells = labels.LabelCells(cells, listed[codes], shares)
+            cells = LabelCells(cells, listed[codes], shares)
     return QueryColumn(_range_cells(values, ranges), cells)
 
 
