@@ -220,9 +220,8 @@ def singling_out_risk(
             attacks=attacks,
             predicate_columns=predicate_columns,
         )
-    original, released, others = read.original, read.released, read.others
-    is_ordered = np.array([kind_of(kind) in ("number", "time") for kind in original.schema.types])
-    rows, release, apart = _plain_numbers([original, released, *others], is_ordered)
+    is_ordered = np.array([kind_of(kind) in ("number", "time") for kind in read.original.schema.types])
+    rows, release, apart = _plain_numbers([read.original, read.released, *read.others], is_ordered)
     return singling_out.singling_out_risk(
         rows, release, apart, is_ordered, random, attacks=attacks, predicate_columns=predicate_columns
     )

@@ -40,7 +40,8 @@ def quasi_identifiers(relation: Any, labels: int = 5) -> Figure:
     figure, (axes,) = style.new_figure(3.4)
     lowest, highest = min(0.01, places.min() / 2), max(100.0, places.max() * 2)
     curve = np.geomspace(lowest, highest, 200)
-    axes.plot(curve, _bound(curve), color=style.INK, linewidth=1.2, label="at most, by the number of values")
+    bound = np.where(curve <= 1, curve / math.e, np.exp(-1 / np.maximum(curve, 1.0)))
+    axes.plot(curve, bound, color=style.INK, linewidth=1.2, label="at most, by the number of values")
     for is_flagged, colour, shape, name in (
         (False, style.REFERENCE, "o", "column set"),
         (True, style.ORIGINAL, "D", "column set that picks people out"),
@@ -56,11 +57,6 @@ def quasi_identifiers(relation: Any, labels: int = 5) -> Figure:
     _name_points(axes, [row["columns"] for row in rows], places, shares, labels)
     style.legend(figure, 1)
     return figure
-
-
-def _bound(values_per_person: Floats) -> Floats:
-    few = values_per_person <= 1
-    return np.where(few, values_per_person / math.e, np.exp(-1 / np.where(few, 1.0, values_per_person)))
 
 
 def _values_per_person(bound: float) -> float:

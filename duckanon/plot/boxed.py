@@ -27,7 +27,8 @@ def boxes(relation: Any, columns: Sequence[str] | None = None) -> Figure:
         columns: The two columns; without them the first two that hold intervals.
     """
     table = table_of("boxes", relation)
-    intervals = [field.name for field in table.schema if _is_interval(field.type)]
+    structs = [field for field in table.schema if pa.types.is_struct(field.type)]
+    intervals = [field.name for field in structs if {"lo", "hi"} <= {part.name for part in field.type}]
     chosen = list(columns or intervals[:2])
     if len(chosen) != 2 or not set(chosen) <= set(intervals):
         raise ValueError(
@@ -61,19 +62,11 @@ def boxes(relation: Any, columns: Sequence[str] | None = None) -> Figure:
     axes.set_xlim(*limits[0])
     axes.set_ylim(*limits[1])
     for axis, name in ((axes.xaxis, chosen[0]), (axes.yaxis, chosen[1])):
-        if _is_time(table.schema.field(name).type):
+        ends = table.schema.field(name).type.field("lo").type
+        if pa.types.is_date(ends) or pa.types.is_timestamp(ends):
             axis.axis_date()
     style.label(axes, chosen[0], chosen[1])
     return figure
-
-
-def _is_interval(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(kind)) and {"lo", "hi"} <= {field.name for field in kind}
-
-
-def _is_time(kind: pa.DataType) -> bool:
-    ends = kind.field("lo").type
-    return bool(pa.types.is_date(ends) or pa.types.is_timestamp(ends))
 
 
 def _number(end: Any) -> float | None:

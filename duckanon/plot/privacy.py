@@ -12,7 +12,6 @@ from duckanon.plot import style
 from duckanon.plot.reading import named_tables, rows_of
 
 MEASURES = ("distance", "ambiguity", "uncertainty")
-
 _MOST_POINTS = 100  # of a curve: more are not seen, and each would be one person's
 
 

@@ -23,13 +23,10 @@ SERIES = (RELEASED, ORIGINAL, REFERENCE, "#2f7d4f", "#8a4fa3")
 """Told apart with all kinds of colour vision; lines also differ by their dashes."""
 
 DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)))
-
 WIDTH = 5.0  # inches: as wide as a phone, where a letter is then as large as in the text beside it
-
 TEXT = 10.0
 SMALL = 9.0
 HATCHED: dict[str, Any] = {"alpha": 0.75, "hatch": "///", "edgecolor": INK, "linewidth": 0}  # not by colour alone
-
 _LONGEST_NAME = 24
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
 

@@ -64,8 +64,7 @@ def _text(words: str) -> str:
 
 def _drawn(figure: Figure, background: str | None) -> str:
     """Let matplotlib write the figure; its settings are the user's again afterwards."""
-    written = io.StringIO()
-    colour = background or "none"
+    written, colour = io.StringIO(), background or "none"
     with _SAVING:
         settings: Any = mpl.rcParams
         before = {name: settings[name] for name in _SETTINGS}

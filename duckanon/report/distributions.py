@@ -83,7 +83,10 @@ def _categories(
     original: pa.ChunkedArray, released: pa.ChunkedArray, least: int
 ) -> tuple[list[str], Sequence[int], Sequence[int]]:
     """Name categories that enough people have in both tables; all others, missing ones included, are one part."""
-    counts, released_counts = (_count_values(column) for column in (original, released))
+    counts, released_counts = (
+        {row["values"]: row["counts"] for row in pc.value_counts(column.cast(pa.string()).drop_null()).to_pylist()}
+        for column in (original, released)
+    )
     common = [value for value, count in counts.items() if count >= least and released_counts.get(value, 0) >= least]
     common = sorted(common, key=lambda value: (-counts[value], value))[: _MOST_PARTS - 1]
     rest, released_rest = (
@@ -97,8 +100,3 @@ def _categories(
     if rest or released_rest:
         return [*common, "others"], [*shown, rest], [*released_shown, released_rest]
     return common, shown, released_shown
-
-
-def _count_values(column: pa.ChunkedArray) -> dict[str, int]:
-    texts = column.cast(pa.string()).drop_null()
-    return {row["values"]: row["counts"] for row in pc.value_counts(texts).to_pylist()}

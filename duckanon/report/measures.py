@@ -12,7 +12,6 @@ from duckanon.report.safe import rounded, significant, step_for
 from duckanon.report.tables import NEW_RECORDS, Pair, comparable, literal, name_list, sampled, utility_query
 
 _HIGH_RISK = 5  # people in a class: in smaller ones the chance of finding somebody is above 0.2, the usual threshold
-
 _COMPONENTS = 5
 _ATTACKED = 1_000  # people whose neighbours are looked for in the release
 

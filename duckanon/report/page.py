@@ -19,8 +19,6 @@ from duckanon.report.tables import NEW_RECORDS, role_of
 from duckanon.report.words import MEASURES, PARAMETERS, PROMISES, ROLES, STATISTICS
 
 _SECRET = re.compile(r"seed|key|salt|secret|password|token", re.IGNORECASE)  # parameters that a report never shows
-
-
 _PARTS = ("classes", "risk", "narrowing", "prediction", "utility")
 
 

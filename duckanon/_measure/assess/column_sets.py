@@ -91,12 +91,11 @@ def exact(table: pa.Table | None, **options: Any) -> pa.Table:
     The table has the columns to combine and one called `PERSON`; None where it has no rows.
     """
     search = Search(**options)
-    persons = None if table is None or search.person is None else table.select([PERSON])
-    table = pa.table({}) if table is None else table.drop_columns([PERSON])
     whose = None
-    if persons is not None:
-        [(person_codes, _)] = codes.encode(persons)
-        whose = people.coded(person_codes, persons[PERSON].is_valid().to_numpy())
+    if table is not None and search.person is not None:
+        [(person_codes, _)] = codes.encode(table.select([PERSON]))
+        whose = people.coded(person_codes, table[PERSON].is_valid().to_numpy())
+    table = pa.table({}) if table is None else table.drop_columns([PERSON])
     people_count = table.num_rows if whose is None else whose.people_count
     search.check(table.column_names, table.num_rows, people_count)
     columns = codes.encode(table)
@@ -137,8 +136,7 @@ class SetSampler:
 
     def add(self, rows: pa.Array, *others: pa.Array) -> None:
         """Take in a block of rows; small blocks wait until there are enough to be worth the work."""
-        chunks = rows.chunks if isinstance(rows, pa.ChunkedArray) else [rows]
-        for chunk in chunks:
+        for chunk in rows.chunks if isinstance(rows, pa.ChunkedArray) else [rows]:
             columns = [chunk.field(name).to_numpy() for name in self.names]
             if self.has_people:
                 persons = chunk.field(PERSON)

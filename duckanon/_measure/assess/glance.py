@@ -28,17 +28,13 @@ def assess(
     keys: list[int],
     person: str | None,
 ) -> pa.Table:
-    """Find the role of every column.
+    """Find the role of every column from a sample: the number of the ``row``, and its values as ``texts``.
 
-    Args:
-        table: The sample: the number of the ``row``, its values as ``texts``, and for each of `keys` whether all rows
-            with the same value are in the sample (``whole``). None where the table has no rows.
-        row_count: Rows of the whole table.
-        names, kinds, distinct, known_rows, unique_fractions, categories: Of every column, counted in the whole table:
-            its name, numeric, date, text, boolean or other, different values, rows with a value, the share of people
-            with a value of their own, and the categories of anon.direct_identifiers.
-        keys: Places of the columns, from 1, whose groups of equal values the sample keeps whole.
-        person: The column that identifies people, where that is known.
+    For each of `keys`, columns by their places from 1, ``whole`` says whether all rows with the same value are in the
+    sample; None where the table has no rows. The other lists are about every column, counted in the whole table of
+    `row_count` rows: kinds (numeric, date, text, boolean or other), different values, rows with a value, the share of
+    people with a value of their own, and the categories of anon.direct_identifiers. `person` names the column that
+    identifies people, where that is known.
     """
     if table is None or not names:
         return _report(

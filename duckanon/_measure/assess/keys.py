@@ -36,12 +36,8 @@ class Groups:
         order = np.argsort(codes, kind="stable")
         same = (codes[order][1:] == codes[order][:-1]) & (codes[order][1:] >= 0)
         self.first, self.second = order[:-1][same], order[1:][same]
+        self.pairs = len(self.first)  # of neighbours in a group
         self._lifts: dict[str, float] = {}
-
-    @property
-    def pairs(self) -> int:
-        """Pairs of neighbours in a group."""
-        return len(self.first)
 
     def agreement(self, other: Profile) -> float:
         """Return the share of pairs that agree in a column."""
@@ -138,18 +134,11 @@ def _may_be_key(profile: Profile) -> bool:
 
 def _is_key(profile: Profile, own: Groups, constant: list[Profile]) -> bool:
     numeric = profile.numeric if profile.kind == "numeric" else None
-    is_code = (
-        numeric is None
-        or numeric.density > 0.5
-        or numeric.same_length > 0.9
-        or numeric.unevenness < 0.1
-        or own.is_in_blocks
-    )
+    is_even = numeric is None or numeric.density > 0.5 or numeric.same_length > 0.9 or numeric.unevenness < 0.1
+    is_code = is_even or own.is_in_blocks
     is_amount = numeric is not None and numeric.density < 0.5 and (numeric.heaped > 0.3 or numeric.tail > 4)
-    is_about_else = profile.topics & (KNOWN_BY_OTHERS | CONFIDENTIAL) and not profile.topics & {
-        "person key",
-        "household key",
-    }
+    is_named = profile.topics & {"person key", "household key"}
+    is_about_else = profile.topics & (KNOWN_BY_OTHERS | CONFIDENTIAL) and not is_named
     if is_amount or not is_code or is_about_else:
         twins = [one for one in constant if one.kind == "text" and one.distinct >= 0.95 * profile.distinct]
         return bool(twins) or len(constant) > 3

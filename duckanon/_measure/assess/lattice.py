@@ -190,12 +190,8 @@ def _views(table: _Table, depth: int) -> list[_Table]:
     for _, count in table.tail:
         rows, left = len(table.prefix), class_keys.count_sets(len(table.tail), depth)
         cells = table.cells * math.prod(count for _, count in table.tail)
-        if (
-            table.people is None
-            and rows >= _FEW_ROWS
-            and cells < class_keys.MAX_KEY
-            and _pays(table.least / rows, left, len(table.tail))
-        ):
+        may_collapse = table.people is None and rows >= _FEW_ROWS and cells < class_keys.MAX_KEY
+        if may_collapse and _pays(table.least / rows, left, len(table.tail)):
             key = _row_key(table) if key is None else key
             share = class_keys.distinct_share(key)
             if _pays(share, left, len(table.tail)):

@@ -55,9 +55,7 @@ def class_people(key: Codes, cells: int, people: People) -> tuple[ClassCounts, i
     members = pairs - classes * base
     starts = run_starts(classes)
     ends = np.append(starts, len(pairs))[1:].astype(np.int64)
-    sizes = (
-        ends - starts - (members.take(ends - 1) == people.people_count)
-    )  # nobody has the largest code, so comes last
+    sizes = ends - starts - (members.take(ends - 1) == people.people_count)  # nobody, the largest code, comes last
     alone = people.alone.copy()
     alone[members.take(starts.compress(sizes == 1))] = True
     left_out = [0] * people.has_nobody + [1] * (people.members > 0)

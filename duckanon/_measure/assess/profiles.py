@@ -132,11 +132,11 @@ class Numbers:
         with np.errstate(over="ignore", invalid="ignore"):
             self.skew = float(np.nan_to_num((((finite - self.mean) / spread) ** 3).mean()))
         lengths = np.floor(np.log10(sizes)).astype(int)
-        self.same_length = float(np.bincount(lengths - lengths.min()).max() / len(lengths))
-        """Share of the numbers that have as many digits as most."""
+        self.same_length = float(
+            np.bincount(lengths - lengths.min()).max() / len(lengths)
+        )  # with as many digits as most
         width = self.highest - self.lowest
-        self.density = distinct / (width + 1) if self.is_integer else 0.0
-        """Share of the whole numbers between the lowest and the highest that occur."""
+        self.density = distinct / (width + 1) if self.is_integer else 0.0  # share of whole numbers in range that occur
         placed = (np.sort(finite) - self.lowest) / (width or 1.0)
         self.unevenness = float(np.abs(placed - np.linspace(0, 1, len(placed))).max())
         """Kolmogorov's distance to even spacing."""

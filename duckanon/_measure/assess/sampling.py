@@ -27,7 +27,6 @@ Hashes: TypeAlias = "NDArray[np.uint64]"
 BYTES_PER_COMBINATION = 48  # at most: a hash and a count, and waiting hashes and their copies while they join
 BLOCK_ROWS = 2**16  # rows hashed at a time: the hashes of a block, half a megabyte a column, stay in the cache
 PEOPLE_CAPACITY = 2**16  # people who are sampled to estimate their number: a standard error of 0.4 percent
-
 _HASHES = 2.0**64  # how many hashes there are
 # The smallest and the largest person of a combination of nobody: never the same, and never one that anybody replaces.
 _NOBODY_LOW, _NOBODY_HIGH = np.uint64(2**64 - 1), np.uint64(0)

@@ -13,15 +13,9 @@ def is_age(profile: Profile) -> bool:
     if not profile.is_integer or profile.distinct < 40:
         return False
     numbers = profile.numeric
-    return (
-        numbers.lowest >= 0
-        and 60 <= numbers.highest <= 120
-        and numbers.median >= 15
-        and numbers.density > 0.85
-        and numbers.zeros < 0.1
-        and numbers.tail < 4
-        and profile.top_share < 0.12
-    )
+    is_lifetime = numbers.lowest >= 0 and numbers.median >= 15 and 60 <= numbers.highest <= 120
+    is_even = numbers.density > 0.85 and numbers.zeros < 0.1 and numbers.tail < 4 and profile.top_share < 0.12
+    return is_lifetime and is_even
 
 
 def is_sex(profile: Profile) -> bool:
@@ -61,9 +55,8 @@ def is_amount(profile: Profile) -> bool:
         return False
     is_heavy = numbers.tail > 4 or abs(numbers.skew) > 2
     signs = numbers.zeros > 0.05 or numbers.negative > 0 or numbers.heaped > 0.3
-    return (is_heavy and (signs or not numbers.is_integer or numbers.highest > 5000)) or (
-        numbers.heaped > 0.5 and numbers.highest >= 1000 and profile.distinct >= 50
-    )
+    is_round = numbers.heaped > 0.5 and numbers.highest >= 1000 and profile.distinct >= 50
+    return is_round or (is_heavy and (signs or not numbers.is_integer or numbers.highest > 5000))
 
 
 def is_money(profile: Profile) -> bool:

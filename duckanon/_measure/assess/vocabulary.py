@@ -11,6 +11,11 @@ import unicodedata
 from collections.abc import Callable, Collection
 from functools import cache
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _LETTERS = str.maketrans({"ß": "ss", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "đ": "d", "œ": "oe"})
 """Letters that Unicode does not take apart into a plain one and an accent."""
 
@@ -141,20 +146,11 @@ _NAMES = {
     ),
 }
 
-KNOWN_BY_OTHERS = frozenset(
-    {"sex", "age", "birth", "place", "marital", "origin", "education", "work", "family", "body"}
-)
-CONFIDENTIAL = frozenset({"health", "money", "belief"})
-
-_SHORT = frozenset({"id", "hh", "pw", "wt", "nr", "ip", "cp", "dx", "cf", "bp"})
-"""Words of two letters that say something nevertheless."""
-
+KNOWN_BY_OTHERS = _words("sex age birth place marital origin education work family body")
+CONFIDENTIAL = _words("health money belief")
+_SHORT = _words("id hh pw wt nr ip cp dx cf bp")  # words of two letters that say something nevertheless
 _MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "missing", "unknown", ".", "-"})
 """Texts that stand for NULL."""
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 _SEXES = frozenset(

@@ -60,8 +60,9 @@ def _numbers(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, me
     if pa.types.is_struct(released.type):
         cells = _intervals(name, kind, released, limits, decimals, has_null=len(known) < len(values))
     elif labels.is_text(released.type):
-        is_whole = bool(np.array_equal(known, np.floor(known)))  # what a label's ends are rounded by
-        cells = _labels(name, released, meanings, limits, float(is_whole), labels.time_scale(is_time(kind)), decimals)
+        step = float(np.array_equal(known, np.floor(known)))  # 1 where the ends of labels are rounded to whole numbers
+        scale = MICROSECONDS_PER_DAY if is_time(kind) else 1.0
+        cells = _labels(name, released, meanings, limits, step, scale, decimals)
     else:
         cells = value_column(numbers(released))
     return ReadColumn(name, values, cells, numbers, lambda drawn: _typed(drawn, kind))
@@ -177,11 +178,8 @@ def _typed(numbers: Floats, kind: pa.DataType) -> pa.Array:
     known = np.where(valid, numbers, 0.0)
     if is_time(kind):
         moments = np.rint(known * MICROSECONDS_PER_DAY).astype(np.int64)
-        return (
-            pa.array(moments, pa.timestamp("us"), mask=~valid)
-            .cast(pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) and kind.tz else pa.timestamp("us"))
-            .cast(kind, safe=False)
-        )
+        zone = kind.tz if pa.types.is_timestamp(kind) else None
+        return pa.array(moments, pa.timestamp("us"), mask=~valid).cast(pa.timestamp("us", zone)).cast(kind, safe=False)
     if pa.types.is_decimal(kind):
         return array_of(np.rint(known * 10.0**kind.scale).astype(np.int64), kind, valid)
     if pa.types.is_integer(kind):

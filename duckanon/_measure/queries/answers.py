@@ -57,7 +57,14 @@ def query_utility(
     most = min(int(max_predicates), original.num_columns)
     sizes = random.integers(1, most + 1, int(queries))
     plan = _plan(sizes, original.num_columns, random)
-    columns = _query_columns(plan, original, released, labels or {}, random)
+    uses = Counter(index for predicates in plan for index, _ in predicates)
+    columns = {
+        index: query_column(
+            name, original.column(name), released.column(name), uses[index], (labels or {}).get(name, {}), random
+        )
+        for index, name in enumerate(original.column_names)
+        if uses[index]
+    }
     truth = _counts(plan, columns, original.num_rows, released=False)
     answers = _counts(plan, columns, released.num_rows, released=True) * (original.num_rows / released.num_rows)
     errors = np.abs(answers - truth) / np.maximum(truth, sanity_fraction * original.num_rows)
@@ -84,20 +91,6 @@ def _plan(sizes: Ints, columns: int, random: np.random.Generator) -> Plan:
         plan.append([(int(index), int(uses[index])) for index in indices])
         uses[indices] += 1
     return plan
-
-
-def _query_columns(
-    plan: Plan, original: pa.Table, released: pa.Table, labels: Mapping[str, Meanings], random: np.random.Generator
-) -> dict[int, QueryColumn]:
-    """Draw the predicates of every column that is asked for."""
-    uses = Counter(index for predicates in plan for index, _ in predicates)
-    return {
-        index: query_column(
-            name, original.column(name), released.column(name), uses[index], labels.get(name, {}), random
-        )
-        for index, name in enumerate(original.column_names)
-        if uses[index]
-    }
 
 
 def _counts(plan: Plan, columns: Mapping[int, QueryColumn], rows: int, *, released: bool) -> Floats:

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from duckanon._core.common import arrays as arrow_types
 from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.encoding.pairs import kind_of, numbers_of, plain
 
 
@@ -47,9 +46,8 @@ def meanings_of(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, dict[str 
         if row["rule"] != "listed":
             low, high = (np.nan if row[end] is None else row[end] for end in ("held_from", "held_to"))
             of_column[row["label"]] = Meaning(row["rule"], low, high)
-            continue
-        meaning = of_column.setdefault(row["label"], Meaning("listed"))
-        meaning.values.append((row["value"], row["held_from"]))
+        else:
+            of_column.setdefault(row["label"], Meaning("listed")).values.append((row["value"], row["held_from"]))
     return meanings
 
 
@@ -148,8 +146,3 @@ def _number(name: str, label: str | None) -> float:
         return float(label)
     except ValueError:
         raise ValueError(f'column "{name}" has the label {label}, which is not understood; give a number.') from None
-
-
-def time_scale(is_time: bool) -> float:
-    """Return what divides the numbers of a meaning: the microseconds of a day for times, else 1."""
-    return MICROSECONDS_PER_DAY if is_time else 1.0

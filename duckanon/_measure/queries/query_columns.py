@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints
+from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair, kind_of, numbers_of, pair, step_of
 from duckanon._measure.queries import labels
 from duckanon._measure.queries.labels import Meanings
@@ -160,7 +161,7 @@ def _numbers(
         high = np.where(np.isinf(ends[1]), np.fmax(limits[1], low), ends[1])
         cells = IntervalCells(low, high, step_of(original.type), ranges)
     else:
-        scale = labels.time_scale(kind_of(original.type) == "time")
+        scale = MICROSECONDS_PER_DAY if kind_of(original.type) == "time" else 1.0
         step = float(np.array_equal(known, np.floor(known)))  # what a label's ends are rounded by
         codes, texts = labels.different_labels(released)
         low, high = labels.intervals_of(name, texts, meanings, limits, scale)

@@ -21,7 +21,6 @@ from duckanon._core.common.declare import report
 from duckanon._measure.risk.declared import EXPECTED_COUNTS_ROWS
 
 LARGEST_GRID = 2**24  # combinations of values of columns that interact: 128 MB
-
 _SWEEPS = 5_000
 _TOLERANCE = 1e-12  # by which share of all people the sums of the fit may differ from those that were counted
 

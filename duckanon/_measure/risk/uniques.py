@@ -25,12 +25,9 @@ from duckanon._core.common.declare import report_rows
 from duckanon._measure.risk.declared import POPULATION_UNIQUES_ROWS
 
 _SMALL_SAMPLE = 0.1  # up to this share of the population Dankar's rule takes Pitman's estimate
-
 _NEWTON_STEPS = 200
 _PITMAN_TOLERANCE = 1e-6  # where ARX stops; the steps are Newton's, so that the estimate has ten digits by then
-
 _SOLVED = 1e-8  # difference of the logarithms of both sides of the shifted negative binomial's equations, at most
-
 _SOLVER_STEPS = (200, 40)  # from the first start, and from each other: a dozen are usual, more where most are unique
 
 
@@ -183,11 +180,9 @@ def population_uniques(histogram: pa.Table | None, *, population: float, variant
     histogram = histogram.sort_by("size")  # so that sums do not depend on the order in which the query delivers
     sizes, classes = (histogram[name].to_numpy().astype(np.float64) for name in ("size", "classes"))
     counted = Histogram(sizes, classes, population)
-    estimates: dict[str, float | None]
     alone = counted.of_size(1)
-    if alone == 0 or counted.people >= population:  # nobody to begin with, or everybody is known
-        estimates = dict.fromkeys(("zayatz", "pitman", "snb"), alone)
-    else:
+    estimates: dict[str, float | None] = dict.fromkeys(("zayatz", "pitman", "snb"), alone)
+    if alone > 0 and counted.people < population:  # else nobody to begin with, or everybody is known
         with np.errstate(all="ignore"):
             estimates = {
                 "zayatz": zayatz(counted),

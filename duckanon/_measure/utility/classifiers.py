@@ -51,7 +51,10 @@ def classifier_utility(
         Rows for boosted trees, a linear (or logistic) model, and a constant one that knows the target's distribution
         only: ``auc`` (two classes) and ``accuracy``, or ``r2``. The difference is released minus original.
     """
-    _refuse_target(original, target)
+    if target not in original.column_names:
+        raise ValueError(f'the original table has no column "{target}"; name the column to predict.')
+    if original.num_columns < 2:
+        raise ValueError(f'there is no column beside "{target}" to predict it by; name more columns.')
     known = original
     if holdout is not None:
         paired(original, holdout)  # names what does not match
@@ -85,13 +88,6 @@ def classifier_utility(
     measured = dict(zip(names, zip(*rows, strict=True), strict=True))
     sizes = {"train_rows": [size] * len(rows), "test_rows": [len(test)] * len(rows)}
     return report({**measured, **sizes}, CLASSIFIER_UTILITY.schema)
-
-
-def _refuse_target(original: pa.Table, target: str) -> None:
-    if target not in original.column_names:
-        raise ValueError(f'the original table has no column "{target}"; name the column to predict.')
-    if original.num_columns < 2:
-        raise ValueError(f'there is no column beside "{target}" to predict it by; name more columns.')
 
 
 def _target(aim: Pair) -> tuple[Pair, Ints, Ints]:

@@ -11,9 +11,9 @@ from duckanon._core.common.arguments import checked, checked_by
 from duckanon._core.common.arrays import Floats, sampled_rows
 from duckanon._core.common.declare import report
 from duckanon._core.common.rules import Number, Whole
-from duckanon._measure.two_samples import ks_test
 from duckanon._measure.utility.declared import KERNEL_COMPONENTS, KERNEL_UTILITY
 from duckanon._measure.utility.kernels import kernel_for, principal_components
+from duckanon._measure.utility.statistics import ks_test
 
 
 @checked_by(KERNEL_UTILITY)
@@ -44,7 +44,6 @@ def kernel_utility(
             nonlinear structure.
         reference: A sample of the original's population that does not overlap with it, such as the half that was set
             aside, whose distances are those of an honest sample. Judge a release against it rather than by p-values.
-        components: How many components, those of largest variance, to look at; those without variance are left out.
         points: How many random rows of each table to compare, all by default. Without it a p-value says little: from
             10^5 rows on it is small for every difference, however unimportant. With 1,296 rows a shift of 5 % of the
             rows is detected with a power of .8 at a level of .05.
