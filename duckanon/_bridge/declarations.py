@@ -6,7 +6,6 @@ from duckanon._core.common.declare import Declaration, Release
 from duckanon._measure import declared as measure
 from duckanon._measure.assess import declared as assess
 from duckanon._measure.attacks import declared as attacks
-from duckanon._measure.queries import declared as queries
 from duckanon._measure.risk import declared as risk
 from duckanon._measure.utility import declared as utility
 from duckanon._methods.baselines import declared as baselines
@@ -32,7 +31,6 @@ _MODULES = (
     microaggregate,
     suppress,
     attacks,
-    queries,
     utility,
     measure,
 )

@@ -15,16 +15,13 @@ from duckanon._core.common.codes import encode
 from duckanon._core.common.declare import report
 from duckanon._core.encoding.aligned import Coding, encoded
 from duckanon._core.privacy.reference_test import smallest_class
-from duckanon._measure.coarse.tables import Judged, judged
+from duckanon._measure.coarse.tables import RELEASE, Judged, judged, rows_of
 from duckanon._measure.declared import COMPARE_RELEASES
 from duckanon._measure.privacy_measures import privacy_tests
 from duckanon._measure.queries.answers import query_utility
-from duckanon._measure.stacked import RELEASE, rows_of
 from duckanon._measure.utility.classifiers import detectability
 from duckanon._measure.utility.kernel_components import kernel_utility
 from duckanon._measure.utility.statistics import utility
-
-Row = tuple[str, str, float, "float | None", "bool | None"]
 
 
 def compare_releases(
@@ -33,27 +30,12 @@ def compare_releases(
     reference: pa.Table | None,
     meanings: Sequence[Mapping[str, Any]],
     max_rows: int,
-    log: list[str] | None,
-    special: Any,
-    categories: list[str] | None,
-    derived: str,
+    coding: Coding,
     seed: int | None,
     tell: Callable[[float], None],
 ) -> pa.Table:
-    """Measure releases of a table.
-
-    Args:
-        original: What they were made from.
-        stacked: The rows of all releases: a column ``_duckanon_release`` says which release a row is from, and each
-            release has a column of its own with the row as a struct, since the same column may hold numbers in one
-            release, labels or intervals in another.
-        reference: Other people, or None.
-        meanings: For each release, by ``release``, what its labels hold: ``meanings``.
-        max_rows, log, special, categories, derived, seed: As declared.
-        tell: Told the share of the work done.
-    """
+    """Measure releases of a table, which come stacked (`rows_of`), with the ``meanings`` of each by ``release``."""
     random = generator(seed)
-    coding = Coding(log, special, categories, derived)
     if stacked is None:
         raise ValueError("the released tables have no rows; give some that have.")
     everybody = original
@@ -61,7 +43,7 @@ def compare_releases(
         None if table is None else _drawn(table, max_rows, random) for table in (original, reference)
     )
     names = pc.unique(stacked[RELEASE]).to_pylist()
-    rows: list[tuple[str, Row]] = []
+    rows: list[tuple[Any, ...]] = []
     others: dict[str, float] = {}
     labels = {row["release"]: row["meanings"] for row in meanings}
     for index, name in enumerate(sorted(names)):
@@ -73,13 +55,13 @@ def compare_releases(
         if other is not None and not others:
             others = _statistics(Judged(first, other, [], {}, {}), coding, random)
         kept = _statistics(read, coding, random)
-        rows += [(name, row) for row in _privacy(read, coding, random, class_size)]
-        rows += [(name, ("utility", measure, value, others.get(measure), None)) for measure, value in kept.items()]
+        for test in privacy_tests(read, coding, random, class_size=class_size):
+            reference_value = None if test.shift_bound is not None else test.reference
+            rows.append((name, "privacy", test.name, test.judged, reference_value, test.passed))
+        rows += [(name, "utility", measure, value, others.get(measure), None) for measure, value in kept.items()]
         tell((index + 1) / len(names))
-    columns: dict[str, list[Any]] = {"release": [name for name, _ in rows]}
-    for index, field in enumerate(("kind", "measure", "value", "reference_value", "pass")):
-        columns[field] = [row[index] for _, row in rows]
-    return report(columns, COMPARE_RELEASES.schema)
+    schema = COMPARE_RELEASES.schema
+    return report(dict(zip(schema.names, zip(*rows, strict=True), strict=True)), schema)
 
 
 def _drawn(table: pa.Table, rows: int, random: np.random.Generator) -> pa.Table:
@@ -96,13 +78,6 @@ def _class_size(original: pa.Table | None, released: pa.Table) -> float | None:
         np.column_stack([codes for codes, _ in encode(table)]).astype(np.float64) for table in (original, released)
     )
     return smallest_class(rows, release)
-
-
-def _privacy(read: Judged, coding: Coding, random: np.random.Generator, class_size: float | None) -> list[Row]:
-    return [
-        ("privacy", test.name, test.judged, None if test.shift_bound is not None else test.reference, test.passed)
-        for test in privacy_tests(read, coding, random, class_size=class_size)
-    ]
 
 
 def _statistics(read: Judged, coding: Coding, random: np.random.Generator) -> dict[str, float]:

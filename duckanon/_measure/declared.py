@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from duckanon._core.common.declare import Options, Parameter, Release, Report
-from duckanon._core.common.parameters import CATEGORIES, LOG, PERSON, SEED, SPECIAL, person_is_no_col
+from duckanon._core.common.parameters import LOG, PERSON, SEED, person_is_no_col
 from duckanon._core.common.rules import MapOf, Number, Tables, Whole
-from duckanon._measure.parameters import COLS, DERIVED, HIERARCHIES, HOLDOUT, NEAREST, ORIGINAL, REFERENCE, RELEASED
+from duckanon._measure.comparison import columns, comparison
+from duckanon._measure.parameters import COLS, DERIVED, HIERARCHIES, HOLDOUT, NEAREST, ORIGINAL, PAIR, REFERENCE, coding
 
-_CODING = (LOG, SPECIAL, CATEGORIES, DERIVED)
 _DRAWS = Parameter(
     "draws",
     Tables("['second', 'third']", null=True),
@@ -38,8 +38,7 @@ PREDICTION_RISK = Release(
     stage="measure",
     summary="How well each original record can be predicted from a release: distance, ambiguity and uncertainty.",
     parameters=(
-        ORIGINAL,
-        RELEASED,
+        *PAIR,
         COLS,
         NEAREST,
         Parameter("sample", Whole(1, null=True), "How many random originals to look at; NULL: all", None),
@@ -50,10 +49,11 @@ PREDICTION_RISK = Release(
             "How much each column counts in the uncertainty; 1 where none is given",
             None,
         ),
-        LOG,
-        SPECIAL,
-        CATEGORIES,
-        DERIVED.having(meaning=f"{DERIVED.meaning}. The `column_uncertainty` of a column that is left out is NULL"),
+        coding(
+            derived=DERIVED.having(
+                meaning=f"{DERIVED.meaning}. The `column_uncertainty` of a column that is left out is NULL"
+            )
+        ),
         SEED,
     ),
     checks=(_weights_are_of_cols,),
@@ -62,15 +62,12 @@ PREDICTION_RISK = Release(
     reads_labels=True,
 )
 
-PRIVACY_TEST = Report(
+PRIVACY_TEST = comparison(
     name="privacy_test",
     algorithm="duckanon._measure.privacy_measures:privacy_test",
-    stage="measure",
     summary="Tests whether a release is as safe as not taking part: prediction risk, copies, isolated records, "
     "membership.",
     parameters=(
-        ORIGINAL,
-        RELEASED,
         COLS,
         REFERENCE.having(
             meaning="A sample of other people from the same population, as large as the release; NULL: every record is "
@@ -83,26 +80,21 @@ PRIVACY_TEST = Report(
         Parameter("sample", Whole(20, null=True), "How many random originals to look at; NULL: up to 5,000", None),
         HIERARCHIES,
         _DRAWS,
-        *_CODING,
+        coding(),
         SEED,
     ),
     checks=(_draws_have_others,),
-    schema=pa.schema(
-        [
-            ("measure", pa.string()),
-            ("value", pa.float64()),
-            ("reference_value", pa.float64()),
-            ("ks", pa.float64()),
-            ("p_value", pa.float64()),
-            ("shift", pa.float64()),
-            ("shift_bound", pa.float64()),
-            ("limit", pa.float64()),
-            ("pass", pa.bool_()),
-            ("answer", pa.string()),
-        ]
+    schema=[
+        ("measure", pa.string()),
+        *columns(pa.float64(), "value", "reference_value", "ks", "p_value", "shift", "shift_bound", "limit"),
+        ("pass", pa.bool_()),
+        ("answer", pa.string()),
+    ],
+    others=(
+        "reference",
+        "holdout",
+        "stacked",
     ),
-    tables=("original", "released", "reference", "holdout", "stacked"),
-    reads_labels=True,
 )
 
 COMPARE_RELEASES = Report(
@@ -117,19 +109,16 @@ COMPARE_RELEASES = Report(
         REFERENCE,
         Parameter("max_rows", Whole(200), "A larger table is compared on this many random rows", 10_000),
         HIERARCHIES,
-        LOG.having(meaning=f"{LOG.meaning}. For privacy and `kernel_ks`"),
-        SPECIAL,
-        CATEGORIES,
-        DERIVED.having(meaning=f"{DERIVED.meaning}. For privacy and `kernel_ks`"),
+        coding(
+            LOG.having(meaning=f"{LOG.meaning}. For privacy and `kernel_ks`"),
+            DERIVED.having(meaning=f"{DERIVED.meaning}. For privacy and `kernel_ks`"),
+        ),
         SEED,
     ),
     schema=pa.schema(
         [
-            ("release", pa.string()),
-            ("kind", pa.string()),
-            ("measure", pa.string()),
-            ("value", pa.float64()),
-            ("reference_value", pa.float64()),
+            *columns(pa.string(), "release", "kind", "measure"),
+            *columns(pa.float64(), "value", "reference_value"),
             ("pass", pa.bool_()),
         ]
     ),
@@ -142,8 +131,7 @@ VERDICT = Report(
     stage="measure",
     summary="Whether a release keeps its promises of privacy, class size and utility: one row each, pass or fail.",
     parameters=(
-        ORIGINAL,
-        RELEASED,
+        *PAIR,
         COLS,
         REFERENCE,
         HOLDOUT,
@@ -162,7 +150,7 @@ VERDICT = Report(
         ),
         HIERARCHIES,
         _DRAWS,
-        *_CODING,
+        coding(),
         SEED,
         PERSON,
     ),
@@ -183,4 +171,20 @@ REQUIRE = Report(
     schema=VERDICT.schema,
 )
 
-FUNCTIONS = (PREDICTION_RISK, PRIVACY_TEST, COMPARE_RELEASES, VERDICT, REQUIRE)
+QUERY_UTILITY = comparison(
+    name="query_utility",
+    algorithm="duckanon._measure.utility.utility_measures:query_utility",
+    summary="Relative errors of random range counts on a release.",
+    parameters=(
+        COLS.having(meaning="The columns to ask about"),
+        Parameter("queries", Whole(1), "How many random counts to compare", 1000),
+        HIERARCHIES,
+        SEED,
+    ),
+    schema=[
+        *columns(pa.int64(), "predicates", "queries"),
+        *columns(pa.float64(), "median_relative_error", "mean_relative_error", "p90_relative_error"),
+    ],
+)
+
+FUNCTIONS = (PREDICTION_RISK, PRIVACY_TEST, COMPARE_RELEASES, VERDICT, REQUIRE, QUERY_UTILITY)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from duckanon._core.common.arguments import generator
-from duckanon._core.common.arrays import Ints
+from duckanon._core.common.arrays import Bools, Ints
 from duckanon._core.common.codes import encode
 from duckanon._core.common.declare import report
 from duckanon._core.encoding.aligned import Coding, aligned, encoded
@@ -21,9 +21,8 @@ from duckanon._core.privacy import prediction, reference_test
 from duckanon._core.privacy.cells import ReleasedCells
 from duckanon._core.privacy.shifts import PrivacyTest
 from duckanon._measure.attacks import inference, matching, singling_cells, singling_out
-from duckanon._measure.coarse.tables import Judged, MeaningRows, judged, linked, matrices
+from duckanon._measure.coarse.tables import RELEASE, Judged, MeaningRows, judged, linked, matrices, rows_of
 from duckanon._measure.declared import PRIVACY_TEST
-from duckanon._measure.stacked import RELEASE, rows_of
 
 Tell = Callable[[float], None]
 
@@ -38,21 +37,16 @@ def prediction_risk(
     weights: Mapping[str, float] | None,
     k: int,
     sample: int | None,
-    log: list[str] | None,
-    special: Any,
-    categories: list[str] | None,
-    derived: str,
+    coding: Coding,
     seed: int | None,
     tell: Tell,
 ) -> pa.Table:
     """Return the originals looked at, each with its distance, ambiguity and uncertainties."""
     random = generator(seed)
     read = judged(original, released, meanings)
-    coded = matrices(read, Coding(log, special, categories, derived))
+    coded = matrices(read, coding)
     tables, rows = coded.values, coded.values.original
-    looked_at = np.arange(len(rows))
-    if sample is not None:
-        looked_at = np.sort(random.permutation(len(rows))[:sample])
+    looked_at = np.arange(len(rows)) if sample is None else np.sort(random.permutation(len(rows))[:sample])
     measures = prediction.measures(rows[looked_at], tables.released, k, tell=tell, variances=coded.variances)
     table = original.take(pa.array(looked_at))
     names, groups = tables.encoding.names, tables.encoding.groups
@@ -94,23 +88,27 @@ def privacy_test(
     meanings: MeaningRows,
     k: int,
     sample: int | None,
-    log: list[str] | None,
-    special: Any,
-    categories: list[str] | None,
-    derived: str,
+    coding: Coding,
     seed: int | None,
     tell: Tell,
 ) -> pa.Table:
     """Test a release against a sample of other people; `stacked` are more releases of the same people."""
     random = generator(seed)
     read = judged(original, released, meanings, reference=reference, holdout=holdout)
-    coding = Coding(log, special, categories, derived)
     draws = []
     for name in [] if stacked is None else sorted(pc.unique(stacked[RELEASE]).to_pylist()):
         coded = matrices(judged(original, rows_of(stacked, name), meanings), coding)
         draws.append((coded.values.released, coded.variances))
     looked_at = max(20, min(read.original.num_rows, _SAMPLED)) if sample is None else sample
-    return privacy_report(privacy_tests(read, coding, random, k=k, sample=looked_at, draws=draws, tell=tell))
+    tests = privacy_tests(read, coding, random, k=k, sample=looked_at, draws=draws, tell=tell)
+    columns: dict[str, list[Any]] = {
+        "measure": [test.name for test in tests],
+        "reference_value": [test.reference for test in tests],
+        "pass": [test.passed for test in tests],
+    }
+    for name in ("value", "ks", "p_value", "shift", "shift_bound", "limit", "answer"):
+        columns[name] = [getattr(test, name) for test in tests]
+    return report(columns, PRIVACY_TEST.schema)
 
 
 def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **options: Any) -> list[PrivacyTest]:
@@ -134,33 +132,18 @@ def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **o
     )
 
 
-def privacy_report(tests: list[PrivacyTest]) -> pa.Table:
-    """Make the rows of `anon.privacy_test`."""
-    columns: dict[str, list[Any]] = {
-        "measure": [test.name for test in tests],
-        "reference_value": [test.reference for test in tests],
-        "pass": [test.passed for test in tests],
-    }
-    for name in ("value", "ks", "p_value", "shift", "shift_bound", "limit", "answer"):
-        columns[name] = [getattr(test, name) for test in tests]
-    return report(columns, PRIVACY_TEST.schema)
-
-
 def matching_attack(
     original: pa.Table | None,
     released: pa.Table | None,
     *,
     key: str | None,
     k: int,
-    log: list[str] | None,
-    special: Any,
-    categories: list[str] | None,
-    derived: str,
+    coding: Coding,
 ) -> pa.Table:
     """Match every original with its nearest released row."""
     keys, records = _key_apart(original, key)
     released_keys, images = _key_apart(released, key)
-    tables = encoded(*aligned(records, images), Coding(log, special, categories, derived))
+    tables = encoded(*aligned(records, images), coding)
     return matching.matching_attack(tables.original, tables.released, keys, released_keys, k)
 
 
@@ -174,19 +157,16 @@ def linkage_risk(
     secret_cols: list[str],
     attacks: int,
     tolerance: float,
-    log: list[str] | None,
-    special: Any,
-    categories: list[str] | None,
-    derived: str,
+    coding: Coding,
     seed: int | None,
 ) -> pa.Table:
     """Guess secret columns from known ones by way of the release; known ones may be left out, secrets never are."""
     random = generator(seed)
     read = judged(original, released, meanings, control=control)
-    tables, groups = linked(read, secret_cols, Coding(log, special, categories), random)
-    if derived == "auto":
+    tables, groups = linked(read, secret_cols, replace(coding, derived="off"), random)
+    if coding.derived == "auto":
         known = read.original.select([groups[name.lower()][0] for name in known_cols])
-        follow = derived_columns(known, measured_reading(read.original.column_names, special, categories))
+        follow = derived_columns(known, measured_reading(read.original.column_names, coding.special, coding.categories))
         known_cols = [name for name in known.column_names if name not in follow]
     apart = tables.others[0]
     attacked = _drawn(len(tables.original), attacks, random)
@@ -239,9 +219,8 @@ def singling_out_risk(
             attacks=attacks,
             predicate_columns=predicate_columns,
         )
-    original, released, others = read.original, read.released, read.others
-    is_ordered = np.array([kind_of(kind) in ("number", "time") for kind in original.schema.types])
-    rows, release, apart = _plain_numbers([original, released, *others], is_ordered)
+    is_ordered = np.array([kind_of(kind) in ("number", "time") for kind in read.original.schema.types])
+    rows, release, apart = _plain_numbers([read.original, read.released, *read.others], is_ordered)
     return singling_out.singling_out_risk(
         rows, release, apart, is_ordered, random, attacks=attacks, predicate_columns=predicate_columns
     )
@@ -255,7 +234,7 @@ def _key_apart(table: pa.Table | None, key: str | None) -> tuple[pa.ChunkedArray
     return table.column(index), table.remove_column(index)
 
 
-def _plain_numbers(tables: list[pa.Table | None], is_ordered: NDArray[np.bool_]) -> list[Any]:
+def _plain_numbers(tables: list[pa.Table | None], is_ordered: Bools) -> list[Any]:
     """Take numbers and dates as they are, categories as codes that are the same in all tables; NaN is NULL."""
     given = [table for table in tables if table is not None]
     matrices = [np.empty((table.num_rows, len(is_ordered))) for table in given]

@@ -20,9 +20,6 @@ from duckanon.notebook import views
 
 __all__ = ["load", "unload"]
 
-_NATIVE = "_connection"
-"""Where jupysql keeps a connection: DuckDB's own, or SQLAlchemy's, in which that of duckdb-engine is."""
-
 
 class _Extension:
     """Hooks of an IPython shell while the extension is loaded."""
@@ -46,7 +43,8 @@ class _Extension:
         jupysql = sys.modules.get("sql.connection")
         known = getattr(getattr(jupysql, "ConnectionManager", None), "connections", {})
         for connection in [*known.values()]:
-            yield from _own(getattr(connection, _NATIVE, None))
+            # DuckDB's own, or SQLAlchemy's, in which that of duckdb-engine is
+            yield from _own(getattr(connection, "_connection", None))
 
 
 def _own(connection: Any) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -66,8 +64,7 @@ def _engine_opened(connection: Any, *_: object) -> None:
         register(value)
 
 
-_LOADED: dict[int, _Extension] = {}
-"""By the identity of the shell: loading twice is loading once."""
+_LOADED: dict[int, _Extension] = {}  # by the identity of the shell: loading twice is loading once
 
 
 def load(shell: Any) -> None:

@@ -9,15 +9,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-CLASS_SIZES = ("class_size", "classes", "rows", "cumulative_fraction")
-"""The columns of anon.class_sizes."""
-
-COMPARED = ("release", "kind", "measure", "value", "reference_value")
-"""Columns that anon.compare_releases has among others."""
-
-MOST_ROWS = 10_000
-"""A result with more rows is left to the notebook's own view."""
-
+CLASS_SIZES = ("class_size", "classes", "rows", "cumulative_fraction")  # the columns of anon.class_sizes
+COMPARED = ("release", "kind", "measure", "value", "reference_value")  # columns of anon.compare_releases, among others
+MOST_ROWS = 10_000  # a result with more rows is left to the notebook's own view
 MOST_BARS = 40
 
 _CELL = "padding:2px 8px;text-align:right"
@@ -26,9 +20,7 @@ _CELL = "padding:2px 8px;text-align:right"
 def of_relation(relation: duckdb.DuckDBPyRelation) -> str | None:
     """Return the HTML of a relation that has a view; None leaves it to the notebook."""
     names = list(relation.columns)
-    if not _has_view(names):
-        return None
-    return view(names, relation.limit(MOST_ROWS + 1).fetchall())
+    return view(names, relation.limit(MOST_ROWS + 1).fetchall()) if _has_view(names) else None
 
 
 def of_result(result: Any) -> str | None:

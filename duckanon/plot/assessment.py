@@ -10,17 +10,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import PercentFormatter
 
 from duckanon._core.common.arrays import Floats
 from duckanon.plot import style
-from duckanon.plot.reading import named_tables, table_of
+from duckanon.plot.reading import named_tables, rows_of
 
 BAND_STARTS = (1, 2, 3, 5, 10, 20, 50, 100, 1000)
-_MOST_COLUMNS = 14
-"""Of a heat map: more names are not readable on a phone."""
-_LINE_APART = 0.09
-"""Of two labels, as a share of the axis."""
+_MOST_COLUMNS = 14  # of a heat map: more names are not readable on a phone
+_LINE_APART = 0.09  # of two labels, as a share of the axis
 
 
 def quasi_identifiers(relation: Any, labels: int = 5) -> Figure:
@@ -35,37 +32,31 @@ def quasi_identifiers(relation: Any, labels: int = 5) -> Figure:
         labels: How many sets are named at most, those with most unique people first.
     """
     needed = ("columns", "unique_fraction", "unique_fraction_bound", "quasi_identifier_in_table")
-    rows = sorted(
-        table_of("quasi_identifiers", relation, needed).select(needed).to_pylist(),
-        key=lambda row: (-row["unique_fraction"], len(row["columns"]), row["columns"]),
-    )
+    rows = rows_of("quasi_identifiers", relation, needed)
+    rows.sort(key=lambda row: (-row["unique_fraction"], len(row["columns"]), row["columns"]))
     places = np.array([_values_per_person(row["unique_fraction_bound"]) for row in rows])
     shares = np.array([row["unique_fraction"] for row in rows])
     flagged = np.array([bool(row["quasi_identifier_in_table"]) for row in rows])
     figure, (axes,) = style.new_figure(3.4)
     lowest, highest = min(0.01, places.min() / 2), max(100.0, places.max() * 2)
     curve = np.geomspace(lowest, highest, 200)
-    axes.plot(curve, _bound(curve), color=style.INK, linewidth=1.2, label="at most, by the number of values")
+    bound = np.where(curve <= 1, curve / math.e, np.exp(-1 / np.maximum(curve, 1.0)))
+    axes.plot(curve, bound, color=style.INK, linewidth=1.2, label="at most, by the number of values")
     for is_flagged, colour, shape, name in (
         (False, style.REFERENCE, "o", "column set"),
         (True, style.ORIGINAL, "D", "column set that picks people out"),
     ):
-        if (flagged == is_flagged).any():
-            chosen = flagged == is_flagged
+        chosen = flagged == is_flagged
+        if chosen.any():
             axes.scatter(places[chosen], shares[chosen], s=22, color=colour, marker=shape, label=name, zorder=3)
     axes.set_xscale("log")
     axes.set_xlim(lowest, highest)
     axes.set_ylim(-0.03, 1.05)
-    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    style.percents(axes)
     style.label(axes, "different values for each person of the population", "unique people")
     _name_points(axes, [row["columns"] for row in rows], places, shares, labels)
     style.legend(figure, 1)
     return figure
-
-
-def _bound(values_per_person: Floats) -> Floats:
-    few = values_per_person <= 1
-    return np.where(few, values_per_person / math.e, np.exp(-1 / np.where(few, 1.0, values_per_person)))
 
 
 def _values_per_person(bound: float) -> float:
@@ -101,12 +92,8 @@ def column_sets(relation: Any) -> Figure:
     Args:
         relation: Rows of `anon.quasi_identifiers`; sets of more than two columns are left out.
     """
-    table = table_of("column_sets", relation, ("columns", "unique_fraction"))
-    alone = {
-        frozenset(row["columns"]): row["unique_fraction"]
-        for row in table.select(["columns", "unique_fraction"]).to_pylist()
-        if len(row["columns"]) <= 2
-    }
+    rows = rows_of("column_sets", relation, ("columns", "unique_fraction"))
+    alone = {frozenset(row["columns"]): row["unique_fraction"] for row in rows if len(row["columns"]) <= 2}
     if not alone:
         raise ValueError("duckanon.plot.column_sets: relation must have sets of one or two columns; got none.")
     worst: dict[str, float] = {}
@@ -185,15 +172,11 @@ def class_bands(bands: Sequence[str], shares: dict[str, Floats]) -> Figure:
     for place, (name, heights) in enumerate(shares.items()):
         at = np.arange(len(bands)) + (place - (len(shares) - 1) / 2) * width
         bars = axes.bar(at, heights, width * 0.94, color=colours[place % len(colours)], label=style.plain(name))
-        if place % 2 == 0 and len(shares) > 1:  # told apart without colours, too
+        if place % 2 == 0 and len(shares) > 1:
             for bar in bars:
-                bar.set_alpha(0.75)
-                bar.set_hatch("///")
-                bar.set_edgecolor(style.INK)
-                bar.set_linewidth(0)
+                bar.set(**style.HATCHED)
     axes.set_xticks(range(len(bands)), bands, rotation=30, ha="right")
-    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.set_ylim(0, None)
+    style.percents(axes, 0)
     style.label(axes, "people who look the same", "share of the rows")
     if len(shares) > 1:
         style.legend(figure, 3)

@@ -16,8 +16,7 @@ from duckanon.plot import style
 from duckanon.plot.reading import table_of
 
 _EPOCH = datetime.datetime(1970, 1, 1)
-_MOST_BOXES = 3000
-"""Drawn: the file stays small."""
+_MOST_BOXES = 3000  # drawn: the file stays small
 
 
 def boxes(relation: Any, columns: Sequence[str] | None = None) -> Figure:
@@ -28,14 +27,18 @@ def boxes(relation: Any, columns: Sequence[str] | None = None) -> Figure:
         columns: The two columns; without them the first two that hold intervals.
     """
     table = table_of("boxes", relation)
-    intervals = [field.name for field in table.schema if _is_interval(field.type)]
+    structs = [field for field in table.schema if pa.types.is_struct(field.type)]
+    intervals = [field.name for field in structs if {"lo", "hi"} <= {part.name for part in field.type}]
     chosen = list(columns or intervals[:2])
     if len(chosen) != 2 or not set(chosen) <= set(intervals):
         raise ValueError(
             "duckanon.plot.boxes: columns must be two columns of intervals "
             f"(there are: {', '.join(intervals) or 'none'}); got {', '.join(chosen) or 'none'}."
         )
-    cells = [[_ends(cell) for cell in table.column(name).to_pylist()] for name in chosen]
+    cells = [
+        [cell and (_number(cell["lo"]), _number(cell["hi"])) for cell in table.column(name).to_pylist()]
+        for name in chosen
+    ]
     weights = table.column("records").to_pylist() if "records" in table.column_names else [1] * table.num_rows
     records: Counter[tuple[Any, Any]] = Counter()
     for across, up, weight in zip(*cells, weights, strict=True):
@@ -44,14 +47,14 @@ def boxes(relation: Any, columns: Sequence[str] | None = None) -> Figure:
     if not records:
         raise ValueError("duckanon.plot.boxes: relation must have rows with intervals in both columns; got none.")
     limits = [_limits([box[axis] for box in records]) for axis in (0, 1)]
-    rectangles = []
+    rectangles, density = [], []
+    spans = [end - start for start, end in limits]
     for box, count in sorted(records.items(), key=str)[:_MOST_BOXES]:
         (left, right), (low, high) = (_closed(box[axis], limits[axis]) for axis in (0, 1))
-        rectangles.append((left, low, right - left, high - low, count))
+        rectangles.append((left, low, right - left, high - low))
+        density.append(count / max((right - left) / spans[0] * (high - low) / spans[1], 1e-4))
     figure, (axes,) = style.new_figure(3.8)
-    spans = [end - start for start, end in limits]
-    density = [count / max(wide / spans[0] * high / spans[1], 1e-4) for _, _, wide, high, count in rectangles]
-    for (left, low, wide, high, _), dense in zip(rectangles, density, strict=True):
+    for (left, low, wide, high), dense in zip(rectangles, density, strict=True):
         # A box without width is drawn as a line: all its records share a value.
         shade = 0.1 + 0.6 * (dense / max(density)) ** 0.25
         colour = to_rgba(style.RELEASED, round(shade, 2))
@@ -59,23 +62,11 @@ def boxes(relation: Any, columns: Sequence[str] | None = None) -> Figure:
     axes.set_xlim(*limits[0])
     axes.set_ylim(*limits[1])
     for axis, name in ((axes.xaxis, chosen[0]), (axes.yaxis, chosen[1])):
-        if _is_time(table.schema.field(name).type):
+        ends = table.schema.field(name).type.field("lo").type
+        if pa.types.is_date(ends) or pa.types.is_timestamp(ends):
             axis.axis_date()
     style.label(axes, chosen[0], chosen[1])
     return figure
-
-
-def _is_interval(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(kind)) and {"lo", "hi"} <= {field.name for field in kind}
-
-
-def _is_time(kind: pa.DataType) -> bool:
-    ends = kind.field("lo").type
-    return bool(pa.types.is_date(ends) or pa.types.is_timestamp(ends))
-
-
-def _ends(cell: dict[str, Any] | None) -> tuple[float | None, float | None] | None:
-    return None if cell is None else (_number(cell["lo"]), _number(cell["hi"]))
 
 
 def _number(end: Any) -> float | None:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from duckanon._core.common.arrays import Floats
 from duckanon.plot import style
-from duckanon.plot.reading import table_of
+from duckanon.plot.reading import rows_of
 
 _MOST_COMPONENTS = 3
 _BINS = 20
@@ -27,23 +27,16 @@ def kernel_components(relation: Any, k: int = 10) -> Figure:
         relation: Rows of `anon.kernel_components`, of which the first three components are drawn.
         k: How many originals must share what is drawn of them.
     """
-    table = table_of("kernel_components", relation, ("source", "projections"))
-    places = {
-        source: np.array(
-            [
-                row["projections"][:_MOST_COMPONENTS]
-                for row in table.select(["source", "projections"]).to_pylist()
-                if row["source"] == source
-            ],
-            dtype=float,
-        )
+    rows = rows_of("kernel_components", relation, ("source", "projections"))
+    original, released = (
+        np.array([row["projections"][:_MOST_COMPONENTS] for row in rows if row["source"] == source], dtype=float)
         for source in ("original", "released")
-    }
-    if any(not len(values) for values in places.values()):
+    )
+    if not len(original) or not len(released):
         raise ValueError(
             "duckanon.plot.kernel_components: relation must have original and released rows; got one kind."
         )
-    return component_pairs(places["original"], places["released"], k)
+    return component_pairs(original, released, k)
 
 
 def component_pairs(original: Floats, released: Floats, k: int) -> Figure:
@@ -54,16 +47,14 @@ def component_pairs(original: Floats, released: Floats, k: int) -> Figure:
     for row in range(count):
         for column in range(count):
             axes = all_axes[row * count + column]
-            axes.set_xticks([])
-            axes.set_yticks([])
+            axes.set(xticks=[], yticks=[])
             if row == column:
                 for values, colour, dashes, name in (
                     (original, style.ORIGINAL, "--", "original"),
                     (released, style.RELEASED, "-", "released"),
                 ):
                     shares = shared_shares(values[:, row], edges[row], k)
-                    is_first = row == 0
-                    axes.stairs(shares, edges[row], color=colour, linestyle=dashes, label=name if is_first else None)
+                    axes.stairs(shares, edges[row], color=colour, linestyle=dashes, label=name if row == 0 else None)
                 style.label(axes, title=f"component {row + 1}")
             elif row < column:
                 _draw_pair(axes, original[:, [column, row]], released[:, [column, row]], [edges[column], edges[row]], k)
@@ -103,11 +94,8 @@ def _draw_pair(axes: Any, original: Floats, released: Floats, edges: list[Floats
             alpha=round(0.1 + 0.5 * shown[column, row] / strongest, 1),
             linewidth=0,
         )
-    inside = released[
-        np.all(
-            [(released[:, axis] >= edges[axis][0]) & (released[:, axis] <= edges[axis][-1]) for axis in (0, 1)], axis=0
-        )
-    ][:_MOST_DOTS]
+    is_inside = [(released[:, axis] >= edges[axis][0]) & (released[:, axis] <= edges[axis][-1]) for axis in (0, 1)]
+    inside = released[is_inside[0] & is_inside[1]][:_MOST_DOTS]
     axes.scatter(inside[:, 0], inside[:, 1], s=2, color=style.RELEASED, linewidths=0)
     axes.set_xlim(edges[0][0], edges[0][-1])
     axes.set_ylim(edges[1][0], edges[1][-1])

@@ -6,16 +6,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from duckanon._core.common.arrays import Floats
 from duckanon.plot import style
-from duckanon.plot.reading import named_tables, table_of
+from duckanon.plot.reading import named_tables, rows_of
 
 MEASURES = ("distance", "ambiguity", "uncertainty")
-
-_MOST_POINTS = 100
-"""Of a curve: more are not seen, and each would be one person's."""
+_MOST_POINTS = 100  # of a curve: more are not seen, and each would be one person's
 
 
 def prediction_curves(relation: Any) -> Figure:
@@ -59,8 +56,7 @@ def cumulative_curves(curves: dict[str, dict[str, tuple[Floats, Floats]]]) -> Fi
                 linewidth=1.6,
                 label=style.plain(name),
             )
-        axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes.set_ylim(0, 1)
+        style.percents(axes, 0, 1)
         axes.set_xlim(0, None)
         style.label(axes, measure, "of the people")
     handles, names = all_axes[0].get_legend_handles_labels()
@@ -78,7 +74,7 @@ def risk_utility(relation: Any, risk: str = "distance", loss: str = "correlation
         risk, loss: The measures on the axes, by their names in the relation.
     """
     needed = ("release", "kind", "measure", "value", "pass")
-    rows = table_of("risk_utility", relation, needed).select(needed).to_pylist()
+    rows = rows_of("risk_utility", relation, needed)
     measures = sorted({row["measure"] for row in rows})
     for parameter, measure in (("risk", risk), ("loss", loss)):
         if measure not in measures:
@@ -87,13 +83,14 @@ def risk_utility(relation: Any, risk: str = "distance", loss: str = "correlation
             )
     values = {(row["release"], row["measure"]): row["value"] for row in rows}
     failed = {row["release"] for row in rows if row["kind"] == "privacy" and row["pass"] is False}
-    names = sorted({row["release"] for row in rows})
-    points = [(name, values.get((name, risk)), values.get((name, loss))) for name in names]
+    points = [
+        (name, values[name, risk], values[name, loss])
+        for name in sorted({row["release"] for row in rows})
+        if values.get((name, risk)) is not None and values.get((name, loss)) is not None
+    ]
     figure, (axes,) = style.new_figure(3.4)
     seen: set[str] = set()
     for name, across, up in points:
-        if across is None or up is None:
-            continue
         meaning = "a privacy test failed" if name in failed else "all privacy tests passed"
         axes.scatter(
             [across],
@@ -105,10 +102,9 @@ def risk_utility(relation: Any, risk: str = "distance", loss: str = "correlation
             zorder=3,
         )
         seen.add(meaning)
-    drawn = [(name, across, up) for name, across, up in points if across is not None and up is not None]
-    axes.set_xlim(*_from_zero([across for _, across, _ in drawn]))
-    axes.set_ylim(*_from_zero([up for _, _, up in drawn]))
-    _name_releases(axes, drawn)
+    axes.set_xlim(*_from_zero([across for _, across, _ in points]))
+    axes.set_ylim(*_from_zero([up for _, _, up in points]))
+    _name_releases(axes, points)
     style.label(axes, f"risk: {risk}", f"loss: {loss}")
     style.legend(figure, 1)
     return figure

@@ -7,21 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-_WAYS = ("to_arrow_table", "fetch_arrow_table", "arrow", "to_arrow")
-"""What relations, results and data frames call the method that gives an Arrow table; the first one that is there."""
+_WAYS = ("to_arrow_table", "fetch_arrow_table", "arrow", "to_arrow")  # methods that give an Arrow table; the first
 
 
 def table_of(plot: str, relation: Any, columns: Sequence[str] = ()) -> pa.Table:
     """Return a relation as an Arrow table that has rows and the columns that a plot needs.
 
-    Args:
-        plot: The name of the plot, for errors.
-        relation: An Arrow table, or anything with a method that gives one.
-        columns: The columns that must be there.
-
-    Raises:
-        TypeError: For something that is not a table.
-        ValueError: For a table without rows, or without one of the columns.
+    A TypeError refuses what is no table, a ValueError a table without rows or columns, by the name of the plot.
     """
     table = _arrow(relation)
     if table is None:
@@ -38,6 +30,12 @@ def table_of(plot: str, relation: Any, columns: Sequence[str] = ()) -> pa.Table:
     if not table.num_rows:
         raise ValueError(f"duckanon.plot.{plot}: relation must have rows; got none.")
     return table
+
+
+def rows_of(plot: str, relation: Any, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Return some columns of a relation, row by row."""
+    rows: list[dict[str, Any]] = table_of(plot, relation, columns).select(columns).to_pylist()
+    return rows
 
 
 def named_tables(plot: str, relations: Any, name: str, columns: Sequence[str]) -> dict[str, pa.Table]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from duckanon.plot import style
 from duckanon.plot.assessment import shaded_cell, square_axes
-from duckanon.plot.reading import table_of
+from duckanon.plot.reading import rows_of
 
 _MOST_COLUMNS = 10
 
@@ -23,11 +21,7 @@ def correlations(relation: Any) -> Figure:
         relation: Rows of `anon.utility`, of which those of the statistic `correlation` are drawn.
     """
     needed = ("statistic", "column_name", "other_column", "original", "released")
-    rows = [
-        row
-        for row in table_of("correlations", relation, needed).select(needed).to_pylist()
-        if row["statistic"] == "correlation"
-    ]
+    rows = [row for row in rows_of("correlations", relation, needed) if row["statistic"] == "correlation"]
     names = list(dict.fromkeys(name for row in rows for name in (row["column_name"], row["other_column"])))
     if not names:
         raise ValueError("duckanon.plot.correlations: relation must have correlations; got none.")
@@ -57,36 +51,20 @@ def distributions(relation: Any) -> Figure:
             `released`.
     """
     needed = ("column_name", "part", "original", "released")
-    rows = table_of("distributions", relation, needed).select(needed).to_pylist()
-    names: Sequence[str] = list(dict.fromkeys(row["column_name"] for row in rows))
+    rows = rows_of("distributions", relation, needed)
+    names = list(dict.fromkeys(row["column_name"] for row in rows))
     figure, all_axes = style.new_figure(0.5 + 2.0 * len(names), rows=len(names))
     for axes, name in zip(all_axes, names, strict=True):
         parts = [row for row in rows if row["column_name"] == name]
         places = np.arange(len(parts))
-        is_first = axes is all_axes[0]
-        bars = axes.bar(
-            places - 0.21,
-            [row["original"] for row in parts],
-            0.4,
-            color=style.ORIGINAL,
-            alpha=0.75,
-            hatch="///",
-            edgecolor=style.INK,
-            linewidth=0,
-            label="original" if is_first else None,
-        )
-        axes.bar(
-            places + 0.21,
-            [row["released"] for row in parts],
-            bars[0].get_width(),
-            color=style.RELEASED,
-            label="released" if is_first else None,
-        )
+        labels = ("original", "released") if axes is all_axes[0] else (None, None)
+        before, after = ([row[side] for row in parts] for side in ("original", "released"))
+        axes.bar(places - 0.21, before, 0.4, color=style.ORIGINAL, label=labels[0], **style.HATCHED)
+        axes.bar(places + 0.21, after, 0.4, color=style.RELEASED, label=labels[1])
         crowded = sum(len(row["part"]) for row in parts) > 40
         shown = [style.plain(row["part"], 14) for row in parts]
         axes.set_xticks(places, shown, rotation=35 if crowded else 0, ha="right" if crowded else "center")
-        axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes.set_ylim(0, None)
+        style.percents(axes, 0)
         style.label(axes, title=name)
     style.legend(figure, 2)
     return figure

@@ -11,6 +11,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 INK = "#1c2128"
 """Text, axes and ticks. In a page it becomes the colour of the text around the picture, see `vector`."""
@@ -22,13 +23,10 @@ SERIES = (RELEASED, ORIGINAL, REFERENCE, "#2f7d4f", "#8a4fa3")
 """Told apart with all kinds of colour vision; lines also differ by their dashes."""
 
 DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)))
-
-WIDTH = 5.0
-"""Inches: as wide as a phone, where a letter is then as large as in the text beside it."""
-
+WIDTH = 5.0  # inches: as wide as a phone, where a letter is then as large as in the text beside it
 TEXT = 10.0
 SMALL = 9.0
-
+HATCHED: dict[str, Any] = {"alpha": 0.75, "hatch": "///", "edgecolor": INK, "linewidth": 0}  # not by colour alone
 _LONGEST_NAME = 24
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
 
@@ -38,17 +36,12 @@ def new_figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = list(figure.subplots(rows, columns, squeeze=False, **options).flat)
     for one in axes:
-        dress(one)
+        one.set_facecolor("none")
+        one.tick_params(labelsize=SMALL, colors=INK, labelcolor=INK, length=3)
+        for side, spine in one.spines.items():
+            spine.set_color(INK)
+            spine.set_visible(side in ("left", "bottom"))
     return figure, axes
-
-
-def dress(axes: Axes) -> None:
-    """Give axes the house's colours and sizes."""
-    axes.set_facecolor("none")
-    axes.tick_params(labelsize=SMALL, colors=INK, labelcolor=INK, length=3)
-    for side, spine in axes.spines.items():
-        spine.set_color(INK)
-        spine.set_visible(side in ("left", "bottom"))
 
 
 def label(axes: Axes, across: str = "", up: str = "", title: str = "") -> None:
@@ -57,6 +50,13 @@ def label(axes: Axes, across: str = "", up: str = "", title: str = "") -> None:
     axes.set_ylabel(plain(up, 80), fontsize=TEXT, color=INK)
     if title:
         axes.set_title(plain(title, 40), fontsize=TEXT, color=INK)
+
+
+def percents(axes: Axes, low: float | None = None, high: float | None = None) -> None:
+    """Write the shares of the vertical axis in percent, and set the ends that are given."""
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    if low is not None:
+        axes.set_ylim(low, high)
 
 
 def legend(figure: Figure, columns: int, **options: Any) -> None:

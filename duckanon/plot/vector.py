@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 from duckanon.plot.style import INK, ORIGINAL, REFERENCE, RELEASED
 
 _SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "duckanon", "path.simplify": True}
-_SAVING = threading.Lock()
-"""How matplotlib writes SVG is a setting of the process, so one figure is written at a time."""
+_SAVING = threading.Lock()  # how matplotlib writes SVG is a setting of the process, so one figure is written at a time
 
 _PAGE_COLOURS = {
     INK: "currentColor",
@@ -65,8 +64,7 @@ def _text(words: str) -> str:
 
 def _drawn(figure: Figure, background: str | None) -> str:
     """Let matplotlib write the figure; its settings are the user's again afterwards."""
-    written = io.StringIO()
-    colour = background or "none"
+    written, colour = io.StringIO(), background or "none"
     with _SAVING:
         settings: Any = mpl.rcParams
         before = {name: settings[name] for name in _SETTINGS}

@@ -19,10 +19,7 @@ _DAYS_A_YEAR = 365.2425
 def shares_of(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, least: int) -> list[dict[str, Any]]:
     """Return rows for `duckanon.plot.distributions`; none where the column cannot be cut into two such parts.
 
-    Args:
-        name: Of the column.
-        original, released: Its values; a release of labels has values drawn from them.
-        least: How many originals a part must have.
+    A part has at least `least` originals. A release of labels comes as values drawn from them.
     """
     numbers, others = _numbers(original), _numbers(released)
     if numbers is None or others is None:
@@ -71,7 +68,8 @@ def _ranges(original: Floats, released: Floats, least: int) -> tuple[list[str], 
         cuts.pop(min(smallest, len(cuts) - 1))
     if not cuts:
         return [], [], []
-    ends = [_written(cut, step) for cut in cuts]
+    decimals = max(0, -int(np.floor(np.log10(step) + 1e-9)))
+    ends = [f"{cut:.{decimals}f}" if step < 1e6 else f"{cut:g}" for cut in cuts]
     parts = [f"< {ends[0]}", *(f"{a}–{b}" for a, b in itertools.pairwise(ends)), f"≥ {ends[-1]}"]
     return parts, _counted(original, cuts), _counted(released, cuts)
 
@@ -81,15 +79,14 @@ def _counted(values: Floats, cuts: Sequence[float]) -> list[int]:
     return [int(count) for count in counted]
 
 
-def _written(cut: float, step: float) -> str:
-    return f"{cut:.{max(0, -int(np.floor(np.log10(step) + 1e-9)))}f}" if step < 1e6 else f"{cut:g}"
-
-
 def _categories(
     original: pa.ChunkedArray, released: pa.ChunkedArray, least: int
 ) -> tuple[list[str], Sequence[int], Sequence[int]]:
     """Name categories that enough people have in both tables; all others, missing ones included, are one part."""
-    counts, released_counts = (_count_values(column) for column in (original, released))
+    counts, released_counts = (
+        {row["values"]: row["counts"] for row in pc.value_counts(column.cast(pa.string()).drop_null()).to_pylist()}
+        for column in (original, released)
+    )
     common = [value for value, count in counts.items() if count >= least and released_counts.get(value, 0) >= least]
     common = sorted(common, key=lambda value: (-counts[value], value))[: _MOST_PARTS - 1]
     rest, released_rest = (
@@ -99,15 +96,7 @@ def _categories(
     if 0 < rest < least and common:  # the rest would be few people: the rarest of the named ones joins it
         last = common.pop()
         rest, released_rest = rest + counts[last], released_rest + released_counts[last]
-    parts = [*common, *(["others"] if rest or released_rest else [])]
-    tails = [rest, released_rest] if rest or released_rest else []
-    return (
-        parts,
-        [*(counts[value] for value in common), *tails[:1]],
-        [*(released_counts[value] for value in common), *tails[1:]],
-    )
-
-
-def _count_values(column: pa.ChunkedArray) -> dict[str, int]:
-    texts = column.cast(pa.string()).drop_null()
-    return {row["values"]: row["counts"] for row in pc.value_counts(texts).to_pylist()}
+    shown, released_shown = ([of[value] for value in common] for of in (counts, released_counts))
+    if rest or released_rest:
+        return [*common, "others"], [*shown, rest], [*released_shown, released_rest]
+    return common, shown, released_shown

@@ -11,12 +11,9 @@ from duckanon.plot.assessment import BAND_STARTS, band_name
 from duckanon.report.safe import rounded, significant, step_for
 from duckanon.report.tables import NEW_RECORDS, Pair, comparable, literal, name_list, sampled, utility_query
 
-_HIGH_RISK = 5
-"""People in a class: in smaller ones the chance of finding somebody is above 0.2, the usual threshold."""
-
+_HIGH_RISK = 5  # people in a class: in smaller ones the chance of finding somebody is above 0.2, the usual threshold
 _COMPONENTS = 5
-_ATTACKED = 1_000
-"""People whose neighbours are looked for in the release."""
+_ATTACKED = 1_000  # people whose neighbours are looked for in the release
 
 
 def measured(
@@ -36,17 +33,17 @@ def measured(
         original, released: The names of the two tables in it.
         table: The entry of the record: name, rows, method, columns with their roles.
         reference: The name of a sample of other people, with the same columns.
-        plan: The name of the plan that generalized the columns; what kept columns narrow down is then measured, too.
+        plan: The name of the plan that generalized the columns; kept columns that narrow them down are then measured.
         hierarchies: Names of tables with hierarchies, by column, for methods that release their labels.
 
     Returns:
-        `classes`, `risk`, `narrowing`, `prediction` and `utility`; None for what a release of this kind does not have.
+        `classes`, `risk`, `narrowing`, `prediction` and `utility`; None for parts that this kind of release lacks.
     """
     pair = Pair(con, original, released, table, hierarchies or {})
-    people = int(table.get("people") or table.get("rows") or pair.rows(_count(original))[0]["rows"])
+    people = int(table.get("people") or table.get("rows") or pair.count(original))
     step = step_for(people)
     columns = pair.with_role("quasi_identifier")
-    is_there = all(pair.rows(_count(name))[0]["rows"] for name in (original, released))
+    is_there = all(pair.count(name) for name in (original, released))
     classes = _classes(pair, columns, step) if columns and is_there else None
     return {
         "step": step,
@@ -56,10 +53,6 @@ def measured(
         "prediction": _prediction(pair, reference, step) if reference and is_there else None,
         "utility": _utility(pair) if is_there else None,
     }
-
-
-def _count(name: str) -> str:
-    return f'SELECT count(*) AS "rows" FROM query_table({literal(name)})'
 
 
 def _classes(pair: Pair, columns: Sequence[str], step: float) -> dict[str, Any]:
@@ -86,11 +79,8 @@ def _classes(pair: Pair, columns: Sequence[str], step: float) -> dict[str, Any]:
 
 def _sizes(pair: Pair, name: str, columns: Sequence[str]) -> list[dict[str, Any]]:
     """Return the histogram of class sizes; cells that were suppressed match anything."""
-    person = pair.person(name)
-    if pair.method == "suppress_cells" and name == pair.released and pair.parameters.get("nulls") != "value":
-        option = ", nulls := 'any'"
-    else:
-        option = f", person := {literal(person)}" if person else ""
+    is_open = pair.method == "suppress_cells" and name == pair.released and pair.parameters.get("nulls") != "value"
+    option = ", nulls := 'any'" if is_open else pair.person_option(name)
     return pair.rows(f"FROM anon.class_sizes({literal(name)}, {name_list(columns)}{option})")
 
 
@@ -125,27 +115,18 @@ def _narrowing(pair: Pair, columns: Sequence[str], plan: str | None) -> list[dic
         return []
     narrows: dict[str, list[str]] = {}
     if plan:
-        person = pair.person(pair.original)
-        option = f", person := {literal(person)}" if person else ""
         for row in pair.rows(
             f"""FROM anon.kept_column_risk({literal(pair.original)}, {name_list(columns)}, {name_list(kept)},
-                                           plan := {literal(plan)}{option})"""
+                                           plan := {literal(plan)}{pair.person_option(pair.original)})"""
         ):
-            narrows.setdefault(row["kept_column"], []).extend(
-                [row["column_name"]] if row["narrows"] is not False else []
-            )
-    person = pair.person(pair.released)
-    option = f", person := {literal(person)}" if person else ""
-    return [
-        {
-            "kept": name,
-            "k": pair.rows(f"FROM anon.k_anonymity({literal(pair.released)}, {name_list([*columns, name])}{option})")[
-                0
-            ]["k"],
-            "narrows": narrows.get(name, []) if plan else None,
-        }
-        for name in kept
-    ]
+            if row["narrows"] is not False:
+                narrows.setdefault(row["kept_column"], []).append(row["column_name"])
+    released, option = literal(pair.released), pair.person_option(pair.released)
+    result = []
+    for name in kept:
+        [row] = pair.rows(f"FROM anon.k_anonymity({released}, {name_list([*columns, name])}{option})")
+        result.append({"kept": name, "k": row["k"], "narrows": narrows.get(name, []) if plan else None})
+    return result
 
 
 def _prediction(pair: Pair, reference: str, step: float) -> list[dict[str, Any]] | None:
@@ -182,8 +163,8 @@ def _utility(pair: Pair) -> dict[str, Any] | None:
         if not columns:
             return None
         rows = sample.rows(utility_query(sample, columns))
-        people = sample.rows(_count(sample.original))[0]["rows"] // rows_per_person
-        step = step_for(people)
+        step = step_for(sample.count(sample.original) // rows_per_person)
+        differences = (row["difference"] for row in rows if row["statistic"] == "correlation")
         return {
             "step": step,
             "columns": columns,
@@ -194,18 +175,13 @@ def _utility(pair: Pair) -> dict[str, Any] | None:
                 )
                 for statistic in dict.fromkeys(row["statistic"] for row in rows)
             },
-            "largest_correlation_difference": rounded(_largest(rows, "correlation"), step),
+            "largest_correlation_difference": rounded(
+                max((abs(difference) for difference in differences if difference is not None), default=None), step
+            ),
             "correlations": _correlations(rows, columns, step),
             "marginals": _marginals(rows, columns, step),
             "components": _components(sample, columns, step),
         }
-
-
-def _largest(rows: Sequence[Mapping[str, Any]], statistic: str) -> float | None:
-    differences = [
-        abs(row["difference"]) for row in rows if row["statistic"] == statistic and row["difference"] is not None
-    ]
-    return max(differences, default=None)
 
 
 def _correlations(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], step: float) -> list[dict[str, Any]]:

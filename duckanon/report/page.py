@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
@@ -14,12 +16,9 @@ from markupsafe import Markup
 from duckanon.report.pictures import Figure
 from duckanon.report.safe import is_small, promised_k, significant
 from duckanon.report.tables import NEW_RECORDS, role_of
-from duckanon.report.words import DEFINITIONS, MEASURES, PARAMETERS, PROMISES, ROLES, STATISTICS
+from duckanon.report.words import MEASURES, PARAMETERS, PROMISES, ROLES, STATISTICS
 
-_SECRET = re.compile(r"seed|key|salt|secret|password|token", re.IGNORECASE)
-"""Parameters that a report never shows."""
-
-
+_SECRET = re.compile(r"seed|key|salt|secret|password|token", re.IGNORECASE)  # parameters that a report never shows
 _PARTS = ("classes", "risk", "narrowing", "prediction", "utility")
 
 
@@ -61,7 +60,6 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
         place=_place,
         parameters=_parameters,
         style=Markup(environment.get_template("style.css").render()),
-        definitions=DEFINITIONS,
         words={"measures": MEASURES, "promises": PROMISES, "statistics": STATISTICS},
     )
 
@@ -74,18 +72,12 @@ class _Page:
 
     def number(self, *path: Any, form: str = "number") -> Markup:
         """Write the value at a place of the record, together with the place."""
-        value: Any = self._record
-        for key in path:
-            value = value[key]
-        return _written(value, path, form)
+        return _written(functools.reduce(operator.getitem, path, self._record), path, form)
 
     def counted(self, place: int, *path: Any) -> Markup:
         """Write a count of suppressed rows or people; a count below k is not shown."""
         table = self._record["tables"][place]
-        value: Any = table
-        for key in path:
-            value = value[key]
-        if is_small(value, promised_k(table)):
+        if is_small(functools.reduce(operator.getitem, path, table), promised_k(table)):
             return Markup("fewer than {}").format(promised_k(table))
         return self.number("tables", place, *path, form="count")
 
@@ -146,13 +138,8 @@ def _completed(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _written(value: Any, path: Sequence[Any], form: str) -> Markup:
-    return Markup('<data value="{}" data-path="{}">{}</data>').format(
-        json.dumps(value), _pointer(path), _FORMS[form](value)
-    )
-
-
-def _pointer(path: Sequence[Any]) -> str:
-    return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
+    pointer = "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
+    return Markup('<data value="{}" data-path="{}">{}</data>').format(json.dumps(value), pointer, _FORMS[form](value))
 
 
 def _percent(share: Any) -> str:

@@ -23,13 +23,9 @@ from duckanon.report.safe import promised_k, significant
 from duckanon.report.tables import Pair, comparable, literal, name_list, sampled
 
 _ATTACKED = 1_000
-_CURVE_POINTS = 19
-"""Of a curve in a report: every twentieth part of the people."""
+_CURVE_POINTS = 19  # of a curve in a report: every twentieth part of the people
 _MOST_COLUMNS = 9
-_COLUMNS_A_PICTURE = 3
-"""Of distributions: a picture fits on a printed page."""
-
-
+_COLUMNS_A_PICTURE = 3  # of distributions: a picture fits on a printed page
 _DISTRIBUTIONS = "Distributions before and after"
 _COMPONENTS = "Kernel components in pairs"
 _PREDICTION = "How near released records come to people"
@@ -80,9 +76,8 @@ def figures(
         columns = comparable(sample, pair.described)
         least = promised_k(table) * rows_per_person
         if columns:
-            parts = range(0, min(len(columns), _MOST_COLUMNS), _COLUMNS_A_PICTURE)
-            groups = [columns[start : start + _COLUMNS_A_PICTURE] for start in parts]
-            for group in groups:
+            for start in range(0, min(len(columns), _MOST_COLUMNS), _COLUMNS_A_PICTURE):
+                group = columns[start : start + _COLUMNS_A_PICTURE]
                 draw = functools.partial(_distribution_figure, sample, group, least)
                 drawn.append(_tried(f"{_DISTRIBUTIONS}: {', '.join(group)}", "utility", draw))
             drawn.append(_tried(_COMPONENTS, "utility", lambda: _component_figure(sample, columns, least)))

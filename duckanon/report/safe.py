@@ -13,11 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-_WEIGHT = 10
-"""People who together move a statistic by the step it is rounded to."""
-
-USUAL_K = 10
-"""Where the release promised no k, as new records do not."""
+_WEIGHT = 10  # people who together move a statistic by the step it is rounded to
+USUAL_K = 10  # where the release promised no k, as new records do not
 
 
 def step_for(people: int) -> float:

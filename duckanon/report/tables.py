@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
 
-MOST_ROWS = 5_000
-"""Compared: distributions and correlations of so many are as exact as a report may be."""
+MOST_ROWS = 5_000  # compared: distributions and correlations of so many are as exact as a report may be
 
 NEW_RECORDS = frozenset({"svd_swap", "pica", "swap", "spectral_release", "copula_synthesize", "data_shuffle"})
 """Methods whose records belong to nobody: how many of them look the same says nothing about people."""
@@ -35,20 +34,13 @@ def role_of(column: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Pair:
-    """An original and its release in a connection, and what the record says of them.
+    """An original and its release in a connection, and their entry in the record."""
 
-    Attributes:
-        con: With everything registered.
-        original, released: The tables' names, as the functions of `anon` take them.
-        table: The entry of the record.
-        hierarchies: Names of tables that hold hierarchies, by column.
-    """
-
-    con: duckdb.DuckDBPyConnection
-    original: str
+    con: duckdb.DuckDBPyConnection  # with everything registered
+    original: str  # the tables' names, as the functions of `anon` take them
     released: str
-    table: Mapping[str, Any]
-    hierarchies: Mapping[str, str]
+    table: Mapping[str, Any]  # the entry of the record
+    hierarchies: Mapping[str, str]  # names of tables that hold hierarchies, by column
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         """Run a query."""
@@ -63,22 +55,22 @@ class Pair:
         result.fetchall()
         return names
 
+    def count(self, name: str) -> int:
+        """Count the rows of a table."""
+        return int(self.rows(f'SELECT count(*) AS "rows" FROM query_table({literal(name)})')[0]["rows"])
+
+    def _in_both(self) -> list[Mapping[str, Any]]:
+        there = set(self.columns_of(self.original)) & set(self.columns_of(self.released))
+        return [column for column in self.table["columns"] if column["name"] in there]
+
     def with_role(self, *roles: str) -> list[str]:
         """Return the columns of some roles that original and release have both."""
-        there = set(self.columns_of(self.original)) & set(self.columns_of(self.released))
-        return [
-            column["name"] for column in self.table["columns"] if role_of(column) in roles and column["name"] in there
-        ]
+        return [column["name"] for column in self._in_both() if role_of(column) in roles]
 
     @property
     def described(self) -> list[str]:
         """The released columns that say something about people, and no name or key."""
-        there = set(self.columns_of(self.original)) & set(self.columns_of(self.released))
-        return [
-            column["name"]
-            for column in self.table["columns"]
-            if role_of(column) not in _ABOUT_NOBODY and column["name"] in there
-        ]
+        return [column["name"] for column in self._in_both() if role_of(column) not in _ABOUT_NOBODY]
 
     @property
     def method(self) -> str:
@@ -96,6 +88,11 @@ class Pair:
         there = self.columns_of(name)
         return next((key for key in keys if key in there), None)
 
+    def person_option(self, name: str) -> str:
+        """Write the option that names the column of people in a table, where it has one."""
+        person = self.person(name)
+        return f", person := {literal(person)}" if person else ""
+
     def options(self) -> str:
         """Write the option of functions that read labels."""
         if not self.hierarchies:
@@ -108,15 +105,14 @@ class Pair:
 def sampled(pair: Pair) -> Iterator[tuple[Pair, int]]:
     """Draw at most `MOST_ROWS` of both tables into temporary ones, which are gone afterwards.
 
-    Yields:
-        The samples, and the most rows that one person has in the original's: as many times k rows are k people.
+    The second result is the most rows that one person has in the original's sample: as many times k rows are k people.
     """
     person = pair.person(pair.original)
-    names = {place: f"duckanon_report_{place}" for place in ("original", "released")}
+    names = ("duckanon_report_original", "duckanon_report_released")
     try:
-        for place, source in (("original", pair.original), ("released", pair.released)):
+        for name, source in zip(names, (pair.original, pair.released), strict=True):
             pair.con.execute(
-                f"""CREATE OR REPLACE TEMP TABLE {names[place]} AS
+                f"""CREATE OR REPLACE TEMP TABLE {name} AS
                     FROM query_table({literal(source)}) USING SAMPLE reservoir({MOST_ROWS} ROWS)"""
             ).fetchall()
         most = 1
@@ -124,12 +120,12 @@ def sampled(pair: Pair) -> Iterator[tuple[Pair, int]]:
             quoted = '"' + person.replace('"', '""') + '"'
             counted = pair.rows(
                 f"""SELECT coalesce(max(rows_of), 1) AS most
-                    FROM (SELECT count(*) AS rows_of FROM {names["original"]} GROUP BY {quoted})"""
+                    FROM (SELECT count(*) AS rows_of FROM {names[0]} GROUP BY {quoted})"""
             )
             most = counted[0]["most"]
-        yield Pair(pair.con, names["original"], names["released"], pair.table, pair.hierarchies), most
+        yield replace(pair, original=names[0], released=names[1]), most
     finally:
-        for name in names.values():
+        for name in names:
             pair.con.execute(f"DROP TABLE IF EXISTS temp.{name}").fetchall()
 
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from duckanon._core.encoding.pairs import paired
-from duckanon._measure.two_samples import ks_distance, ks_test
 from duckanon._measure.utility.declared import UTILITY
-from duckanon._measure.utility.statistics import utility
+from duckanon._measure.utility.statistics import ks_distance, ks_test, utility
 from tests.profiles import cheap
 
 

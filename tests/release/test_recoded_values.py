@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import duckanon
 from duckanon._core.common.sets import set_label, set_members
-from duckanon._measure.coarse.sets import with_sets
+from duckanon._measure.coarse.coarse_columns import with_sets
 from tests.profiles import cheap
 
 CREW = """

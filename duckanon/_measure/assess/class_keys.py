@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +19,11 @@ DENSE = 2.0  # cells per row up to which classes are counted by bincount, which 
 _SAMPLED_ROWS = 2**15  # tables with more rows have their share of distinct rows estimated, from a part ...
 _SAMPLE_BELOW = np.uint64(2**59)  # ... with hashes below this: one in 32, so that the estimate costs next to nothing
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: a product with it spreads nearby keys
+
+
+def count_sets(columns: int, max_size: int) -> int:
+    """Return how many sets of 1 .. `max_size` of so many columns there are."""
+    return sum(math.comb(columns, size) for size in range(1, min(max_size, columns) + 1))
 
 
 def class_counts(key: Codes, cells: int, weights: Weights | None) -> ClassCounts:
@@ -75,7 +81,7 @@ def ranked(key: Codes, cells: int, weights: Weights | None) -> tuple[Codes, Arra
 
 
 def order_of_keys(key: Codes, cells: int) -> Ints:
-    """Order of the rows by key; one sort of key and row number packed into 64 bits, if they fit."""
+    """Return the order of the rows by key, from one sort of key and row number packed into 64 bits, if they fit."""
     bits = len(key).bit_length()
     if cells << bits > MAX_KEY:
         return np.argsort(key)

@@ -1,4 +1,4 @@
-"""Which sets of columns pick people out: distinct combinations and unique rows of every set, exactly or from a sample.
+"""Sets of columns that pick people out: distinct combinations and unique rows of every set, exactly or from a sample.
 
 The test by distinct counts is that of Probabilistic Anonymity, Section 2. The exact search is
 `duckanon._measure.assess.lattice`, the approximate one `duckanon._measure.assess.sampling`.
@@ -17,6 +17,7 @@ import pyarrow as pa
 from duckanon._core.common import codes
 from duckanon._core.common.arrays import Array
 from duckanon._measure.assess import lattice, people, sampling
+from duckanon._measure.assess.class_keys import count_sets
 from duckanon._measure.assess.declared import QUASI_IDENTIFIERS_ROWS
 
 MOST_SETS = 1_000_000
@@ -27,17 +28,10 @@ PERSON = "_duckanon_person"
 """The column that comes with those asked for: whose the row is, as a hash; NULL where it does not say so, or where
 every row is a person."""
 
-SAMPLE_BYTES = 2**28
-"""Memory of all samples of one approximate search together, at most."""
-
-MOST_COMBINATIONS, LEAST_COMBINATIONS = 8192, 256
-"""How many combinations are sampled for a set: standard errors of 1 and 6 percent."""
-
-MOST_SAMPLED_SETS = 20_000
-"""With more sets, samples of `LEAST_COMBINATIONS` each would not fit into `SAMPLE_BYTES`."""
-
-_WAITING_BLOCKS = 32
-"""DuckDB hands rows over in blocks of 2,048: so many fill a block of the sampler."""
+SAMPLE_BYTES = 2**28  # memory of all samples of one approximate search together, at most
+MOST_COMBINATIONS, LEAST_COMBINATIONS = 8192, 256  # sampled for a set: standard errors of 1 and 6 percent
+MOST_SAMPLED_SETS = 20_000  # with more sets, samples of `LEAST_COMBINATIONS` each would not fit into `SAMPLE_BYTES`
+_WAITING_BLOCKS = 32  # DuckDB hands rows over in blocks of 2,048: so many fill a block of the sampler
 
 SetCounts: TypeAlias = tuple[tuple[int, ...], int, int, int | None, int | None, float, float]
 """The columns of a set, distinct combinations, singletons, smallest class, sum of the sizes of the classes, standard
@@ -47,22 +41,16 @@ errors of the first two counts."""
 class Search(NamedTuple):
     """Options of the search, as the macro passes them.
 
-    Attributes:
-        max_size: Size of the largest sets.
-        minimal: Report only the sets that are quasi-identifiers, and none of whose subsets is one.
-        alpha: A set is a quasi-identifier in the table if at least this fraction of the rows is unique in it.
-        product_fraction: It is one in the population if the product of its distinct counts is at least this many times
-            the population.
-        population: Size of the population; None: the table itself.
-        person: The name of the column that identifies people; None: every row is a person.
+    A set is a quasi-identifier in the table if at least the fraction `alpha` of the rows is unique in it, and one in
+    the population if the product of its distinct counts is at least `product_fraction` times the population.
     """
 
-    max_size: int
-    minimal: bool
+    max_size: int  # of the largest sets
+    minimal: bool  # report only the sets that are quasi-identifiers, and none of whose subsets is one
     alpha: float
     product_fraction: float
-    population: float | None
-    person: str | None = None
+    population: float | None  # people; None: the table itself
+    person: str | None = None  # the name of the column that identifies people; None: every row is a person
 
     def check(self, names: Sequence[str], row_count: int, people_count: float) -> None:
         """Raise a ValueError, one sentence, where the search does not fit the table."""
@@ -89,7 +77,7 @@ class Search(NamedTuple):
 
 def refuse_too_many_sets(columns: int, max_size: int, most: int) -> None:
     """Raise a ValueError where so many columns make more sets than can be looked at."""
-    sets = sum(math.comb(columns, size) for size in range(1, min(max_size, columns) + 1))
+    sets = count_sets(columns, max_size)
     if sets > most:
         raise ValueError(
             f"up to {max_size} of {columns} columns make {sets:,} sets, more than {most:,}; "
@@ -98,22 +86,16 @@ def refuse_too_many_sets(columns: int, max_size: int, most: int) -> None:
 
 
 def exact(table: pa.Table | None, **options: Any) -> pa.Table:
-    """Report on every set of up to `max_size` columns.
+    """Report on every set of up to `max_size` columns; the options are the fields of a `Search`.
 
-    Args:
-        table: The columns to combine, and one called `PERSON`; None where the table has no rows.
-        options: The fields of a `Search`.
-
-    Returns:
-        One row for each set, with the names of its columns and its counts.
+    The table has the columns to combine and one called `PERSON`; None where it has no rows.
     """
     search = Search(**options)
-    persons = None if table is None or search.person is None else table.select([PERSON])
-    table = pa.table({}) if table is None else table.drop_columns([PERSON])
     whose = None
-    if persons is not None:
-        [(person_codes, _)] = codes.encode(persons)
-        whose = people.coded(person_codes, persons[PERSON].is_valid().to_numpy())
+    if table is not None and search.person is not None:
+        [(person_codes, _)] = codes.encode(table.select([PERSON]))
+        whose = people.coded(person_codes, table[PERSON].is_valid().to_numpy())
+    table = pa.table({}) if table is None else table.drop_columns([PERSON])
     people_count = table.num_rows if whose is None else whose.people_count
     search.check(table.column_names, table.num_rows, people_count)
     columns = codes.encode(table)
@@ -135,10 +117,9 @@ def exact(table: pa.Table | None, **options: Any) -> pa.Table:
 class SetSampler:
     """Samples every set of columns while the rows go by; see `duckanon._measure.assess.sampling`.
 
-    Args:
-        rows: The first rows: a struct array with the 64-bit hashes of the columns' values.
-        max_size: Size of the largest sets, the same with every row.
-        has_people: Whether `PERSON` says which person a row belongs to, the same with every row.
+    It begins with the first rows, a struct array with the 64-bit hashes of the columns' values; `max_size`, the size of
+    the largest sets, and `has_people`, whether `PERSON` says which person a row belongs to, are the same with every
+    row.
     """
 
     def __init__(self, rows: pa.Array, max_size: pa.Array, has_people: pa.Array) -> None:
@@ -146,11 +127,8 @@ class SetSampler:
         self.has_people = has_people[0].as_py()
         largest = min(max_size[0].as_py(), len(self.names))
         refuse_too_many_sets(len(self.names), largest, MOST_SAMPLED_SETS)
-        sets = [
-            members
-            for size in range(1, largest + 1)
-            for members in itertools.combinations(range(len(self.names)), size)
-        ]
+        places = range(len(self.names))
+        sets = [members for size in range(1, largest + 1) for members in itertools.combinations(places, size)]
         affordable = SAMPLE_BYTES // (sampling.BYTES_PER_COMBINATION * max(len(sets), 1))
         capacity = min(MOST_COMBINATIONS, max(LEAST_COMBINATIONS, affordable))
         self.sampler = sampling.DistinctSampler(sets, capacity, has_people=self.has_people)
@@ -158,8 +136,7 @@ class SetSampler:
 
     def add(self, rows: pa.Array, *others: pa.Array) -> None:
         """Take in a block of rows; small blocks wait until there are enough to be worth the work."""
-        chunks = rows.chunks if isinstance(rows, pa.ChunkedArray) else [rows]
-        for chunk in chunks:
+        for chunk in rows.chunks if isinstance(rows, pa.ChunkedArray) else [rows]:
             columns = [chunk.field(name).to_numpy() for name in self.names]
             if self.has_people:
                 persons = chunk.field(PERSON)
@@ -199,7 +176,7 @@ def approximate(sampler: SetSampler | None, **options: Any) -> pa.Table:
     def product(members: Iterable[int]) -> float:
         return math.prod(max(1.0, estimates[member,].distinct) for member in members)
 
-    chosen: list[sampling.Estimate] = []
+    sets: list[SetCounts] = []
     qualified: list[set[int]] = []
     for estimate in sorted(estimates.values(), key=lambda estimate: len(estimate.columns)):
         if search.minimal and any(smaller <= set(estimate.columns) for smaller in qualified):
@@ -208,19 +185,11 @@ def approximate(sampler: SetSampler | None, **options: Any) -> pa.Table:
             qualified.append(set(estimate.columns))
         elif search.minimal:
             continue
-        chosen.append(estimate)
-    sets = [
-        (
-            estimate.columns,
-            min(round(estimate.distinct), row_count),
-            min(round(estimate.singletons), people_count),
-            1 if estimate.singletons else None,
-            None if sampler.has_people else row_count,
-            estimate.distinct_error,
-            estimate.singletons_error,
-        )
-        for estimate in chosen
-    ]
+        distinct = min(round(estimate.distinct), row_count)
+        singletons, smallest = min(round(estimate.singletons), people_count), 1 if estimate.singletons else None
+        members = None if sampler.has_people else row_count
+        errors = estimate.distinct_error, estimate.singletons_error
+        sets.append((estimate.columns, distinct, singletons, smallest, members, *errors))
     return _report(sets, sampler.names, row_count, people_count, product)
 
 

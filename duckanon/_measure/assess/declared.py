@@ -7,19 +7,13 @@ import pyarrow as pa
 from duckanon._core.common.declare import Parameter, Report
 from duckanon._core.common.parameters import COLS, PERSON, TBL, names_are_not_ours, person_is_no_col
 from duckanon._core.common.rules import ColumnNames, Flag, Number, OneOf, Whole
+from duckanon._measure.comparison import columns
 
 QUASI_IDENTIFIERS_ROWS = pa.schema(
     [
         ("columns", pa.list_(pa.string())),
-        ("rows", pa.int64()),
-        ("people", pa.int64()),
-        ("distinct_observed", pa.int64()),
-        ("singletons", pa.int64()),
-        ("smallest_class", pa.int64()),
-        ("members", pa.int64()),
-        ("distinct_product", pa.float64()),
-        ("distinct_error", pa.float64()),
-        ("singletons_error", pa.float64()),
+        *columns(pa.int64(), "rows", "people", "distinct_observed", "singletons", "smallest_class", "members"),
+        *columns(pa.float64(), "distinct_product", "distinct_error", "singletons_error"),
     ]
 )
 
@@ -27,23 +21,20 @@ SPECIAL_UNIQUES_ROWS = pa.schema(
     [
         ("class", pa.uint64()),
         ("sets_by_size", pa.list_(pa.int64())),
-        ("suda_score", pa.float64()),
-        ("dis_score", pa.float64()),
+        *columns(pa.float64(), "suda_score", "dis_score"),
         ("contributions", pa.list_(pa.float64())),
     ]
 )
 SPECIAL_UNIQUE_COLUMNS_ROWS = pa.schema(
-    [("place", pa.int64()), ("unique_sets", pa.int64()), ("rows", pa.int64()), ("contribution", pa.float64())]
+    [*columns(pa.int64(), "place", "unique_sets", "rows"), ("contribution", pa.float64())]
 )
 
 ASSESS_ROWS = pa.schema(
     [
         ("place", pa.int64()),
-        ("role", pa.string()),
-        ("why", pa.string()),
+        *columns(pa.string(), "role", "why"),
         ("unique_growth", pa.float64()),
-        ("determines", pa.list_(pa.string())),
-        ("determined_by", pa.list_(pa.string())),
+        *columns(pa.list_(pa.string()), "determines", "determined_by"),
     ]
 )
 
@@ -52,10 +43,7 @@ ASSESS = Report(
     algorithm="duckanon._measure.assess.glance:assess",
     stage="assess",
     summary="Returns one row per column of a table: the role it should have in a release, and why.",
-    parameters=(
-        TBL,
-        PERSON.having(meaning="The column that identifies people. NULL: such a column is looked for"),
-    ),
+    parameters=(TBL, PERSON.having(meaning="The column that identifies people. NULL: such a column is looked for")),
     body="anon._assessed",
     schema=ASSESS_ROWS,
 )

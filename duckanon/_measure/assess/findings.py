@@ -4,43 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from duckanon._measure.assess.keys import Groups, Key
 from duckanon._measure.assess.profiles import Profile
 
-PERSON, HOUSEHOLD, IDENTIFIER = "person key", "household key", "identifier"
-QUASI, POSSIBLE, SENSITIVE = "quasi-identifier", "possible quasi-identifier", "sensitive"
-WEIGHT, CONSTANT, UNDECIDED = "weight", "constant", "undecided"
+PICKS_OUT = 0.2  # share of unique people from which on columns pick people out, as alpha of anon.quasi_identifiers
 
-PICKS_OUT = 0.2
-"""Share of unique people from which on columns pick people out, as alpha of anon.quasi_identifiers."""
 
-Said = tuple[str, str] | None
-"""A role and its reason."""
+class Role(StrEnum):
+    """Roles, as anon.assess writes them."""
+
+    PERSON = "person key"
+    HOUSEHOLD = "household key"
+    IDENTIFIER = "identifier"
+    QUASI = "quasi-identifier"
+    POSSIBLE = "possible quasi-identifier"
+    SENSITIVE = "sensitive"
+    WEIGHT = "weight"
+    CONSTANT = "constant"
+    UNDECIDED = "undecided"
+
+
+Said = tuple[Role, str] | None  # a role and its reason
 
 
 @dataclass
 class Columns:
-    """The columns of a table, with roles and reasons found so far.
-
-    Attributes:
-        profiles: The columns.
-        row_count: Rows of the whole table.
-        roles, reasons: By column.
-        groups: Rows by the values of a column, of those that may be keys.
-        person: The column that identifies people.
-        sources: Of a column that follows from others, these.
-        growth: By how much the share of unique people grows with a column.
-    """
+    """The columns of a table, with roles and reasons found so far."""
 
     profiles: list[Profile]
-    row_count: int
-    roles: dict[str, str] = field(default_factory=dict)
+    row_count: int  # of the whole table
+    roles: dict[str, Role] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
-    groups: dict[str, Groups] = field(default_factory=dict)
-    person: Profile | None = None
-    sources: dict[str, list[str]] = field(default_factory=dict)
-    growth: dict[str, float] = field(default_factory=dict)
+    groups: dict[str, Groups] = field(default_factory=dict)  # rows by the values of a column that may be a key
+    person: Profile | None = None  # the column that identifies people
+    sources: dict[str, list[str]] = field(default_factory=dict)  # the columns that a column follows from
+    growth: dict[str, float] = field(default_factory=dict)  # of the share of unique people with a column
 
     def say(self, profile: Profile, said: Said) -> None:
         """Note a role and its reason; what was said before is replaced."""
@@ -58,7 +58,7 @@ class Columns:
         """Columns without a role."""
         return [profile for profile in self.profiles if profile.name not in self.roles]
 
-    def having(self, *roles: str) -> list[Profile]:
+    def having(self, *roles: Role) -> list[Profile]:
         """Return the columns of these roles."""
         return [profile for profile in self.profiles if self.roles.get(profile.name) in roles]
 
@@ -69,11 +69,8 @@ class Columns:
 
 def constant_columns(key: Key) -> str:
     """Say how many columns are constant within a key."""
-    return (
-        "1 column is constant within it"
-        if len(key.constant) == 1
-        else f"{len(key.constant)} columns are constant within it"
-    )
+    count = len(key.constant)
+    return "1 column is constant within it" if count == 1 else f"{count} columns are constant within it"
 
 
 def person_reason(profile: Profile, key: Key | None = None) -> str:

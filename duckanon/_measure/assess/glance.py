@@ -10,7 +10,7 @@ import pyarrow as pa
 from duckanon._core.common import codes
 from duckanon._measure.assess import profiles, relations, roles
 from duckanon._measure.assess.declared import ASSESS_ROWS
-from duckanon._measure.assess.findings import HOUSEHOLD, IDENTIFIER, PERSON, UNDECIDED
+from duckanon._measure.assess.findings import Role
 
 _MOST_UNIQUE = 0.5
 """A column in which more of the people are unique determines nearly everything, and is not asked for it."""
@@ -28,20 +28,18 @@ def assess(
     keys: list[int],
     person: str | None,
 ) -> pa.Table:
-    """Find the role of every column.
+    """Find the role of every column from a sample: the number of the ``row``, and its values as ``texts``.
 
-    Args:
-        table: The sample: the number of the ``row``, its values as ``texts``, and for each of `keys` whether all rows
-            with the same value are in the sample (``whole``). None where the table has no rows.
-        row_count: Rows of the whole table.
-        names, kinds, distinct, known_rows, unique_fractions, categories: Of every column, counted in the whole table:
-            its name, numeric, date, text, boolean or other, different values, rows with a value, the share of people
-            with a value of their own, what anon.direct_identifiers says.
-        keys: Places of the columns, from 1, whose groups of equal values the sample keeps whole.
-        person: The column that identifies people, where that is known.
+    For each of `keys`, columns by their places from 1, ``whole`` says whether all rows with the same value are in the
+    sample; None where the table has no rows. The other lists are about every column, counted in the whole table of
+    `row_count` rows: kinds (numeric, date, text, boolean or other), different values, rows with a value, the share of
+    people with a value of their own, and the categories of anon.direct_identifiers. `person` names the column that
+    identifies people, where that is known.
     """
     if table is None or not names:
-        return _report([(place, UNDECIDED, "the table has no rows.", None, [], []) for place, _ in enumerate(names, 1)])
+        return _report(
+            [(place, Role.UNDECIDED, "the table has no rows.", None, [], []) for place, _ in enumerate(names, 1)]
+        )
     table = table.take(np.argsort(table["row"].to_numpy())).combine_chunks()
     whole = np.array(table["whole"].to_pylist(), dtype=bool).reshape(table.num_rows, -1)
     cells = table["texts"].combine_chunks().flatten()
@@ -84,7 +82,7 @@ def assess(
 
 def _unique(role: str, share: float) -> str:
     """Say how many people are unique in a column, where that is not why it has its role."""
-    if role in (PERSON, HOUSEHOLD, IDENTIFIER) or share == 0:
+    if role in (Role.PERSON, Role.HOUSEHOLD, Role.IDENTIFIER) or share == 0:
         return ""
     return f"; {'fewer than 0.01' if share < 0.0001 else f'{100 * share:.4g}'} % of the people are unique in it"
 

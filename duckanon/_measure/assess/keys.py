@@ -19,8 +19,7 @@ of entry are forgiven."""
 
 _FEWEST_PAIRS = 20
 _FEWEST_VALUES = 20
-_LARGEST_GROUP = 300
-"""Rows of one value on average, above which a column is no key of a person or a household."""
+_LARGEST_GROUP = 300  # rows of one value on average, above which a column is no key of a person or a household
 _SMALL_GROUP = 12
 """Rows of a household on average, at most; a code of more is one of places unless much follows from it."""
 _APART, _CLOSE = 4, 6
@@ -37,12 +36,8 @@ class Groups:
         order = np.argsort(codes, kind="stable")
         same = (codes[order][1:] == codes[order][:-1]) & (codes[order][1:] >= 0)
         self.first, self.second = order[:-1][same], order[1:][same]
+        self.pairs = len(self.first)  # of neighbours in a group
         self._lifts: dict[str, float] = {}
-
-    @property
-    def pairs(self) -> int:
-        """Pairs of neighbours in a group."""
-        return len(self.first)
 
     def agreement(self, other: Profile) -> float:
         """Return the share of pairs that agree in a column."""
@@ -77,19 +72,12 @@ class Groups:
 
 @dataclass(frozen=True)
 class Key:
-    """A column whose values repeat and determine others.
-
-    Attributes:
-        profile: The column.
-        constant: Columns that are constant within it.
-        is_person: Whether its rows are those of one person; None: the values do not tell.
-        reason: How that is known.
-    """
+    """A column whose values repeat and determine others."""
 
     profile: Profile
-    constant: list[Profile]
-    is_person: bool | None
-    reason: str
+    constant: list[Profile]  # columns that are constant within it
+    is_person: bool | None  # whether its rows are those of one person; None: the values do not tell
+    reason: str  # how that is known
 
 
 def find(profiles: list[Profile], groups: dict[str, Groups]) -> list[Key]:
@@ -146,18 +134,11 @@ def _may_be_key(profile: Profile) -> bool:
 
 def _is_key(profile: Profile, own: Groups, constant: list[Profile]) -> bool:
     numeric = profile.numeric if profile.kind == "numeric" else None
-    is_code = (
-        numeric is None
-        or numeric.density > 0.5
-        or numeric.same_length > 0.9
-        or numeric.unevenness < 0.1
-        or own.is_in_blocks
-    )
+    is_even = numeric is None or numeric.density > 0.5 or numeric.same_length > 0.9 or numeric.unevenness < 0.1
+    is_code = is_even or own.is_in_blocks
     is_amount = numeric is not None and numeric.density < 0.5 and (numeric.heaped > 0.3 or numeric.tail > 4)
-    is_about_else = profile.topics & (KNOWN_BY_OTHERS | CONFIDENTIAL) and not profile.topics & {
-        "person key",
-        "household key",
-    }
+    is_named = profile.topics & {"person key", "household key"}
+    is_about_else = profile.topics & (KNOWN_BY_OTHERS | CONFIDENTIAL) and not is_named
     if is_amount or not is_code or is_about_else:
         twins = [one for one in constant if one.kind == "text" and one.distinct >= 0.95 * profile.distinct]
         return bool(twins) or len(constant) > 3
@@ -216,15 +197,12 @@ def repeats(profile: Profile, key: Profile, own: Groups) -> bool:
     """
     if not 0.95 * key.distinct <= profile.distinct <= 1.05 * key.distinct or profile.distinct < 2:
         return False
-    if _same_texts(profile, key) or _is_monotone(profile.numbers, key.numbers):
+    has_same_texts = len(set(profile.values) & set(key.values)) >= 0.9 * profile.distinct and profile.distinct > 2
+    if has_same_texts or _is_monotone(profile.numbers, key.numbers):
         return True
     is_code = profile.kind == "text" or profile.is_integer
     is_told = own.lift(profile) >= CONSTANT if own.pairs >= _FEWEST_PAIRS else own.agreement(profile) == 1
     return is_code and is_told and own.pairs > 0
-
-
-def _same_texts(one: Profile, other: Profile) -> bool:
-    return len(set(one.values) & set(other.values)) >= 0.9 * max(one.distinct, 1) and one.distinct > 2
 
 
 def _is_monotone(one: Array | None, other: Array | None) -> bool:

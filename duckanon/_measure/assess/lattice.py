@@ -16,16 +16,8 @@ import numpy as np
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Bools, Ints, Ints32
 from duckanon._core.common.codes import Codes, Column
-from duckanon._measure.assess.class_keys import (
-    DENSE,
-    MAX_KEY,
-    ClassCounts,
-    Weights,
-    class_counts,
-    collapsed,
-    distinct_share,
-    ranked,
-)
+from duckanon._measure.assess import class_keys
+from duckanon._measure.assess.class_keys import ClassCounts
 from duckanon._measure.assess.people import People, class_people
 
 Stop: TypeAlias = Callable[[tuple[int, ...], int], bool]
@@ -41,24 +33,14 @@ _DENSE_DEEPER = 8.0  # the same where the classes are numbered too: sorting must
 
 
 class SetStats(NamedTuple):
-    """Counts of one set of columns, as `walk` yields them.
+    """Counts of one set of columns, as `walk` yields them, in rows or in people."""
 
-    Attributes:
-        columns : tuple of int: Indices of the columns, ascending.
-        distinct : int: Number of distinct combinations that occur.
-        singletons : int: Number of rows whose combination occurs exactly once; of people who are unique in a class at
-            least once.
-        smallest : int: Size of the smallest class (0 for a table without rows), in rows or in people.
-        stopped : bool: Whether the `stop` predicate held here; such a set is minimal when the predicate is monotone.
-        members : int: Sum of the sizes of the classes: the rows; or the people, each counted in every class of theirs.
-    """
-
-    columns: tuple[int, ...]
-    distinct: int
-    singletons: int
-    smallest: int
-    stopped: bool
-    members: int
+    columns: tuple[int, ...]  # indices, ascending
+    distinct: int  # distinct combinations that occur
+    singletons: int  # rows whose combination occurs exactly once; people who are unique in a class at least once
+    smallest: int  # size of the smallest class; 0 for a table without rows
+    stopped: bool  # whether the `stop` predicate held here; such a set is minimal when the predicate is monotone
+    members: int  # sum of the sizes of the classes: the rows; or the people, each counted in every class of theirs
 
 
 class _Table(NamedTuple):
@@ -67,7 +49,7 @@ class _Table(NamedTuple):
     prefix: Codes  # the code of each row in the node's columns
     cells: int  # codes are below this
     tail: list[Column]  # columns that may still join the set
-    weights: Weights | None  # how many rows were collapsed into each; None: one each
+    weights: class_keys.Weights | None  # how many rows were collapsed into each; None: one each
     unique: int  # rows left out because no other row has their combination of the node's columns
     least: float  # about the least number of distinct rows that there can be
     people: People | None = None  # whose the rows are; None: every row is a person
@@ -76,26 +58,16 @@ class _Table(NamedTuple):
 def walk(
     columns: Sequence[Column], max_size: int | None = None, stop: Stop | None = None, people: People | None = None
 ) -> Iterator[SetStats]:
-    """Compute the class statistics of every set of 1 .. `max_size` columns.
+    """Compute the class statistics of every set of 1 .. `max_size` columns (None: of all), each after its subsets.
 
     Columns are ordered by falling distinct count, c_0 .. c_m-1, and a set is reached from the set without its last
     column. Children are visited last column first; with bit m-1-i for column c_i that is the order of counting in
-    binary, in which a subset, being the smaller number, comes before its supersets. So one depth-first walk gives
-    exact minimality, with memory for the tables along a path and not for a level of the lattice. Codes of sets are
-    int32, so there must be fewer than 2**28 rows.
+    binary, in which a subset, being the smaller number, comes before its supersets. So one depth-first walk gives exact
+    minimality, with memory for the tables along a path and not for a level of the lattice. Codes of sets are int32, so
+    there must be fewer than 2**28 rows.
 
-    Args:
-        columns : sequence of (ndarray, int): Codes and number of distinct codes of each column, as from
-            `duckanon._core.common.codes.encode`.
-        max_size : int, optional: Size of the largest sets; all columns when it is None.
-        stop : callable, optional: ``stop(columns, singletons)``: a monotone predicate (once true for a set, true for
-            its supersets). Where it holds, the set is yielded with `stopped` true, and none of its supersets is
-            visited.
-        people : People, optional: Whose the rows are: classes then count different people. A row is a person when it is
-            None.
-
-    Yields:
-        One for each set. Every set comes after all its subsets, so the sets that stop are exactly the minimal ones.
+    `stop(columns, singletons)` must be monotone: once true for a set, true for its supersets. Where it holds, the set
+    is yielded with `stopped` true, and none of its supersets is visited. With `people`, classes count different people.
 
     Examples:
         >>> sex, age = (np.array([0, 0, 1]), 2), (np.array([0, 1, 1]), 2)
@@ -136,21 +108,21 @@ def _refine(table: _Table, depth: int) -> tuple[ClassCounts, int, _Table | None]
     """Add the first tail column to the set of a node: class counts, members, and the set's table if it has children."""
     (codes, count), *tail = table.tail
     rows, cells = len(codes), table.cells * count
-    sets_below = _sets_below(len(tail), depth - 1)
+    sets_below = class_keys.count_sets(len(tail), depth - 1)
     if table.people is not None:
         return _refine_people(table._replace(tail=tail), codes, count, sets_below, table.people)
     members = table.unique + (rows if table.weights is None else int(table.weights.sum()))
     if rows == 0:
         return _with_unique((0, 0, 0), table.unique), members, table._replace(tail=tail) if sets_below else None
-    is_dense = cells <= max(_FEW_CELLS, rows * (_DENSE_DEEPER if sets_below else DENSE))
+    is_dense = cells <= max(_FEW_CELLS, rows * (_DENSE_DEEPER if sets_below else class_keys.DENSE))
     key: Codes = np.multiply(table.prefix, count, dtype=np.intp if is_dense or cells >= 2**31 else np.int32)
     key += codes
     if is_dense:
         sizes: Array = np.bincount(key, table.weights, minlength=cells)
     elif sets_below:
-        key, sizes = ranked(key, cells, table.weights)
+        key, sizes = class_keys.ranked(key, cells, table.weights)
     else:
-        return _with_unique(class_counts(key, cells, table.weights), table.unique), members, None
+        return _with_unique(class_keys.class_counts(key, cells, table.weights), table.unique), members, None
     distinct, singletons = int(np.count_nonzero(sizes)), int(np.count_nonzero(sizes == 1))
     smallest = 1 if singletons or table.unique else int(sizes[sizes > 0].min())
     child = None
@@ -173,7 +145,7 @@ def _refine_people(
     if cells <= max(_FEW_CELLS, len(codes) * _DENSE_DEEPER):
         sizes: Array = np.bincount(key, minlength=cells)
     else:
-        key, sizes = ranked(key, cells, None)
+        key, sizes = class_keys.ranked(key, cells, None)
     singletons = int(np.count_nonzero(sizes == 1))
     return counts, members, _child(table, key, sizes, distinct, singletons, sets_below)
 
@@ -202,36 +174,28 @@ def _child(table: _Table, key: Codes, sizes: Array, distinct: int, singletons: i
 
 
 def _numbers(chosen: Bools) -> Ints32:
-    """Lookup table that numbers the chosen cells 0, 1, 2 ..."""
+    """Return a lookup table that numbers the chosen cells 0, 1, 2 ..."""
     numbers = np.cumsum(chosen, dtype=np.int32)
     numbers -= 1
     return numbers
 
 
-def _sets_below(columns: int, depth: int) -> int:
-    return sum(math.comb(columns, size) for size in range(1, min(depth, columns) + 1))
-
-
 def _views(table: _Table, depth: int) -> list[_Table]:
-    """For each tail column the table of that and the later columns, its equal rows collapsed where that pays.
+    """Return for each tail column the table of that and the later columns, equal rows collapsed where that pays.
 
     A collapsed table has at most _SHRINK of the rows of the one before it, so that together they are O(rows).
     """
     views: list[_Table] = []
     key: Ints | None = None
     for _, count in table.tail:
-        rows, left = len(table.prefix), _sets_below(len(table.tail), depth)
+        rows, left = len(table.prefix), class_keys.count_sets(len(table.tail), depth)
         cells = table.cells * math.prod(count for _, count in table.tail)
-        if (
-            table.people is None
-            and rows >= _FEW_ROWS
-            and cells < MAX_KEY
-            and _pays(table.least / rows, left, len(table.tail))
-        ):
+        may_collapse = table.people is None and rows >= _FEW_ROWS and cells < class_keys.MAX_KEY
+        if may_collapse and _pays(table.least / rows, left, len(table.tail)):
             key = _row_key(table) if key is None else key
-            share = distinct_share(key)
+            share = class_keys.distinct_share(key)
             if _pays(share, left, len(table.tail)):
-                key, weights = collapsed(key, cells, table.weights)
+                key, weights = class_keys.collapsed(key, cells, table.weights)
                 table = _Table(*_split(key.copy(), table), weights, table.unique, len(key))
             else:
                 table = table._replace(least=0.9 * share * rows)  # less than the share, which is an estimate
@@ -243,12 +207,12 @@ def _views(table: _Table, depth: int) -> list[_Table]:
 
 
 def _pays(share: float, left: int, columns: int) -> bool:
-    """Whether to collapse a table of so many columns to `share` of its rows for the sake of the `left` sets."""
+    """Tell whether to collapse a table of so many columns to `share` of its rows for the sake of the `left` sets."""
     return share <= _SHRINK and left * (1 - share) > _GAIN + columns
 
 
 def _row_key(table: _Table) -> Ints:
-    """Mixed-radix key of the rows, the first tail column as its leading digit and the prefix as its last."""
+    """Return the mixed-radix key of the rows, the first tail column as its leading digit and the prefix as its last."""
     key = np.zeros(len(table.prefix), np.int64)
     for codes, count in [*table.tail, (table.prefix, table.cells)]:
         key *= count
@@ -257,7 +221,7 @@ def _row_key(table: _Table) -> Ints:
 
 
 def _split(key: Ints, table: _Table) -> tuple[Codes, int, list[Column]]:
-    """Codes of the prefix and of the tail columns from the key, the inverse of `_row_key`."""
+    """Return the codes of the prefix and of the tail columns from the key: the inverse of `_row_key`."""
     digits: list[Column] = []
     for like, count in [(table.prefix, table.cells), *reversed(table.tail)]:
         rest = key // count  # unlike divmod this is vectorised for a scalar divisor

@@ -18,14 +18,12 @@ from numpy.typing import NDArray
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Ints, Ints32, run_starts
 from duckanon._core.common.codes import Codes
-from duckanon._measure.assess.class_keys import DENSE, MAX_KEY, distinct_share, order_of_keys, ranked
+from duckanon._measure.assess.class_keys import DENSE, MAX_KEY, count_sets, distinct_share, order_of_keys, ranked
 
 SEVERAL = -1
 """In place of a number: the cell has rows of several people, and nobody is unique in it, whatever the columns."""
 
-NOBODY = 0
-"""The holder of a row that does not say whose it is: it hides nobody, and is not hidden by its like."""
-
+NOBODY = 0  # the holder of a row that does not say whose it is: it hides nobody, and is not hidden by its like
 _SHRINK = 0.75  # cells are put together where at most this share of them is left, so that tables shrink geometrically
 _GAIN = 4.0  # that costs about as much as visiting so many sets, and one more for each column to be taken along
 _FEW_CELLS = 256  # with fewer the cost of numpy's calls is nearly all there is
@@ -64,16 +62,10 @@ class MinimalUniques(NamedTuple):
 def walk(
     columns: Sequence[KeyColumn], is_single: Bools, holders: Ints | None = None, max_size: int | None = None
 ) -> Iterator[MinimalUniques]:
-    """Find the minimal unique sets of every row.
+    """Find the minimal unique sets of every row, of at most `max_size` columns, and yield those minimal for some row.
 
-    Args:
-        columns: The columns of the cells: distinct rows.
-        is_single: Whether a cell has one row, or rows of one person; these are numbered 0, 1, 2 ... in the result.
-        holders: Whose a cell is that is single, or `NOBODY`; None: every row is a person.
-        max_size: Size of the largest sets; all columns when it is None.
-
-    Yields:
-        For each set that is minimal for some row.
+    The cells of `columns` are distinct rows. Those with `is_single`, of one row or one person, are numbered 0, 1, 2 ...
+    in the result; `holders` says whose they are, or `NOBODY`; None: every row is a person.
 
     Examples:
         >>> sex, age = KeyColumn(np.array([0, 0, 1]), 2, None), KeyColumn(np.array([0, 1, 1]), 2, None)
@@ -94,7 +86,7 @@ def walk(
 
 
 class _Known:
-    """Which rows have a minimal unique set within a set of columns, as packed bits for every set that was visited."""
+    """The rows with a minimal unique set within a set of columns, as packed bits for every set that was visited."""
 
     def __init__(self, rows: int, max_size: int) -> None:
         self._marked = np.zeros(rows, np.bool_)
@@ -150,7 +142,7 @@ def _refine(table: _Table, depth: int) -> tuple[Ints32, _Table | None]:
     if missing is not None:
         present = np.flatnonzero(codes != missing)
         codes, table = codes.take(present), table.taken(present)
-    sets_below, cells = _sets_below(len(tail), depth - 1), table.prefix_count * count
+    sets_below, cells = count_sets(len(tail), depth - 1), table.prefix_count * count
     is_dense = cells <= max(_FEW_CELLS, len(codes) * DENSE)
     key: Codes = np.multiply(table.prefix, count, dtype=np.int64 if is_dense or cells >= 2**31 else np.int32)
     key += codes
@@ -199,12 +191,8 @@ def _are_of_one(key: Codes, classes: int, holders: Ints) -> Bools:
     return np.asarray(least >= largest)
 
 
-def _sets_below(columns: int, depth: int) -> int:
-    return sum(math.comb(columns, size) for size in range(1, min(depth, columns) + 1))
-
-
 def _views(table: _Table, depth: int) -> list[_Table]:
-    """For each tail column the table of that and the later columns, its equal cells put together where that pays."""
+    """Return for each tail column the table of that and the later columns, equal cells merged where that pays."""
     views: list[_Table] = []
     for _ in table.tail:
         table = _collapsed(table, depth)
@@ -215,7 +203,7 @@ def _views(table: _Table, depth: int) -> list[_Table]:
 
 def _collapsed(table: _Table, depth: int) -> _Table:
     """Merge cells that agree on every column in play: none of them is unique in any set below."""
-    size, left = len(table.prefix), _sets_below(len(table.tail), depth)
+    size, left = len(table.prefix), count_sets(len(table.tail), depth)
     cells = table.prefix_count * math.prod(column.distinct for column in table.tail)
     if table.holders is not None or size < _FEW_CELLS or cells >= MAX_KEY:
         return table

@@ -1,4 +1,4 @@
-"""How many different people are in each class, where a person has several rows."""
+"""Numbers of different people in each class, where a person has several rows."""
 
 from __future__ import annotations
 
@@ -12,21 +12,13 @@ from duckanon._measure.assess.class_keys import MAX_KEY, ClassCounts, ranked
 
 
 class People(NamedTuple):
-    """Whose the rows of a table are, and what is known of rows that were left out because each is a class of its own.
+    """The people of a table's rows, and counts of rows that were left out because each is a class of its own."""
 
-    Attributes:
-        codes: The person of each row, 0 to people_count - 1, or `people_count` for a row that does not say whose it is.
-        people_count: Number of different people.
-        alone: For each person whether a row of theirs was left out.
-        members: Rows left out that say whose they are: classes of one person.
-        has_nobody: Whether a row was left out that does not: a class of nobody.
-    """
-
-    codes: Ints
+    codes: Ints  # the person of each row, 0 to people_count - 1; people_count for a row that does not say whose it is
     people_count: int
-    alone: Bools
-    members: int = 0
-    has_nobody: bool = False
+    alone: Bools  # for each person whether a row of theirs was left out
+    members: int = 0  # rows left out that say whose they are: classes of one person
+    has_nobody: bool = False  # whether a row was left out that does not: a class of nobody
 
     def without(self, kept: Ints, left_out: Array) -> People:
         """Return the people of the rows that are kept; the others are classes of their own in every larger set."""
@@ -39,12 +31,7 @@ class People(NamedTuple):
 
 
 def coded(people: Codes, is_named: Bools) -> People:
-    """Give the people of a table numbers.
-
-    Args:
-        people: A code for each row, the same for all rows of a person.
-        is_named: Whether a row says whose it is.
-    """
+    """Number the people of a table from a code for each row; `is_named` tells the rows that say whose they are."""
     named, numbers = np.unique(people.compress(is_named), return_inverse=True)
     coded_people = np.full(len(people), len(named), np.int64)
     coded_people[is_named] = numbers
@@ -52,11 +39,9 @@ def coded(people: Codes, is_named: Bools) -> People:
 
 
 def class_people(key: Codes, cells: int, people: People) -> tuple[ClassCounts, int]:
-    """Count the classes of rows by key, the rows left out included.
+    """Count the classes of rows by key, the rows left out included, and the sum of the classes' numbers of people.
 
-    Returns:
-        Distinct combinations, people who are unique in one at least once, people in the smallest class; and the sum of
-        the classes' numbers of people.
+    The counts are distinct combinations, people who are unique in one at least once, people in the smallest class.
     """
     base = people.people_count + 1
     if cells * base > MAX_KEY:
@@ -70,9 +55,7 @@ def class_people(key: Codes, cells: int, people: People) -> tuple[ClassCounts, i
     members = pairs - classes * base
     starts = run_starts(classes)
     ends = np.append(starts, len(pairs))[1:].astype(np.int64)
-    sizes = (
-        ends - starts - (members.take(ends - 1) == people.people_count)
-    )  # nobody has the largest code, so comes last
+    sizes = ends - starts - (members.take(ends - 1) == people.people_count)  # nobody, the largest code, comes last
     alone = people.alone.copy()
     alone[members.take(starts.compress(sizes == 1))] = True
     left_out = [0] * people.has_nobody + [1] * (people.members > 0)

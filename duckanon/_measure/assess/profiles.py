@@ -19,41 +19,27 @@ _PERIOD = re.compile(r"\d{4}[-/ ]?(0[1-9]|1[0-2]|[QqMmWw]\d{1,2}|\d{4})")
 _ICD = re.compile(r"[A-TV-Z]\d{2}(\.?\d{1,3})?")
 _NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})|(\d{1,2})[./-](\d{1,2})[./-](\d{2,4})")
-_PROBED = 300
-"""Different values of a text column that patterns are tried on."""
-_READ = 2000
-"""Different values of a text column whose words and shapes are counted."""
+_PROBED = 300  # different values of a text column that patterns are tried on
+_READ = 2000  # different values of a text column whose words and shapes are counted
 
 
 @dataclass
 class Profile:
-    """A column of the sample.
-
-    Attributes:
-        name: Its name.
-        kind: numeric, date, period (a month, quarter or pair of years), boolean or text; what is nested counts as text.
-        codes: The code of every row's value, -1 where it is missing.
-        values: The different values as texts, by their codes.
-        numbers: Of every row, NaN where it is missing: a number, or the days of a date. None for texts.
-        distinct_share: Different values for each known one in the whole table: 1 where none repeats.
-        unique_fraction: The share of people with a value of their own, in the whole table.
-        categories: What anon.direct_identifiers says.
-        whole: The rows of the sample in which every group of equal values is complete; None: all rows.
-    """
+    """A column of the sample."""
 
     name: str
-    kind: str
-    codes: Array
-    values: list[str]
-    numbers: Array | None
-    distinct_share: float
-    unique_fraction: float
-    categories: list[str]
-    whole: Array | None
+    kind: str  # numeric, date, period (a month, quarter or pair of years), boolean or text, as which nested ones count
+    codes: Array  # the code of every row's value, -1 where it is missing
+    values: list[str]  # the different values as texts, by their codes
+    numbers: Array | None  # of every row, NaN where it is missing: a number, or the days of a date; None for texts
+    distinct_share: float  # different values for each known one in the whole table: 1 where none repeats
+    unique_fraction: float  # the share of people with a value of their own, in the whole table
+    categories: list[str]  # by anon.direct_identifiers
+    whole: Array | None  # rows of the sample in which every group of equal values is complete; None: all rows
 
     @cached_property
     def topics(self) -> frozenset[str]:
-        """What the name says."""
+        """Topics that the name suggests."""
         return frozenset(vocabulary.topics(self.name))
 
     @cached_property
@@ -114,15 +100,10 @@ class Profile:
         days = np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
         return float(np.diff(np.quantile(days, [0.05, 0.95]))[0]) if len(days) else 0.0
 
-    def share_of(self, pattern: re.Pattern[str]) -> float:
-        """Return the share of values that a pattern matches."""
-        probed = self.values[:_PROBED]
-        return sum(bool(pattern.fullmatch(value.strip())) for value in probed) / max(len(probed), 1)
-
     @property
     def has_icd_codes(self) -> bool:
         """Whether the values are codes of diseases."""
-        return self.kind == "text" and self.distinct > 4 and self.share_of(_ICD) > 0.8
+        return self.kind == "text" and self.distinct > 4 and _share(self.values, _ICD) > 0.8
 
 
 class Numbers:
@@ -151,11 +132,11 @@ class Numbers:
         with np.errstate(over="ignore", invalid="ignore"):
             self.skew = float(np.nan_to_num((((finite - self.mean) / spread) ** 3).mean()))
         lengths = np.floor(np.log10(sizes)).astype(int)
-        self.same_length = float(np.bincount(lengths - lengths.min()).max() / len(lengths))
-        """Share of the numbers that have as many digits as most."""
+        self.same_length = float(
+            np.bincount(lengths - lengths.min()).max() / len(lengths)
+        )  # with as many digits as most
         width = self.highest - self.lowest
-        self.density = distinct / (width + 1) if self.is_integer else 0.0
-        """Share of the whole numbers between the lowest and the highest that occur."""
+        self.density = distinct / (width + 1) if self.is_integer else 0.0  # share of whole numbers in range that occur
         placed = (np.sort(finite) - self.lowest) / (width or 1.0)
         self.unevenness = float(np.abs(placed - np.linspace(0, 1, len(placed))).max())
         """Kolmogorov's distance to even spacing."""
@@ -191,13 +172,9 @@ def profile(
     categories: list[str],
     whole: Array | None,
 ) -> Profile:
-    """Make the profile of a column, whose values come as texts.
+    """Make the profile of a column from its values as texts and its kind by type: numeric, date, text, boolean, other.
 
-    Args:
-        name, column: The column of the sample.
-        kind: numeric, date, text, boolean or other, by its type.
-        distinct_share: In the whole table; None: as in the sample.
-        unique_fraction, categories, whole: As in `Profile`.
+    Where `distinct_share` is None, it is that of the sample.
     """
     encoded = pc.dictionary_encode(column)
     values = encoded.dictionary.to_pylist()
@@ -206,7 +183,7 @@ def profile(
     kind = kind if kind in ("numeric", "date", "boolean") else _kind_of_text(values)
     numbers = None
     if kind in ("numeric", "date"):
-        read = np.array(values, dtype=float) if kind == "numeric" else _days(values)
+        read = np.array(values if kind == "numeric" else [_day(value.strip()) for value in values], dtype=float)
         numbers = np.append(read, np.nan)[codes]
     known = int((codes >= 0).sum())
     share = len(values) / max(known, 1) if distinct_share is None else distinct_share
@@ -224,28 +201,23 @@ def _without_missing(values: list[str], codes: Array) -> tuple[list[str], Array]
 
 def _kind_of_text(values: list[str]) -> str:
     """Tell dates, periods and numbers that are written as text."""
-    probed = [value.strip() for value in values[:_PROBED]]
-    if not probed:
-        return "text"
-
-    def share(pattern: re.Pattern[str]) -> float:
-        return sum(bool(value and pattern.fullmatch(value)) for value in probed) / len(probed)
-
-    if share(_DATE) > 0.95:
+    if _share(values, _DATE) > 0.95:
         return "date"
-    if share(_PERIOD) > 0.95 and any("-" in value or "/" in value or "Q" in value for value in probed):
+    if _share(values, _PERIOD) > 0.95 and any(re.search("[-/Q]", value) for value in values[:_PROBED]):
         return "period"
-    if share(_NUMBER) == 1 and all(_NUMBER.fullmatch(value.strip()) for value in values):
+    if values and all(_NUMBER.fullmatch(value.strip()) for value in values):
         return "numeric"
     return "text"
 
 
-def _days(values: list[str]) -> Array:
-    """Return dates as days, NaN where a text is none; of 3/4/2020 it does not matter which is the month."""
-    return np.array([_day(value.strip()) for value in values])
+def _share(values: list[str], pattern: re.Pattern[str]) -> float:
+    """Return the share of the first values that a pattern matches."""
+    probed = values[:_PROBED]
+    return sum(bool(pattern.fullmatch(value.strip())) for value in probed) / max(len(probed), 1)
 
 
 def _day(value: str) -> float:
+    """Return a date as days, NaN where a text is none; of 3/4/2020 it does not matter which is the month."""
     found = _DAY.match(value)
     if not found:
         return np.nan

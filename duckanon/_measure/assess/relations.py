@@ -10,22 +10,17 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array
 from duckanon._measure.assess.profiles import Profile
 
-_COMPARED = 300
-"""Rows on which sums and products are tried."""
-_PROBED = 12
-"""Rows that decide most cases."""
-_MOST_NUMBERS = 60
-"""Numeric columns whose pairs are tried."""
+_COMPARED = 300  # rows on which sums and products are tried
+_PROBED = 12  # rows that decide most cases
+_MOST_NUMBERS = 60  # numeric columns whose pairs are tried
 _NEARLY = 0.8
 
 
 def determined(codes: list[Array], may_determine: list[bool]) -> list[list[int]]:
     """Return which columns follow from each: those that are constant wherever it is.
 
-    Args:
-        codes: The codes of every column's values; a NULL is a value.
-        may_determine: Whether a column is looked at; columns in which most people are unique determine nearly
-            everything.
+    NULL is a value. Columns in which most people are unique determine nearly everything: `may_determine` leaves them
+    out.
     """
     is_constant = [bool((own == own[:1]).all()) for own in codes]
     found: list[list[int]] = []
@@ -54,13 +49,10 @@ def determined(codes: list[Array], may_determine: list[bool]) -> list[list[int]]
 def derived(
     profiles: list[Profile], asked: list[Profile], person: Profile | None, apart: list[Profile]
 ) -> Iterator[tuple[Profile, list[Profile]]]:
-    """Yield the columns that follow from others, with these.
+    """Yield those of the columns `asked` that follow from others, with these.
 
-    Args:
-        profiles: All columns.
-        asked: Those that may follow; of two that follow from each other only the later does.
-        person: The column that identifies people: what is constant for a person is compared once for each.
-        apart: Keys and weights, from which nothing is said to follow.
+    Of two that follow from each other only the later does. Columns that are constant for a `person` are compared once
+    for each; from keys and weights, which stand `apart`, nothing is said to follow.
     """
     sources: dict[str, list[str]] = {}
     computed, coarser = _Sums(profiles), _Levels(profiles, person, apart)

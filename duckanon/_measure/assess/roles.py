@@ -7,36 +7,18 @@ as it is: only a person knows that.
 from __future__ import annotations
 
 from duckanon._measure.assess import keys, relations, rules, uniqueness, weights
-from duckanon._measure.assess.findings import (
-    HOUSEHOLD,
-    IDENTIFIER,
-    PERSON,
-    PICKS_OUT,
-    POSSIBLE,
-    QUASI,
-    SENSITIVE,
-    UNDECIDED,
-    WEIGHT,
-    Columns,
-    Said,
-    constant_columns,
-    person_reason,
-)
+from duckanon._measure.assess.findings import PICKS_OUT, Columns, Role, Said, constant_columns, person_reason
 from duckanon._measure.assess.keys import Groups
 from duckanon._measure.assess.profiles import Profile
 
-_ADDS = 0.001
-"""Growth of the share of unique people, below which a column adds nothing."""
-_STRICTNESS = (SENSITIVE, POSSIBLE, QUASI, UNDECIDED, IDENTIFIER)
+_ADDS = 0.001  # growth of the share of unique people, below which a column adds nothing
+_STRICTNESS = (Role.SENSITIVE, Role.POSSIBLE, Role.QUASI, Role.UNDECIDED, Role.IDENTIFIER)
 
 
 def find(profiles: list[Profile], row_count: int, person: str | None = None) -> Columns:
-    """Find the roles of a table's columns.
+    """Find the roles of a table's columns from a sample that keeps groups of equal values whole.
 
-    Args:
-        profiles: The columns of a sample that keeps groups of equal values whole.
-        row_count: Rows of the whole table.
-        person: The column that identifies people, where that is known.
+    `row_count` is that of the whole table; `person` the column that identifies people, where that is known.
     """
     columns = Columns(profiles, row_count)
     columns.ask(rules.constant, rules.direct_identifier, rules.sentences)
@@ -49,7 +31,7 @@ def find(profiles: list[Profile], row_count: int, person: str | None = None) -> 
     columns.ask(rules.picks_out, rules.other_number, rules.few_values)
     _say_growth(columns)
     _say_sources(columns)
-    for profile in columns.having(WEIGHT):
+    for profile in columns.having(Role.WEIGHT):
         columns.say(profile, rules.telling_weight(profile, columns))
     return columns
 
@@ -64,13 +46,8 @@ def _say_keys(columns: Columns, person: str | None) -> None:
     columns.person = named or _finest(people)
     if columns.person is not None:
         columns.groups.setdefault(columns.person.name, Groups(columns.person))
-        columns.say(
-            columns.person,
-            (
-                PERSON,
-                person_reason(columns.person, next((one for one in found if one.profile is columns.person), None)),
-            ),
-        )
+        key_of_person = next((one for one in found if one.profile is columns.person), None)
+        columns.say(columns.person, (Role.PERSON, person_reason(columns.person, key_of_person)))
     for key in found:
         if key.profile is not columns.person:
             columns.say(key.profile, _key_role(key, columns, key in people))
@@ -92,13 +69,13 @@ def _key_role(key: keys.Key, columns: Columns, is_person: bool) -> Said:
     seen = f"repeats, and {constant_columns(key)}; {key.reason}"
     if columns.person is not None and (is_person or key.profile.distinct >= 0.95 * columns.person.distinct):
         if key.profile.distinct >= 0.5 * columns.person.distinct and columns.is_constant_for_person(key.profile):
-            return IDENTIFIER, f"as fine-grained as the person key: {seen}; remove it"
+            return Role.IDENTIFIER, f"as fine-grained as the person key: {seen}; remove it"
         if key.is_person:
-            return HOUSEHOLD, f"{seen}; coarser than the person key: remove it"
+            return Role.HOUSEHOLD, f"{seen}; coarser than the person key: remove it"
     is_named = "household key" in key.profile.topics
     if keys.is_large_group(key, columns.groups[key.profile.name]) and not is_named:
-        return QUASI, "a code of large groups, such as places"
-    return HOUSEHOLD, f"{seen}: remove it, or replace it by a pseudonym"
+        return Role.QUASI, "a code of large groups, such as places"
+    return Role.HOUSEHOLD, f"{seen}: remove it, or replace it by a pseudonym"
 
 
 def _one_person_key(columns: Columns) -> None:
@@ -107,20 +84,20 @@ def _one_person_key(columns: Columns) -> None:
         return
     codes = [
         profile
-        for profile in columns.having(IDENTIFIER)
+        for profile in columns.having(Role.IDENTIFIER)
         if "built like a code" in columns.reasons[profile.name] and not profile.topics & {"name", "contact"}
     ]
     best = max(codes, key=lambda one: ("person key" in one.topics, one.kind == "numeric"), default=None)
     if best is not None:
-        columns.say(best, (PERSON, f"{columns.reasons[best.name]}, or pass it as person: every row is one person"))
+        columns.say(best, (Role.PERSON, f"{columns.reasons[best.name]}, or pass it as person: every row is one person"))
 
 
 def _say_derived(columns: Columns) -> None:
     """Note the columns that follow from others; their roles are said when all others have one."""
-    apart = columns.having(PERSON, HOUSEHOLD, WEIGHT)
+    apart = columns.having(Role.PERSON, Role.HOUSEHOLD, Role.WEIGHT)
     for profile, sources in relations.derived(columns.profiles, columns.open, columns.person, apart):
         columns.sources[profile.name] = [source.name for source in sources]
-        columns.say(profile, (POSSIBLE, f"follows from {' and '.join(columns.sources[profile.name])}"))
+        columns.say(profile, (Role.POSSIBLE, f"follows from {' and '.join(columns.sources[profile.name])}"))
 
 
 def _say_sources(columns: Columns) -> None:
@@ -135,16 +112,16 @@ def _say_sources(columns: Columns) -> None:
 
 def _say_growth(columns: Columns) -> None:
     """Say by how much the share of unique people grows with each column that may be a quasi-identifier."""
-    asked = [one for one in columns.having(POSSIBLE, UNDECIDED) if one.name not in columns.sources]
-    columns.growth, share = uniqueness.growth(columns.having(QUASI), asked, columns.person)
+    asked = [one for one in columns.having(Role.POSSIBLE, Role.UNDECIDED) if one.name not in columns.sources]
+    columns.growth, share = uniqueness.growth(columns.having(Role.QUASI), asked, columns.person)
     for profile in asked:
         grown, reason = columns.growth[profile.name], columns.reasons[profile.name]
-        if columns.roles[profile.name] == UNDECIDED:
+        if columns.roles[profile.name] == Role.UNDECIDED:
             continue
         if grown < _ADDS:
             # where nobody is unique in all of them together, none can be told from the others
-            role = UNDECIDED if share >= _ADDS else POSSIBLE
+            role = Role.UNDECIDED if share >= _ADDS else Role.POSSIBLE
             columns.say(profile, (role, f"{reason}; adds no unique people"))
             continue
-        role = QUASI if grown >= PICKS_OUT and not weights.may_be(profile) else POSSIBLE
+        role = Role.QUASI if grown >= PICKS_OUT and not weights.may_be(profile) else Role.POSSIBLE
         columns.say(profile, (role, f"{reason}; adding it makes {100 * grown:.1f} % more of the people unique"))

@@ -24,60 +24,41 @@ from duckanon._core.common.rules import Whole
 
 Hashes: TypeAlias = "NDArray[np.uint64]"
 
-BYTES_PER_COMBINATION = 48
-"""What a sampled combination takes at most: a hash and a count, and waiting hashes and their copies while they join."""
-
-BLOCK_ROWS = 2**16
-"""Rows hashed at a time: the hashes of a block, half a megabyte a column, stay in the cache."""
-
-PEOPLE_CAPACITY = 2**16
-"""How many people are sampled, to say how many there are: a standard error of 0.4 percent, once a search."""
-
+BYTES_PER_COMBINATION = 48  # at most: a hash and a count, and waiting hashes and their copies while they join
+BLOCK_ROWS = 2**16  # rows hashed at a time: the hashes of a block, half a megabyte a column, stay in the cache
+PEOPLE_CAPACITY = 2**16  # people who are sampled to estimate their number: a standard error of 0.4 percent
 _HASHES = 2.0**64  # how many hashes there are
 # The smallest and the largest person of a combination of nobody: never the same, and never one that anybody replaces.
 _NOBODY_LOW, _NOBODY_HIGH = np.uint64(2**64 - 1), np.uint64(0)
 
 
 class Estimate(NamedTuple):
-    """Estimates for one set of columns.
+    """Estimates for one set of columns, exact when `rate` is 1.
 
     An estimate is c / p for c sampled combinations. Its relative standard error is sqrt((1 - p) / (p n)) if n is the
     true number, so sqrt((1 - p) / c) from the sample. Where c is 0 the error is given as for c = 1; then the true
     number is below 3 / p with 95 % confidence.
 
-    Attributes:
-        columns : tuple of int: Indices of the columns, ascending.
-        distinct, singletons : float: Estimated number of distinct combinations, and of rows whose combination occurs
-            once; exact when `rate` is 1. Where people are counted, `singletons` is the number of people who are unique
-            in a combination when `rate` is 1, and otherwise the estimated number of combinations of one person, which
-            is at least as large: a person who is alone in several counts in each.
-        distinct_error, singletons_error : float: Standard errors of the two.
-        rate : float: Probability p with which a combination was sampled.
-        sampled : int: Number of combinations in the sample.
+    Where people are counted, `singletons` is the number of people who are unique in a combination when `rate` is 1, and
+    otherwise the estimated number of combinations of one person, which is at least as large: a person who is unique in
+    several counts in each.
     """
 
-    columns: tuple[int, ...]
-    distinct: float
-    singletons: float
-    distinct_error: float
+    columns: tuple[int, ...]  # indices, ascending
+    distinct: float  # distinct combinations
+    singletons: float  # rows whose combination occurs once
+    distinct_error: float  # standard errors of the two
     singletons_error: float
-    rate: float
-    sampled: int
+    rate: float  # probability p with which a combination was sampled
+    sampled: int  # combinations in the sample
 
 
 class DistinctSampler:
-    """Samples of the distinct combinations of values, one for each of many column sets.
+    """Samples of the distinct combinations of values, one for each of many column sets, as indices of columns.
 
-    Args:
-        sets : iterable of iterable of int: The column sets, as indices of columns.
-        capacity : int, default 8192: Number of combinations kept for each set. The relative standard error of the
-            number of distinct combinations is about 1 / sqrt(capacity); memory is at most about `BYTES_PER_COMBINATION`
-            * capacity for each set, whatever the number of rows.
-        seed : int, default 0: Seed of the hashes; samplers with different seeds draw independent samples.
-        has_people : bool, default False: Whether rows say whose they are: people are then counted instead of rows.
-
-    Attributes:
-        rows : int: Number of rows seen.
+    With `capacity` combinations for each set, the relative standard error of the number of distinct ones is about 1 /
+    sqrt(capacity); memory is at most about `BYTES_PER_COMBINATION` * capacity for each set, whatever the number of
+    rows. Samplers with different seeds draw independent samples. With `has_people` people are counted instead of rows.
 
     Examples:
         >>> sampler = DistinctSampler([(0,), (0, 1)])
@@ -97,13 +78,9 @@ class DistinctSampler:
         self._seed = seed
 
     def update(self, hashes: Sequence[Hashes], people: Hashes | None = None, is_named: Bools | None = None) -> None:
-        """Add rows.
+        """Add rows by the 64-bit hashes of every column; equal values, and NULL and NULL, must have equal hashes.
 
-        Args:
-            hashes : sequence of ndarray of uint64: For every column the 64-bit hashes of its rows; equal values, and
-                NULL and NULL, must have equal hashes.
-            people : ndarray of uint64, optional: Hashes of the people whose rows they are.
-            is_named : ndarray of bool, optional: Whether a row says whose it is; the others are rows of nobody.
+        `people` are hashes of those whose rows they are, and rows that are not `is_named` belong to nobody.
         """
         rows = len(hashes[0])
         used = {column for columns in self._samples for column in columns}
@@ -133,11 +110,7 @@ class DistinctSampler:
         return self._people.estimate(())
 
     def estimates(self) -> Iterator[Estimate]:
-        """Estimate distinct combinations and singletons of each set.
-
-        Yields:
-            One for each set, in lexicographic order of the sets.
-        """
+        """Estimate distinct combinations and singletons of each set, in lexicographic order of the sets."""
         for columns, sample in self._samples.items():
             yield sample.estimate(columns)
 

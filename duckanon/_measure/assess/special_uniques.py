@@ -39,10 +39,6 @@ class Cells(NamedTuple):
     row_counts: Ints
     holders: Ints | None  # a code of one of the people; None: every row is a person
 
-    def pairs(self) -> int:
-        """Count the rows in cells of two people, NULLs among their values or not, as sdcMicro does."""
-        return int(self.row_counts[self.people == 2].sum())
-
 
 class Scored(NamedTuple):
     """Cells with minimal sets; a person may have several rows in one."""
@@ -62,26 +58,19 @@ def special_uniques(
     nulls: str,
     person: str | None,
 ) -> pa.Table:
-    """Score every row that has a minimal unique set.
+    """Score every cell that has a minimal unique set of at most `max_size` columns (None: of all).
 
-    Args:
-        table: The distinct rows of a table: the hash of each column's value, NULL for NULL, and the columns of `OWN`;
-            None where the table has no rows.
-        max_size: Size of the largest sets; None: all columns.
-        weighting: "factorial" or "share".
-        sampling_fraction: The share of the population that is in the table.
-        nulls: "drop": a NULL matches nothing, and belongs to no set; "value": it is a value.
-        person: The name of the column that identifies people; None: every row is a person.
-
-    Returns:
-        One row for each cell with a minimal unique set.
+    The cells are the distinct rows of a table: the hash of each column's value, NULL for NULL, and the columns of
+    `OWN`; None where the table has no rows. With `nulls` "drop" a NULL matches nothing, and belongs to no set; with
+    "value" it is a value. `sampling_fraction` is the share of the population that is in the table.
     """
     if table is None:
         return SPECIAL_UNIQUES_ROWS.empty_table()
     cells = _cells(table, nulls, person)
     scored = _scored(cells, max_size, weighting)
     row_counts = cells.row_counts[scored.places]
-    dis = _dis_scores(scored.scores, row_counts, cells.pairs(), len(cells.columns), sampling_fraction)
+    pairs = int(cells.row_counts[cells.people == 2].sum())  # NULLs among their values or not, as sdcMicro counts them
+    dis = _dis_scores(scored.scores, row_counts, pairs, len(cells.columns), sampling_fraction)
     shares = scored.by_column / np.where(scored.scores > 0, scored.scores, 1)
     return pa.table(
         [

@@ -9,24 +9,18 @@ from duckanon._core.common.arrays import Array
 from duckanon._measure.assess.profiles import Profile
 
 _PEOPLE = 5000
-_WIDE = 60
-"""Columns, above which fewer people are looked at."""
+_WIDE = 60  # columns, above which fewer people are looked at
 _HALF = 0.5
-_MOST_REMOVED = 12
-"""Columns that added nothing when they came, and are measured by what is lost without them."""
+_MOST_REMOVED = 12  # columns that added nothing when they came, and are measured by what is lost without them
 
 
 def growth(known: list[Profile], asked: list[Profile], person: Profile | None) -> tuple[dict[str, float], float]:
-    """Return by how much the share of unique people grows with each column, and the share with all that are coarse.
+    """Return how much each column `asked` adds to the share of unique people, and the share with all that are coarse.
 
-    One column after the other is added to the quasi-identifiers, the one first with which most people are unique. Where
-    half of the people are unique already, a further column can hardly add: it is added to fewer columns, those of few
-    values first. The first columns add nothing where many are needed: of those it is what the others lose without them.
-
-    Args:
-        known: Quasi-identifiers.
-        asked: Columns that may be some.
-        person: Says which person a row belongs to: one row of each person is looked at.
+    One column after the other is added to the known quasi-identifiers, the one first with which most people are unique.
+    Where half of the people are unique already, a further column can hardly add: it is added to fewer columns, those of
+    few values first. The first columns add nothing where many are needed: of those it is what the others lose without
+    them. One row of each person is looked at.
     """
     rows = _some_people(known + asked, person)
     codes = {profile.name: profile.codes[rows] for profile in known + asked}

@@ -11,6 +11,11 @@ import unicodedata
 from collections.abc import Callable, Collection
 from functools import cache
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _LETTERS = str.maketrans({"ß": "ss", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "đ": "d", "œ": "oe"})
 """Letters that Unicode does not take apart into a plain one and an accent."""
 
@@ -141,20 +146,11 @@ _NAMES = {
     ),
 }
 
-KNOWN_BY_OTHERS = frozenset(
-    {"sex", "age", "birth", "place", "marital", "origin", "education", "work", "family", "body"}
-)
-CONFIDENTIAL = frozenset({"health", "money", "belief"})
-
-_SHORT = frozenset({"id", "hh", "pw", "wt", "nr", "ip", "cp", "dx", "cf", "bp"})
-"""Words of two letters that say something nevertheless."""
-
+KNOWN_BY_OTHERS = _words("sex age birth place marital origin education work family body")
+CONFIDENTIAL = _words("health money belief")
+_SHORT = _words("id hh pw wt nr ip cp dx cf bp")  # words of two letters that say something nevertheless
 _MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "missing", "unknown", ".", "-"})
 """Texts that stand for NULL."""
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
 
 
 _SEXES = frozenset(
@@ -166,7 +162,7 @@ _SEXES = frozenset(
         "mezczyzna/kobieta meski/zenski"
     )
 )
-_THIRD_SEX = frozenset(_words("d x u o divers diverse other andere autre otro altro inter"))
+_THIRD_SEX = _words("d x u o divers diverse other andere autre otro altro inter")
 _MARITAL = _words(
     "marri singl divor widow separat never partn led verh gesch verw getrennt celib marie veuf pacs solter casad viud "
     "nubil coniug vedov sposat separad divorz divorc viuv gehuwd ongehuwd gescheid weduw zonat zameznat rozwied wdow "
@@ -178,41 +174,33 @@ _EDUCATION = _words(
     "laurea diploma liceo licenciatura ensino basisonderwijs vmbo mbo-opleid hbo-opleid podstawow srednie wyzsze "
     "zawodow gymnasi degree"
 )
-_COUNTRY_CODES = frozenset(
-    _words(
-        "AD AE AF AL AM AO AR AT AU AZ BA BD BE BG BO BR BY CA CD CH CI CL CM CN CO CR CU CY CZ DE DK DO DZ EC EE EG "
-        "ER ES ET FI FR GB GE GH GR GT HK HN HR HU ID IE IL IN IQ IR IS IT JM JO JP KE KH KR KW KZ LA LB LI LK LT LU "
-        "LV LY MA MD ME MG MK ML MM MT MX MY NG NI NL NO NP NZ PA PE PH PK PL PR PS PT PY QA RO RS RU RW SA SD SE SG "
-        "SI SK SL SN SO SV SY TG TH TN TR TW TZ UA UG UK US UY UZ VE VN XK YE ZA ZM ZW"
-    )
+_COUNTRY_CODES = _words(
+    "AD AE AF AL AM AO AR AT AU AZ BA BD BE BG BO BR BY CA CD CH CI CL CM CN CO CR CU CY CZ DE DK DO DZ EC EE EG "
+    "ER ES ET FI FR GB GE GH GR GT HK HN HR HU ID IE IL IN IQ IR IS IT JM JO JP KE KH KR KW KZ LA LB LI LK LT LU "
+    "LV LY MA MD ME MG MK ML MM MT MX MY NG NI NL NO NP NZ PA PE PH PK PL PR PS PT PY QA RO RS RU RW SA SD SE SG "
+    "SI SK SL SN SO SV SY TG TH TN TR TW TZ UA UG UK US UY UZ VE VN XK YE ZA ZM ZW"
 )
-_STATE_CODES = frozenset(
-    _words(
-        "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK "
-        "OR PA RI SC SD TN TX UT VT VA WA WV WI WY DC PR"
-    )
+_STATE_CODES = _words(
+    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK "
+    "OR PA RI SC SD TN TX UT VT VA WA WV WI WY DC PR"
 )
-_COUNTRIES = frozenset(
-    _words(
-        "usa united-states united_states america mexico germany german france french spain spanish italy italian "
-        "poland polish turkey turkish canada india china cuba england uk philippines austria austrian eu portugal "
-        "netherlands belgium romania ukraine syria morocco russia greece sweden switzerland japan vietnam brazil "
-        "deutschland deutsch osterreich oesterreich frankreich spanien italien polen turkei tuerkei schweiz rumanien "
-        "syrien allemagne francais espagne italie pologne maroc suisse belgique alemania francia espana espanola "
-        "italia polonia marruecos rumania alemanha franca espanha brasil nederland duitsland frankrijk spanje belgie "
-        "niemcy francja hiszpania wlochy polska ukraina"
-    )
+_COUNTRIES = _words(
+    "usa united-states united_states america mexico germany german france french spain spanish italy italian "
+    "poland polish turkey turkish canada india china cuba england uk philippines austria austrian eu portugal "
+    "netherlands belgium romania ukraine syria morocco russia greece sweden switzerland japan vietnam brazil "
+    "deutschland deutsch osterreich oesterreich frankreich spanien italien polen turkei tuerkei schweiz rumanien "
+    "syrien allemagne francais espagne italie pologne maroc suisse belgique alemania francia espana espanola "
+    "italia polonia marruecos rumania alemanha franca espanha brasil nederland duitsland frankrijk spanje belgie "
+    "niemcy francja hiszpania wlochy polska ukraina"
 )
-_FIRST_NAMES = frozenset(
-    _words(
-        "anna marie maria louis paul emma jules chloe hugo lea nina carlos lucia ana jorge eva iris karl jan lena "
-        "otto ida max ella tom peter michael thomas john james robert mary linda david daniel sarah laura julia "
-        "martin andreas stefan sabine petra monika jean pierre michel claude nathalie isabelle sophie camille jose "
-        "juan antonio manuel carmen pilar giuseppe marco luca giulia francesca paolo joao pedro ines rita sofia piotr "
-        "krzysztof katarzyna agnieszka tomasz pieter johan sanne daan lisa mia leon felix william elizabeth patricia "
-        "jennifer charles joseph susan ahmed mohamed muhammad fatima ali wei hans klaus ursula francois miguel rosa "
-        "giovanni mario elena tiago catarina henk kees marek ewa zofia george kevin emily oliver jack alice"
-    )
+_FIRST_NAMES = _words(
+    "anna marie maria louis paul emma jules chloe hugo lea nina carlos lucia ana jorge eva iris karl jan lena "
+    "otto ida max ella tom peter michael thomas john james robert mary linda david daniel sarah laura julia "
+    "martin andreas stefan sabine petra monika jean pierre michel claude nathalie isabelle sophie camille jose "
+    "juan antonio manuel carmen pilar giuseppe marco luca giulia francesca paolo joao pedro ines rita sofia piotr "
+    "krzysztof katarzyna agnieszka tomasz pieter johan sanne daan lisa mia leon felix william elizabeth patricia "
+    "jennifer charles joseph susan ahmed mohamed muhammad fatima ali wei hans klaus ursula francois miguel rosa "
+    "giovanni mario elena tiago catarina henk kees marek ewa zofia george kevin emily oliver jack alice"
 )
 
 
@@ -251,7 +239,7 @@ def tells_sex(values: Collection[str]) -> bool:
 
 def tells_marital_status(values: Collection[str]) -> bool:
     """Tell whether at least half of the plain values are words for marital status."""
-    return 3 <= len(values) <= 12 and _share(values, lambda value: _begins(value, _MARITAL)) >= 0.5
+    return 3 <= len(values) <= 12 and _share(values, _begins_marital) >= 0.5
 
 
 def tells_education(values: Collection[str]) -> bool:
@@ -270,14 +258,12 @@ def tells_country(values: Collection[str]) -> bool:
 
 def tells_names(values: Collection[str]) -> bool:
     """Tell whether plain values begin with first names."""
-    return (
-        len(values) >= 8
-        and _share(values, lambda value: (re.split(r"[\s,.]+", value) or [""])[0] in _FIRST_NAMES) > 0.3
-    )
+    firsts = [re.split(r"[\s,.]+", value)[0] for value in values]
+    return len(values) >= 8 and _share(firsts, _FIRST_NAMES.__contains__) > 0.3
 
 
-def _begins(value: str, beginnings: tuple[str, ...]) -> bool:
-    return any(part.startswith(beginnings) for part in re.split(r"[\s_,/-]+", value))
+def _begins_marital(value: str) -> bool:
+    return any(part.startswith(tuple(_MARITAL)) for part in re.split(r"[\s_,/-]+", value))
 
 
 def _share(values: Collection[str], test: Callable[[str], bool]) -> float:

@@ -7,12 +7,12 @@ import itertools
 import numpy as np
 
 from duckanon._measure.assess import shapes, vocabulary
+from duckanon._measure.assess.findings import Role, Said
 from duckanon._measure.assess.keys import CONSTANT, Groups
 from duckanon._measure.assess.profiles import Profile
 
 _MOST_PEOPLE = 9e9
-_MOST_STRATA = 15
-"""Columns of few values that are tried as strata, two together."""
+_MOST_STRATA = 15  # columns of few values that are tried as strata, two together
 
 
 def role_of(
@@ -22,38 +22,32 @@ def role_of(
     coarse: list[Profile],
     found: list[Profile],
     has_heights: bool,
-) -> tuple[str, str] | None:
+) -> Said:
     """Return the role of a column that may be a sampling weight, and why; None where it is none.
 
-    Args:
-        profile: The column.
-        row_count: Rows of the whole table.
-        households: Rows by household.
-        coarse: Columns of few values, which may be strata.
-        found: Columns that are weights already.
-        has_heights: Whether another column is spread as heights of people are: a weight beside it is one of bodies.
+    `coarse` columns, of few values, may be strata; `found` are weights already. With `has_heights` another column is
+    distributed like heights of people: a weight beside it is one of bodies.
     """
     if not _is_positive(profile, row_count):
         return None
     if any(_is_proportional(profile, one) for one in found):
-        return "weight", "proportional to another weight"
+        return Role.WEIGHT, "proportional to another weight"
     if "weight" not in profile.topics:
         if profile.topics or not may_be(profile):
             return None
         strata = _strata(profile, households, coarse)
-        return (
-            ("undecided", f"like a weight: fixed by {strata}; an average of amounts looks the same") if strata else None
-        )
+        reason = f"like a weight: fixed by {strata}; an average of amounts looks the same"
+        return (Role.UNDECIDED, reason) if strata else None
     if profile.topics & (vocabulary.CONFIDENTIAL | {"birth", "age"}):
         return None
     if shapes.is_body(profile):
-        return None if has_heights else ("undecided", "named like a weight, distributed like body weights")
+        return None if has_heights else (Role.UNDECIDED, "named like a weight, distributed like body weights")
     numbers = profile.numeric
     is_fixed = any(own.fixes(profile) for own in households) or profile.distinct <= min(50, profile.known / 50)
     if numbers.heaped >= 0.6 or not (numbers.variation > 0.45 or is_fixed):
-        return "undecided", "named like a weight, but distributed like a measurement"
+        return Role.UNDECIDED, "named like a weight, but distributed like a measurement"
     total = numbers.mean * row_count
-    return "weight", f"named like a sampling weight; positive, without gaps, adds up to {total:.3g}"
+    return Role.WEIGHT, f"named like a sampling weight; positive, without gaps, adds up to {total:.3g}"
 
 
 def may_be(profile: Profile) -> bool:

@@ -47,13 +47,8 @@ def membership_audit(
 ) -> pa.Table:
     """Release random halves of a table, and tell whether isolated people are nearer to releases that they are part of.
 
-    Args:
-        table: The people.
-        method, options, splits, max_rows, log, special, categories, derived, seed: As declared. `log`, `special` and
-            `categories` are the release's own too, where it has these options.
-
-    Returns:
-        A row for each scale of :func:`duckanon._core.privacy.audit.audits`.
+    `log`, `special` and `categories` are the release's own too, where it has these options. A row is a scale of
+    :func:`duckanon._core.privacy.audit.audits`.
     """
     random = generator(seed)
     rows = 0 if table is None else table.num_rows

@@ -7,20 +7,13 @@ import pyarrow as pa
 from duckanon._core.common.declare import Options, Parameter, Report
 from duckanon._core.common.parameters import CATEGORIES, LOG, SEED, SPECIAL, TBL
 from duckanon._core.common.rules import ColumnName, ColumnNames, MapOf, Number, OneOf, Whole
-from duckanon._measure.parameters import COLS, CONTROL, DERIVED, HIERARCHIES, NEAREST, ORIGINAL, RELEASED
+from duckanon._measure.comparison import columns, comparison
+from duckanon._measure.parameters import COLS, CONTROL, DERIVED, HIERARCHIES, NEAREST, PAIR, coding
 
 AUDITED = ("svd_swap", "pica", "spectral_release", "copula_synthesize", "data_shuffle", "additive_noise")
 """The releases that `anon.membership_audit` can make."""
 
-_PAIR = ("original", "released")
-_RISK = [
-    ("success", pa.float64()),
-    ("control_success", pa.float64()),
-    ("naive_success", pa.float64()),
-    ("risk", pa.float64()),
-    ("risk_lower", pa.float64()),
-    ("risk_upper", pa.float64()),
-]
+_RISK = columns(pa.float64(), "success", "control_success", "naive_success", "risk", "risk_lower", "risk_upper")
 
 
 def _key_is_no_col(given: Options) -> str | None:
@@ -43,8 +36,7 @@ MATCHING_ATTACK = Report(
     stage="measure",
     summary="How many records are found again by their nearest released row, and whether an attacker can tell which.",
     parameters=(
-        ORIGINAL,
-        RELEASED,
+        *PAIR,
         COLS.having(meaning="The columns that the attacker knows"),
         Parameter(
             "key",
@@ -54,38 +46,26 @@ MATCHING_ATTACK = Report(
             None,
         ),
         NEAREST,
-        LOG,
-        SPECIAL,
-        CATEGORIES,
-        DERIVED,
+        coding(),
     ),
     checks=(_key_is_no_col,),
     schema=pa.schema(
         [
-            ("records", pa.int64()),
-            ("released_rows", pa.int64()),
-            ("images", pa.int64()),
-            ("matched", pa.float64()),
-            ("expected", pa.float64()),
-            ("tied_rows", pa.float64()),
-            ("distance_auc", pa.float64()),
-            ("ambiguity_auc", pa.float64()),
-            ("uncertainty_auc", pa.float64()),
+            *columns(pa.int64(), "records", "released_rows", "images"),
+            *columns(pa.float64(), "matched", "expected", "tied_rows"),
+            *columns(pa.float64(), "distance_auc", "ambiguity_auc", "uncertainty_auc"),
         ]
     ),
-    tables=_PAIR,
+    tables=("original", "released"),
     columns=("cols", "key"),
     row_key="key",
 )
 
-LINKAGE_RISK = Report(
+LINKAGE_RISK = comparison(
     name="linkage_risk",
     algorithm="duckanon._measure.privacy_measures:linkage_risk",
-    stage="measure",
     summary="How much better secret columns are predicted from a release for its own people than for others.",
     parameters=(
-        ORIGINAL,
-        RELEASED,
         Parameter("known_cols", ColumnNames(), "The columns that the attacker knows"),
         Parameter(
             "secret_cols", ColumnNames(), "The columns to find out: the nearest released row's value is the guess"
@@ -94,38 +74,25 @@ LINKAGE_RISK = Report(
         Parameter("attacks", Whole(1), "How many records to attack at most, drawn at random", 2000),
         Parameter("tolerance", Number(0, 1), "A guessed number is right within this share of the column's range", 0.05),
         HIERARCHIES,
-        LOG,
-        SPECIAL,
-        CATEGORIES,
-        DERIVED.having(
-            meaning="`'auto'` leaves out known columns that can be computed from other known ones; `'off'` keeps them. "
-            "Secret columns always stay"
+        coding(
+            derived=DERIVED.having(
+                meaning="`'auto'` leaves out known columns that can be computed from other known ones; `'off'` keeps "
+                "them. Secret columns always stay"
+            )
         ),
         SEED,
     ),
     checks=(_secrets_are_unknown,),
-    schema=pa.schema(
-        [
-            ("secret", pa.string()),
-            ("attacks", pa.int64()),
-            ("success", pa.float64()),
-            ("control_attacks", pa.int64()),
-            *_RISK[1:],
-        ]
-    ),
-    tables=(*_PAIR, "control"),
+    schema=[("secret", pa.string()), ("attacks", pa.int64()), _RISK[0], ("control_attacks", pa.int64()), *_RISK[1:]],
+    others=("control",),
     columns=("known_cols", "secret_cols"),
-    reads_labels=True,
 )
 
-SINGLING_OUT_RISK = Report(
+SINGLING_OUT_RISK = comparison(
     name="singling_out_risk",
     algorithm="duckanon._measure.privacy_measures:singling_out_risk",
-    stage="measure",
     summary="The share of predicates made from a release that single out one original record, against a control group.",
     parameters=(
-        ORIGINAL,
-        RELEASED,
         COLS.having(meaning="The columns to make predicates of"),
         CONTROL.having(meaning=f"{CONTROL.meaning}; NULL: random predicates are the baseline"),
         Parameter("attacks", Whole(1), "How many predicates of each mode to try", 2000),
@@ -133,9 +100,8 @@ SINGLING_OUT_RISK = Report(
         HIERARCHIES,
         SEED,
     ),
-    schema=pa.schema([("mode", pa.string()), ("attacks", pa.int64()), ("rows_looked_at", pa.int64()), *_RISK]),
-    tables=(*_PAIR, "control"),
-    reads_labels=True,
+    schema=[("mode", pa.string()), ("attacks", pa.int64()), ("rows_looked_at", pa.int64()), *_RISK],
+    others=("control",),
 )
 
 MEMBERSHIP_AUDIT = Report(
@@ -147,12 +113,7 @@ MEMBERSHIP_AUDIT = Report(
     parameters=(
         TBL,
         COLS.having(meaning="The columns to release and to measure distances by"),
-        Parameter(
-            "method",
-            OneOf(*AUDITED),
-            "The function that makes the releases",
-            "svd_swap",
-        ),
+        Parameter("method", OneOf(*AUDITED), "The function that makes the releases", "svd_swap"),
         Parameter(
             "options",
             MapOf("{'cluster_size': 200}"),
@@ -178,11 +139,8 @@ MEMBERSHIP_AUDIT = Report(
     schema=pa.schema(
         [
             ("scale", pa.string()),
-            ("people", pa.int64()),
-            ("releases", pa.int64()),
-            ("win_rate", pa.float64()),
-            ("standard_error", pa.float64()),
-            ("tolerance", pa.float64()),
+            *columns(pa.int64(), "people", "releases"),
+            *columns(pa.float64(), "win_rate", "standard_error", "tolerance"),
             ("pass", pa.bool_()),
         ]
     ),

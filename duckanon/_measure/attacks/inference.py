@@ -22,14 +22,9 @@ _PAIRS = 1 << 23  # of a person and a class of released rows that are looked at 
 
 @dataclass(frozen=True)
 class KnownCells:
-    """Cells of known columns, and people as numbers of cells.
+    """Cells of known columns, and people as numbers of cells, one column for each known one."""
 
-    Attributes:
-        columns: The coarse ones among the known columns, by their place among these.
-        original, control: People, one column for each known one.
-    """
-
-    columns: Mapping[int, CellColumn]
+    columns: Mapping[int, CellColumn]  # the coarse ones among the known columns, by their place among these
     original: Floats
     control: Floats | None
 
@@ -57,31 +52,21 @@ def linkage_risk(
 ) -> pa.Table:
     """Guess secret columns of people from the released rows that are nearest to them in the known columns.
 
-    The inference attack of Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022,
-    with the distance of Thesis, Equation 3.1. Where several released rows are equally near, the attacker draws one of
-    them, and the attack counts as the share of them that is right. A category is right where it is the same, a NULL
-    where both are NULL.
+    The inference attack of Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022, with
+    the distance of Thesis, Equation 3.1. Where several released rows are equally near, the attacker draws one of them,
+    and the attack counts as the share of them that is right. A category is right where it is the same, a NULL where
+    both are NULL, a number within `tolerance` times the range that the originals have.
 
-    Args:
-        original, released: Matrices of the same width, encoded alike.
-        control: People from the same population who are not in the original; None: there are none, and the baseline is
-            a guess that knows nothing, the secret of a released row drawn at random. A part of the original cannot
-            serve: the release was made from it.
-        known: The matrix columns of the known source columns, one slice each.
-        secret: The same for the secret ones, by name. A column that is also known is guessed from the other known ones.
-        tolerance: A guessed number is right within this share of the range that the originals have.
-        confidence: Of the interval of the risk.
-        cells: Of a coarse release: what the cells of known columns hold. An attacker looks among the rows whose cells
-            hold what is known, and elsewhere only where there is none.
+    The matrices are encoded alike; `known` and `secret` are the slices of source columns in them. A secret that is also
+    known is guessed from the other known ones. A part of the original cannot serve as `control`, which are people from
+    the same population who are not in it: the release was made from it. Without control the baseline is a guess that
+    knows nothing, the secret of a released row drawn at random. In a coarse release, with `cells`, an attacker looks
+    among the rows whose cells hold the known values, and elsewhere only where there is none.
 
     Returns:
         One row per secret: how often the guess is right for originals (``success``), for control, and for the guess
-        that knows nothing; ``risk`` = (success - baseline) / (1 - baseline) with its interval, where the baseline is
-        control, or the naive guess without one. Rates are plain shares, the risk is computed from the middles of their
-        Wilson intervals and cut at 0.
-
-    Raises:
-        ValueError: For tables that do not fit each other or have no rows, and a tolerance that is no share.
+        that knows nothing; ``risk`` = (success - baseline) / (1 - baseline) with its interval. Rates are plain shares,
+        the risk is computed from the middles of their Wilson intervals and cut at 0.
     """
     _refuse(original, released, control, known)
     rows = []
@@ -102,21 +87,11 @@ def linkage_risk(
         if control is not None:
             apart = None if cells is None else cells.control
             outside = answers.right(control[:, columns], _link(control[:, seen], points, apart, holding))
-        baseline = naive if outside is None else outside
-        risk = rates.excess_risk((float(hits.sum()), len(hits)), (float(baseline.sum()), len(baseline)), confidence)
-        rows.append(
-            {
-                "secret": name,
-                "attacks": len(hits),
-                "success": float(hits.mean()),
-                "control_attacks": 0 if outside is None else len(outside),
-                "control_success": None if outside is None else float(outside.mean()),
-                "naive_success": float(naive.mean()),
-                "risk": risk.value,
-                "risk_lower": risk.lower,
-                "risk_upper": risk.upper,
-            }
-        )
+        made, by_chance = (float(hits.sum()), len(hits)), (float(naive.sum()), len(naive))
+        of_control = None if outside is None else (float(outside.sum()), len(outside))
+        risk = rates.risk_columns(made, of_control, by_chance, confidence)
+        control_attacks = 0 if outside is None else len(outside)
+        rows.append({"secret": name, "attacks": len(hits), "control_attacks": control_attacks, **risk})
     return report_rows(rows, LINKAGE_RISK.schema)
 
 
@@ -156,7 +131,7 @@ class _Answers:
 
 
 class _Holding:
-    """Which classes of released rows hold the known values of people in all their cells."""
+    """The classes of released rows that hold the known values of people in all their cells."""
 
     def __init__(self, cells: KnownCells, places: Sequence[int], firsts: Ints) -> None:
         self._columns = [(place, cells.columns[place]) for place in places if place in cells.columns]

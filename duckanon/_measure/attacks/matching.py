@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,13 +16,15 @@ from duckanon._core.privacy.equal_rows import distinct_rows
 from duckanon._core.privacy.prediction import measures_of
 from duckanon._measure.attacks.declared import MATCHING_ATTACK
 
+Keys: TypeAlias = pa.Array | pa.ChunkedArray | None  # of each row of a table; None: the row's number
+
 
 @checked_by(MATCHING_ATTACK)
 def matching_attack(
     original: Floats,
     released: Floats,
-    keys_original: pa.Array | pa.ChunkedArray | None = None,
-    keys_released: pa.Array | pa.ChunkedArray | None = None,
+    keys_original: Keys = None,
+    keys_released: Keys = None,
     k: int = 5,
 ) -> pa.Table:
     """Match every original record with its nearest released row, and count how often that is its own image.
@@ -29,12 +33,8 @@ def matching_attack(
     is right with probability p, because of ties, enters the AUC as p of a right and 1 - p of a wrong one, and is not
     compared with itself.
 
-    Args:
-        original, released: Matrices of the same width, encoded alike.
-        keys_original, keys_released: Which released row belongs to whom: rows with the same key. A key occurs once in
-            the original, any number of times in the release; NULL there belongs to nobody. None: the rows stand in the
-            same order.
-        k: How many neighbours ambiguity and uncertainty look at, at least 2.
+    The matrices are encoded alike. Rows with the same key belong together: a key occurs once in the original, any
+    number of times in the release; NULL there belongs to nobody. Without keys the rows stand in the same order.
 
     Returns:
         One row. ``matched``: share of the records whose nearest released row is their own image; where m rows are
@@ -42,20 +42,12 @@ def matching_attack(
         by chance. ``images``: records with an image. ``tied_rows``: equally near rows, on average. Then the areas under
         the curves (AUC) with which a smaller distance, ambiguity and uncertainty tell right matches from wrong ones: .5
         says nothing, 1 everything; NULL where all are right or all are wrong.
-
-    Raises:
-        ValueError: Where the tables do not fit each other, or a key is missing or not unique in the original.
     """
     _refuse_tables(original, released, k)
     _refuse_keys(len(original), len(released), keys_original, keys_released)
     images, owners = _images(len(original), len(released), keys_original, keys_released)
     distances, indices = neighbours.nearest(original, released, k)
     measured = measures_of(distances, indices, released)
-    measures = {
-        "distance_auc": measured.distance,
-        "ambiguity_auc": measured.ambiguity,
-        "uncertainty_auc": measured.uncertainty,
-    }
     tied, right = _guesses(original, released, distances, indices, owners, images)
     chance = np.bincount(owners, minlength=len(original)) / len(released)
     probability = right / tied
@@ -67,19 +59,15 @@ def matching_attack(
         "expected": float(chance.mean()),
         "tied_rows": float(tied.mean()),
     }
-    row |= {name: auc(values, probability) for name, values in measures.items()}
+    for measure in ("distance", "ambiguity", "uncertainty"):
+        row[f"{measure}_auc"] = auc(getattr(measured, measure), probability)
     return report_rows([row], MATCHING_ATTACK.schema)
 
 
 def auc(values: Floats, probability: Floats) -> float | None:
-    """Area under the curve with which small values tell right matches from wrong ones.
+    """Return the chance that a right match has a smaller value than a wrong one; None where there are not both.
 
-    Args:
-        values: One per match; equal values count half.
-        probability: That the match is right; 1 and 0 where that is known.
-
-    Returns:
-        The chance that a right match has a smaller value than a wrong one; None where there are not both.
+    Equal values count half. `probability` is that of a match to be right: 1 and 0 where that is known.
     """
     _, codes = np.unique(values, return_inverse=True)
     right = np.bincount(codes, weights=probability)
@@ -110,12 +98,7 @@ def _guesses(
     return tied, np.bincount(owners[is_right], minlength=len(original)).astype(np.float64)
 
 
-def _images(
-    records: int,
-    rows: int,
-    keys_original: pa.Array | pa.ChunkedArray | None,
-    keys_released: pa.Array | pa.ChunkedArray | None,
-) -> tuple[Ints, Ints]:
+def _images(records: int, rows: int, keys_original: Keys, keys_released: Keys) -> tuple[Ints, Ints]:
     """Return the released rows that are somebody's image, and whose."""
     if keys_original is None:
         return np.arange(rows), np.arange(records)
@@ -135,12 +118,7 @@ def _refuse_tables(original: Floats, released: Floats, k: int) -> None:
         raise ValueError("the original and the release must have the same columns.")
 
 
-def _refuse_keys(
-    records: int,
-    rows: int,
-    keys_original: pa.Array | pa.ChunkedArray | None,
-    keys_released: pa.Array | pa.ChunkedArray | None,
-) -> None:
+def _refuse_keys(records: int, rows: int, keys_original: Keys, keys_released: Keys) -> None:
     if keys_original is None and keys_released is None:
         if records != rows:
             raise ValueError(

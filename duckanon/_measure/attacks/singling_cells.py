@@ -31,18 +31,9 @@ def singling_out_risk(
 ) -> pa.Table:
     """Make predicates out of cells that one released row has, and count how many single out a person of the original.
 
-    What the release says of a row is that its values are in its cells. A range beyond an extreme, as for values, would
-    not say more than an open cell does.
-
-    Args:
-        original: People in the numbers of the cells.
-        released: The cells, column by column.
-        control, random, attacks, predicate_columns, confidence: As in `singling_out.singling_out_risk`.
-
-    Returns:
-        As `singling_out.singling_out_risk`: ``univariate`` predicates are cells that one released row has,
-        ``multivariate`` ones the cells of several random columns of a random released row, if no other row has all of
-        them.
+    As `singling_out.singling_out_risk`, with people in the numbers of the cells. ``univariate`` predicates are cells
+    that one released row has, ``multivariate`` ones the cells of several random columns of a random released row, if no
+    other row has all of them. A range beyond an extreme, as for values, would not say more than an open cell does.
     """
     size = len(original) if control is None else min(len(original), len(control))
     people = original[sampled_rows(size, len(original), random)]
@@ -50,7 +41,7 @@ def singling_out_risk(
     labels = np.column_stack([column.codes for column in released])
     width = min(predicate_columns, len(released))
 
-    def singled(predicates: Ints, table: Floats) -> float:
+    def singled(table: Floats, predicates: Ints) -> float:
         return float(np.count_nonzero(count_held(predicates, released, table)[0] == 1))
 
     rows = []
@@ -59,16 +50,7 @@ def singling_out_risk(
         ("multivariate", _multivariate(labels, attacks, width, random), width),
     ):
         naive = _naive(labels, attacks, asked, random)
-        rows.append(
-            success_row(
-                mode,
-                (singled(made, people), len(made)),
-                (singled(naive, people), len(naive)),
-                None if outsiders is None else singled(made, outsiders),
-                len(people),
-                confidence,
-            )
-        )
+        rows.append(success_row(mode, made, naive, people, outsiders, singled, confidence))
     return report_rows(rows, SINGLING_OUT_RISK.schema)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,9 @@ from duckanon._core.common.arrays import Bools, Floats, Ints, sampled_rows
 from duckanon._core.common.declare import report_rows
 from duckanon._measure.attacks import rates
 from duckanon._measure.attacks.declared import SINGLING_OUT_RISK
+
+Table = TypeVar("Table", bound=Sized)
+PredicateSet = TypeVar("PredicateSet", bound=Sized)
 
 _MISSING = np.inf  # beyond every number, so that no range reaches it
 _LARGEST = np.finfo(np.float64).max  # a range without an end reaches to it, but not to what is missing
@@ -53,16 +57,10 @@ def singling_out_risk(
     Giomi et al., A unified framework for quantifying privacy risk in synthetic data, 2022, Section 4.1. There the
     baseline is rescaled by a fitted curve where the tables differ in size; here both are asked at the same size.
 
-    Args:
-        original, released: Matrices with one column per source column: numbers and dates as they are, categories as
-            codes that are the same in all tables; NaN is NULL.
-        control: People from the same population who are not in the original; None: there are none, and the baseline are
-            predicates made at random.
-        is_ordered: Which columns are numbers or dates: they are asked for ranges, the others for equality.
-        random: Draws the predicates.
-        attacks: Predicates of each mode at most; there may be fewer that single out a released row.
-        predicate_columns: Columns of a multivariate predicate; where the table has fewer, all of them.
-        confidence: Of the interval of the risk.
+    A matrix has one column per source column: numbers and dates as they are (`is_ordered`: asked for ranges),
+    categories as codes that are the same in all tables (asked for equality); NaN is NULL. `control` are people from the
+    same population who are not in the original; without them random predicates are the baseline. Fewer than `attacks`
+    predicates of a mode may single out a released row.
 
     Returns:
         A row for ``univariate`` predicates (values that occur once, the smallest, the largest, the only NULL) and one
@@ -71,9 +69,6 @@ def singling_out_risk(
         predicates; ``risk`` = (success - baseline) / (1 - baseline) with its interval. All are NULL where no predicate
         was found. ``rows_looked_at``: as many originals as control people, drawn at random from the larger table, since
         in a larger table fewer predicates single out.
-
-    Raises:
-        ValueError: For tables that do not fit each other, have no rows or infinite values.
     """
     _refuse(original, released, control, is_ordered)
     size = len(original) if control is None else min(len(original), len(control))
@@ -83,10 +78,10 @@ def singling_out_risk(
     width = min(predicate_columns, released.shape[1])
     made = univariate(source, is_ordered, attacks, random)
     naive = _naive(source, is_ordered, attacks, 1, random)
-    rows = [_success_row("univariate", made, naive, people, outsiders, confidence)]
+    rows = [success_row("univariate", made, naive, people, outsiders, _successes, confidence)]
     made = multivariate(source, is_ordered, attacks, width, random)
     naive = _naive(source, is_ordered, attacks, width, random)
-    rows.append(_success_row("multivariate", made, naive, people, outsiders, confidence))
+    rows.append(success_row("multivariate", made, naive, people, outsiders, _successes, confidence))
     return report_rows(rows, SINGLING_OUT_RISK.schema)
 
 
@@ -97,6 +92,9 @@ class Sorted:
         self.values = np.asfortranarray(np.where(np.isnan(matrix), _MISSING, matrix))
         self.order = [np.argsort(column, kind="stable") for column in self.values.T]
         self.sorted = [column[order] for column, order in zip(self.values.T, self.order, strict=True)]
+
+    def __len__(self) -> int:
+        return len(self.values)
 
     def counts(self, predicates: Predicates) -> Ints:
         """Count the rows for which each predicate holds."""
@@ -119,52 +117,20 @@ class Sorted:
         return result
 
 
-def _success_row(
-    mode: str, made: Predicates, naive: Predicates, people: Sorted, outsiders: Sorted | None, confidence: float
-) -> dict[str, Any]:
-    """Count whom predicates single out, and compare that with their baseline."""
-    return success_row(
-        mode,
-        (_successes(people, made), len(made)),
-        (_successes(people, naive), len(naive)),
-        None if outsiders is None else _successes(outsiders, made),
-        len(people.values),
-        confidence,
-    )
-
-
 def success_row(
     mode: str,
-    made: tuple[float, int],
-    naive: tuple[float, int],
-    control_success: float | None,
-    people: int,
+    made: PredicateSet,
+    naive: PredicateSet,
+    people: Table,
+    outsiders: Table | None,
+    singled: Callable[[Table, PredicateSet], float],
     confidence: float,
 ) -> dict[str, Any]:
-    """Compare how often predicates single out with their baseline.
-
-    Args:
-        mode: What the predicates are called.
-        made, naive: How many predicates of the release, and random ones, single out an original, and how many there
-            are.
-        control_success: How many of those of the release single out one of the control group; None: there is none.
-        people: How many originals were looked at.
-        confidence: Of the interval of the risk.
-    """
-    success, attacks = made
-    baseline = naive if control_success is None else (control_success, attacks)
-    risk = rates.excess_risk(made, baseline, confidence) if attacks else None
-    return {
-        "mode": mode,
-        "attacks": attacks,
-        "rows_looked_at": people,
-        "success": _share(success, attacks),
-        "control_success": _share(control_success, attacks),
-        "naive_success": _share(*naive),
-        "risk": None if risk is None else risk.value,
-        "risk_lower": None if risk is None else risk.lower,
-        "risk_upper": None if risk is None else risk.upper,
-    }
+    """Count the people and outsiders whom predicates of the release single out, and compare with the baseline."""
+    control = None if outsiders is None else (singled(outsiders, made), len(made))
+    own, by_chance = (singled(people, made), len(made)), (singled(people, naive), len(naive))
+    risk = rates.risk_columns(own, control, by_chance, confidence)
+    return {"mode": mode, "attacks": len(made), "rows_looked_at": len(people), **risk}
 
 
 def univariate(source: Sorted, is_ordered: Bools, attacks: int, random: np.random.Generator) -> Predicates:
@@ -202,9 +168,7 @@ def multivariate(
         ranged = is_ordered[columns] & (cells < _MISSING)
         above = cells > medians[columns]
         made = Predicates(
-            columns,
-            np.where(ranged & ~above, -_LARGEST, cells),
-            np.where(ranged & above, _LARGEST, cells),
+            columns, np.where(ranged & ~above, -_LARGEST, cells), np.where(ranged & above, _LARGEST, cells)
         )
         made = made[source.counts(made) == 1]
         names = np.hstack([made.columns.astype(np.float64), made.lower, made.upper])
@@ -239,10 +203,6 @@ def _naive(source: Sorted, is_ordered: Bools, attacks: int, width: int, random: 
 
 def _successes(table: Sorted, predicates: Predicates) -> float:
     return float(np.count_nonzero(table.counts(predicates) == 1))
-
-
-def _share(successes: float | None, attacks: int) -> float | None:
-    return None if successes is None or not attacks else successes / attacks
 
 
 def _median(ordered: Floats) -> float:

@@ -7,62 +7,40 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from duckanon._core.common.arrays import Floats, is_time
+from duckanon._core.common.arrays import Floats, is_text, is_time
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
+from duckanon._core.common.sets import NULL, QUOTED_MARKS, QUOTED_VALUES
 from duckanon._core.encoding.arrow import array_of
 from duckanon._core.encoding.pairs import CategoryPair, kind_of, numbers_of, pair, plain, step_of
 from duckanon._core.privacy.cells import MISSING, CellColumn, value_column
-from duckanon._measure.queries.labels import (
-    Meaning,
-    Meanings,
-    different_labels,
-    interval_ends,
-    intervals_of,
-    is_text,
-    time_scale,
-)
+from duckanon._measure.queries import labels
+from duckanon._measure.queries.labels import Meanings
 
 _MOST_DECIMALS = 6  # numbers with more decimals count as unrounded
 
 
 @dataclass(frozen=True)
 class ReadColumn:
-    """A column of both tables in plain numbers: numbers, days since 1970, codes of categories; NULL is `MISSING`.
-
-    Attributes:
-        name: Of the column.
-        original: Its values in the original.
-        cells: What the released rows hold.
-        numbers: Takes the column of another table in the same numbers.
-        array: Takes numbers back, as a column of the original's type.
-    """
+    """A column of both tables in plain numbers: numbers, days since 1970, codes of categories; NULL is `MISSING`."""
 
     name: str
     original: Floats
-    cells: CellColumn
-    numbers: Callable[[pa.ChunkedArray], Floats]
-    array: Callable[[Floats], pa.Array]
+    cells: CellColumn  # of the released rows
+    numbers: Callable[[pa.ChunkedArray], Floats]  # takes the column of another table in the same numbers
+    array: Callable[[Floats], pa.Array]  # takes numbers back, as a column of the original's type
 
 
 def is_coarse(original: pa.DataType, released: pa.DataType, meanings: Meanings) -> bool:
     """Tell whether a released column holds labels or intervals instead of values."""
     if kind_of(original) in ("number", "time"):
-        return is_text(released) or pa.types.is_struct(released)
-    return is_text(released) and (pa.types.is_boolean(original) or (is_text(original) and bool(meanings)))
+        return labels.is_text(released) or pa.types.is_struct(released)
+    return labels.is_text(released) and (pa.types.is_boolean(original) or (labels.is_text(original) and bool(meanings)))
 
 
 def read_column(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, meanings: Meanings) -> ReadColumn:
-    """Read a column.
-
-    Args:
-        name: Of the column.
-        original, released: The column in both tables.
-        meanings: What released labels hold, where that is not simply a value.
-
-    Raises:
-        ValueError: For a label that is not understood, and intervals of another type than the original.
-    """
+    """Read a column in both tables, with the meanings of released labels that are not simply values."""
     if kind_of(original.type) in ("number", "time"):
         return _numbers(name, original, released, meanings)
     return _categories(name, original, released, meanings)
@@ -72,7 +50,8 @@ def _numbers(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, me
     kind = original.type
 
     def numbers(column: pa.ChunkedArray) -> Floats:
-        return _filled(numbers_of(name, column))
+        plain_numbers = numbers_of(name, column)
+        return np.where(np.isnan(plain_numbers), MISSING, plain_numbers)
 
     values = numbers(original)
     known = values[values < MISSING]
@@ -80,9 +59,10 @@ def _numbers(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, me
     decimals = _decimals(known) if pa.types.is_floating(kind) else None
     if pa.types.is_struct(released.type):
         cells = _intervals(name, kind, released, limits, decimals, has_null=len(known) < len(values))
-    elif is_text(released.type):
-        is_whole = bool(np.array_equal(known, np.floor(known)))  # what a label's ends are rounded by
-        cells = _labels(name, released, meanings, limits, float(is_whole), time_scale(is_time(kind)), decimals)
+    elif labels.is_text(released.type):
+        step = float(np.array_equal(known, np.floor(known)))  # 1 where the ends of labels are rounded to whole numbers
+        scale = MICROSECONDS_PER_DAY if is_time(kind) else 1.0
+        cells = _labels(name, released, meanings, limits, step, scale, decimals)
     else:
         cells = value_column(numbers(released))
     return ReadColumn(name, values, cells, numbers, lambda drawn: _typed(drawn, kind))
@@ -98,7 +78,7 @@ def _intervals(
     has_null: bool,
 ) -> CellColumn:
     """Take intervals; a NULL is a value where the original has some, and says nothing where it has none."""
-    low, high = interval_ends(name, kind, released)
+    low, high = labels.interval_ends(name, kind, released)
     ends = np.column_stack([low, high])
     absent = np.isnan(low)
     ends[absent] = np.inf if has_null else (-np.inf, np.inf)
@@ -120,11 +100,11 @@ def _labels(
     decimals: int | None,
 ) -> CellColumn:
     """Take labels of numbers or dates."""
-    codes, texts = different_labels(released)
-    low, high = intervals_of(name, texts, meanings, limits, scale)
+    codes, texts = labels.different_labels(released)
+    low, high = labels.intervals_of(name, texts, meanings, limits, scale)
     members: list[list[float]] = []
     for index, text in enumerate(texts):
-        meaning = meanings.get(text) or Meaning("value")
+        meaning = meanings.get(text) or labels.Meaning("value")
         if meaning.rule == "listed":
             members.append([MISSING if number is None else number / scale for _, number in meaning.values])
         else:
@@ -139,7 +119,7 @@ def _labels(
 
 def _categories(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, meanings: Meanings) -> ReadColumn:
     kind = original.type
-    as_text = pa.types.is_boolean(kind) and is_text(released.type)
+    as_text = pa.types.is_boolean(kind) and labels.is_text(released.type)
     both = pair(name, original.cast(pa.string()) if as_text else original, released)
     assert isinstance(both, CategoryPair)
     codes = {text: code if text is not None else MISSING for code, text in enumerate(both.texts)}
@@ -148,7 +128,7 @@ def _categories(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray,
 
     def numbers(column: pa.ChunkedArray) -> Floats:
         """Give categories that neither table has a number that no cell holds."""
-        indices, texts = different_labels(plain(column.cast(pa.string()) if as_text else column))
+        indices, texts = labels.different_labels(plain(column.cast(pa.string()) if as_text else column))
         written = [None if text is None else str(text) for text in texts]
         return np.array([codes.get(text, MISSING if text is None else -1.0) for text in written], np.float64)[indices]
 
@@ -186,15 +166,10 @@ def _cells(
     return CellColumn(codes, low, high, starts, listed, limits, step, decimals)
 
 
-def _filled(numbers: Floats) -> Floats:
-    return np.where(np.isnan(numbers), MISSING, numbers)
-
-
 def _decimals(known: Floats) -> int | None:
     """Return how many decimals numbers have, None where that is more than six."""
-    return next(
-        (places for places in range(_MOST_DECIMALS + 1) if np.array_equal(np.round(known, places), known)), None
-    )
+    enough = (places for places in range(_MOST_DECIMALS + 1) if np.array_equal(np.round(known, places), known))
+    return next(enough, None)
 
 
 def _typed(numbers: Floats, kind: pa.DataType) -> pa.Array:
@@ -203,13 +178,37 @@ def _typed(numbers: Floats, kind: pa.DataType) -> pa.Array:
     known = np.where(valid, numbers, 0.0)
     if is_time(kind):
         moments = np.rint(known * MICROSECONDS_PER_DAY).astype(np.int64)
-        return (
-            pa.array(moments, pa.timestamp("us"), mask=~valid)
-            .cast(pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) and kind.tz else pa.timestamp("us"))
-            .cast(kind, safe=False)
-        )
+        zone = kind.tz if pa.types.is_timestamp(kind) else None
+        return pa.array(moments, pa.timestamp("us"), mask=~valid).cast(pa.timestamp("us", zone)).cast(kind, safe=False)
     if pa.types.is_decimal(kind):
         return array_of(np.rint(known * 10.0**kind.scale).astype(np.int64), kind, valid)
     if pa.types.is_integer(kind):
         return pa.array(np.rint(known), mask=~valid).cast(kind, safe=False)
     return pa.array(known, pa.float64(), mask=~valid)
+
+
+def with_sets(table: pa.Table) -> pa.Table:
+    """Return a table whose lists of texts are labels: the value where there is one, ``{a, b}`` where there are more."""
+    for place, field in enumerate(table.schema):
+        is_list = pa.types.is_list(field.type) or pa.types.is_large_list(field.type)
+        if is_list and is_text(field.type.value_type):
+            chunks = [_set_labels(chunk) for chunk in table.column(place).chunks]
+            table = table.set_column(place, field.name, pa.chunked_array(chunks, pa.string()))
+    return table
+
+
+def _set_labels(lists: pa.Array) -> pa.Array:
+    """Write lists as ``anon._list_text`` does, which gives these labels their meanings."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    values = lists.flatten().cast(pa.string())
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    # Values that would be read as something else stand in quotation marks (`common.sets`).
+    in_marks = pc.binary_join_element_wise('"', pc.replace_substring(values, '"', '""'), '"', "")
+    is_quoted = pc.or_(pc.match_substring_regex(values, QUOTED_MARKS), pc.is_in(values, pa.array(QUOTED_VALUES)))
+    members = pc.if_else(is_quoted, in_marks, values).fill_null(NULL)
+    named = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), members)
+    sets = pc.binary_join_element_wise("{", pc.binary_join(named, ", "), "}", "")
+    alone = values.take(pa.array(ends[:-1], mask=lengths != 1))
+    is_label = pc.fill_null(pc.or_(pc.starts_with(alone, "{"), pc.equal(alone, "*")), False)
+    labels = pc.if_else(pc.and_not(pa.array(lengths == 1), is_label), alone, sets)
+    return pc.if_else(lists.is_null(), pa.scalar(None, pa.string()), labels)

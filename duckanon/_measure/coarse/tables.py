@@ -14,29 +14,23 @@ import pyarrow.compute as pc
 from duckanon._core.common.arrays import Floats, Matrix
 from duckanon._core.encoding.aligned import Coding, Measured, aligned, both_there, encoded
 from duckanon._core.encoding.pairs import plain
-from duckanon._measure.coarse.coarse_columns import ReadColumn, is_coarse, read_column
-from duckanon._measure.coarse.sets import with_sets
+from duckanon._measure.coarse.coarse_columns import ReadColumn, is_coarse, read_column, with_sets
 from duckanon._measure.queries.labels import Meanings, is_text, meanings_of
 
-MeaningRows = Sequence[Mapping[str, Any]] | None
-"""What `anon._label_meanings` says about a release."""
+MeaningRows = Sequence[Mapping[str, Any]] | None  # the rows of `anon._label_meanings` for a release
+
+RELEASE = "_duckanon_release"
+"""The column that names the release of a row where several are stacked (`duckanon._bridge.measured_tables`)."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Tables to compare.
-
-    Attributes:
-        original: The original.
-        released: The release as it is, under the original's names and in their order.
-        others: Further tables, None where one is not given.
-        coarse: The released columns whose cells are no plain values, as what they hold, by name.
-    """
+    """Tables to compare."""
 
     original: pa.Table
-    released: pa.Table
+    released: pa.Table  # as it is, under the original's names and in their order
     others: list[pa.Table | None]
-    coarse: Mapping[str, ReadColumn]
+    coarse: Mapping[str, ReadColumn]  # by name, the released columns whose cells are no plain values
     meanings: Mapping[str, Meanings]
 
     def drawn(self, random: np.random.Generator) -> pa.Table:
@@ -63,16 +57,10 @@ class Judged:
 def judged(
     original: pa.Table | None, released: pa.Table | None, meanings: MeaningRows, **others: pa.Table | None
 ) -> Judged:
-    """Put tables side by side and read the release.
+    """Put tables side by side and read the release; the first two are None where no row came.
 
-    Args:
-        original, released: None where no row came.
-        meanings: What labels of the release hold.
-        others: More tables under the names that an error should call them; None stays None.
-
-    Raises:
-        ValueError: For tables without rows, columns that hold different kinds of values, and labels that are not
-            understood.
+    An error calls `others` by their names here. A ValueError refuses tables without rows, columns that hold different
+    kinds of values, and labels that are not understood.
     """
     original, released = both_there(original, released)
     released = with_sets(released)
@@ -99,17 +87,19 @@ def judged(
     return Judged(original, released, more, coarse, labels)
 
 
+def rows_of(stacked: pa.Table, name: str) -> pa.Table:
+    """Return the rows of one of several stacked releases, each in a column of structs of its own, NULL elsewhere."""
+    rows = stacked.filter(pc.equal(stacked[RELEASE], name)).drop_columns([RELEASE])
+    filled = next(column for column in rows.columns if column.null_count < len(column))
+    return pa.Table.from_struct_array(filled)
+
+
 @dataclass(frozen=True)
 class JudgedMatrices:
-    """The tables as matrices with one encoding, fitted to the original.
+    """The tables as matrices with one encoding, fitted to the original."""
 
-    Attributes:
-        values: The matrices; of a coarse release, each row is the mean of what its cells hold.
-        variances: Of what the cells hold, for every released row and matrix column; None where they are values.
-    """
-
-    values: Measured
-    variances: Matrix | None
+    values: Measured  # of a coarse release, each row is the mean of the values that its cells hold
+    variances: Matrix | None  # of these, for every released row and matrix column; None where cells are values
 
 
 def matrices(tables: Judged, coding: Coding) -> JudgedMatrices:
@@ -132,16 +122,10 @@ def linked(
 ) -> tuple[Measured, dict[str, tuple[str, slice]]]:
     """Code tables for an attacker who links people to released rows by some columns and reads others off these.
 
-    Args:
-        tables: The tables.
-        secret: The columns that are read off: where their cells are coarse, the attacker draws a value from them.
-        coding: How numbers are coded.
-        random: Draws the values.
-
-    Returns:
-        By the name in lower case, a column's name and its part of the matrices. Other coarse columns are the mean of
-        what their cells hold, and one more column, in which people are 0 and cells the root of their variance: so the
-        distance of a person to a cell is the root of the mean squared one.
+    Where cells of the `secret` columns are coarse, the attacker draws a value from them. Other coarse columns are the
+    mean of the values that their cells hold, and one more column, in which people are 0 and cells the root of their
+    variance: so the distance of a person to a cell is the root of the mean squared one. The second result has, by the
+    name in lower case, a column's name and its part of the matrices.
     """
     coded = encoded(tables.original, tables.drawn(random), tables.others, coding)
     names, parts = coded.encoding.names, coded.encoding.groups

@@ -1,4 +1,4 @@
-"""How well a release answers counting queries: random ranges and sets over a few columns."""
+"""Errors of a release in counting queries: random ranges and sets over a few columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.declare import report
 from duckanon._core.common.rules import Number, Whole
 from duckanon._core.encoding.pairs import check_rows
-from duckanon._measure.queries.declared import QUERY_UTILITY
+from duckanon._measure.declared import QUERY_UTILITY
 from duckanon._measure.queries.labels import Meanings
 from duckanon._measure.queries.query_columns import QueryColumn, query_column
 
@@ -39,36 +39,32 @@ def query_utility(
 ) -> pa.Table:
     """Compare random range counts on a release with those on its original.
 
-    A predicate on numbers or dates is a closed range between the values of two random original rows; one on
-    categories a random set of them, NULL being one. NULL is in no range. Counts on the release are scaled by the
-    numbers of rows, so that suppressed rows are taken to be like the others. A row whose cell is an interval or a set
-    counts with the part of the cell that the query covers, as if values were spread evenly in the cell and
-    independently across columns: the usual rule. Whole numbers and dates are spread over the whole numbers of their
-    interval. An interval without an end reaches to the original's smallest or largest value, a label for everything
-    from one to the other, or over all categories of the original; a NULL is in no range.
+    A predicate on numbers or dates is a closed range between the values of two random original rows; one on categories
+    a random set of them, NULL being one. NULL is in no range. Counts on the release are scaled by the numbers of rows,
+    so that suppressed rows are taken to be like the others. A row whose cell is an interval or a set counts with the
+    part of the cell that the query covers, as if values were spread evenly in the cell and independently across
+    columns: the usual rule. Whole numbers and dates are spread over the whole numbers of their interval. An interval
+    without an end reaches to the original's smallest or largest value, a label for everything from one to the other, or
+    over all categories of the original; a NULL is in no range.
 
-    Args:
-        original: The rows before the release.
-        released: Columns of the same names. A cell may be a value, an interval ``STRUCT(lo, hi)`` with both ends
-            inside, a list of categories, or the label of an interval or of a list of values.
-        random: Draws the queries.
-        queries: How many queries to ask.
-        max_predicates: The largest number of columns that a query restricts; each number from 1 on is drawn equally
-            often.
-        sanity_fraction: Errors are relative to the count, or to this part of the original's rows where the count is
-            smaller.
-        labels: For columns that are released as texts, what they hold (`labels.Meaning`) where that is not simply a
-            value of the original: ``{"age": {"[20, 30)": Meaning("interval", 20, 29)}}``.
-
-    Returns:
-        Rows of `QUERY_UTILITY`: the relative errors of all queries (``predicates`` NULL), and of those with 1, 2, ...
-        restricted columns.
+    A released cell may be a value, an interval ``STRUCT(lo, hi)`` with both ends inside, a list of categories, or a
+    label with a meaning in `labels`: ``{"age": {"[20, 30)": Meaning("interval", 20, 29)}}``. Each number of restricted
+    columns from 1 to `max_predicates` is drawn equally often. Errors are relative to the count, or to `sanity_fraction`
+    of the original's rows where the count is smaller. The first row is about all queries (``predicates`` NULL), the
+    next ones about those with 1, 2, ... restricted columns.
     """
     check_rows(original, released)
     most = min(int(max_predicates), original.num_columns)
     sizes = random.integers(1, most + 1, int(queries))
     plan = _plan(sizes, original.num_columns, random)
-    columns = _query_columns(plan, original, released, labels or {}, random)
+    uses = Counter(index for predicates in plan for index, _ in predicates)
+    columns = {
+        index: query_column(
+            name, original.column(name), released.column(name), uses[index], (labels or {}).get(name, {}), random
+        )
+        for index, name in enumerate(original.column_names)
+        if uses[index]
+    }
     truth = _counts(plan, columns, original.num_rows, released=False)
     answers = _counts(plan, columns, released.num_rows, released=True) * (original.num_rows / released.num_rows)
     errors = np.abs(answers - truth) / np.maximum(truth, sanity_fraction * original.num_rows)
@@ -95,20 +91,6 @@ def _plan(sizes: Ints, columns: int, random: np.random.Generator) -> Plan:
         plan.append([(int(index), int(uses[index])) for index in indices])
         uses[indices] += 1
     return plan
-
-
-def _query_columns(
-    plan: Plan, original: pa.Table, released: pa.Table, labels: Mapping[str, Meanings], random: np.random.Generator
-) -> dict[int, QueryColumn]:
-    """Draw the predicates of every column that is asked for."""
-    uses = Counter(index for predicates in plan for index, _ in predicates)
-    return {
-        index: query_column(
-            name, original.column(name), released.column(name), uses[index], labels.get(name, {}), random
-        )
-        for index, name in enumerate(original.column_names)
-        if uses[index]
-    }
 
 
 def _counts(plan: Plan, columns: Mapping[int, QueryColumn], rows: int, *, released: bool) -> Floats:

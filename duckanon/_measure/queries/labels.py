@@ -12,18 +12,15 @@ import pyarrow.compute as pc
 
 from duckanon._core.common import arrays as arrow_types
 from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.encoding.pairs import kind_of, numbers_of, plain
-from duckanon._measure.queries.cells import Cells
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """The values that a label stands for.
+    """The values that a label stands for, by its rule.
 
-    Attributes:
-        rule: ``everything``, ``interval`` (numbers from low to high, both inside; infinite where it has no end),
-            ``listed`` (the values, or for numbers their places on the number line), or ``nothing``.
+    ``everything``, ``interval`` (numbers from low to high, both inside; infinite where it has no end), ``listed`` (the
+    values, or for numbers their places on the number line), or ``nothing``.
     """
 
     rule: str
@@ -38,35 +35,10 @@ LabelShares: TypeAlias = tuple[Ints, Floats]
 """The number of each label among those with shares, -1 where it has none; and their shares for every predicate."""
 
 
-@dataclass(frozen=True)
-class LabelCells:
-    """Cells that may be labels: each label has a share of its own for every predicate.
-
-    Attributes:
-        rest: The cells, as if there were no labels.
-        codes: Of each row the number of its label, -1 where it has none.
-        shares: For every predicate the part of each label that it covers.
-    """
-
-    rest: Cells
-    codes: Ints
-    shares: Floats
-
-    def share(self, number: int, rows: slice) -> Floats:
-        """Look the parts up."""
-        shares = np.asarray(self.rest.share(number, rows), np.float64)
-        codes = self.codes[rows]
-        labelled = np.flatnonzero(codes >= 0)
-        shares[labelled] = self.shares[number][codes[labelled]]
-        return shares
-
-
 def meanings_of(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, dict[str | None, Meaning]]:
-    """Collect what the labels of every column hold; a label that lists values has a row for each of them.
+    """Collect the meanings of every column's labels; a label that lists values has a row for each of them.
 
-    Args:
-        rows: ``column_name``, ``label``, ``rule``, ``held_from``, ``held_to`` (of a listed value its place on the
-            number line), ``value``; None where there are none.
+    ``held_from`` of a listed value is its place on the number line.
     """
     meanings: dict[str, dict[str | None, Meaning]] = {}
     for row in rows or ():
@@ -74,9 +46,8 @@ def meanings_of(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, dict[str 
         if row["rule"] != "listed":
             low, high = (np.nan if row[end] is None else row[end] for end in ("held_from", "held_to"))
             of_column[row["label"]] = Meaning(row["rule"], low, high)
-            continue
-        meaning = of_column.setdefault(row["label"], Meaning("listed"))
-        meaning.values.append((row["value"], row["held_from"]))
+        else:
+            of_column.setdefault(row["label"], Meaning("listed")).values.append((row["value"], row["held_from"]))
     return meanings
 
 
@@ -94,14 +65,10 @@ def different_labels(column: pa.ChunkedArray) -> tuple[Ints, list[str | None]]:
 def intervals_of(
     name: str, labels: Sequence[str | None], meanings: Meanings, limits: tuple[float, float], scale: float
 ) -> tuple[Floats, Floats]:
-    """Return the ends of what labels of numbers hold; NaN for those that are listed or hold nothing.
+    """Return the ends of the numbers that labels hold; NaN for labels that are listed or hold nothing.
 
-    Args:
-        name: Of the column.
-        labels: The different labels; one without a meaning is a number.
-        meanings: Of the labels.
-        limits: The original's smallest and largest value, which everything and intervals without an end reach to.
-        scale: What numbers of the meanings are divided by.
+    A label without a meaning is a number. Everything, and intervals without an end, reach to the original's smallest
+    and largest value, the `limits`; numbers of the meanings are divided by `scale`.
     """
     ends = np.full((2, len(labels)), np.nan)
     for index, label in enumerate(labels):
@@ -121,13 +88,7 @@ def intervals_of(
 def interval_ends(name: str, kind: pa.DataType, released: pa.ChunkedArray) -> tuple[Floats, Floats]:
     """Return the ends of released intervals ``STRUCT(lo, hi)``, infinite where one is NULL; NaN for no interval.
 
-    Args:
-        name: Of the column.
-        kind: The original's type.
-        released: The intervals, in numbers or, for dates and timestamps, days since 1970.
-
-    Raises:
-        ValueError: For other structs, ends of another type than the original's, and an end before its start.
+    They are numbers or, for dates and timestamps, days since 1970; `kind` is the original's type.
     """
     fields = {field.name: field.type for field in released.type}
     if set(fields) != {"lo", "hi"} or any(kind_of(end) not in (kind_of(kind), "null") for end in fields.values()):
@@ -163,11 +124,8 @@ def listed_shares(labels: Sequence[str | None], meanings: Meanings, ranges: Floa
 def chosen_shares(labels: Sequence[str | None], meanings: Meanings, chosen: Bools, present: Ints) -> LabelShares:
     """Return, for every set of categories, the part of each label that it covers.
 
-    Args:
-        labels: The categories of both tables, in the order of the columns of ``chosen``.
-        meanings: Of the labels among them.
-        chosen: For every predicate, which categories are in its set.
-        present: Which of them the original has, by index: together they are everything.
+    The labels are the categories of both tables, in the order of the columns of ``chosen``, a row for each set;
+    ``present`` are those that the original has, by index: together they are everything.
     """
     codes = np.full(len(labels), -1)
     shares: list[Floats] = []
@@ -188,8 +146,3 @@ def _number(name: str, label: str | None) -> float:
         return float(label)
     except ValueError:
         raise ValueError(f'column "{name}" has the label {label}, which is not understood; give a number.') from None
-
-
-def time_scale(is_time: bool) -> float:
-    """Return what divides the numbers of a meaning: the microseconds of a day for times, else 1."""
-    return MICROSECONDS_PER_DAY if is_time else 1.0

@@ -3,25 +3,95 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arrays import Bools, Floats
+from duckanon._core.common.arrays import Array, Bools, Floats, Ints
+from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair, kind_of, numbers_of, pair, step_of
-from duckanon._measure.queries.cells import Cells, IntervalCells, RangeCells, TableCells
-from duckanon._measure.queries.labels import (
-    LabelCells,
-    Meanings,
-    chosen_shares,
-    different_labels,
-    interval_ends,
-    intervals_of,
-    is_text,
-    listed_shares,
-    time_scale,
-)
+from duckanon._measure.queries import labels
+from duckanon._measure.queries.labels import Meanings
+
+
+class Cells(Protocol):
+    """The cells of a column in one of the tables."""
+
+    def share(self, number: int, rows: slice) -> Array:
+        """Return the part of each row's cell that the predicate covers; booleans where it is all or nothing."""
+
+
+@dataclass(frozen=True)
+class RangeCells:
+    """Values and ranges, both as positions among the ends of all ranges: few different codes, quick to compare."""
+
+    codes: npt.NDArray[np.unsignedinteger[Any]]
+    low: Ints
+    high: Ints
+
+    def share(self, number: int, rows: slice) -> Bools:
+        """Tell which values lie in the range."""
+        kind = self.codes.dtype.type
+        above = self.codes[rows] - kind(self.low[number])  # what is below becomes huge
+        return np.asarray(above <= kind(self.high[number] - self.low[number]))
+
+
+@dataclass(frozen=True)
+class TableCells:
+    """Codes, and for every predicate the part of each code's cell that it covers."""
+
+    codes: Ints
+    shares: Array
+
+    def share(self, number: int, rows: slice) -> Array:
+        """Look the parts up."""
+        return np.take(self.shares[number], self.codes[rows])
+
+
+class IntervalCells:
+    """Intervals with both ends inside, NaN for none; values are whole numbers (step 1) or any numbers (step 0)."""
+
+    def __init__(self, low: Floats, high: Floats, step: float, ranges: Floats) -> None:
+        self._low, self._high, self._ranges = low, high + step, ranges
+        length = self._high - low
+        self._points = length == 0
+        self._any_point = bool(self._points.any())
+        with np.errstate(divide="ignore"):
+            self._density = np.where(self._points, 0.0, 1 / length)
+        self._step = step
+
+    def share(self, number: int, rows: slice) -> Floats:
+        """Return the part of each interval that lies in the range."""
+        start, end = self._ranges[number]
+        low = self._low[rows]
+        share = np.minimum(self._high[rows], end + self._step)
+        share -= np.maximum(low, start)
+        with np.errstate(invalid="ignore"):
+            share *= self._density[rows]
+        np.fmax(share, 0.0, out=share)  # NULL is in no range
+        if self._any_point:
+            share += self._points[rows] & (start <= low) & (low <= end)
+        return np.asarray(share)
+
+
+@dataclass(frozen=True)
+class LabelCells:
+    """Cells that may be labels: each label has a share of its own for every predicate."""
+
+    rest: Cells  # the cells, as if there were no labels
+    codes: Ints  # of each row the number of its label, -1 where it has none
+    shares: Floats  # for every predicate the part of each label that it covers
+
+    def share(self, number: int, rows: slice) -> Floats:
+        """Look the parts up."""
+        shares = np.asarray(self.rest.share(number, rows), np.float64)
+        codes = self.codes[rows]
+        labelled = np.flatnonzero(codes >= 0)
+        shares[labelled] = self.shares[number][codes[labelled]]
+        return shares
 
 
 @dataclass(frozen=True)
@@ -37,43 +107,69 @@ def query_column(
     original: pa.ChunkedArray,
     released: pa.ChunkedArray,
     predicates: int,
-    labels: Meanings,
+    meanings: Meanings,
     random: np.random.Generator,
 ) -> QueryColumn:
     """Draw predicates on a column, and make both tables' cells ready for them.
 
-    Args:
-        name: Of the column.
-        original, released: The column in both tables; released cells may be intervals ``STRUCT(lo, hi)`` or lists of
-            categories.
-        predicates: How many predicates to draw.
-        labels: What released texts hold that are not simply values of the original.
-        random: Draws the predicates.
+    Released cells may be intervals ``STRUCT(lo, hi)``, lists of categories, or texts with `meanings`.
     """
     if pa.types.is_null(original.type) and kind_of(released.type) in ("number", "time"):
         original = original.cast(released.type)  # NULL throughout fits every type
     if kind_of(original.type) in ("number", "time"):
-        if pa.types.is_struct(released.type):
-            return _intervals(name, original, released, predicates, random)
-        if is_text(released.type):
-            return _labelled_numbers(name, original, released, predicates, labels, random)
-        numbers = pair(name, original, released)
-        assert isinstance(numbers, NumberPair)
-        ranges = _ranges(numbers.original, predicates, random)
-        return QueryColumn(_range_cells(numbers.original, ranges), _range_cells(numbers.released, ranges))
+        return _numbers(name, original, released, predicates, meanings, random)
     if pa.types.is_list(released.type) or pa.types.is_large_list(released.type):
         return _sets(name, original, released, predicates, random)
-    if pa.types.is_boolean(original.type) and is_text(released.type):
+    if pa.types.is_boolean(original.type) and labels.is_text(released.type):
         original = original.cast(pa.string())
     both = pair(name, original, released)
     assert isinstance(both, CategoryPair)
     chosen = _chosen_sets(both, predicates, random)
     cells: Cells = TableCells(both.released, chosen)
-    if labels:
+    if meanings:
         present = np.flatnonzero(np.bincount(both.original, minlength=len(both.texts)))
-        codes, shares = chosen_shares(both.texts, labels, chosen, present)
+        codes, shares = labels.chosen_shares(both.texts, meanings, chosen, present)
         cells = LabelCells(cells, codes[both.released], shares)
     return QueryColumn(TableCells(both.original, chosen), cells)
+
+
+def _numbers(
+    name: str,
+    original: pa.ChunkedArray,
+    released: pa.ChunkedArray,
+    predicates: int,
+    meanings: Meanings,
+    random: np.random.Generator,
+) -> QueryColumn:
+    """Take released cells as numbers or dates, intervals of these, or labels."""
+    is_labelled, is_boxed = labels.is_text(released.type), pa.types.is_struct(released.type)
+    if is_labelled and pa.types.is_timestamp(original.type) and original.type.tz is not None:
+        original = pc.local_timestamp(original)  # labels tell the time of the session's zone
+    if not is_labelled and not is_boxed:
+        numbers = pair(name, original, released)
+        assert isinstance(numbers, NumberPair)
+        ranges = _ranges(numbers.original, predicates, random)
+        return QueryColumn(_range_cells(numbers.original, ranges), _range_cells(numbers.released, ranges))
+    ends = labels.interval_ends(name, original.type, released) if is_boxed else None
+    values = numbers_of(name, original)
+    ranges = _ranges(values, predicates, random)
+    known = values[~np.isnan(values)]
+    limits = (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
+    cells: Cells
+    if ends is not None:
+        low = np.where(np.isinf(ends[0]), np.fmin(limits[0], ends[1]), ends[0])
+        high = np.where(np.isinf(ends[1]), np.fmax(limits[1], low), ends[1])
+        cells = IntervalCells(low, high, step_of(original.type), ranges)
+    else:
+        scale = MICROSECONDS_PER_DAY if kind_of(original.type) == "time" else 1.0
+        step = float(np.array_equal(known, np.floor(known)))  # what a label's ends are rounded by
+        codes, texts = labels.different_labels(released)
+        low, high = labels.intervals_of(name, texts, meanings, limits, scale)
+        cells = IntervalCells(low[codes], high[codes], step, ranges)
+        listed, shares = labels.listed_shares(texts, meanings, ranges, scale)
+        if shares.shape[1]:
+            cells = LabelCells(cells, listed[codes], shares)
+    return QueryColumn(_range_cells(values, ranges), cells)
 
 
 def _ranges(values: Floats, predicates: int, random: np.random.Generator) -> Floats:
@@ -91,46 +187,6 @@ def _range_cells(values: Floats, ranges: Floats) -> RangeCells:
     equal = ends[np.minimum(codes, len(ends) - 1)] == values
     kind = np.uint16 if 2 * len(ends) < 2**16 else np.uint32
     return RangeCells((2 * codes + equal).astype(kind), 2 * positions[:, 0] + 1, 2 * positions[:, 1] + 1)
-
-
-def _intervals(
-    name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, predicates: int, random: np.random.Generator
-) -> QueryColumn:
-    low, high = interval_ends(name, original.type, released)
-    values = numbers_of(name, original)
-    ranges = _ranges(values, predicates, random)
-    known = values[~np.isnan(values)]
-    least, largest = (known.min(), known.max()) if len(known) else (np.nan, np.nan)
-    low = np.where(np.isinf(low), np.fmin(least, high), low)
-    high = np.where(np.isinf(high), np.fmax(largest, low), high)
-    step = step_of(original.type)
-    return QueryColumn(_range_cells(values, ranges), IntervalCells(low, high, step, ranges))
-
-
-def _labelled_numbers(
-    name: str,
-    original: pa.ChunkedArray,
-    released: pa.ChunkedArray,
-    predicates: int,
-    labels: Meanings,
-    random: np.random.Generator,
-) -> QueryColumn:
-    """Take released cells as labels of numbers or dates."""
-    if pa.types.is_timestamp(original.type) and original.type.tz is not None:
-        original = pc.local_timestamp(original)  # labels tell the time of the session's zone
-    values = numbers_of(name, original)
-    ranges = _ranges(values, predicates, random)
-    known = values[~np.isnan(values)]
-    limits = (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
-    scale = time_scale(kind_of(original.type) == "time")
-    step = float(np.array_equal(known, np.floor(known)))  # what a label's ends are rounded by
-    codes, texts = different_labels(released)
-    low, high = intervals_of(name, texts, labels, limits, scale)
-    cells: Cells = IntervalCells(low[codes], high[codes], step, ranges)
-    listed, shares = listed_shares(texts, labels, ranges, scale)
-    if shares.shape[1]:
-        cells = LabelCells(cells, listed[codes], shares)
-    return QueryColumn(_range_cells(values, ranges), cells)
 
 
 def _chosen_sets(column: CategoryPair, predicates: int, random: np.random.Generator) -> Bools:

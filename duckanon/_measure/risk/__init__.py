@@ -1,1 +1,1 @@
-"""How many people of a population are unique, estimated from a sample of it."""
+"""Numbers of people who are unique in a population, estimated from a sample of it."""

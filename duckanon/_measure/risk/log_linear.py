@@ -13,28 +13,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from duckanon._core.common import progress
+from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.declare import report
 from duckanon._measure.risk.declared import EXPECTED_COUNTS_ROWS
 
-LARGEST_GRID = 2**24
-"""Combinations of values of columns that interact: 128 MB."""
-
+LARGEST_GRID = 2**24  # combinations of values of columns that interact: 128 MB
 _SWEEPS = 5_000
-_TOLERANCE = 1e-12
-"""By which share of all people the sums of the fit may differ from those that were counted."""
+_TOLERANCE = 1e-12  # by which share of all people the sums of the fit may differ from those that were counted
 
 
 def expected_counts(patterns: pa.Table | None, *, interactions: Sequence[Sequence[int]]) -> pa.Table:
-    """Fit the model to the combinations that occur, and return what it expects of each of them.
+    """Fit the model to the combinations that occur, and return the expected count of each.
 
-    Args:
-        patterns: ``pattern``, a number; ``codes``, a list with the code of each interacting column; ``size``, how many
-            people.
-        interactions: Sets of columns by their places in ``codes``, from 1 on; a set means all its subsets, too.
+    The patterns are ``pattern``, a number; ``codes``, a list with the code of each interacting column; ``size``, how
+    many people. The interactions are sets of columns by their places in ``codes``, from 1; a set means all its subsets,
+    too.
     """
     if patterns is None:
         return report({"pattern": [], "expected": []}, EXPECTED_COUNTS_ROWS)
@@ -57,9 +53,7 @@ def _parts(interactions: list[list[int]]) -> list[list[list[int]]]:
     return parts
 
 
-def _fitted_shares(
-    levels: list[npt.NDArray[np.int64]], counts: npt.NDArray[np.float64], part: list[list[int]]
-) -> npt.NDArray[np.float64]:
+def _fitted_shares(levels: list[Ints], counts: Floats, part: list[list[int]]) -> Floats:
     """Fit one part by scaling the grid to each counted sum in turn."""
     columns = sorted({place for places in part for place in places})
     shape = tuple(int(levels[place].max()) + 1 for place in columns)

@@ -1,4 +1,4 @@
-"""How many people of a population are unique in their class, from the histogram of a sample's class sizes.
+"""Numbers of people who are unique in a population, from the histogram of a sample's class sizes.
 
 All estimators take the table for a simple random sample without replacement. They differ in what they believe about
 classes that the sample has not shown.
@@ -11,40 +11,32 @@ slips: `variant` ``'arx'`` has them too.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy.optimize import least_squares
 from scipy.special import digamma, expit, gammaln, zeta
 
 from duckanon._core.common import progress
+from duckanon._core.common.arrays import Floats
 from duckanon._core.common.declare import report_rows
 from duckanon._measure.risk.declared import POPULATION_UNIQUES_ROWS
 
-_SMALL_SAMPLE = 0.1
-"""Up to this share of the population Dankar's rule takes Pitman's estimate."""
-
+_SMALL_SAMPLE = 0.1  # up to this share of the population Dankar's rule takes Pitman's estimate
 _NEWTON_STEPS = 200
-_PITMAN_TOLERANCE = 1e-6
-"""Where ARX stops; the steps are Newton's, so that the estimate has ten digits by then."""
-
-_SOLVED = 1e-8
-"""How far the logarithms of both sides of the shifted negative binomial's equations may be from each other."""
-
-_SOLVER_STEPS = {True: 200, False: 40}
-"""From the first start, and from each other: a dozen are usual, more where nearly everybody is unique."""
-
-_Floats = npt.NDArray[np.float64]
+_PITMAN_TOLERANCE = 1e-6  # where ARX stops; the steps are Newton's, so that the estimate has ten digits by then
+_SOLVED = 1e-8  # difference of the logarithms of both sides of the shifted negative binomial's equations, at most
+_SOLVER_STEPS = (200, 40)  # from the first start, and from each other: a dozen are usual, more where most are unique
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many classes there are of each size, and the population that the people in them are drawn from."""
+    """Numbers of classes of each size, and the population that the people in them are drawn from."""
 
-    sizes: _Floats
-    classes: _Floats
+    sizes: Floats
+    classes: Floats
     population: float
 
     @property
@@ -142,7 +134,7 @@ def shifted_negative_binomial(histogram: Histogram, variant: str) -> float | Non
         return None
     power = 1 if variant == "arx" else -1  # ARX multiplies by what it should divide by
 
-    def errors(unknowns: _Floats) -> _Floats:
+    def errors(unknowns: Floats) -> Floats:
         alpha, beta = np.exp(unknowns[0]), expit(unknowns[1])
         unseen = (1 - sampled) * (1 - beta)
         of_one = np.log(all_classes * sampled) + alpha * np.log(beta / (1 - unseen))
@@ -152,19 +144,15 @@ def shifted_negative_binomial(histogram: Histogram, variant: str) -> float | Non
         of_two += power * (alpha + 2) * np.log1p(-unseen)
         return np.array([of_one - np.log(alone), of_two - np.log(pairs)])
 
-    is_first = True
-    for alpha in (0.1, 1.0, 0.01, 10.0):
-        for beta in (0.1, 0.5, 0.01, 0.9):
-            progress.check()
-            start = [np.log(alpha), np.log(beta / (1 - beta))]
-            bounds = ([-30.0, -30.0], [30.0, 30.0])
-            solved = least_squares(
-                errors, start, bounds=bounds, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=_SOLVER_STEPS[is_first]
-            )
-            if np.abs(solved.fun).max() < _SOLVED:
-                estimate = all_classes * expit(solved.x[1]) ** np.exp(solved.x[0])
-                return min(float(estimate), histogram.population)
-            is_first = False
+    tolerances = dict.fromkeys(("xtol", "ftol", "gtol"), 1e-15)
+    for place, (alpha, beta) in enumerate(itertools.product((0.1, 1.0, 0.01, 10.0), (0.1, 0.5, 0.01, 0.9))):
+        progress.check()
+        start = [np.log(alpha), np.log(beta / (1 - beta))]
+        steps = _SOLVER_STEPS[min(place, 1)]
+        solved = least_squares(errors, start, bounds=([-30.0, -30.0], [30.0, 30.0]), max_nfev=steps, **tolerances)
+        if np.abs(solved.fun).max() < _SOLVED:
+            estimate = all_classes * expit(solved.x[1]) ** np.exp(solved.x[0])
+            return min(float(estimate), histogram.population)
     return None
 
 
@@ -183,23 +171,18 @@ def _shlosser(histogram: Histogram, variant: str) -> float:
 
 
 def population_uniques(histogram: pa.Table | None, *, population: float, variant: str = "corrected") -> pa.Table:
-    """Estimate the uniques of a population by all methods.
+    """Estimate the uniques of a population by all methods, from a histogram with columns ``size`` and ``classes``.
 
-    Args:
-        histogram: Columns ``size`` and ``classes``.
-        population: People in the population.
-        variant: ``'arx'`` for the shifted negative binomial as ARX has it.
+    `variant` ``'arx'`` takes the shifted negative binomial as ARX has it.
     """
     if histogram is None:
         return report_rows([], POPULATION_UNIQUES_ROWS)
     histogram = histogram.sort_by("size")  # so that sums do not depend on the order in which the query delivers
     sizes, classes = (histogram[name].to_numpy().astype(np.float64) for name in ("size", "classes"))
     counted = Histogram(sizes, classes, population)
-    estimates: dict[str, float | None]
     alone = counted.of_size(1)
-    if alone == 0 or counted.people >= population:  # nobody to begin with, or everybody is known
-        estimates = dict.fromkeys(("zayatz", "pitman", "snb"), alone)
-    else:
+    estimates: dict[str, float | None] = dict.fromkeys(("zayatz", "pitman", "snb"), alone)
+    if alone > 0 and counted.people < population:  # else nobody to begin with, or everybody is known
         with np.errstate(all="ignore"):
             estimates = {
                 "zayatz": zayatz(counted),

@@ -1,4 +1,4 @@
-"""Whether models trained on a release predict the original, and whether a model tells the two tables apart."""
+"""Models trained on a release that predict the original, and models that tell the two tables apart."""
 
 from __future__ import annotations
 
@@ -6,26 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from sklearn.model_selection import StratifiedKFold
 
 from duckanon._core.common.arguments import checked
-from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.arrays import Array, Floats, Ints
 from duckanon._core.common.declare import report
 from duckanon._core.common.rules import Number, Whole
 from duckanon._core.encoding.measurement_encoding import coded
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, paired
+from duckanon._measure.utility import learners
 from duckanon._measure.utility.declared import CLASSIFIER_UTILITY, DETECTABILITY
-from duckanon._measure.utility.learners import (
-    MODELS,
-    Features,
-    area,
-    features,
-    predictions,
-    probabilities,
-    with_decimals,
-)
 
 _MOST_CLASSES = 50  # boosting grows a tree for each class in every round
 _FEWEST_TRAINED = 10  # rows without which a model learns nothing
@@ -46,28 +37,24 @@ def classifier_utility(
 ) -> pa.Table:
     """Predict a column of held-out originals by models trained on the release and on other originals.
 
-    Without `holdout` the held-out originals are not seen by the model trained on originals, but the release may have
-    been made from them too. That favours the release: one that copies its source beats an honest one. Set rows
-    aside before the release is made for a fair comparison.
+    Without `holdout`, originals that the release was not made from, a random part of the original is held out. It is
+    not seen by the model trained on originals, but the release may have been made from it too. That favours the
+    release: one that copies its source beats an honest one. Set rows aside before the release is made for a fair
+    comparison.
 
-    Args:
-        original, released: Tables with the same columns, the target among them; all other columns predict it.
-        target: The column to predict. Categories, and numbers of which only two differ, are classes; other numbers and
-            dates are regressed. NULL is one more class; rows whose number is NULL are left out.
-        random: Splits, draws rows, and grows trees.
-        holdout: Originals that the release was not made from, to test on. Without it, a random part of the original is
-            held out.
-        special, categories: Which values have an indicator beside their number, and which numbers are categories: see
-            `measurement_encoding.coded`.
-        test_fraction: Which part of the original is held out.
-        max_rows: Largest number of rows to train on, and to test on.
+    All other columns predict the `target`. Categories, and numbers of which only two differ, are classes; other numbers
+    and dates are regressed. NULL is one more class; rows whose number is NULL are left out. `special` values and
+    `categories` among numbers are those of `measurement_encoding.coded`. Both models are trained on equally many rows, at most
+    `max_rows`.
 
     Returns:
-        Rows of `CLASSIFIER_UTILITY`, for boosted trees, a linear (or logistic) model, and a constant one that knows the
-        target's distribution only: ``auc`` (two classes) and ``accuracy``, or ``r2``. The difference is released minus
-        original. Both are trained on equally many rows.
+        Rows for boosted trees, a linear (or logistic) model, and a constant one that knows the target's distribution
+        only: ``auc`` (two classes) and ``accuracy``, or ``r2``. The difference is released minus original.
     """
-    _refuse_target(original, target)
+    if target not in original.column_names:
+        raise ValueError(f'the original table has no column "{target}"; name the column to predict.')
+    if original.num_columns < 2:
+        raise ValueError(f'there is no column beside "{target}" to predict it by; name more columns.')
     known = original
     if holdout is not None:
         paired(original, holdout)  # names what does not match
@@ -88,12 +75,12 @@ def classifier_utility(
     train, test = random.permutation(inside)[:size], random.permutation(outside)[: int(max_rows)]
     released_train = random.permutation(released_usable)[:size]
     columns = [column for column in pairs if column.name != target]
-    original_features, released_features = features(columns, np.concatenate([train, test]), released_train)
+    original_features, released_features = learners.features(columns, np.concatenate([train, test]), released_train)
     train_features = original_features.take(np.arange(size))
     test_features = original_features.take(np.arange(size, size + len(test)))
     truth = aim.original[test]
     rows = []
-    for model in MODELS:
+    for model in learners.MODELS:
         before = _measures(model, aim, train_features, aim.original[train], test_features, truth, random)
         after = _measures(model, aim, released_features, aim.released[released_train], test_features, truth, random)
         rows += [(model, name, value, after[name], after[name] - value) for name, value in before.items()]
@@ -101,13 +88,6 @@ def classifier_utility(
     measured = dict(zip(names, zip(*rows, strict=True), strict=True))
     sizes = {"train_rows": [size] * len(rows), "test_rows": [len(test)] * len(rows)}
     return report({**measured, **sizes}, CLASSIFIER_UTILITY.schema)
-
-
-def _refuse_target(original: pa.Table, target: str) -> None:
-    if target not in original.column_names:
-        raise ValueError(f'the original table has no column "{target}"; name the column to predict.')
-    if original.num_columns < 2:
-        raise ValueError(f'there is no column beside "{target}" to predict it by; name more columns.')
 
 
 def _target(aim: Pair) -> tuple[Pair, Ints, Ints]:
@@ -134,21 +114,21 @@ def _target(aim: Pair) -> tuple[Pair, Ints, Ints]:
 def _measures(
     model: str,
     aim: Pair,
-    train: Features,
-    target: npt.NDArray[Any],
-    test: Features,
-    truth: npt.NDArray[Any],
+    train: learners.Features,
+    target: Array,
+    test: learners.Features,
+    truth: Array,
     random: np.random.Generator,
 ) -> dict[str, float]:
     """Train a model and measure how well it predicts the truth."""
     if isinstance(aim, CategoryPair):
-        predicted = probabilities(model, train, target, test, len(aim.texts), random)
+        predicted = learners.probabilities(model, train, target, test, len(aim.texts), random)
         measures = {"accuracy": float((predicted.argmax(axis=1) == truth).mean())}
-        return {"auc": area(truth, predicted[:, 1]), **measures} if len(aim.texts) == 2 else measures
+        return {"auc": learners.area(truth, predicted[:, 1]), **measures} if len(aim.texts) == 2 else measures
     spread = float(((truth - truth.mean()) ** 2).sum())
     if not spread:  # nothing to explain
         return {"r2": np.nan}
-    return {"r2": 1 - float(((truth - predictions(model, train, target, test, random)) ** 2).sum()) / spread}
+    return {"r2": 1 - float(((truth - learners.predictions(model, train, target, test, random)) ** 2).sum()) / spread}
 
 
 @checked(folds=Whole(2))
@@ -166,21 +146,13 @@ def detectability(
 
     .5 means that nothing tells them apart. The trees also see how many decimals each number has: an unrounded release
     is told from its rounded original every time. A release that holds rows of the original verbatim can come out below
-    .5: a tree that has learnt one of the two equal rows is wrong about the other.
-
-    Args:
-        original, released: Tables with the same columns.
-        random: Draws rows, splits folds, and grows trees.
-        categories: Which numbers are categories: see `measurement_encoding.coded`. Trees find special values by
-            themselves.
-        max_rows: Largest number of rows of each table.
-        folds: Number of parts of the cross-validation.
-        halves: Whether to compare the halves of the original with each other too.
+    .5: a tree that has learnt one of the two equal rows is wrong about the other. Trees find special values by
+    themselves.
 
     Returns:
-        Rows of `DETECTABILITY`: the mean area under the ROC curve over the folds, its standard error, and how many rows
-        of each table were looked at; ``released`` against the original, and as ``reference`` one random half of the
-        original against the other, which is about .5.
+        The mean area under the ROC curve over the folds, its standard error, and how many rows of each table were
+        used; ``released`` against the original, and as ``reference`` one random half of the original against the
+        other, which is about .5.
     """
     least = min(original.num_rows, released.num_rows)
     pairs = coded(paired(original, released), original.schema, "off", categories)
@@ -191,13 +163,13 @@ def detectability(
         )
     size = min(least, max_rows)
     order = random.permutation(original.num_rows)
-    first, second = features(pairs, order[:size], random.permutation(released.num_rows)[:size])
-    sides = [with_decimals(pairs, side.trees) for side in (first, second)]
+    first, second = learners.features(pairs, order[:size], random.permutation(released.num_rows)[:size])
+    sides = [learners.with_decimals(pairs, side.trees) for side in (first, second)]
     rows = [("released", *_told_apart(sides[0], sides[1], first.categorical, folds, random), size)]
     half = min(size, original.num_rows // 2)
     if halves and half >= folds:
-        whole, _ = features(pairs, order[: 2 * half], np.arange(1))
-        rest = with_decimals(pairs, whole.trees)
+        whole, _ = learners.features(pairs, order[: 2 * half], np.arange(1))
+        rest = learners.with_decimals(pairs, whole.trees)
         rows.append(("reference", *_told_apart(rest[:half], rest[half:], whole.categorical, folds, random), half))
     names = ("comparison", "auc", "standard_error", "rows_each")
     return report(dict(zip(names, zip(*rows, strict=True), strict=True)), DETECTABILITY.schema)
@@ -209,12 +181,12 @@ def _told_apart(
     """Return the mean area under the ROC curve over the folds, and its standard error."""
     rows = np.concatenate([first, second])
     label = np.repeat(np.array([0, 1]), [len(first), len(second)])
-    everything = Features(rows, np.empty((len(rows), 0)), categorical)
+    everything = learners.Features(rows, np.empty((len(rows), 0)), categorical)
     areas = []
     parts = StratifiedKFold(folds, shuffle=True, random_state=int(random.integers(2**31)))
     for train, test in parts.split(rows, label):
-        predicted = probabilities(
+        predicted = learners.probabilities(
             "boosted_trees", everything.take(train), label[train], everything.take(test), 2, random
         )
-        areas.append(area(label[test], predicted[:, 1]))
+        areas.append(learners.area(label[test], predicted[:, 1]))
     return float(np.mean(areas)), float(np.std(areas, ddof=1) / np.sqrt(folds))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from duckanon._core.common.declare import Options, Parameter, Report
+from duckanon._core.common.declare import Options, Parameter
 from duckanon._core.common.parameters import CATEGORIES, LOG, SEED, SPECIAL
 from duckanon._core.common.rules import ColumnName, Flag, OneOf, Whole
-from duckanon._measure.parameters import COLS, DERIVED, HIERARCHIES, HOLDOUT, ORIGINAL, REFERENCE, RELEASED
+from duckanon._measure.comparison import columns, comparison
+from duckanon._measure.parameters import COLS, HIERARCHIES, HOLDOUT, REFERENCE, coding
 
-_PAIR = ("original", "released")
 _SPECIAL = SPECIAL.having(default="off")
 _CATEGORIES = CATEGORIES.having(default=[])
 _DEGREE = Parameter("degree", Whole(1), "The degree of the polynomial kernel `(x'y + 1)^degree`", 4)
@@ -40,14 +40,11 @@ def _special_is_not_logged(given: Options) -> str | None:
     return f"special must name columns that are none of log; got {both[0]} in both." if both else None
 
 
-UTILITY = Report(
+UTILITY = comparison(
     name="utility",
     algorithm="duckanon._measure.utility.utility_measures:utility",
-    stage="measure",
     summary="How far means, variances, correlations and distributions of a release are from the original's.",
     parameters=(
-        ORIGINAL,
-        RELEASED,
         COLS,
         HIERARCHIES,
         LOG.having(default=[], meaning="Columns to take logarithms of"),
@@ -56,68 +53,30 @@ UTILITY = Report(
         SEED,
     ),
     checks=(_special_is_not_logged,),
-    schema=pa.schema(
-        [
-            ("statistic", pa.string()),
-            ("column_name", pa.string()),
-            ("other_column", pa.string()),
-            ("original", pa.float64()),
-            ("released", pa.float64()),
-            ("difference", pa.float64()),
-            ("normalized_difference", pa.float64()),
-            ("median_difference", pa.float64()),
-        ]
-    ),
-    tables=_PAIR,
-    reads_labels=True,
+    schema=[
+        *columns(pa.string(), "statistic", "column_name", "other_column"),
+        *columns(pa.float64(), "original", "released", "difference", "normalized_difference", "median_difference"),
+    ],
 )
 
-KERNEL_UTILITY = Report(
+KERNEL_UTILITY = comparison(
     name="kernel_utility",
     algorithm="duckanon._measure.utility.utility_measures:kernel_utility",
-    stage="measure",
     summary="Compares a release with the original along kernel principal components, for structure that is not linear.",
-    parameters=(
-        ORIGINAL,
-        RELEASED,
-        COLS,
-        _DEGREE,
-        _COMPONENTS,
-        _STANDARDIZE,
-        _KERNEL,
-        REFERENCE,
-        _POINTS,
-        HIERARCHIES,
-        LOG,
-        SPECIAL,
-        CATEGORIES,
-        DERIVED,
-        SEED,
-    ),
-    schema=pa.schema(
-        [
-            ("component", pa.int64()),
-            ("eigenvalue", pa.float64()),
-            ("cumulative", pa.float64()),
-            ("ks", pa.float64()),
-            ("p_value", pa.float64()),
-            ("reference_ks", pa.float64()),
-            ("reference_p_value", pa.float64()),
-        ]
-    ),
-    tables=(*_PAIR, "reference"),
-    reads_labels=True,
+    parameters=(COLS, _DEGREE, _COMPONENTS, _STANDARDIZE, _KERNEL, REFERENCE, _POINTS, HIERARCHIES, coding(), SEED),
+    schema=[
+        ("component", pa.int64()),
+        *columns(pa.float64(), "eigenvalue", "cumulative", "ks", "p_value", "reference_ks", "reference_p_value"),
+    ],
+    others=("reference",),
 )
 
-KERNEL_COMPONENTS = Report(
+KERNEL_COMPONENTS = comparison(
     name="kernel_components",
     algorithm="duckanon._measure.utility.utility_measures:kernel_components",
-    stage="measure",
     summary="Original and released records along kernel principal components, for a plot of structure that is not "
     "linear.",
     parameters=(
-        ORIGINAL,
-        RELEASED,
         COLS,
         _DEGREE,
         _COMPONENTS.having(default=2, meaning="How many coordinates each record has"),
@@ -125,25 +84,17 @@ KERNEL_COMPONENTS = Report(
         _KERNEL,
         _POINTS.having(rule=Whole(2), default=1000, meaning="How many random rows of each table to place"),
         HIERARCHIES,
-        LOG,
-        SPECIAL,
-        CATEGORIES,
-        DERIVED,
+        coding(),
         SEED,
     ),
-    schema=pa.schema([("source", pa.string()), ("projections", pa.list_(pa.float64()))]),
-    tables=_PAIR,
-    reads_labels=True,
+    schema=[("source", pa.string()), ("projections", pa.list_(pa.float64()))],
 )
 
-CLASSIFIER_UTILITY = Report(
+CLASSIFIER_UTILITY = comparison(
     name="classifier_utility",
     algorithm="duckanon._measure.utility.utility_measures:classifier_utility",
-    stage="measure",
     summary="What models trained on a release predict for originals, against models trained on originals.",
     parameters=(
-        ORIGINAL,
-        RELEASED,
         COLS.having(meaning="The columns to predict from"),
         Parameter("target", ColumnName(), "The column to predict: a category or a number"),
         HOLDOUT.having(
@@ -155,38 +106,21 @@ CLASSIFIER_UTILITY = Report(
         _CATEGORIES,
         SEED,
     ),
-    schema=pa.schema(
-        [
-            ("model", pa.string()),
-            ("measure", pa.string()),
-            ("trained_on_original", pa.float64()),
-            ("trained_on_released", pa.float64()),
-            ("difference", pa.float64()),
-            ("train_rows", pa.int64()),
-            ("test_rows", pa.int64()),
-        ]
-    ),
-    tables=(*_PAIR, "holdout"),
+    schema=[
+        *columns(pa.string(), "model", "measure"),
+        *columns(pa.float64(), "trained_on_original", "trained_on_released", "difference"),
+        *columns(pa.int64(), "train_rows", "test_rows"),
+    ],
+    others=("holdout",),
     columns=("cols", "target"),
-    reads_labels=True,
 )
 
-DETECTABILITY = Report(
+DETECTABILITY = comparison(
     name="detectability",
     algorithm="duckanon._measure.utility.utility_measures:detectability",
-    stage="measure",
     summary="How well boosted trees tell released rows from original ones.",
-    parameters=(ORIGINAL, RELEASED, COLS, HIERARCHIES, _CATEGORIES, SEED),
-    schema=pa.schema(
-        [
-            ("comparison", pa.string()),
-            ("auc", pa.float64()),
-            ("standard_error", pa.float64()),
-            ("rows_each", pa.int64()),
-        ]
-    ),
-    tables=_PAIR,
-    reads_labels=True,
+    parameters=(COLS, HIERARCHIES, _CATEGORIES, SEED),
+    schema=[("comparison", pa.string()), *columns(pa.float64(), "auc", "standard_error"), ("rows_each", pa.int64())],
 )
 
 FUNCTIONS = (UTILITY, KERNEL_UTILITY, KERNEL_COMPONENTS, CLASSIFIER_UTILITY, DETECTABILITY)

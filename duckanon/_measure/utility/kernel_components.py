@@ -1,4 +1,4 @@
-"""How well a release keeps the multivariate distribution: its kernel principal components, one by one."""
+"""The multivariate distribution of a release: its kernel principal components, one by one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from duckanon._core.common.arguments import checked, checked_by
 from duckanon._core.common.arrays import Floats, sampled_rows
 from duckanon._core.common.declare import report
 from duckanon._core.common.rules import Number, Whole
-from duckanon._measure.two_samples import ks_test
 from duckanon._measure.utility.declared import KERNEL_COMPONENTS, KERNEL_UTILITY
-from duckanon._measure.utility.kernels import Components, exact_components, kernel_for, landmark_components
+from duckanon._measure.utility.kernels import kernel_for, principal_components
+from duckanon._measure.utility.statistics import ks_test
 
 
 @checked_by(KERNEL_UTILITY)
@@ -43,23 +43,16 @@ def kernel_utility(
             then the top components are almost linear; components of standardised columns are the better test of
             nonlinear structure.
         reference: A sample of the original's population that does not overlap with it, such as the half that was set
-            aside: what an honest sample's distances are. Judge a release against it rather than by p-values alone.
-        random: Draws landmarks and points.
-        kernel, degree, width: See `kernels.Kernel`.
-        components: How many components, those of largest variance, to look at; those without variance are left out.
+            aside, whose distances are those of an honest sample. Judge a release against it rather than by p-values.
         points: How many random rows of each table to compare, all by default. Without it a p-value says little: from
             10^5 rows on it is small for every difference, however unimportant. With 1,296 rows a shift of 5 % of the
             rows is detected with a power of .8 at a level of .05.
-        exact_rows: Up to how many original rows the components are exact; above, landmarks are used.
-        landmarks: How many original rows span the components.
-        fit_rows: From how many random original rows landmarks find the components; all rows are compared along them.
-
-    Returns:
-        Rows of `KERNEL_UTILITY`: the variance along the component, the share of all variance up to it, and the
-        two-sided Kolmogorov-Smirnov distance between original and release with its p-value; the same for the reference.
+        exact_rows: Up to how many original rows the components are exact; above, so many `landmarks` span them, found
+            from `fit_rows` random original rows; all rows are compared along them.
     """
     tables = _matrices({"original": original, "released": released, "reference": reference})
-    principal = _principal(tables[0], random, kernel, degree, width, components, exact_rows, landmarks, fit_rows)
+    chosen = kernel_for(kernel, degree, width, tables[0], random)
+    principal = principal_components(chosen, tables[0], components, random, exact_rows, landmarks, fit_rows)
     compared = [rows if points is None else rows[sampled_rows(points, len(rows), random)] for rows in tables]
     projections = [np.sort(principal.project(rows), axis=1) for rows in compared]
     tests = _tests(projections[0], projections[1])
@@ -89,42 +82,19 @@ def kernel_projections(
     components: int,
     points: int,
 ) -> tuple[Floats, Floats]:
-    """Place the rows of original and release along the original's kernel principal components.
+    """Place random rows of original and release along the original's kernel principal components (Thesis, Figure 3-1).
 
-    Thesis, Figure 3-1.
-
-    Args:
-        original, released, random, kernel, degree, components: As in `kernel_utility`.
-        points: How many rows of each table, drawn at random, are placed.
-
-    Returns:
-        Rows by components; the component of largest variance first. The sign of each is that of the longer tail of the
-        original's, since an eigenvector has none of its own.
+    Rows by components; the component of largest variance first. The sign of each is that of the longer tail of the
+    original's, since an eigenvector has none of its own.
     """
     tables = _matrices({"original": original, "released": released})
-    principal = _principal(tables[0], random, kernel, degree, None, components, 3000, 500, 20_000)
+    chosen = kernel_for(kernel, degree, None, tables[0], random)
+    principal = principal_components(chosen, tables[0], components, random)
     drawn = [rows[sampled_rows(points, len(rows), random)] for rows in tables]
     first, second = (principal.project(rows).T * principal.grid for rows in drawn)
     centred = first - np.median(first, axis=0)
     sign = np.where(centred.max(axis=0) < -centred.min(axis=0), -1.0, 1.0)
     return first * sign, second * sign
-
-
-def _principal(
-    original: Floats,
-    random: np.random.Generator,
-    kernel: str,
-    degree: int,
-    width: float | None,
-    components: int,
-    exact_rows: int,
-    landmarks: int,
-    fit_rows: int,
-) -> Components:
-    chosen = kernel_for(kernel, degree, width, original, random)
-    if len(original) <= exact_rows:
-        return exact_components(chosen, original, components, random)
-    return landmark_components(chosen, original, components, landmarks, fit_rows, random)
 
 
 def _tests(original: Floats, others: Floats | None) -> list[tuple[float, float]]:
@@ -136,17 +106,16 @@ def _tests(original: Floats, others: Floats | None) -> list[tuple[float, float]]
 
 def _matrices(tables: Mapping[str, Floats | None]) -> list[Floats]:
     """Take the tables that are given in double precision; refuse those that cannot be compared."""
-    matrices = [_matrix(rows, role) for role, rows in tables.items() if rows is not None]
+    matrices = []
+    for role, rows in tables.items():
+        if rows is not None:
+            least = 2 if role == "original" else 1
+            if rows.ndim != 2 or rows.shape[0] < least or rows.shape[1] < 1:
+                raise ValueError(f"the {role} table must have at least {least} rows and a column; got {rows.shape}.")
+            if not np.isfinite(rows).all():
+                raise ValueError(f"the {role} table holds NaN or infinity; replace them by NULL or a number first.")
+            matrices.append(np.asarray(rows, np.float64))
     if len({rows.shape[1] for rows in matrices}) > 1:
         widths = ", ".join(str(rows.shape[1]) for rows in matrices)
         raise ValueError(f"all matrices must have as many columns; got {widths}.")
     return matrices
-
-
-def _matrix(rows: Floats, role: str) -> Floats:
-    least = 2 if role == "original" else 1
-    if rows.ndim != 2 or rows.shape[0] < least or rows.shape[1] < 1:
-        raise ValueError(f"the {role} table must have at least {least} rows and a column; got {rows.shape}.")
-    if not np.isfinite(rows).all():
-        raise ValueError(f"the {role} table holds NaN or infinity; replace them by NULL or a number first.")
-    return np.asarray(rows, np.float64)

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Floats
+from duckanon._core.common.arrays import Floats, Ints
 
 _BATCH_CELLS = 4_000_000  # of a kernel matrix at a time: 32 MB
 _WIDTH_ROWS = 1000  # from half a million pairs of rows the median distance is known well enough
@@ -24,12 +23,8 @@ _DENSE_ROWS = 600  # larger matrices are left to Lanczos iterations, for a few e
 class Kernel:
     """A kernel function of the rows of two matrices.
 
-    Attributes:
-        name: ``polynomial``: (x'y + 1)^degree. ``gaussian``: exp(-|x - y|^2 / (2 width^2)). ``exponential``: exp((x -
-            c)'(y - c) / width^2).
-        degree: Of the polynomial.
-        width: Scale of the two others.
-        centre: The mean row c: an exponential of uncentred rows would be one huge constant.
+    ``polynomial``: (x'y + 1)^degree. ``gaussian``: exp(-|x - y|^2 / (2 width^2)). ``exponential``: exp((x - c)'(y - c)
+    / width^2) with the mean row c, the centre: an exponential of uncentred rows would be one huge constant.
     """
 
     name: str
@@ -87,21 +82,15 @@ def _median_distance(rows: Floats) -> float:
 
 @dataclass(frozen=True)
 class Components:
-    """Kernel principal components: the projection of a row x is k(x, landmarks) @ weights - offset.
-
-    Attributes:
-        eigenvalues: Variances along the components, largest first.
-        total: The variance along all components that there are.
-        grid: Projections are rounded to multiples of this.
-    """
+    """Kernel principal components: the projection of a row x is k(x, landmarks) @ weights - offset."""
 
     kernel: Kernel
     landmarks: Floats
     weights: Floats
     offset: Floats
-    eigenvalues: Floats
-    total: float
-    grid: Floats
+    eigenvalues: Floats  # variances along the components, largest first
+    total: float  # the variance along all components that there are
+    grid: Floats  # projections are rounded to multiples of this
 
     def project(self, rows: Floats) -> Floats:
         """Return the projections, one row per component.
@@ -115,6 +104,21 @@ class Components:
             projections[:, start : start + len(batch)] = projected.T
         projections /= self.grid[:, None]
         return np.round(projections, out=projections)
+
+
+def principal_components(
+    kernel: Kernel,
+    rows: Floats,
+    count: int,
+    random: np.random.Generator,
+    exact_rows: int = 3000,
+    landmarks: int = 500,
+    fit_rows: int = 20_000,
+) -> Components:
+    """Find the kernel principal components: exact up to `exact_rows` rows, by landmarks above."""
+    if len(rows) <= exact_rows:
+        return exact_components(kernel, rows, count, random)
+    return landmark_components(kernel, rows, count, landmarks, fit_rows, random)
 
 
 def exact_components(kernel: Kernel, rows: Floats, count: int, random: np.random.Generator) -> Components:
@@ -194,7 +198,7 @@ def _components(
     return Components(kernel, landmarks, weights, offset, eigenvalues, total, _GRID * largest)
 
 
-def _landmarks(kernel: Kernel, rows: Floats, count: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+def _landmarks(kernel: Kernel, rows: Floats, count: int, random: np.random.Generator) -> Ints:
     """Draw landmarks: half of them uniformly, half by their kernel with themselves.
 
     Rows far out carry most of the variance of a polynomial kernel, and few of them are among uniform draws.

@@ -25,7 +25,7 @@ _MOST_DECIMALS = 8  # numbers with more are taken to be unrounded
 
 @dataclass(frozen=True)
 class Features:
-    """What a model learns from: the same rows for trees (categories as codes) and linear models (indicators)."""
+    """The same rows for trees (categories as codes) and linear models (indicators)."""
 
     trees: Floats
     linear: Floats

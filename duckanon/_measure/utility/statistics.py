@@ -1,4 +1,4 @@
-"""How well a release keeps means, variances, correlations, rank correlations and the columns' distributions."""
+"""Statistics of a release beside its original's: means, variances, correlations, rank correlations, distributions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy import stats
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Array, Floats, run_starts
+from duckanon._core.common.arrays import Array, Floats, Ints, run_starts
 from duckanon._core.common.declare import report
 from duckanon._core.encoding.measurement_encoding import coded
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, indicators, paired
-from duckanon._measure.two_samples import ks_distance, total_variation
 from duckanon._measure.utility.declared import UTILITY
 
 _CHUNK = 16_384  # rows at a time: of tens of columns they stay in the processor's cache
@@ -35,18 +35,13 @@ def utility(
     In ``ks`` a NULL is larger than every number, so that another share of NULLs counts as a difference too; in
     ``total_variation`` it is one of the categories. Elsewhere NULL is the original's mean, and an indicator.
 
-    Args:
-        original, released: Tables with the same columns of any types. They may have different numbers of rows. For
-            moments and correlations they become matrices, in which each number is itself and each category an
-            indicator, see `pairs.indicators`.
-        special, categories: Which values have an indicator beside their number, and which numbers are categories: see
-            `measurement_encoding.coded`.
+    For moments and correlations the tables become matrices, in which each number is itself and each category an
+    indicator (`pairs.indicators`); `special` values and `categories` among numbers are those of `measurement_encoding.coded`.
 
     Returns:
-        Rows of `UTILITY`: ``mean`` and ``variance`` of every matrix column, ``correlation`` and ``rank_correlation`` of
-        every pair of them, then of every column of the tables ``ks`` (numbers, dates) or ``total_variation``
-        (categories). ``difference`` is released minus original; ``median_difference`` the median of the absolute
-        normalized differences of that statistic.
+        ``mean`` and ``variance`` of every matrix column, ``correlation`` and ``rank_correlation`` of every pair, then
+        of every column of the tables ``ks`` (numbers, dates) or ``total_variation`` (categories). ``difference`` is
+        released minus original; ``median_difference`` the median of the absolute normalized differences.
     """
     pairs = coded(paired(original, released), original.schema, special, categories)
     # Single columns, because a matrix would be one more copy of everything.
@@ -58,8 +53,7 @@ def utility(
     return report({name: np.concatenate([part[name] for part in filled]) for name in filled[0]}, UTILITY.schema)
 
 
-Part = dict[str, Array]
-"""The rows of a report on one statistic, by column."""
+Part = dict[str, Array]  # the rows of a report on one statistic, by column
 
 
 def _moments(names: Sequence[str], first: Sequence[Floats], second: Sequence[Floats]) -> list[Part]:
@@ -174,3 +168,31 @@ def _ranks(values: Floats) -> Floats:
     ranks = np.empty(len(values))
     ranks[order] = np.repeat((starts + ends + 1) / 2, ends - starts)
     return ranks
+
+
+def ks_distance(first: Array, second: Array) -> float:
+    """Return the largest difference between the distribution functions of two sorted samples.
+
+    F1 - F2 is largest at a value of the first sample, F2 - F1 just below one of them (or nowhere above 0).
+    """
+    at = np.searchsorted(second, first, side="right") / len(second)
+    below = np.searchsorted(second, first, side="left") / len(second)
+    steps = np.arange(len(first) + 1) / len(first)
+    return float(max((steps[1:] - at).max(), (below - steps[:-1]).max(), 0.0))
+
+
+def ks_test(first: Array, second: Array) -> tuple[float, float]:
+    """Return the Kolmogorov-Smirnov distance of two sorted samples and its two-sided p-value.
+
+    As `scipy.stats.ks_2samp` with ``method="asymp"``: the distribution of the one-sample distance at the effective
+    number of rows.
+    """
+    distance = ks_distance(first, second)
+    effective = len(first) * (len(second) / (len(first) + len(second)))
+    return distance, float(np.clip(stats.kstwo.sf(distance, max(np.round(effective), 1.0)), 0.0, 1.0))
+
+
+def total_variation(first: Ints, second: Ints, categories: int) -> float:
+    """Return half the sum of the differences between the shares of the categories 0 .. categories - 1."""
+    shares = [np.bincount(codes, minlength=categories) / len(codes) for codes in (first, second)]
+    return float(np.abs(shares[0] - shares[1]).sum() / 2)

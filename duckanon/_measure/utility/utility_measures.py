@@ -48,16 +48,13 @@ def kernel_utility(
     standardize: bool,
     kernel: str,
     points: int | None,
-    log: list[str] | None,
-    special: Any,
-    categories: list[str] | None,
-    derived: str,
+    coding: Coding,
     seed: int | None,
 ) -> pa.Table:
     """Compare distributions along kernel principal components."""
     random = generator(seed)
     read = judged(original, released, meanings, reference=reference)
-    tables = encoded(read.original, read.drawn(random), read.others, Coding(log, special, categories, derived))
+    tables = encoded(read.original, read.drawn(random), read.others, coding)
     first, second, third = tables.original, tables.released, tables.others[0]
     if not standardize:
         first, second = (unscaled(tables.encoding, matrix) for matrix in (first, second))
@@ -77,16 +74,13 @@ def kernel_components(
     standardize: bool,
     kernel: str,
     points: int,
-    log: list[str] | None,
-    special: Any,
-    categories: list[str] | None,
-    derived: str,
+    coding: Coding,
     seed: int | None,
 ) -> pa.Table:
     """Place records along kernel principal components, for a plot."""
     random = generator(seed)
     read = judged(original, released, meanings)
-    tables = encoded(read.original, read.drawn(random), [], Coding(log, special, categories, derived))
+    tables = encoded(read.original, read.drawn(random), [], coding)
     matrices = [tables.original, tables.released]
     if not standardize:
         matrices = [unscaled(tables.encoding, matrix) for matrix in matrices]
@@ -117,10 +111,9 @@ def classifier_utility(
     random = generator(seed)
     read = judged(original, released, meanings, holdout=holdout)
     name = next((name for name in read.original.column_names if name.lower() == str(target).lower()), str(target))
-    released = read.drawn(random)
     return classifiers.classifier_utility(
         read.original,
-        released,
+        read.drawn(random),
         name,
         random=random,
         holdout=read.others[0],
@@ -144,12 +137,7 @@ def detectability(
 
 
 def query_utility(
-    original: pa.Table | None,
-    released: pa.Table | None,
-    *,
-    meanings: MeaningRows,
-    queries: int,
-    seed: int | None,
+    original: pa.Table | None, released: pa.Table | None, *, meanings: MeaningRows, queries: int, seed: int | None
 ) -> pa.Table:
     """Compare random counts."""
     random = generator(seed)
