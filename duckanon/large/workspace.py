@@ -24,8 +24,8 @@ import duckanon
 from duckanon._bridge import sql
 from duckanon._bridge.opened_files import opened_files
 from duckanon._core.common import progress
+from duckanon._core.common.locks import temporary_folder
 from duckanon._core.common.outbox import Outbox
-from duckanon._core.common.temp_folder import temporary_folder
 from duckanon.large.memory import Budget, budget
 
 SOURCE = "source"

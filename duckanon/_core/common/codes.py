@@ -17,17 +17,8 @@ Column: TypeAlias = "tuple[Codes, int]"
 def encode(table: pa.Table) -> list[Column]:
     """Encode every column of an Arrow table as dense integer codes.
 
-    NULL is a value with a code of its own, all NaN are one value, and -0.0 equals 0.0.
-
-    Args:
-        table : pyarrow.Table: Columns of any type that Arrow can dictionary-encode, or of a dictionary type.
-
-    Returns:
-        For each column the code of every row, in 0 .. distinct-1 and of the smallest unsigned type that holds it, and
-        the number of distinct values that occur.
-
-    Raises:
-        ValueError: For a nested column.
+    NULL is a value with a code of its own, all NaN are one value, and -0.0 equals 0.0. The codes of a column are
+    0 .. distinct-1, of the smallest unsigned type that holds them. Nested columns are refused.
 
     Examples:
         >>> [(codes, distinct)] = encode(pa.table({"city": ["Rome", None, "Oslo", "Rome"]}))
@@ -68,7 +59,9 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Cast a column to a type whose values Arrow tells apart as SQL does, to integers where that is quicker."""
     arrow_type = column.type
     if pa.types.is_floating(arrow_type):
-        return _one_zero_one_nan(column)
+        values = column.cast(pa.float64()).to_numpy() + 0.0  # -0.0 + 0.0 is 0.0
+        values[np.isnan(values)] = np.nan  # NaN has many bit patterns; NULL became NaN too, hence the mask
+        return pa.chunked_array([pa.array(values, mask=column.is_null().to_numpy())])
     if pa.types.is_boolean(arrow_type):
         return column.cast(pa.uint8())
     if pa.types.is_temporal(arrow_type) and arrow_type.bit_width <= 64:
@@ -78,12 +71,6 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_binary_view(arrow_type):
         return column.cast(pa.large_binary())
     return column
-
-
-def _one_zero_one_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    values = column.cast(pa.float64()).to_numpy() + 0.0  # -0.0 + 0.0 is 0.0
-    values[np.isnan(values)] = np.nan  # NaN has many bit patterns; NULL became NaN too, hence the mask
-    return pa.chunked_array([pa.array(values, mask=column.is_null().to_numpy())])
 
 
 def _encode_distinct(column: pa.ChunkedArray) -> Column:
