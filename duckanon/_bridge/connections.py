@@ -30,12 +30,7 @@ _WRAPPING = threading.Lock()
 
 
 def watch(con: duckdb.DuckDBPyConnection, is_fresh: bool) -> None:
-    """Let what a connection has on its way go with it.
-
-    Args:
-        con: A connection to a registered database.
-        is_fresh: Whether it has no result that somebody may still be reading, so that it can be asked for its number.
-    """
+    """Let what a connection has on its way go with it; a fresh one, whose result nobody reads, is asked its number."""
     _wrap_methods()
     if _PLACES.get(con) is not None:
         return

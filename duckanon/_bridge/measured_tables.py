@@ -25,11 +25,7 @@ def stacked_rows(tables: Mapping[str, str] | Sequence[str], chosen: Callable[[st
     """Write the rows of several tables below each other; ``_duckanon_release`` names or numbers the table of a row.
 
     Each table has a column of its own, in which its rows are structs: the same column may hold numbers in one table,
-    labels or intervals in another.
-
-    Args:
-        tables: By name, or in a list.
-        chosen: Writes the columns of a table, for ``COLUMNS()``.
+    labels or intervals in another. `chosen` writes the columns of a table, for ``COLUMNS()``.
     """
     named = tables.items() if isinstance(tables, Mapping) else enumerate(tables, 1)
     return " UNION ALL BY NAME ".join(

@@ -19,10 +19,8 @@ def opened_files(con: duckdb.DuckDBPyConnection) -> Iterator[Callable[[], set[Pa
     """Watch which files a database opens, as long as the block lasts; give a function that returns those so far.
 
     DuckDB's log has every path, through views, expressions, globs, `~` and `file://`, as the file system is asked for
-    it. It costs nothing that could be measured (20 million rows of Parquet: 170 lines).
-
-    Args:
-        con: A connection to a database of ours: the log is one for all of its connections, and is empty afterwards.
+    it. It costs nothing that could be measured (20 million rows of Parquet: 170 lines). The log is one for all
+    connections of a database, which must be ours, and is empty afterwards.
     """
     con.execute("CALL truncate_duckdb_logs()").fetchall()
     con.execute("CALL enable_logging('FileSystem', level = 'trace')").fetchall()

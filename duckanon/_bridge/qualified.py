@@ -39,17 +39,14 @@ _BUILTIN = "system.main."
 def qualified(sql: str) -> str:
     """Write the catalog and schema of DuckDB's own functions before every call of one.
 
-    Args:
-        sql: A file of ``sql/``: keywords in capitals, functions in small letters with the parenthesis at their name,
-            subscripts with the bracket at what they are of.
-
-    Returns:
-        The same statements.
+    Keywords are in capitals, functions in small letters with the parenthesis at their name, subscripts with the bracket
+    at what they are of.
 
     Examples:
-        >>> print(qualified("SELECT abs(x), [x, 2], t[1], {'of x': list(x)}, anon.f(x) FROM range(3) AS t(x)"))
-        SELECT system.main.abs(x), system.main.list_value(x, 2), t[1], \
-        system.main.struct_pack("of x" := system.main.list(x)), anon.f(x) FROM system.main.range(3) AS t(x)
+        >>> print(qualified("SELECT abs(x), [x, 2], t[1], anon.f(x) FROM range(3) AS t(x)"))
+        SELECT system.main.abs(x), system.main.list_value(x, 2), t[1], anon.f(x) FROM system.main.range(3) AS t(x)
+        >>> print(qualified("SELECT {'of x': list(x)}"))
+        SELECT system.main.struct_pack("of x" := system.main.list(x))
     """
     signature = _SIGNATURE.search(sql)
     end = signature.end() if signature else 0

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeAlias
 
 import duckdb
 
 from duckanon._bridge import errors
 from duckanon._bridge.sql_text import literal, name, names, structure
 
-__all__ = ["bare", "columns", "literal", "name", "names", "one", "structure", "why"]
+__all__ = ["Connection", "bare", "columns", "literal", "name", "names", "one", "structure", "why"]
+
+Connection: TypeAlias = duckdb.DuckDBPyConnection
 
 
-def columns(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
+def columns(con: Connection, table: str) -> dict[str, str]:
     """Return the columns of a table with their types."""
     return {row[0]: str(row[1]) for row in con.execute(f"DESCRIBE FROM {name(table)}").fetchall()}
 
 
-def one(con: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
+def one(con: Connection, query: str) -> tuple[Any, ...]:
     """Return the only row of a query."""
     rows: list[tuple[Any, ...]] = con.execute(query).fetchall()
     return rows[0]
