@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-    from types import TracebackType
 
 
 class LeavingAtOnce:
@@ -36,9 +35,7 @@ class LeavingAtOnce:
         if self._is_ours:
             signal.signal(signal.SIGINT, self._leave)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leave interrupts to whoever answered them before."""
         if self._is_ours:
             signal.signal(signal.SIGINT, self._before)
@@ -110,7 +107,11 @@ def _run(options: argparse.Namespace) -> int:
 
     write = output.writer(sys.stdout)
     if options.command in ("sql", "render", "extension"):  # none of which needs a connection
-        write(_printed(options))
+        with LeavingAtOnce():
+            from duckanon._bridge import macros
+            from duckanon.cli import printing_commands
+
+        write(macros.script() if options.command == "sql" else printing_commands.printed(options))
         return 0
     if options.command is None and options.sql is None:
         from duckanon.cli.arguments import parser
@@ -148,14 +149,3 @@ def _run(options: argparse.Namespace) -> int:
     finally:
         con.close()
     return 0
-
-
-def _printed(options: argparse.Namespace) -> str:
-    """Return what a command prints that reads no database."""
-    with LeavingAtOnce():
-        from duckanon._bridge import macros
-        from duckanon.cli import extension_command, render_command
-
-    if options.command == "sql":
-        return macros.script()
-    return extension_command.run(options) if options.command == "extension" else render_command.run(options)

@@ -7,9 +7,10 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from duckanon.cli.output import complain
+from duckanon.cli.output import complain, visible
 
 if TYPE_CHECKING:
     from duckanon.cli.interrupts import Interruptible
@@ -38,7 +39,6 @@ def add_to(commands: Any) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "release",
-        prog="duckanon release",
         help="release a table by a policy",
         description="Release the tables of a policy: read, anonymize, write, read back, count every promise on the "
         "written file, and only then publish it.",
@@ -106,43 +106,24 @@ def run(options: argparse.Namespace) -> int:
 
 def _released(options: argparse.Namespace) -> int:
     from duckanon.cli.interrupts import interruptible
-    from duckanon.cli.output import visible
     from duckanon.job import errors
-    from duckanon.job.overrides import changes_of
-    from duckanon.job.run import connection, released
+    from duckanon.job.policy_file import changes_of
+    from duckanon.job.run import connection, printer, released
 
     policy = options.named_policy or options.policy
     if policy is None or (options.named_policy and options.policy):
         complain("duckanon release: name one policy; duckanon policy init drafts one.")
         return errors.PolicyError.exit_code
-    given = changes_of(
-        source=options.source,
-        table=options.table,
-        query=options.query,
-        target=options.target,
-        report=options.report,
-        plan=options.plan,
-        memory=options.memory,
-        no_formulas=options.no_formulas,
-    )
+    names = ("source", "table", "query", "target", "report", "plan", "memory", "no_formulas")
+    given = changes_of(**{name: getattr(options, name) for name in names})
+    say = printer(options.progress or sys.stderr.isatty())
     record: dict[str, Any] = {}
 
     def work() -> int:
         con = connection()
+        job = partial(released, con, policy, given, previous=options.previous, dry_run=options.dry_run, say=say)
         try:
-            record.update(
-                interruptible(
-                    _Work(con),
-                    lambda: released(
-                        con,
-                        policy,
-                        given,
-                        previous=options.previous,
-                        dry_run=options.dry_run,
-                        show_progress=options.progress or sys.stderr.isatty(),
-                    ),
-                )
-            )
+            record.update(interruptible(_Work(con), job))
         finally:
             con.close()
         return 0
@@ -192,8 +173,6 @@ class _Work:
 
 def visible_lines(text: str) -> str:
     """Write a text of several lines without characters that a terminal obeys."""
-    from duckanon.cli.output import visible
-
     return "\n".join(visible(line) for line in text.splitlines())
 
 

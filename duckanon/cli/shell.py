@@ -35,10 +35,10 @@ Statements end with a semicolon and may take several lines; TAB completes names.
 
 
 _IN_LIST = re.compile(r"\[\s*(?:'(?:[^']|'')*'\s*,\s*)*'[^']*$")
-"""What is typed before the cursor within a list of texts: ['age', 'z"""
+"""Typed before the cursor within a list of texts: ['age', 'z"""
 
 _IN_CALL = re.compile(r"(?P<name>anon\.\w+)\((?:[^()]|\([^()]*\))*$", re.IGNORECASE)
-"""What is typed before the cursor within the brackets of a call: anon.recode('people', ['age'], 5, eff"""
+"""Typed before the cursor within the brackets of a call: anon.recode('people', ['age'], 5, eff"""
 
 
 class LeaveError(Exception):
@@ -187,7 +187,7 @@ class Shell:
         except ValueError:
             raise ValueError(f"{line.split()[0]}: a quote is missing.") from None
         commands = {
-            ".help": self._help,
+            ".help": lambda *_: self._write(HELP),
             ".functions": self._functions,
             ".tables": self._tables,
             ".schema": self._schema,
@@ -201,9 +201,6 @@ class Shell:
         if name not in commands:
             raise ValueError(f"{name} is not a command of this shell; .help lists them.")
         commands[name](*arguments)
-
-    def _help(self, *_: str) -> None:
-        self._write(HELP)
 
     def _functions(self, *patterns: str) -> None:
         self._write(statements.listing(self._con, *patterns[:1]))

@@ -52,24 +52,18 @@ def _has_code(text: str) -> bool:
 def run(con: duckdb.DuckDBPyConnection, statement: str, style: Style = Style()) -> str:  # noqa: B008 - it is frozen
     """Run one statement and return what there is to print: nothing for a statement without a result."""
     try:
-        return _result(con, statement, style)
+        relation = con.sql(statement)
+        has_result = relation is not None and (
+            relation.columns not in (["Count"], ["Success"])
+            or con.extract_statements(statement)[-1].type == duckdb.StatementType.SELECT
+        )
+        return printed(relation, style) if has_result else ""
     except duckdb.Error as error:
         message = BaseException.__str__(error)
         told = errors.with_columns(errors.plain(message, statement), statement, con)
         if told == message:
             raise
         raise ValueError(told) from None
-
-
-def _result(con: duckdb.DuckDBPyConnection, statement: str, style: Style) -> str:
-    relation = con.sql(statement)
-    if relation is None or (relation.columns in (["Count"], ["Success"]) and not _is_query(con, statement)):
-        return ""
-    return printed(relation, style)
-
-
-def _is_query(con: duckdb.DuckDBPyConnection, statement: str) -> bool:
-    return con.extract_statements(statement)[-1].type == duckdb.StatementType.SELECT
 
 
 def listing(con: duckdb.DuckDBPyConnection, pattern: str | None = None) -> str:

@@ -24,16 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cost:
-    """Bytes that a method takes in memory, the original and the release among them.
+    """Bytes that a method takes in memory, the original and the release among them."""
 
-    Attributes:
-        fixed: Whatever the table is: libraries, for the most part.
-        row, cell: For each row, and for each of its values.
-    """
-
-    fixed: int
-    row: int
-    cell: int
+    fixed: int  # whatever the table is: libraries, for the most part
+    row: int  # for each row
+    cell: int  # for each value of a row
 
 
 COSTS = {
@@ -63,17 +58,11 @@ _IN_MEMORY = ("prediction", "max_correlation_difference", "max_marginal_differen
 
 @dataclass(frozen=True)
 class Backend:
-    """How a release is made.
+    """The backend of a release: in memory, or in partitions."""
 
-    Attributes:
-        memory: What the process may take, as it was given; None: nothing was said.
-        estimate: Bytes that the process would take if the release was made in memory.
-        is_by_parts: Whether it is processed in partitions, on the disk.
-    """
-
-    memory: str | None = None
-    estimate: int = 0
-    is_by_parts: bool = False
+    memory: str | None = None  # what the process may take, as it was given; None: nothing was said
+    estimate: int = 0  # bytes that the process would take if the release was made in memory
+    is_by_parts: bool = False  # whether it is processed in partitions, on the disk
 
     @property
     def words(self) -> str:
@@ -109,9 +98,6 @@ def choose_backend(table: Table, rows: int, place: Storage, plan: Path | None) -
     """Choose how a table is released, or refuse where no way keeps the memory that was given.
 
     A plan that was saved before is applied by DuckDB, which spills what does not fit.
-
-    Raises:
-        PolicyError: The release would exceed the limit, and cannot be processed in partitions.
     """
     memory = place.memory
     if memory is None:
@@ -155,15 +141,8 @@ def parameters(table: Table, backend: Backend) -> dict[str, Any]:
     return given
 
 
-def release(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, backend: Backend, folder: Path) -> Released:
-    """Release a table in partitions; the job reads the result as `tables.released`.
-
-    Args:
-        con: The job's database.
-        table, tables: What the policy says of the table, and the names of its forms.
-        backend: What was chosen.
-        folder: The job's temporary folder.
-    """
+def release(con: sql.Connection, table: Table, tables: Tables, backend: Backend, folder: Path) -> Released:
+    """Release a table in partitions, in the job's temporary folder; the job reads the result as `tables.released`."""
     from duckanon import large
     from duckanon.large.workspace import arrow_reader
 
@@ -173,9 +152,9 @@ def release(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, backen
     given = parameters(table, backend) | methods.keeping(table)
     k = given.pop("k")
     if tables.hierarchies:
-        names = tables.hierarchies.items()
         given["hierarchies"] = {
-            column: arrow_reader(con.sql(f"FROM {name}"), 10_000).read_all() for column, name in names
+            column: arrow_reader(con.sql(f"FROM {name}"), 10_000).read_all()
+            for column, name in tables.hierarchies.items()
         }
     with resting(con), _translate_errors():
         made: Released = getattr(large, table.method.name)(
@@ -194,9 +173,7 @@ def release(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, backen
     return made
 
 
-def _refuse_other_types(
-    con: duckdb.DuckDBPyConnection, original: str, path: Path, columns: Mapping[str, str] | list[str]
-) -> None:
+def _refuse_other_types(con: sql.Connection, original: str, path: Path, columns: Mapping[str, str] | list[str]) -> None:
     """Refuse columns that a Parquet file has as another type: what is released is what the policy's source has."""
     before = sql.columns(con, original)
     rows = con.execute(f"DESCRIBE FROM read_parquet({sql.literal(str(path))})").fetchall()

@@ -1,4 +1,4 @@
-"""What two releases of the same people reveal together: who came or left between them.
+"""Changes between two releases of the same people, which reveal together who came or left.
 
 A class of twelve that was one of eleven before tells that one person came: who knows of somebody new knows the class
 then, and the sensitive value too, as the difference of two counts.
@@ -9,26 +9,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from duckanon._bridge import sql
-from duckanon.job import linkage
-from duckanon.job.formats import source_format
-from duckanon.job.policy import Table
-from duckanon.job.promises import Promise, Tables
+from duckanon.job.policy import Table, source_format
+from duckanon.job.promises import Promise, Tables, linking
 from duckanon.job.readback import Shape
-from duckanon.job.sources import hash_of
-from duckanon.job.warehouse import fingerprint
+from duckanon.job.sources import hash_of_release
 
 
 def compared(
-    con: duckdb.DuckDBPyConnection, table: Table, form: Shape, tables: Tables, previous: Path | str
+    con: sql.Connection, table: Table, form: Shape, tables: Tables, previous: Path | str
 ) -> dict[str, Any] | None:
     """Compare the classes of a release with those of the last one; None where these have other columns.
 
-    The last one is a file, or the query of a server's rows.
-
-    Rows are counted, or pseudonyms where both releases have them.
+    The last one is a file, or the query of a server's rows. Rows are counted; pseudonyms where both releases have them.
     """
     catalog = "previous_release"
     k = table.promises.k or 0
@@ -37,7 +30,7 @@ def compared(
         present = {row[0] for row in con.execute(f"DESCRIBE {rows}").fetchall()}
         if not set(form.classes) <= present:
             return None
-        person = next(iter(linkage.linking(table)), None)
+        person = next(iter(linking(table)), None)
         person = person if person in present else None
         size = f"count(DISTINCT {sql.name('whose')})" if person else "count(*)"
         columns = ", ".join(f"{sql.name(name)}::VARCHAR AS c{place}" for place, name in enumerate(form.classes))
@@ -56,7 +49,7 @@ def compared(
     finally:
         con.execute(f"DETACH DATABASE IF EXISTS {catalog}").fetchall()
     return {
-        "previous_sha256": fingerprint(con, previous) if isinstance(previous, str) else hash_of([previous]),
+        "previous_sha256": hash_of_release(con, previous),
         "counted": "people" if person else "rows",
         "classes": classes,
         "classes_before": before,
@@ -85,7 +78,7 @@ def words(table: Table, change: dict[str, Any]) -> str:
     )
 
 
-def _rows(con: duckdb.DuckDBPyConnection, form: Shape, previous: Path, catalog: str) -> str:
+def _rows(con: sql.Connection, form: Shape, previous: Path, catalog: str) -> str:
     place, kind = sql.literal(str(previous)), source_format(str(previous))
     if kind == "duckdb":
         con.execute(f"ATTACH {place} AS {catalog} (READ_ONLY)").fetchall()

@@ -1,8 +1,8 @@
-"""The schema of a policy: roles of columns, method and promises."""
+"""The schema of a policy: roles of columns, method, promises, and the formats of sources and targets."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -15,31 +15,43 @@ UNDECIDED = "?"
 LEFT_OUT = ("identifier", "drop")
 """Roles of columns that are not read."""
 
+Format = Literal["parquet", "csv", "duckdb", "postgresql"]
+
+FORMATS: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".duckdb": "duckdb",
+    ".db": "duckdb",
+}
+"""Formats that can be written."""
+
+_READ: dict[str, Format] = {**FORMATS, ".tsv": "csv", ".txt": "csv", ".tsv.gz": "csv", ".ddb": "duckdb"}
+
+
+SYNTHESIZED = ("numeric", "quasi_identifier", "sensitive")
+"""Roles of columns of which a method makes new records."""
+
 
 class Column(Part):
-    """The role of a column.
+    """The role of a column."""
 
-    Attributes:
-        role: ``?`` is undecided and stops the job; ``identifier`` names a person and is left out; ``drop`` is left out
-            and nothing else is said about it; ``pseudonym`` is released as a pseudonym; ``person`` says whose row it
-            is, and is left out unless ``pseudonym`` is true; ``quasi_identifier`` is protected; ``sensitive`` is
-            released as it is, and l and t are promised of it; ``numeric`` goes through a spectral method; ``free`` is
-            released as it is.
-        pseudonym: For a person: release it as a pseudonym.
-        shift_days: Before all else the dates of a person are shifted by the same random number of days, at most so
-            many.
-    """
-
+    # ``?`` is undecided and stops the job; ``identifier`` names a person and is left out; ``drop`` is left out and
+    # nothing else is said about it; ``pseudonym`` is released as a pseudonym; ``person`` says whose row it is, and is
+    # left out unless ``pseudonym`` is true; ``quasi_identifier`` is protected; ``sensitive`` is released as it is, and
+    # l and t are promised of it; ``numeric`` goes through a spectral method; ``free`` is released as it is
     role: Literal["?", "identifier", "drop", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free"]
-    pseudonym: bool = False
+    pseudonym: bool = False  # for a person: release it as a pseudonym
+    # before all else the dates of a person are shifted by the same random number of days, at most so many
     shift_days: Annotated[int, Field(ge=1, strict=True)] | None = None
 
+    @property
+    def is_pseudonym(self) -> bool:
+        """Whether it is released as a pseudonym."""
+        return self.role == "pseudonym" or self.pseudonym
 
-def _as_column(value: Any) -> Any:
-    return {"role": value} if isinstance(value, str) else value
 
-
-ColumnRole = Annotated[Column, BeforeValidator(_as_column)]
+ColumnRole = Annotated[Column, BeforeValidator(lambda value: {"role": value} if isinstance(value, str) else value)]
 
 
 def _as_memory(value: str) -> str:
@@ -91,19 +103,12 @@ class Source(Part):
 
 
 class Target(Part):
-    """Where the release goes.
+    """Where the release goes."""
 
-    Attributes:
-        path: A file, or the address of a server.
-        table: The table of a DuckDB file or of a server.
-        replace: Whether a table of a server may be there already; a file always may.
-        no_formulas: For CSV files: an apostrophe before texts that a spreadsheet would compute.
-    """
-
-    path: Annotated[str, Field(min_length=1)]
-    table: Annotated[str, Field(min_length=1)] | None = None
-    replace: bool = False
-    no_formulas: bool = False
+    path: Annotated[str, Field(min_length=1)]  # a file, or the address of a server
+    table: Annotated[str, Field(min_length=1)] | None = None  # the table of a DuckDB file or of a server
+    replace: bool = False  # whether a table of a server may be there already; a file always may
+    no_formulas: bool = False  # for CSV files: an apostrophe before texts that a spreadsheet would compute
 
 
 class Key(Part):
@@ -135,25 +140,49 @@ class Table(Part):
         return [name for name, column in self.columns.items() if column.role in roles]
 
     @property
+    def protected(self) -> list[str]:
+        """The columns that the method changes or groups by."""
+        return self.named(*(("quasi_identifier",) if self.method.makes_classes else SYNTHESIZED))
+
+    @property
     def person(self) -> str | None:
         """The column that says whose row it is."""
         return next(iter(self.named("person")), None)
 
 
 class Policy(Part):
-    """A whole policy.
+    """A whole policy."""
 
-    Attributes:
-        tables: By their names, in the order of the file.
-        key: Where the key of the pseudonyms is.
-        report, record, plan: Where the report, the record of the run and the plan go; the record goes beside the first
-            release if not named.
-        memory: The memory limit of the process, such as '2GB'; larger tables are processed in partitions.
-    """
-
-    tables: Annotated[dict[str, Table], Field(min_length=1)]
-    key: Key | None = None
+    tables: Annotated[dict[str, Table], Field(min_length=1)]  # by their names, in the order of the file
+    key: Key | None = None  # where the key of the pseudonyms is
+    # where the report, the record of the run and the plan go; the record goes beside the first release if not named
     report: Annotated[str, Field(min_length=1)] | None = None
     record: Annotated[str, Field(min_length=1)] | None = None
     plan: Annotated[str, Field(min_length=1)] | None = None
+    # the memory limit of the process, such as '2GB'; larger tables are processed in partitions
     memory: Annotated[str, AfterValidator(_as_memory)] | None = None
+
+
+def format_of(path: str) -> Format | None:
+    """Return the format of what is to be written."""
+    return "postgresql" if is_server(path) else _ending(path, FORMATS)
+
+
+def source_format(path: str) -> Format | None:
+    """Return the format of a file, or of the files of a glob, to be read."""
+    return _ending(path, _READ)
+
+
+def is_database(path: str) -> bool:
+    """Tell whether a path has tables with names in it."""
+    return is_server(path) or source_format(path) == "duckdb"
+
+
+def is_server(path: str) -> bool:
+    """Tell whether a path is the address of a PostgreSQL server."""
+    return path.startswith(("postgresql://", "postgres://"))
+
+
+def _ending(path: str, endings: dict[str, Format]) -> Format | None:
+    lower = path.lower()
+    return next((kind for ending, kind in endings.items() if lower.endswith(ending)), None)

@@ -29,12 +29,9 @@ class Part(BaseModel):
 
 
 class Method(Part):
-    """A function that makes the release.
+    """A function that makes the release."""
 
-    Attributes:
-        makes_classes: Whether released rows are those of people, in classes of k: else they are new records.
-    """
-
+    # whether released rows are those of people, in classes of k: else they are new records
     makes_classes: ClassVar[bool] = True
     name: str
 

@@ -21,30 +21,17 @@ _RESTING = "64MB"
 
 @dataclass(frozen=True)
 class Storage:
-    """The memory limit of the tables of a job.
+    """The memory limit of the tables of a job."""
 
-    Attributes:
-        schema: The schema in which they are made.
-        folder: The job's temporary folder, in which originals may be.
-        memory: What the process may take, such as '2GB'; None: nothing was said.
-        begun_with: Bytes that the process had before it read anything.
-    """
-
-    schema: str
-    folder: Path
-    memory: str | None
-    begun_with: int
+    schema: str  # the schema in which they are made
+    folder: Path  # the job's temporary folder, in which originals may be
+    memory: str | None  # what the process may take, such as '2GB'; None: nothing was said
+    begun_with: int  # bytes that the process had before it read anything
 
 
 @contextmanager
-def open_storage(con: duckdb.DuckDBPyConnection, memory: str | None, folder: Path) -> Iterator[Storage]:
-    """Make the place of the job's tables; where memory is given, DuckDB takes its share and spills beyond.
-
-    Args:
-        con: The job's database.
-        memory: What the process may take, such as '2GB'; None: no limit but DuckDB's own.
-        folder: The job's temporary folder, in which originals may be.
-    """
+def open_storage(con: sql.Connection, memory: str | None, folder: Path) -> Iterator[Storage]:
+    """Make the place of the job's tables; where memory is given, DuckDB takes its share and spills beyond."""
     if memory is None:
         yield Storage("memory.main", folder, None, 0)
         return
@@ -68,7 +55,7 @@ def open_storage(con: duckdb.DuckDBPyConnection, memory: str | None, folder: Pat
 
 
 @contextmanager
-def resting(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+def resting(con: sql.Connection) -> Iterator[None]:
     """Let the job's database give its memory back, as long as the block lasts."""
     limit = sql.one(con, "SELECT current_setting('memory_limit')")[0]
     con.execute(f"SET memory_limit = '{_RESTING}'").fetchall()
@@ -76,7 +63,7 @@ def resting(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
     con.execute(f"SET memory_limit = '{limit}'").fetchall()
 
 
-def widen(con: duckdb.DuckDBPyConnection, memory: str) -> None:
+def widen(con: sql.Connection, memory: str) -> None:
     """Let the job's database take all that is free: a function that works in memory returns its rows at once."""
     free = max(bytes_of(memory) - resident(), bytes_of(_RESTING))
     con.execute(f"SET memory_limit = '{free}B'").fetchall()

@@ -18,7 +18,7 @@ from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Promise, Tables
 from duckanon.job.readback import Shape
-from duckanon.job.warehouse import Warehouse, fingerprint
+from duckanon.job.warehouse import Warehouse
 
 
 @dataclass
@@ -26,7 +26,6 @@ class TableResult:
     """A table of the job, and what became of it."""
 
     table: Table
-    original: sources.Original
     form: Shape
     tables: Tables
     promises: list[Promise]
@@ -35,7 +34,7 @@ class TableResult:
 
 
 def last_release(
-    con: duckdb.DuckDBPyConnection, name: str, previous: str | Path | None, warehouse: Warehouse, where: Places
+    con: sql.Connection, name: str, previous: str | Path | None, warehouse: Warehouse, where: Places
 ) -> Path | str | None:
     """Return the previous release: a file, or the query of a server's rows."""
     if previous or name in where.targets:
@@ -44,7 +43,7 @@ def last_release(
 
 
 def compare_with_last(
-    con: duckdb.DuckDBPyConnection, made: TableResult, last: Path | str | None, run: dict[str, Any], is_asked: bool
+    con: sql.Connection, made: TableResult, last: Path | str | None, run: dict[str, Any], is_asked: bool
 ) -> None:
     """Record what the difference to the previous release reveals, if there is one."""
     is_there = last is not None and (is_asked or isinstance(last, str) or last.exists())
@@ -69,7 +68,7 @@ def compare_with_last(
 
 
 def release_table(
-    con: duckdb.DuckDBPyConnection,
+    con: sql.Connection,
     file: PolicyFile,
     name: str,
     original: sources.Original,
@@ -114,20 +113,20 @@ def release_table(
         "format": form.kind,
         "rows": sql.one(con, f"SELECT count(*) FROM {tables.released}")[0] if rows is None else rows,
         "people": people,
-        "sha256": _hash(con, hidden),
+        "sha256": sources.hash_of_release(con, hidden) if hidden else None,
     }
-    entry = record.of_table(con, name, table, original, tables, output)
-    entry["method"]["parameters"] = backends.parameters(table, backend)
+    parameters = backends.parameters(table, backend)
+    entry = record.of_table(con, name, table, original, tables, output, parameters)
     if place.memory:
         entry["memory"] = backend.entry(by_parts)
     if planned and where.plan:
         entry["plan"] = planned.entry(where.plan)
     warnings = planned.warnings(table.promises.k) if planned else []
-    return TableResult(table, original, form, tables, kept, entry, warnings)
+    return TableResult(table, form, tables, kept, entry, warnings)
 
 
 def _release(
-    con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, plan: Path | None, place: storage.Storage
+    con: sql.Connection, table: Table, tables: Tables, plan: Path | None, place: storage.Storage
 ) -> plans.Planned | None:
     if place.memory:
         storage.widen(con, place.memory)
@@ -136,13 +135,6 @@ def _release(
     call = methods.call(table, tables.original, tables.hierarchies)
     con.execute(f"CREATE TABLE {tables.released} AS {call}").fetchall()
     return None
-
-
-def _hash(con: duckdb.DuckDBPyConnection, hidden: Path | str | None) -> str | None:
-    """Return the hash of what was written: of a file's bytes, of a server's rows."""
-    if hidden is None:
-        return None
-    return fingerprint(con, hidden) if isinstance(hidden, str) else sources.hash_of([hidden])
 
 
 @contextmanager
