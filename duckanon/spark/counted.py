@@ -30,20 +30,13 @@ _DECIMALS = range(-6, 7)
 
 @dataclass(frozen=True)
 class Counted:
-    """A column of a table.
+    """A column of a table."""
 
-    Attributes:
-        name: The column's.
-        values, rows: Its different values, NULL too, and the rows of each.
-        array, people: The column in small: values of rows, and whose each row is; None where every row is another
-            person.
-    """
-
-    name: str
-    values: pa.Array
-    rows: Ints
-    array: pa.Array
-    people: Ints | None
+    name: str  # the column's
+    values: pa.Array  # its different values, NULL too
+    rows: Ints  # the rows of each value
+    array: pa.Array  # the column in small: values of rows
+    people: Ints | None  # whose each of these rows is; None where every row is another person
 
     @property
     def null_rows(self) -> int:
@@ -69,11 +62,7 @@ def holders(frame: Any, name: str, person: str | None) -> Any:
 
 
 def counted(frame: Any, name: str, person: str | None, k: int) -> Counted:
-    """Bring the values of a column to the driver.
-
-    Raises:
-        ValueError: For more than `MOST_VALUES`.
-    """
+    """Bring the values of a column to the driver, at most `MOST_VALUES`."""
     sized = holders(frame, name, person)
     found = sized.limit(MOST_VALUES + 1).toArrow().combine_chunks()
     if found.num_rows > MOST_VALUES:
@@ -90,12 +79,11 @@ def counted(frame: Any, name: str, person: str | None, k: int) -> Counted:
     is_rare = found.column(HOLDERS).to_numpy() < k
     common = np.repeat(np.flatnonzero(~is_rare), shown[~is_rare])
     listed = [values.take(pa.array(common))]
-    own: list[Ints] = []
+    own = np.zeros(0, np.int64)
     if is_rare.any():  # who holds these is counted over several values
         rare, own = _rare_rows(frame, sized, name, person, k, share)
         listed.append(rare)
-    known = max((int(one.max(initial=-1)) for one in own), default=-1) + 1
-    people = np.concatenate([known + np.arange(len(common)), *own])
+    people = np.concatenate([int(own.max(initial=-1)) + 1 + np.arange(len(common)), own])
     return Counted(name, values, rows, pa.concat_arrays(listed), people)
 
 
@@ -115,7 +103,7 @@ def _pairs(frame: Any, name: str, person: str | None) -> Any:
     return rows.groupBy(*rows.columns).agg(F.count("*").alias(ROWS))
 
 
-def _rare_rows(frame: Any, sized: Any, name: str, person: str, k: int, share: float) -> tuple[pa.Array, list[Ints]]:
+def _rare_rows(frame: Any, sized: Any, name: str, person: str, k: int, share: float) -> tuple[pa.Array, Ints]:
     """Return the values shared by fewer than k people, and numbers of these, for each row in small."""
     rare = sized.where(F.col(HOLDERS) < k).select(F.col(VALUE).alias(_OTHER))
     pairs = _pairs(frame, name, person)
@@ -125,4 +113,4 @@ def _rare_rows(frame: Any, sized: Any, name: str, person: str, k: int, share: fl
     people = whose.indices.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64)
     shown = np.maximum(1, np.rint(found.column(ROWS).to_numpy() * share).astype(np.int64))
     index = np.repeat(np.arange(len(people)), shown)
-    return found.column(VALUE).combine_chunks().take(pa.array(index)), [people[index]]
+    return found.column(VALUE).combine_chunks().take(pa.array(index)), people[index]

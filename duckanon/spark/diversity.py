@@ -33,7 +33,9 @@ def l_diversity(frame: Any, cols: Any, sensitive: str, nulls: str = "value", per
         if lowest["l"] is None:
             raise ValueError("the table has no rows to look at.")
         scores = {0: F.col("distinct_l").cast("double"), 1: F.round("entropy_l", 12)}
-        scores |= {level: -_excess(level) for level in range(2, max(3, min(lowest["l"], _SHOWN) + 1))}
+        for level in range(2, max(3, min(lowest["l"], _SHOWN) + 1)):
+            rest = rest_from(level)
+            scores[level] = -F.when(rest == 0, F.lit(float("inf"))).otherwise(F.col("largest") / rest)
         worst = classes.agg(*(F.min(score) for score in scores.values())).collect()[0]
         is_worst = {level: (score == worst[level], level > 1) for level, score in scores.items()}
         shown = _shown(members, classes, is_worst)
@@ -47,19 +49,9 @@ def l_diversity(frame: Any, cols: Any, sensitive: str, nulls: str = "value", per
     return frame.sparkSession.createDataFrame(found, _schema(frame, members.cols, "measure string, l double, c double"))
 
 
-def _excess(level: int) -> Any:
-    rest = rest_from(level)
-    return F.when(rest == 0, F.lit(float("inf"))).otherwise(F.col("largest") / rest)
-
-
 @public
 def t_closeness(
-    frame: Any,
-    cols: Any,
-    sensitive: str,
-    distance: str = "auto",
-    nulls: str = "value",
-    person: str | None = None,
+    frame: Any, cols: Any, sensitive: str, distance: str = "auto", nulls: str = "value", person: str | None = None
 ) -> Any:
     """Return how far the sensitive values of a class are from those of the table, and the class where it is farthest.
 
@@ -104,12 +96,7 @@ def _shown(members: Members, classes: Any, chosen: dict[int, tuple[Any, bool]]) 
     """Return the values of classes that are shown, and their sizes.
 
     Of several classes that are equally bad it is the one with the most, and of these the first or the last by its
-    values, NULL after all others.
-
-    Args:
-        members: Who is in which class.
-        classes: The classes, with their sums of counts.
-        chosen: By a number of the caller's: which classes are bad, and whether the last of them is shown.
+    values, NULL after all others: `chosen` has, by a number of the caller's, which are bad, and whether it is the last.
     """
     keys = members.keys
     named = [part for key in keys for part in (F.col(key).isNull(), F.col(key).alias(key))]

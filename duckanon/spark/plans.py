@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,63 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon._core.common.faces import face_of
+from duckanon._core.common.parameters import Sensitive
 from duckanon._methods.generalize import plans as fitting
 from duckanon._methods.generalize.declared import PLAN
-from duckanon.spark.frames import column, duckdb_type, is_ordered, public
-from duckanon.spark.plan_options import PlanOptions, read_plan_options
+from duckanon.spark.frames import column, duckdb_type, is_ordered, named_columns, other_column, person_hash, public
 
 MOST_COMBINATIONS = 20_000_000
 """Different combinations of values that the driver plans for: some gigabytes."""
 _SENSITIVE = "_duckanon_sensitive"
 _PERSON = "_duckanon_person"
 _SIZE = "_duckanon_size"
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """The options of `anon.plan` that are needed again, with names as the table spells them."""
+
+    cols: list[str]  # in the order of the table, as SQL has them
+    named: Sequence[str]  # in the order of the call, to which a list of weights is parallel
+    k: int
+    beta: float
+    population: Any
+    max_suppressed_fraction: float
+    person: str | None
+    spread: Sensitive
+
+    @property
+    def sensitive(self) -> str | None:
+        """The column whose values are to be diverse."""
+        return self.spread.sensitive
+
+    @property
+    def population_size(self) -> float | None:
+        """The number of people that the table is a sample of; None where they are at hand, or unspecified."""
+        return None if self.population is None or self.has_population_table else float(self.population)
+
+    @property
+    def has_population_table(self) -> bool:
+        """Whether the people of the population are at hand."""
+        return hasattr(self.population, "columns")
+
+
+def read_plan_options(frame: Any, given: Mapping[str, Any]) -> PlanOptions:
+    """Find the columns that a call names, or refuse it."""
+    named = named_columns(frame, "cols", given["cols"])
+    population, spread = given["population"], given["sensitive"]
+    if hasattr(population, "columns"):
+        named_columns(population, "population", named)
+    return PlanOptions(
+        [name for name in frame.columns if name in named],
+        named,
+        given["k"],
+        given["beta"],
+        population,
+        given["max_suppressed_fraction"],
+        other_column(frame, "person", given["person"], named),
+        replace(spread, sensitive=other_column(frame, "sensitive", spread.sensitive, named)),
+    )
 
 
 @face_of(PLAN, "spark")
@@ -50,15 +98,13 @@ def fitted(frame: Any, options: PlanOptions, given: Mapping[str, Any]) -> pa.Tab
             )
     secret = F.lit(None).cast("bigint") if options.sensitive is None else column(options.sensitive)
     whose = F.lit(None).cast("bigint")
-    if options.person is not None:  # two people with the same hash count as one, never the other way around
-        whose = F.when(column(options.person).isNotNull(), F.xxhash64(column(options.person)))
+    if options.person is not None:
+        whose = person_hash(options.person)
     told = [column(name).alias(name) for name in options.cols]
     table = _counted(frame.select(*told, secret.alias(_SENSITIVE), whose.alias(_PERSON)))
     if options.sensitive is not None:
         table = table.set_column(len(options.cols), _SENSITIVE, _ranks(table.column(_SENSITIVE)))
-    others = None
-    if options.has_population_table:
-        others = _counted(options.population.select(*told))
+    others = _counted(options.population.select(*told)) if options.has_population_table else None
     found = fitting.plan(
         table if table.num_rows else None,
         others,

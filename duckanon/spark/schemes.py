@@ -1,4 +1,4 @@
-"""How the values of a column become choices and numbers in every part of a table: as they do in the whole table."""
+"""The values of a column as choices and numbers in every part of a table: as in the whole table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from duckanon._core.encoding.fit import refuse_nulls
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.special import special_choices, special_values
 from duckanon.spark.counted import Counted, counted, decimals_without_noise
-from duckanon.spark.frames import column
+from duckanon.spark.frames import column, person_hash
 from duckanon.spark.partwise import SAMPLE
 
 _ALL = 2**30  # of which a share is drawn, by a hash of the person
@@ -29,19 +29,13 @@ _ALL = 2**30  # of which a share is drawn, by a hash of the person
 
 @dataclass(frozen=True)
 class Scheme:
-    """How one column is split.
+    """The split of one column."""
 
-    Attributes:
-        column: As the whole table's was, without rows.
-        known, codes: Values that have a choice of their own, and which.
-        null_code, other_code: The choice of NULL, and of all other values; -1 where there were none.
-    """
-
-    column: ColumnParts
-    known: pa.Array
-    codes: Ints
-    null_code: int
-    other_code: int
+    column: ColumnParts  # as the whole table's was, without rows
+    known: pa.Array  # values that have a choice of their own
+    codes: Ints  # the choice of each of these
+    null_code: int  # the choice of NULL; -1 where there was none
+    other_code: int  # the choice of all other values; -1 where there were none
 
     @classmethod
     def of(cls, parts: ColumnParts) -> Scheme:
@@ -76,24 +70,20 @@ class Scheme:
 
 @dataclass(frozen=True)
 class Surveyed:
-    """A table of which everything is known that a release must know of all rows.
+    """A table of which everything is known that a release must know of all rows."""
 
-    Attributes:
-        frame: The columns to release, floats without a computation's rounding, and a hash of the person.
-        names, person: Their names.
-        rows: How many there are.
-        whole: The columns in small, split, and the people of their rows.
-        schemes: How each is split.
-        sample: Some rows, drawn at random; all rows of a person.
-    """
-
-    frame: Any
+    frame: Any  # the columns to release, floats without a computation's rounding, and a hash of the person
     names: list[str]
     person: str | None
-    rows: int
-    whole: list[tuple[ColumnParts, Ints | None]]
-    schemes: list[Scheme]
-    sample: pa.Table
+    rows: int  # how many there are
+    whole: list[tuple[ColumnParts, Ints | None]]  # the columns in small, split, and the people of their rows
+    schemes: list[Scheme]  # how each is split
+    sample: pa.Table  # some rows, drawn at random; all rows of a person
+
+    @property
+    def schema(self) -> Any:
+        """Spark's schema of what is released."""
+        return self.frame.select(*map(column, self.names)).schema
 
     def columns_of(self, rows: pa.Table) -> list[ColumnParts]:
         """Take rows of the table apart."""
@@ -112,15 +102,13 @@ def applied(schemes: Sequence[Scheme], rows: pa.Table) -> list[ColumnParts]:
 def surveyed(frame: Any, names: list[str], person: str | None, k: int, options: dict[str, Any]) -> Surveyed:
     """Count the values of a table's columns and learn how each is split.
 
-    Args:
-        frame, names, person, k: The table.
-        options: ``special``, ``categories`` and ``nulls``, as in `anon.spectral_release`.
+    The options ``special``, ``categories`` and ``nulls`` are those of `anon.spectral_release`.
     """
     special = special_choices(options["special"], names)
     categories = spelled("categories", options["categories"], names)
     known_columns("categories", categories or [], names)
-    whose = [] if person is None else [F.when(column(person).isNotNull(), F.xxhash64(column(person))).alias(person)]
-    frame = frame.select(*(column(name) for name in names), *whose)
+    whose = [] if person is None else [person_hash(person).alias(person)]
+    frame = frame.select(*map(column, names), *whose)
     found: list[Counted] = []
     for name in names:
         one = counted(frame, name, person, k)
@@ -141,9 +129,9 @@ def surveyed(frame: Any, names: list[str], person: str | None, k: int, options: 
             own = {one.name: special_values(*one.numbers).tolist()}  # by the rows of the table, not those in small
         reading = Reading(k, own, categories, options["nulls"])
         whole_columns.append((split_columns(pa.table({one.name: one.array}), one.people, reading)[0], one.people))
-    sample = _sample(frame, person, rows)
+    drawn = frame if rows <= SAMPLE else frame.where(chance(person) < F.lit(SAMPLE / rows))
     schemes = [Scheme.of(parts) for parts, _ in whole_columns]
-    return Surveyed(frame, names, person, rows, whole_columns, schemes, sample)
+    return Surveyed(frame, names, person, rows, whole_columns, schemes, drawn.toArrow())
 
 
 def chance(person: str | None) -> Any:
@@ -154,9 +142,3 @@ def chance(person: str | None) -> Any:
         return drawn
     of_person = F.pmod(F.xxhash64(F.lit(salt), column(person)), F.lit(_ALL)) / F.lit(float(_ALL))
     return F.when(column(person).isNotNull(), of_person).otherwise(drawn)
-
-
-def _sample(frame: Any, person: str | None, rows: int) -> pa.Table:
-    if rows <= SAMPLE:
-        return frame.toArrow()
-    return frame.where(chance(person) < F.lit(SAMPLE / rows)).toArrow()

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.spark.frames import column, key_names, keyed
+from duckanon.spark.frames import column, key_names, keyed, people
 
 VALUE = "_duckanon_value"
 MEMBER = "_duckanon_member"
@@ -23,32 +23,20 @@ _SIZES = "_duckanon_sizes"
 
 @dataclass(frozen=True)
 class Members:
-    """Sensitive values of people, by class.
+    """Sensitive values of people, by class."""
 
-    Attributes:
-        rows: A row of the table each: the class's columns under names of our own, the value, and whose it is.
-        cols: The class's columns as the table calls them.
-        has_people: Whether people are counted, not rows; a row of nobody then counts as none.
-    """
-
-    rows: Any
-    cols: list[str]
-    has_people: bool
+    rows: Any  # a row of the table each: the class's columns under names of our own, the value, and whose it is
+    cols: list[str]  # the class's columns as the table calls them
+    has_people: bool  # whether people are counted, not rows; a row of nobody then counts as none
 
     @property
     def keys(self) -> list[str]:
         """The names of our own of the class's columns."""
         return key_names(self.cols)
 
-    def cells(self) -> Any:
-        """Return how many rows or people of each class have each value."""
-        counted = F.count_distinct(F.col(MEMBER)) if self.has_people else F.count("*")
-        return self.rows.groupBy(*self.keys, VALUE).agg(counted.alias(SIZE))
-
-    def class_sizes(self) -> Any:
-        """Return how many rows or people each class has."""
-        counted = F.count_distinct(F.col(MEMBER)) if self.has_people else F.count("*")
-        return self.rows.groupBy(*self.keys).agg(counted.alias(SIZE))
+    def class_sizes(self, *others: str) -> Any:
+        """Return how many rows or people each class has, or each combination with other columns."""
+        return self.rows.groupBy(*self.keys, *others).agg(people(MEMBER if self.has_people else None).alias(SIZE))
 
 
 def members_of(frame: Any, cols: list[str], sensitive: str, person: str | None) -> Members:
@@ -62,7 +50,7 @@ def diversity(members: Members) -> Any:
     """Return for each class the sum of its counts, its values, the largest counts, and exp of the entropy."""
     size = F.col(SIZE)
     counted = (
-        members.cells()
+        members.class_sizes(VALUE)
         .groupBy(*members.keys)
         .agg(
             F.sum(size).alias(TOTAL),
@@ -89,19 +77,19 @@ def farness(members: Members, ordered: bool) -> Any:
     The values of the whole table are counted on the cluster, and their counts come to the driver: one number a value.
     A class of which no row says whose it is is as far away as can be, 1.
     """
-    cells = members.cells()
+    cells = members.class_sizes(VALUE)
     keys = members.keys
     totals = cells.where(F.col(SIZE) > 0).groupBy(VALUE).agg(F.sum(SIZE).alias("people"))
     by_value = Window.orderBy(F.col(VALUE).asc_nulls_last())
     running = totals.withColumn("place", F.row_number().over(by_value))
-    people = np.array([row[0] for row in running.orderBy("place").select("people").collect()], np.int64)
+    counts = np.array([row[0] for row in running.orderBy("place").select("people").collect()], np.int64)
     values = running.withColumnRenamed(VALUE, "_duckanon_of_all")
     placed = cells.join(values, F.col(VALUE).eqNullSafe(F.col("_duckanon_of_all")), "left").drop("_duckanon_of_all")
     total = F.sum(SIZE).over(Window.partitionBy(*keys)).alias(TOTAL)
     placed = placed.select(*keys, SIZE, "people", "place", total)
-    everybody = float(people.sum())
+    everybody = float(counts.sum())
     if ordered:
-        distance = _moved(placed, keys, people)
+        distance = _moved(placed, keys, counts)
     else:
         excess = F.greatest(F.col(SIZE) * everybody - F.col("people") * F.col(TOTAL), F.lit(0.0))
         distance = placed.groupBy(*keys, TOTAL).agg(F.sum(F.when(F.col(SIZE) > 0, excess)).alias("moved"))
@@ -109,13 +97,13 @@ def farness(members: Members, ordered: bool) -> Any:
     return distance.select(*keys, TOTAL, far.alias(FARNESS))
 
 
-def _moved(placed: Any, keys: list[str], people: Any) -> Any:
+def _moved(placed: Any, keys: list[str], counts: Any) -> Any:
     """Return the earth mover's distance of each class, times its people and everybody.
 
     A class's own cumulative share changes only at its own values: from one to the next, that of all is below it up to a
     crossing and above it from there on. The sums on both sides are differences of running sums.
     """
-    until = np.cumsum(people)
+    until = np.cumsum(counts)
     everybody, places = float(until[-1]) if len(until) else 0.0, len(until)
     reached = until / everybody if len(until) else until.astype(np.float64)
     areas = np.concatenate([[0.0], np.cumsum(until.astype(np.float64))])

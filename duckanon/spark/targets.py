@@ -14,17 +14,14 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812
 
+from duckanon.spark.frames import column
+
 _TABLE = re.compile(r"\w+(\.\w+){0,2}")
 _ORDER = "_duckanon_order"
 
 
 class Target:
-    """The name of a release: a path, or a table of the catalog.
-
-    Args:
-        session: Of Spark; over Spark Connect only a table can be renamed.
-        name: As the caller says it; what has a slash is a path.
-    """
+    """The name of a release: a path, which has a slash, or a table of the catalog, all that Connect can rename."""
 
     def __init__(self, session: Any, name: Any) -> None:
         if not isinstance(name, str) or not name:
@@ -107,7 +104,7 @@ def shuffled(rows: Any) -> Any:
     others never. Spark's hash of (NULL, 1) is that of (1, NULL), so that it must be told which are NULL.
     """
     salt = int.from_bytes(os.urandom(8), "big", signed=True)
-    cells = [F.col("`" + name.replace("`", "``") + "`") for name in rows.columns]
+    cells = [column(name) for name in rows.columns]
     order = F.xxhash64(F.lit(salt), *(part for cell in cells for part in (cell, cell.isNull())))
     placed = rows.withColumn(_ORDER, order).repartition(F.col(_ORDER)).sortWithinPartitions(_ORDER)
     return placed.drop(_ORDER)
