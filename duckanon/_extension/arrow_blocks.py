@@ -37,17 +37,13 @@ class ArrowBlocks:
         try:
             converter = self._idle.pop()
         except IndexError:
-            converter = self._new_converter()
+            with self._lock:
+                self._database = self._database or _empty_database(self._api)
+                converter = _Converter(self._api, self._database)
         try:
             yield converter
         finally:
             self._idle.append(converter)
-
-    def _new_converter(self) -> _Converter:
-        with self._lock:
-            if self._database is None:
-                self._database = _empty_database(self._api)
-            return _Converter(self._api, self._database)
 
 
 def _empty_database(api: Api) -> Any:

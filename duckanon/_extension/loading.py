@@ -1,4 +1,4 @@
-"""What ``LOAD './duckanon.duckdb_extension'`` runs: the shim calls `start` in every database, and `stop` in the end."""
+"""The code of ``LOAD './duckanon.duckdb_extension'``: the shim calls `start` in every database, `stop` in the end."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from duckanon._bridge.registration import register_database
 from duckanon._extension.c_api import SUCCESS, Access, Api, address, pointer
 from duckanon._extension.connection import Callbacks, Connection
 
+_BOUND: list[tuple[Api, Callbacks]] = []
+"""One for the process: DuckDB keeps the callback for as long as a database has the functions."""
+
 
 def start(info: int, access_address: int, version: str) -> None:
-    """Register everything in the database that loads the extension.
+    """Register everything in the database that loads the extension; LOAD shows the sentence of an error.
 
-    Args:
-        info, access_address: What DuckDB has given to the extension.
-        version: The version of duckanon that wrote the extension's file.
-
-    Raises:
-        Exception: One sentence, which LOAD shows.
+    `info` and `access_address` come from DuckDB; `version` is that of the duckanon which wrote the extension's file.
     """
     if version != duckanon.__version__:
         raise ValueError(
@@ -27,7 +25,10 @@ def start(info: int, access_address: int, version: str) -> None:
             "renew it: duckanon extension."
         )
     access = Access.from_address(access_address)
-    api, callbacks = _bound_api(info, access)
+    if not _BOUND:
+        api = Api(info, access)
+        _BOUND.append((api, Callbacks(api)))
+    api, callbacks = _BOUND[0]
     con = Connection(api, access.get_database(info)[0], callbacks)
     try:
         engine = Engine(
@@ -39,17 +40,6 @@ def start(info: int, access_address: int, version: str) -> None:
         register_database(con, engine, "duckanon")
     finally:
         con.close()
-
-
-_BOUND: list[tuple[Api, Callbacks]] = []
-"""One for the process: DuckDB keeps the callback for as long as a database has the functions."""
-
-
-def _bound_api(info: int, access: Access) -> tuple[Api, Callbacks]:
-    if not _BOUND:
-        api = Api(info, access)
-        _BOUND.append((api, Callbacks(api)))
-    return _BOUND[0]
 
 
 class _OwnDatabase(Connection):
