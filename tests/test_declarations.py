@@ -24,9 +24,9 @@ LOOK = """
 import inspect, json, sys
 import duckanon
 from duckanon._core.common.imports import imported
-from duckanon._bridge.signatures import declared_function
 from duckanon._bridge.macros import macro_files
 from duckanon.cli.shell import Completer
+from tests.signatures import declared_function
 from duckanon.job.policy_methods import Recode
 
 con = duckanon.connect()

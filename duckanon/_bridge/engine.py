@@ -24,18 +24,7 @@ class Connection(Protocol):
     def fetchall(self) -> list[Any]:
         """Return the rows of the last statement."""
 
-    def create_function(
-        self,
-        name: str,
-        function: Any,
-        parameters: Any,
-        return_type: Any,
-        /,
-        *,
-        type: Any,
-        null_handling: Any,
-        side_effects: bool,
-    ) -> Any:
+    def create_function(self, *arguments: Any, **options: Any) -> Any:
         """Register a function that takes and returns Arrow arrays."""
 
     def cursor(self) -> Connection:

@@ -22,7 +22,6 @@ import pyarrow as pa
 from duckanon._bridge import sql_text as sql
 from duckanon._bridge.declarations import DECLARATIONS, PUBLIC
 from duckanon._bridge.macro_file import MacroFile
-from duckanon._bridge.measured_tables import label_meanings, stacked_rows
 from duckanon._bridge.qualified import qualified
 from duckanon._core.common.declare import ColumnReport, Declaration, Options, Parameter, Release, Report, Scalar
 from duckanon._core.common.names import did_you_mean
@@ -124,7 +123,7 @@ def _report_query(declared: Report, given: Options) -> str:
 
 def _labels(declared: Release | Report, given: Options) -> dict[str, str]:
     caller, columns = f"anon.{declared.name}", _columns(given, declared.columns)
-    return {"meanings": label_meanings(caller, given, columns)} if declared.reads_labels else {}
+    return {"meanings": sql.label_meanings(caller, given, columns)} if declared.reads_labels else {}
 
 
 def _column_query(declared: ColumnReport, given: Options) -> str:
@@ -193,7 +192,7 @@ def _steps(declared: Release | Report, tables: Iterable[Parameter], given: Optio
         elif isinstance(table, str):
             rows = f"SELECT COLUMNS({chosen(table)}){number} FROM query_table({sql.literal(table)})"
         elif table is not None:
-            rows = stacked_rows(table, chosen)
+            rows = sql.stacked_rows(table, chosen)
         if table is not None:
             steps.append(f"_duckanon_{one.name} AS NOT MATERIALIZED ({rows})")
     return "WITH " + ", ".join(steps)

@@ -34,10 +34,7 @@ _EXACT_DECIMAL_DIGITS = 15  # a double holds every decimal number of so many dig
 
 
 def slot_of(arrow_type: pa.DataType) -> str | None:
-    """Tell which slot carries values of an Arrow type (``anon._unpack`` has the same rule on SQL types).
-
-    Nested values, binary strings and intervals cannot travel: None.
-    """
+    """Tell which slot carries a type, as ``anon._unpack`` does; None: nested values, binary strings and intervals."""
     if pa.types.is_dictionary(arrow_type):
         return "s" if is_text(arrow_type.value_type) else None
     return next((slot for test, slot in _TRAVELS_IN if test(arrow_type)), None)

@@ -1,10 +1,10 @@
-"""Names and values written as SQL, and the options of a call as one text."""
+"""Names, values, and the releases that a measure compares written as SQL; the options of a call as one text."""
 
 from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -63,3 +63,30 @@ def _from_text(fields: dict[str, Any]) -> Any:
             if name == f"duckanon {kind.__name__}":
                 return kind.fromisoformat(text)
     return fields
+
+
+def label_meanings(caller: str, given: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """Write how the labels of a release are read (``anon._label_meanings``), or those of several by their names."""
+
+    def of(released: str) -> str:
+        arguments = (caller, given["original"], released, columns, given["hierarchies"])
+        return f"anon._label_meanings({', '.join(map(literal, arguments))})"
+
+    if "releases" not in given:
+        return of(given["released"])
+    each = [f"{{'release': {literal(name)}, 'meanings': {of(table)}}}" for name, table in given["releases"].items()]
+    return f"[{', '.join(each)}]"
+
+
+def stacked_rows(tables: Mapping[str, str] | Sequence[str], chosen: Callable[[str], str]) -> str:
+    """Write the rows of several tables below each other; ``_duckanon_release`` names or numbers the table of a row.
+
+    Each table has a column of its own, in which its rows are structs: the same column may hold numbers in one table,
+    labels or intervals in another. `chosen` writes the columns of a table, for ``COLUMNS()``.
+    """
+    named = tables.items() if isinstance(tables, Mapping) else enumerate(tables, 1)
+    return " UNION ALL BY NAME ".join(
+        f"SELECT {literal(str(name))} AS _duckanon_release, struct_pack(*COLUMNS({chosen(table)})) "
+        f"AS _duckanon_row_{place} FROM query_table({literal(table)})"
+        for place, (name, table) in enumerate(named, 1)
+    )

@@ -23,11 +23,9 @@ class Interruptible(Protocol):
 
 
 def interruptible(con: Interruptible, function: Callable[[], _Result]) -> _Result:
-    """Call a function that runs statements on a connection.
+    """Call a function that runs statements on a connection; raise KeyboardInterrupt where Ctrl-C was pressed meanwhile.
 
-    Raises:
-        KeyboardInterrupt: When Ctrl-C was pressed meanwhile; the statement has ended then, and the connection can be
-            used again.
+    The statement has ended then, and the connection can be used again.
     """
     was_interrupted = False
     is_done = threading.Event()

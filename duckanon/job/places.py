@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from duckanon._bridge import sql
-from duckanon._bridge.opened_files import opened_files
 from duckanon._core.common import outbox
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import Target, is_server
@@ -138,7 +137,7 @@ class Originals:
     @contextmanager
     def watched(self, con: sql.Connection) -> Iterator[Callable[[], None]]:
         """Remember all that DuckDB opens as long as the block lasts; give a function that looks before the end."""
-        with opened_files(con) as so_far:
+        with sql.opened_files(con) as so_far:
 
             def look() -> None:
                 self.add(so_far())

@@ -63,31 +63,22 @@ def _as_memory(value: str) -> str:
 
 
 class Promises(Part):
-    """Promises, counted on the written file before it is published.
+    """Promises, counted on the written file before it is published; l, l_kind, c and t as in anon.generalize."""
 
-    Attributes:
-        k: People in every class over the quasi-identifiers, at least.
-        linked_k: People whose rows, in all tables of the job, are in exactly the same classes, at least, where a
-            released pseudonym tells which rows belong together. As large as k if it is not given.
-        l, l_kind, c, t: Of every sensitive column, as in anon.generalize.
-        max_suppressed_fraction: The share of the people (without a person: of the rows) that may be left out.
-        max_small_changes: Classes whose number of rows differs from the previous release's by fewer than k, at most;
-            without it they are only reported.
-        prediction: The measures of anon.privacy_test, against the reference where there is one.
-        max_correlation_difference, max_detectability_auc, max_marginal_difference: What analysts may lose at most: the
-            median difference of correlations, how well a classifier tells released from original, the largest
-            difference of one column's distributions.
-    """
-
-    k: Several | None = None
+    k: Several | None = None  # people in every class over the quasi-identifiers, at least
+    # people whose rows, in all tables of the job, are in exactly the same classes, at least, where a released pseudonym
+    # tells which rows belong together; as large as k if it is not given
     linked_k: Annotated[int, Field(ge=1, strict=True)] | None = None
     l: Annotated[int | float, Field(ge=1)] | None = None  # noqa: E741 - as the functions call it
     l_kind: Literal["distinct", "entropy", "recursive"] = "distinct"
     c: Annotated[float, Field(gt=0)] = 3
     t: Fraction | None = None
-    max_suppressed_fraction: Fraction = 0.01
+    max_suppressed_fraction: Fraction = 0.01  # share of the people (without a person: of the rows) left out, at most
+    # classes whose number of rows differs from the previous release's by fewer than k, at most; else only reported
     max_small_changes: Annotated[int, Field(ge=0, strict=True)] | None = None
-    prediction: bool = False
+    prediction: bool = False  # the measures of anon.privacy_test, against the reference where there is one
+    # what analysts may lose at most: the median difference of correlations, how well a classifier tells released from
+    # original, the largest difference of one column's distributions
     max_correlation_difference: Annotated[float, Field(ge=0)] | None = None
     max_detectability_auc: Annotated[float, Field(ge=0.5, le=1)] | None = None
     max_marginal_difference: Fraction | None = None

@@ -47,12 +47,7 @@ class PolicyFile:
 
 
 def read(path: str | Path, changes: Mapping[str, Any] | None = None) -> PolicyFile:
-    """Read a policy, changed by what the command line says (`changes_of`).
-
-    Raises:
-        FileProblem: The file cannot be read.
-        PolicyError: The policy is wrong; the text says where and how.
-    """
+    """Read a policy, changed by what the command line says (`changes_of`); errors say where and how it is wrong."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")

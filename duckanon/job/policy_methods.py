@@ -19,7 +19,6 @@ from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Several = Annotated[int, Field(ge=2, strict=True)]
-Names = list[Annotated[str, Field(min_length=1)]]
 
 
 class Part(BaseModel):

@@ -143,9 +143,6 @@ def read_back(
     Rows of the file are as the release's, in the same order, so that the person of a row can be counted although the
     file does not tell it. `file` is a path, or the query of a server's rows; without it nothing was written, and the
     table is what a reader would see.
-
-    Raises:
-        FileProblem: The file does not have the rows that were written.
     """
     person = methods.dropped_person(table) if table.method.makes_classes else None
     whose = f", release.{sql.name(person)}" if person else ""

@@ -13,7 +13,7 @@ import duckanon
 from duckanon._bridge import sql
 from duckanon._core.common import progress
 from duckanon._core.common.names import refuses_unknown_options
-from duckanon.job import consistency, keys, policy_file, record, refusals, sources, storage
+from duckanon.job import backends, consistency, keys, policy_file, record, refusals, sources
 from duckanon.job.errors import Cancelled, PromiseBroken
 from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
 from duckanon.job.policy_file import changes_of
@@ -94,10 +94,7 @@ def release(
 
 @contextlib.contextmanager
 def _cancelled_by(cancel: threading.Event | None, con: sql.Connection) -> Iterator[Callable[[], None]]:
-    """Stop what the block does when an event is set; give a function that stops here, if it is.
-
-    `Cancelled` is raised in place of whatever an interrupted step raises.
-    """
+    """Let an event stop the block, with `Cancelled` for whatever a step raises; give a function that stops here."""
     if cancel is None:
         yield lambda: None
         return
@@ -155,7 +152,7 @@ def released(
     with (
         Warehouse({} if dry_run else where.tables) as warehouse,
         _outbox(where, warehouse, read, dry_run) as outbox,
-        storage.open_storage(con, file.policy.memory, outbox.spill) as place,
+        backends.open_storage(con, file.policy.memory, outbox.spill) as place,
     ):
         warehouse.check()
         con.execute(f"SET file_search_path = {sql.literal(str(file.path.parent.resolve()))}").fetchall()

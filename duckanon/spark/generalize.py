@@ -16,11 +16,10 @@ from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
 from duckanon._methods.generalize.budgets import sample_class_size
 from duckanon._methods.generalize.declared import GENERALIZE
 from duckanon._render.plans import PlannedColumn, read_plan
+from duckanon.spark.diversity import FARNESS, MEMBER, TOTAL, VALUE, Members, diversity, farness, rest_from
 from duckanon.spark.frames import column, equal, is_ordered, key_names, keyed, people, person_hash, public
-from duckanon.spark.labels import kept_columns, labelled
 from duckanon.spark.partwise import refuse_other_classes
-from duckanon.spark.plans import PlanOptions, fitted, read_plan_options
-from duckanon.spark.sensitive import FARNESS, MEMBER, TOTAL, VALUE, Members, diversity, farness, rest_from
+from duckanon.spark.plans import PlanOptions, fitted, kept_columns, labelled, read_plan_options
 from duckanon.spark.targets import Target, shuffled, target_called
 
 _PEOPLE = "_duckanon_people"

@@ -23,9 +23,8 @@ from duckanon._methods.recode.declared import RECODE
 from duckanon.large.split_tree import Tree, fitted
 from duckanon.spark import partwise
 from duckanon.spark.frames import column, is_number, named_columns, ordered_columns, other_column, public
-from duckanon.spark.labels import kept_columns
 from duckanon.spark.partwise import Asked
-from duckanon.spark.plans import hierarchy_rows
+from duckanon.spark.plans import hierarchy_rows, kept_columns
 from duckanon.spark.targets import target_called
 
 PART_ROWS = {"boxes": 200_000, "fast": 100_000, "mdav": 10_000, "recode": 50_000}

@@ -76,10 +76,7 @@ class Plain:
 def fitted(
     survey: Surveyed, k: int, derived: str, log: Sequence[str] | None, random: np.random.Generator
 ) -> tuple[Plain, Moments]:
-    """Fit the encoding of a table to a sample, and to the ends and categories of all rows; return the sample's moments.
-
-    It refuses what `anon.svd_swap` refuses.
-    """
+    """Fit the encoding of a table to a sample and the ends and categories of all rows, or refuse as `anon.svd_swap`."""
     for whole, _ in survey.whole:
         if whole.array.null_count < len(whole.array) and len(whole.array.unique()) == 1:
             raise ValueError(f'column "{whole.name}" has the same value in every row; leave it out of cols.')

@@ -24,10 +24,9 @@ from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE
 from duckanon._methods.synthesize.orthogonal import apportioned
 from duckanon._methods.synthesize.redrawing import Redrawing
 from duckanon.spark import blocks, schemes
-from duckanon.spark.counted import HOLDERS, VALUE, holders
 from duckanon.spark.frames import column, ordered_columns, other_column, public
 from duckanon.spark.partwise import PART
-from duckanon.spark.schemes import Surveyed
+from duckanon.spark.schemes import HOLDERS, VALUE, Surveyed, holders
 from duckanon.spark.targets import target_called
 
 PART_ROWS = 100_000

@@ -31,13 +31,10 @@ class Outbox:
         refuse: Raises an error about a file that must not be replaced; asked before each rename.
         spill_in: The folder for what does not fit into memory; None: that of temporary files.
         only_read: Files that former runs wrote, and this one reads: others may read them meanwhile.
-
-    Attributes:
-        problem: What is raised where a file cannot be written.
-        spill: A folder for what does not fit into memory: originals do not belong where releases are fetched.
     """
 
     problem: ClassVar[type[Exception]] = OSError
+    """Raised where a file cannot be written."""
 
     def __init__(
         self,
@@ -55,7 +52,7 @@ class Outbox:
         self._locks: list[BaseFileLock] = []
         self._spill_in = spill_in
         self._open = contextlib.ExitStack()
-        self.spill = Path()
+        self.spill = Path()  # for what does not fit into memory: originals do not belong where releases are fetched
 
     def __enter__(self) -> Self:
         """Take the locks, do what killed runs had decided, and remove what else they left."""

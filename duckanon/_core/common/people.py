@@ -72,12 +72,9 @@ def cut_range(pairs: Ints, starts: Ints, ends: Ints, k: int) -> tuple[Ints, Ints
 
     The rows at which a person comes up for the first time count the people left of a place, those of the last time the
     people right of it. Both are found without sorting: of several rows that write to one cell, the last one stays.
-
-    `pairs` are the segment and person of each row as one number (`numbered_pairs`), in the order of the segments.
-
-    Returns:
-        For each segment the first and the last place at which the right part may begin; first is above last where no
-        place will do.
+    `pairs` are the segment and person of each row as one number (`numbered_pairs`), in the order of the segments. The
+    result is for each segment the first and the last place at which the right part may begin; first is above last where
+    no place will do.
     """
     return cut_places(occurrences(pairs), starts, ends, k, k)
 
