@@ -21,8 +21,7 @@ import pyarrow as pa
 
 from duckanon._bridge import sql_text as sql
 from duckanon._bridge.declarations import DECLARATIONS, PUBLIC
-from duckanon._bridge.macro_file import MacroFile
-from duckanon._bridge.qualified import qualified
+from duckanon._bridge.qualified import MacroFile, qualified
 from duckanon._core.common.declare import ColumnReport, Declaration, Options, Parameter, Release, Report, Scalar
 from duckanon._core.common.names import did_you_mean
 from duckanon._core.common.rules import IN_SQL

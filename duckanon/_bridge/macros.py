@@ -8,9 +8,8 @@ import re
 from pathlib import Path
 
 from duckanon._bridge.generated import generated_macros
-from duckanon._bridge.macro_file import MacroFile
 from duckanon._bridge.prepared import sql_folder
-from duckanon._bridge.qualified import qualified
+from duckanon._bridge.qualified import MacroFile, qualified
 from duckanon._bridge.registration import ATTACH, database_macro
 
 STAGES = ("catalog", "assess", "risk", "pseudonymize", "generalize", "release", "measure")
@@ -53,8 +52,7 @@ def script(database: int | None = None) -> str:
     return "\n".join([ATTACH, *number, _signatures(files), *(file.immune_sql for file in files), *last, *absent])
 
 
-_MACRO = "CREATE OR REPLACE MACRO anon.{}() AS {};\n"
-_RANDOM = _MACRO.format("_random", "system.main._anon_random(system.main.random())")
+_RANDOM = "CREATE OR REPLACE MACRO anon._random() AS system.main._anon_random(system.main.random());\n"
 """In place of ``sql/bridge/_random.sql``, where there is Python."""
 
 

@@ -65,7 +65,9 @@ def parser() -> Parser:
     run.add_argument("--echo", action="store_true", help="print every statement before its result")
     description = "List the functions, as FROM anon.functions() does."
     functions = commands.add_parser("functions", help="list the functions", description=description)
-    printing_commands.add_sql(commands)
+    description = "Print the pure-SQL functions as a script: duckanon sql > duckanon.sql; duckdb -init duckanon.sql"
+    help_text = "print the pure-SQL functions as a script for the stock shell"
+    commands.add_parser("sql", help=help_text, description=description)
     assess_command.add_to(commands)
     demo_command.add_to(commands)
     printing_commands.add_render(commands)

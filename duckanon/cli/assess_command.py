@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         def work() -> str:
             return assessment(con, options.file, open_table(con, options.file, options.table), options.person)
 
-        output.writer(sys.stdout)(output.visible(interrupts.interruptible(con, work), keep="\n"))
+        output.writer(sys.stdout)(output.visible(interrupts.interruptible(con.interrupt, work), keep="\n"))
     finally:
         con.close()
     return 0

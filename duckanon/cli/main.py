@@ -141,7 +141,7 @@ def _run(options: argparse.Namespace) -> int:
         for statement in statements.split(script):
             if getattr(options, "echo", False):
                 write(f"\n{statement.strip()};\n")
-            write(interrupts.interruptible(con, partial(statements.run, con, statement, style)))
+            write(interrupts.interruptible(con.interrupt, partial(statements.run, con, statement, style)))
     finally:
         con.close()
     return 0

@@ -1,4 +1,4 @@
-"""Commands that print, and need no connection: ``duckanon sql``, ``render`` and ``extension``."""
+"""Commands that print, and need no connection: ``duckanon render`` and ``duckanon extension``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,6 @@ import platform
 import sys
 from pathlib import Path
 from typing import Any
-
-
-def add_sql(commands: Any) -> None:
-    """Describe ``duckanon sql``, which prints the functions that the stock shell can run."""
-    commands.add_parser(
-        "sql",
-        help="print the pure-SQL functions as a script for the stock shell",
-        description="Print the pure-SQL functions as a script: duckanon sql > duckanon.sql; duckdb -init duckanon.sql",
-    )
 
 
 def add_render(commands: Any) -> None:

@@ -8,12 +8,9 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from duckanon.cli.output import complain, visible
-
-if TYPE_CHECKING:
-    from duckanon.cli.interrupts import Interruptible
 
 INTERRUPTED = 130
 """The exit code of an interrupted job, as of shells: 1 would say that a promise was broken."""
@@ -121,9 +118,19 @@ def _released(options: argparse.Namespace) -> int:
 
     def work() -> int:
         con = connection()
+
+        def interrupt() -> None:
+            """Stop statements of DuckDB and servers, and partitions."""
+            from duckanon.large.workspace import interrupt_all
+            from duckanon.postgresql.server import cancel_all
+
+            con.interrupt()
+            cancel_all()
+            interrupt_all()
+
         job = partial(released, con, policy, given, previous=options.previous, dry_run=options.dry_run, say=say)
         try:
-            record.update(interruptible(_Work(con), job))
+            record.update(interruptible(interrupt, job))
         finally:
             con.close()
         return 0
@@ -153,22 +160,6 @@ def exit_code(command: str, work: Callable[[], int]) -> int:
     except Exception as error:  # a fault of ours, or output that cannot be written; its text may quote a value
         complain(f"{command}: it failed unexpectedly ({type(error).__name__}).")
         return FileProblem.exit_code
-
-
-class _Work:
-    """The running work of a job, to be interrupted: statements of DuckDB and servers, and partitions."""
-
-    def __init__(self, con: Interruptible) -> None:
-        self._con = con
-
-    def interrupt(self) -> None:
-        """Stop all of it."""
-        from duckanon.large.workspace import interrupt_all
-        from duckanon.postgresql.server import cancel_all
-
-        self._con.interrupt()
-        cancel_all()
-        interrupt_all()
 
 
 def visible_lines(text: str) -> str:

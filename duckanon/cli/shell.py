@@ -170,7 +170,7 @@ class Shell:
     def _run(self, script: str) -> None:
         for statement in statements.split(script):
             started = time.perf_counter()
-            self.write(interruptible(self.con, partial(statements.run, self.con, statement, self.style)))
+            self.write(interruptible(self.con.interrupt, partial(statements.run, self.con, statement, self.style)))
             if self._timing:
                 self.write(f"Run time: {time.perf_counter() - started:.3f} s\n")
 

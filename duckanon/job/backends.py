@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 
@@ -29,8 +29,7 @@ _RESTING = "64MB"
 """Memory limit of the job's database while partitions are processed, which need the memory themselves."""
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """Bytes that a method takes in memory, the original and the release among them."""
 
     fixed: int  # whatever the table is: libraries, for the most part

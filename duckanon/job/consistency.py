@@ -23,9 +23,8 @@ def check(file: PolicyFile) -> None:
         for check_one in (_check_source, _check_people, _check_roles, _check_promises, _check_names):
             found += [file.wrong(table_name, *fault) for fault in islice(check_one(table), 1)]
         if file.policy.plan and (table.method.name != "generalize" or len(file.policy.tables) > 1):
-            found.append(
-                file.wrong(table_name, ("method",), "a plan can be saved for one table with method generalize only.")
-            )
+            text = "a plan can be saved for one table with method generalize only."
+            found.append(file.wrong(table_name, ("method",), text))
         keyed = [name for name, one in table.columns.items() if one.is_pseudonym or one.shift_days]
         if keyed and file.policy.key is None:
             text = f"columns.{keyed[0]} needs a key; add [key] with environment (the name of a variable) or file."

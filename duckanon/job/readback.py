@@ -151,14 +151,11 @@ def read_back(
     columns = ", ".join(f"{_typed(table, form, column)} AS {sql.name(column)}" for column in needed)
     is_text = "::VARCHAR" if form.kind == "csv" else ""
     try:
-        rows = (
-            f"SELECT {', '.join(f'{e}{is_text} AS {sql.name(n)}' for n, e in form.expressions.items())} FROM {released}"
-            if file is None
-            else file
-            if isinstance(file, str)
-            else _file_rows(con, form, file)
-        )
-        if file is not None:
+        if file is None:
+            seen = ", ".join(f"{value}{is_text} AS {sql.name(name)}" for name, value in form.expressions.items())
+            rows = f"SELECT {seen} FROM {released}"
+        else:
+            rows = file if isinstance(file, str) else _file_rows(con, form, file)
             _compare(con, form, released, rows, is_text)
         # a Parquet file is read again for each promise, which costs less than a copy of it
         what = "VIEW" if form.kind == "parquet" and not person else "TABLE"

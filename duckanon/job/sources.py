@@ -90,7 +90,11 @@ def read(
         opened = open_source(con, source, files, unread=table.named(*LEFT_OUT))
         types = checked_columns(con, file, table_name, opened.query)
         look()
-        selected = ", ".join(_selected(table, types))
+        selected = ", ".join(
+            f"{_expression(table, column, role, types[column])} AS {sql.name(column)}"
+            for column, role in table.columns.items()
+            if role.role not in LEFT_OUT
+        )
         parameters = {"key": key.reveal()} if key and "$key" in selected else {}
         con.execute(
             f"CREATE TABLE {schema}.{original} AS SELECT {selected} FROM ({opened.query})", parameters
@@ -214,16 +218,8 @@ def checked_columns(con: sql.Connection, file: PolicyFile, table_name: str, quer
     return present
 
 
-def _selected(table: Table, types: dict[str, str]) -> list[str]:
-    """Return what is read of each column; ENUMs become texts, since their type lists values that nobody may have."""
-    return [
-        f"{_expression(table, column, role, types[column])} AS {sql.name(column)}"
-        for column, role in table.columns.items()
-        if role.role not in LEFT_OUT
-    ]
-
-
 def _expression(table: Table, column: str, role: Column, column_type: str) -> str:
+    """Return what is read of a column; ENUMs become texts, since their type lists values that nobody may have."""
     quoted = sql.name(column)
     if role.is_pseudonym:
         # as text, so that a key that is a number here and a text there gets the same pseudonym

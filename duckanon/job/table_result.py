@@ -60,11 +60,16 @@ def compare_with_last(
         run["warnings"].append(f"{last_name}: the previous release has other columns and cannot be compared.")
         return
     made.entry["changes"] = change
-    promise = _promise(made.table, change)
-    if promise:
-        made.promises.append(promise)
-    elif change["small_changes"]:
-        run["warnings"].append(_words(made.table, change))
+    asked, measured = made.table.promises.max_small_changes, change["small_changes"]
+    words = (
+        f"{measured} classes differ from the previous release by fewer than {made.table.promises.k} "
+        f"{change['counted']}: an attacker who knows who came or left in between learns more than their class."
+    )
+    if asked is not None:
+        helpful = "publishing less often, so that more people come and go at once, or a larger max_small_changes"
+        made.promises.append(Promise("max_small_changes", asked, measured, measured <= asked, words, helpful))
+    elif measured:
+        run["warnings"].append(words)
 
 
 def release_table(
@@ -188,24 +193,6 @@ def _compared(
         "came_in_small_changes": came,
         "went_in_small_changes": went,
     }
-
-
-def _promise(table: Table, change: dict[str, Any]) -> Promise | None:
-    """Return the promise about changes, if the policy makes one."""
-    asked = table.promises.max_small_changes
-    if asked is None:
-        return None
-    measured = change["small_changes"]
-    helpful = "publishing less often, so that more people come and go at once, or a larger max_small_changes"
-    return Promise("max_small_changes", asked, measured, measured <= asked, _words(table, change), helpful)
-
-
-def _words(table: Table, change: dict[str, Any]) -> str:
-    """Say what changed."""
-    return (
-        f"{change['small_changes']} classes differ from the previous release by fewer than {table.promises.k} "
-        f"{change['counted']}: an attacker who knows who came or left in between learns more than their class."
-    )
 
 
 def _rows(con: sql.Connection, form: Shape, previous: Path, catalog: str) -> str:

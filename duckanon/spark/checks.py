@@ -31,7 +31,6 @@ def k_anonymity(frame: Any, cols: Any, nulls: str = "value", person: str | None 
         One row, with the columns of `anon.k_anonymity`.
     """
     cols, person = _asked(frame, cols, person, alpha)
-    keys = key_names(cols)
     known = without_nulls(frame, cols, nulls)
     classes = _classes(known, cols, person)
     under = [
@@ -49,7 +48,7 @@ def k_anonymity(frame: Any, cols: Any, nulls: str = "value", person: str | None 
         found = summary.select("*", F.col("rows").alias("people"), F.col("k").alias("linked_k"))
     else:
         members = known.select(*keyed(cols), column(person).alias(_MEMBER)).where(F.col(_MEMBER).isNotNull())
-        linked = _linked(members.distinct(), keys)
+        linked = _linked(members.distinct(), key_names(cols))
         found = summary.crossJoin(
             linked.agg(
                 F.coalesce(F.sum(_SIZE), F.lit(0)).alias("people"), F.coalesce(F.min(_SIZE), F.lit(0)).alias("linked_k")

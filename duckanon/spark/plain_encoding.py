@@ -36,8 +36,9 @@ class Plain:
 
     def table(self, rows: pa.Table, random: np.random.Generator) -> pa.Table:
         """Make rows plain."""
-        parts = applied(self.schemes, rows)
-        return plain_table(parts, self.bounds, self._followers, rows.num_rows, random)
+        followers = [formula.column for formula in self.columns.formulas]
+        followers += [lookup.column for lookup in self.columns.lookups]
+        return plain_table(applied(self.schemes, rows), self.bounds, followers, rows.num_rows, random)
 
     def encoding_of(self, plain: pa.Table) -> Encoding:
         """Return the encoding by which choices between many values come back as often as some rows have them."""
@@ -53,11 +54,6 @@ class Plain:
         """Recombine released rows."""
         batches = plain.combine_chunks().to_batches()
         return pa.Table.from_batches([self.columns.back(batch) for batch in batches], self.columns.schema)
-
-    @property
-    def _followers(self) -> list[int]:
-        computed = [formula.column for formula in self.columns.formulas]
-        return [*computed, *(lookup.column for lookup in self.columns.lookups)]
 
     def refused(self, draft: Any) -> None:
         """Refuse what was written where a number is beyond the ends of k people, or a category is not among theirs.
@@ -80,7 +76,7 @@ def fitted(
     for whole, _ in survey.whole:
         if whole.array.null_count < len(whole.array) and len(whole.array.unique()) == 1:
             raise ValueError(f'column "{whole.name}" has the same value in every row; leave it out of cols.')
-    parts = survey.columns_of(survey.sample)
+    parts = applied(survey.schemes, survey.sample)
     formulas = found_formulas(parts) if derived == "auto" else []
     computed = [formula.column for formula in formulas]
     lookups = found_lookups(parts, computed, random) if derived == "auto" else []

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from duckanon._core.common.arguments import spelled
 from duckanon._core.common.arrays import Ints, is_number
 from duckanon._core.common.names import known_columns
-from duckanon._core.common.people import NOBODY, person_numbers
+from duckanon._core.common.people import NOBODY
 from duckanon._core.encoding.column_split import Reading, split_columns, whole
 from duckanon._core.encoding.digits import cleaned
 from duckanon._core.encoding.fit import refuse_nulls
@@ -185,17 +185,9 @@ class Surveyed:
         """Spark's schema of what is released."""
         return self.frame.select(*map(column, self.names)).schema
 
-    def columns_of(self, rows: pa.Table) -> list[ColumnParts]:
-        """Take rows of the table apart."""
-        return applied(self.schemes, rows)
-
-    def people_of(self, rows: pa.Table) -> Ints | None:
-        """Return whose rows of the table are."""
-        return None if self.person is None else person_numbers(rows.column(self.person))
-
 
 def applied(schemes: Sequence[Scheme], rows: pa.Table) -> list[ColumnParts]:
-    """Take rows apart."""
+    """Split rows of the table."""
     return [scheme.applied(rows.column(scheme.column.name)) for scheme in schemes]
 
 

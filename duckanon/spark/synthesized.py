@@ -93,8 +93,8 @@ def _refuse_rare(survey: Surveyed, draft: Any, least: Mapping[str, int]) -> None
 
 def _redrawing(survey: Surveyed, k: int, derived: str, random: np.random.Generator) -> Redrawing:
     """Fit what is drawn and what is computed on the sample, with the numbers that the whole table may give away."""
-    people = survey.people_of(survey.sample)
-    columns = survey.columns_of(survey.sample)
+    people = None if survey.person is None else person_numbers(survey.sample.column(survey.person))
+    columns = schemes.applied(survey.schemes, survey.sample)
     redrawing = Redrawing.of(columns, people, k, derived, random, survey.whole)
     numbers = {index: _with_usual(one, *survey.whole[index]) for index, one in redrawing.numbers.items()}
     return replace(redrawing, numbers=numbers)

@@ -36,7 +36,12 @@ class Target:
             raise ValueError(
                 "to must be the name of a table over Spark Connect, where no file can be renamed; got a path."
             )
-        if self._exists():
+        if self._is_table:
+            is_taken = session.catalog.tableExists(name)
+        else:
+            files, path = self._files()
+            is_taken = files.exists(path(self._name))
+        if is_taken:
             raise ValueError("to must be new: there is something of that name, and it is not replaced.")
 
     def draft(self, rows: Any) -> Any:
@@ -73,12 +78,6 @@ class Target:
                 files, path = self._files()
                 files.delete(path(draft), True)
         self._drafts.clear()
-
-    def _exists(self) -> bool:
-        if self._is_table:
-            return bool(self._session.catalog.tableExists(self._name))
-        files, path = self._files()
-        return bool(files.exists(path(self._name)))
 
     def _files(self) -> tuple[Any, Callable[[str], Any]]:
         """Return the file system of the target, and what makes its paths: the one thing that DataFrames cannot do."""

@@ -52,7 +52,12 @@ def _encode_column(column: pa.ChunkedArray) -> Column:
         raise ValueError(f"columns of nested types such as {arrow_type} cannot be compared; leave them out of cols.")
     column = _comparable(column)
     in_range = _encode_range(column) if pa.types.is_integer(column.type) else None
-    return _encode_distinct(column) if in_range is None else in_range
+    if in_range is not None:
+        return in_range
+    encoded = column.dictionary_encode(null_encoding="encode")  # the chunks share one dictionary
+    count = len(encoded.chunk(0).dictionary)
+    indices = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
+    return indices.astype(_unsigned(count)), count
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -71,14 +76,6 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_binary_view(arrow_type):
         return column.cast(pa.large_binary())
     return column
-
-
-def _encode_distinct(column: pa.ChunkedArray) -> Column:
-    """Encode values of any type by a dictionary of those that occur."""
-    encoded = column.dictionary_encode(null_encoding="encode")  # the chunks share one dictionary
-    count = len(encoded.chunk(0).dictionary)
-    indices = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
-    return indices.astype(_unsigned(count)), count
 
 
 def _encode_range(column: pa.ChunkedArray) -> Column | None:
