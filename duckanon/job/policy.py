@@ -40,10 +40,8 @@ FORMATS: dict[str, Format] = {
 
 _READ: dict[str, Format] = {**FORMATS, ".tsv": "csv", ".txt": "csv", ".tsv.gz": "csv", ".ddb": "duckdb"}
 
-
 SYNTHESIZED = ("numeric", "quasi_identifier", "sensitive")
 """Roles of columns of which a method makes new records."""
-
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Several = Annotated[int, Field(ge=2, strict=True)]
@@ -91,12 +89,10 @@ SuppressCells = method_model(SUPPRESS_CELLS)
 Boxes = method_model(BOXES, box=OneOf("parts", "cell", "rounded"))  # a policy releases no real people's values
 Microaggregate = method_model(MICROAGGREGATE)
 
-
 _CHECKED = OneOf("error", "repair")
 SvdSwap = method_model(SVD_SWAP, makes_classes=False, checks=_CHECKED)
 Pica = method_model(PICA, makes_classes=False, checks=_CHECKED)
 SpectralRelease = method_model(SPECTRAL_RELEASE, makes_classes=False)
-
 
 if TYPE_CHECKING:
     AnyMethod: TypeAlias = Method
