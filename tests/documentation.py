@@ -18,9 +18,10 @@ from typing import Any
 import duckdb
 
 import duckanon
-from duckanon._bridge import macros, signatures
+from duckanon._bridge import macros
 from duckanon._render import support_table
 from duckanon.cli import main, statements
+from tests import signatures
 from tests.sqltest import registered
 
 ROOT = Path(__file__).parent.parent

@@ -24,10 +24,10 @@ LOOK = """
 import inspect, json, sys
 import duckanon
 from duckanon._core.common.imports import imported
-from duckanon._bridge.signatures import declared_function
 from duckanon._bridge.macros import macro_files
 from duckanon.cli.shell import Completer
-from duckanon.job.policy_methods import Recode
+from tests.signatures import declared_function
+from duckanon.job.policy import Recode
 
 con = duckanon.connect()
 con.execute("CREATE TABLE people AS SELECT i % 7 AS age FROM range(70) AS t(i)").fetchall()

@@ -12,9 +12,9 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon._bridge import declarations, macros, signatures
+from duckanon._bridge import declarations, macros
 from duckanon._render import checks, support_table
-from tests import documentation
+from tests import documentation, signatures
 from tests.documentation import EXAMPLE, ROOT, Clinic
 
 PUBLIC = [file for file in macros.macro_files() if file.is_public]

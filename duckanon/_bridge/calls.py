@@ -21,10 +21,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from duckanon._bridge.option_text import known_options
+from duckanon._bridge.column_builders import plain
 from duckanon._bridge.parcels import Parcels, TableBuilder
-from duckanon._bridge.plain import plain
 from duckanon._bridge.slots import list_array, pack, refuse_types_that_cannot_travel
+from duckanon._bridge.sql_text import known_options
 from duckanon._bridge.tasks import Tasks
 from duckanon._bridge.waiting import FOR_EVERY_ROW, Owner
 from duckanon._core.common import progress
@@ -40,16 +40,13 @@ UNFIT_TYPE = (
 """The sentence for what Arrow has no way to compute."""
 
 ArrowFunction: TypeAlias = Callable[..., pa.Array]
-"""What DuckDB calls: Arrow arrays in, one out, of as many rows."""
+"""A function that DuckDB calls: Arrow arrays in, one out, of as many rows."""
 
 
 def release_function(declared: Release, parcels: Parcels, tasks: Tasks) -> ArrowFunction:
     """Make the function that begins a release: tickets and options in, lists out once it is done.
 
-    Args:
-        declared: A ValueError that its algorithm raises is one sentence about the argument that was wrong.
-        parcels: Where the macro's scan parked the rows.
-        tasks: Where the algorithm is at work.
+    A ValueError that the algorithm raises is one sentence about the argument that was wrong.
     """
 
     def release(tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:
@@ -62,8 +59,10 @@ def release_function(declared: Release, parcels: Parcels, tasks: Tasks) -> Arrow
         algorithm = imported(declared.algorithm)
         options = _taken(algorithm, declared, options) | dict(zip(declared.tables[1:], others, strict=True))
         with for_cells(_cells(on_the_way + others)):
-            released = [_table(algorithm(on_the_way if declared.hands_over else on_the_way.pop(), **options))]
-        return pack(released, declared.coded)
+            released = algorithm(on_the_way if declared.hands_over else on_the_way.pop(), **options)
+            tables = [released.read_all() if isinstance(released, pa.RecordBatchReader) else released]
+        del released
+        return pack(tables, declared.coded)
 
     return _begun_once(tasks, f"anon.{declared.name}", len(declared.tables), release)
 
@@ -142,10 +141,7 @@ def naming_errors(caller: str, function: ArrowFunction) -> ArrowFunction:
 
 
 def _begun_once(
-    tasks: Tasks,
-    caller: str,
-    tables: int,
-    function: Callable[[list[list[int] | None], dict[str, Any]], pa.Array],
+    tasks: Tasks, caller: str, tables: int, function: Callable[[list[list[int] | None], dict[str, Any]], pa.Array]
 ) -> ArrowFunction:
     """Begin a task with the one value of each argument: the owner, a ticket for each table, then the options.
 
@@ -204,10 +200,6 @@ def _taken(algorithm: Callable[..., Any], declared: Release | Report, options: d
 
 def _cells(tables: list[Any]) -> int:
     return sum(table.num_rows * table.num_columns for table in tables if isinstance(table, pa.Table))
-
-
-def _table(released: pa.Table | pa.RecordBatchReader) -> pa.Table:
-    return released.read_all() if isinstance(released, pa.RecordBatchReader) else released
 
 
 def _rows_as_list(rows: pa.Table) -> pa.Array:

@@ -1,7 +1,14 @@
-"""Column builders: put the small blocks of one column together to few, large arrays."""
+"""Columns on their way to Python: in their plain types, and put together from small blocks to few, large arrays.
+
+DuckDB hands over the same column in other types of Arrow where ``arrow_output_version``, ``arrow_large_buffer_size``,
+``arrow_lossless_conversion`` or ``produce_arrow_string_view`` say so. The algorithms know those of a connection on
+which nothing is set.
+"""
 
 from __future__ import annotations
 
+import functools
+import uuid
 from typing import Any
 
 import numpy as np
@@ -14,12 +21,9 @@ MOST_BYTES = 2**31 - 1
 
 def column_builder(arrow_type: pa.DataType) -> _FixedWidthColumn | _OtherColumn:
     """Make the builder for a column of a type."""
-    width = _RAW.get(arrow_type.bit_width) if _is_fixed_width(arrow_type) else None
+    is_fixed_width = pa.types.is_primitive(arrow_type) or pa.types.is_decimal(arrow_type)
+    width = _RAW.get(arrow_type.bit_width) if is_fixed_width else None
     return _OtherColumn(arrow_type) if width is None else _FixedWidthColumn(arrow_type, np.dtype(width))
-
-
-def _is_fixed_width(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_primitive(arrow_type) or pa.types.is_decimal(arrow_type))
 
 
 _RAW = {8: "u1", 16: "u2", 32: "u4", 64: "u8", 128: "c16"}
@@ -104,3 +108,49 @@ class _OtherColumn:
         if self._small:
             self._large.append(pa.concat_arrays(self._small))
             self._small, self._small_bytes = [], 0
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Turn an array into the type that it has by default; most arrays have it, and are returned as they are."""
+    return array if _plain_type(array.type) is None else _converted(array)
+
+
+@functools.lru_cache(maxsize=1024)
+def _plain_type(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type that values of a type are turned into; None where they stay as they are."""
+    if pa.types.is_struct(kind):
+        fields = [pa.field(field.name, _plain_type(field.type) or field.type) for field in kind]
+        return None if all(_plain_type(field.type) is None for field in kind) else pa.struct(fields)
+    if isinstance(kind, pa.BaseExtensionType):
+        return _EXTENSIONS.get(kind.extension_name)
+    if str(kind).startswith(("decimal32", "decimal64")) and not hasattr(pa, "decimal32"):
+        raise ValueError(
+            f"anon: arrow_output_version asks for types that pyarrow {pa.__version__} does not know; "
+            f"RESET arrow_output_version, or install a newer pyarrow."
+        )
+    if pa.types.is_large_string(kind) or str(kind) == "string_view":
+        return pa.string()
+    if pa.types.is_large_binary(kind) or str(kind) == "binary_view":
+        return pa.binary()
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:
+        return pa.decimal128(kind.precision, kind.scale)
+    return None
+
+
+_EXTENSIONS = {"arrow.bool8": pa.bool_(), "arrow.uuid": pa.string(), "arrow.json": pa.string()}
+"""The types of DuckDB that Arrow has no plain ones for, and yet they travel in one."""
+
+
+def _converted(array: pa.Array) -> pa.Array:
+    kind = array.type
+    if pa.types.is_struct(kind):
+        parts = [plain(array.field(index)) for index in range(kind.num_fields)]
+        fields = [pa.field(field.name, part.type) for field, part in zip(kind, parts, strict=True)]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
+    if not isinstance(kind, pa.BaseExtensionType):
+        return array.cast(_plain_type(kind))
+    if kind.extension_name == "arrow.uuid":
+        texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in array.storage.to_pylist()]
+        return pa.array(texts, pa.string())
+    return array.storage.cast(_plain_type(kind))

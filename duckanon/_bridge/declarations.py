@@ -44,4 +44,4 @@ DECLARATIONS: tuple[Declaration, ...] = (
 )
 
 PUBLIC = {declared.name: declared for declared in DECLARATIONS if declared.is_public}
-"""Those that users call, by name."""
+"""The functions that users call, by name."""

@@ -6,70 +6,66 @@ import json
 import re
 from collections.abc import Iterator
 from types import TracebackType
+from typing import NamedTuple
 
 import duckdb
 
-from duckanon._bridge.calls_in_text import calls_of
 from duckanon._core.common.names import did_you_mean
 
 _FROM_PYTHON = r"Python exception occurred while executing the UDF: "
-"""What DuckDB writes before the message of any exception in a Python function."""
+"""DuckDB's words before the message of any exception in a Python function."""
 
 _WRAPPED = (
     re.compile(rf"Invalid Input Error: (?:{_FROM_PYTHON}\w+: )?(?P<sentence>anon[.:].*)", re.DOTALL),
     re.compile(r"Conversion Error: Could not convert string '(?P<sentence>anon[.:].*)' to DOUBLE.*", re.DOTALL),
 )
-"""How a sentence comes out of Python, of SQL's error(), and of ``anon._refuse``."""
+"""Sentences as they come out of Python, of SQL's error(), and of ``anon._refuse``."""
 
 _WITHIN_ITSELF = re.compile(
     r'Binder Error: infinite recursion detected: attempting to recursively expand table macro "(?P<name>\w+)".*',
     re.DOTALL,
 )
-"""How DuckDB 2.0 refuses a macro whose table is a view that calls the same macro."""
+"""DuckDB 2.0 refuses a macro whose table is a view that calls the same macro."""
 
 _OTHER_ARGUMENTS = re.compile(
     r"Binder Error: Macro \"?(?P<name>\w+)\"?(?:\(\))? does not support the supplied arguments.*"
     r"Candidate macros:\s+\w+\((?P<parameters>[^\n]*)\)(?P<query>.*)",
     re.DOTALL,
 )
-"""How DuckDB refuses options that a macro does not have, and calls without what it needs."""
+"""DuckDB refuses options that a macro does not have, and calls without what it needs."""
 
 _OTHER_COLUMN = re.compile(
-    r'Binder Error: Column "(?P<column>(?:[^"]|"")+)" was selected but was not found in the FROM clause.*',
-    re.DOTALL,
+    r'Binder Error: Column "(?P<column>(?:[^"]|"")+)" was selected but was not found in the FROM clause.*', re.DOTALL
 )
-"""How DuckDB refuses a list of columns for COLUMNS, as `cols` and `person` are."""
-
-_NO_COLUMN = re.compile(
-    r"Binder Error: Star expression .*?(?:list_value\(|list_filter\(\[)(?P<columns>'.*?')[)\]], \(lambda.*"
-    r"resulted in an empty set of columns(?P<query>.*)",
-    re.DOTALL,
-)
-"""How it refuses a choice of none of the table's columns, which it lists: 1.5 in brackets, 2.0 as a call."""
+"""DuckDB refuses a list of columns for COLUMNS, as `cols` and `person` are."""
 
 _MISSING = re.compile(
     r'(?P<beginning>anon\.(?P<name>\w+): (?:column "(?P<column>[^"]*)" does not exist in .*|'
     r'\w+ must (?:be one column|name columns) of the table; got "?(?P<other>[^"]*?)"?))\.'
 )
-"""How we refuse a column that does not exist."""
+"""Our own refusal of a column that does not exist."""
 
 _AMBIGUOUS = re.compile(r'Binder Error: Ambiguous reference to catalog or schema "anon".*', re.DOTALL)
 
 _SUBQUERY = re.compile(
     r"Binder Error: Table function cannot contain subqueries.*?\b(?P<name>anon\.\w+)\(.*", re.DOTALL | re.IGNORECASE
 )
-"""How it refuses a subquery as an argument of a function whose query is written while it is bound."""
+"""DuckDB refuses a subquery as an argument of a function whose query is written while it is bound."""
+
+_TOKEN = re.compile(
+    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | [()\[\]{},] | \w+\s*(?::=|=>) | [^'"()\[\]{},\w]+ | \w+""",
+    re.VERBOSE,
+)
+"""The parts of a call in a text of SQL."""
 
 _APPENDED = re.compile(r"\n\s*(?:LINE \d+:|At:).*", re.DOTALL)
-"""What DuckDB adds after a message: the line of the query, or the lines of our code."""
+"""DuckDB's addition to a message: the line of the query, or the lines of our code."""
 
 
 def plain(message: str, statement: str = "") -> str:
     """Return the sentence of duckanon that a message of DuckDB's carries, or the message as it is.
 
-    Args:
-        message: What DuckDB says.
-        statement: The SQL that it says it of, where that is known: only there is seen what an option was called.
+    Only the statement, where it is known, shows what an option was called.
 
     Examples:
         >>> plain("Invalid Input Error: Python exception occurred while executing the UDF: ValueError: anon.x: no.")
@@ -94,8 +90,10 @@ def plain(message: str, statement: str = "") -> str:
         )
     if (other := _OTHER_ARGUMENTS.fullmatch(message)) and other["name"].lower() in _macro_names():
         return _other_arguments(other["name"].lower(), other["parameters"], statement or other["query"])
-    if misnamed := _misnamed_column(message, statement):
-        return misnamed
+    if (one := _OTHER_COLUMN.fullmatch(message)) and statement:  # without it DuckDB says as much
+        column = one["column"].replace('""', '"')
+        for call in calls_of(statement):
+            return f'anon.{call.name}: column "{column}" does not exist in {" ".join(call.tables) or "the table"}.'
     wrapped = next(filter(None, (pattern.fullmatch(message) for pattern in _WRAPPED)), None)
     return _APPENDED.sub("", wrapped["sentence"]).strip() if wrapped else message
 
@@ -114,37 +112,19 @@ def _other_arguments(name: str, parameters: str, statement: str) -> str:
     for call in calls_of(statement, name):
         for option in call.options:
             if option.lower() not in names:
-                return f"anon.{name}: there is no option {option}{_nearest(option, names)}"
+                near = did_you_mean(option, names, quote="")
+                near = near if near != "." else f"; it takes {', '.join(names)}."
+                return f"anon.{name}: there is no option {option}{near}"
         missing = [one for one in needed[len(call.positional) :] if one not in map(str.lower, call.options)]
         if missing:
             return f"anon.{name}: {missing[0]} is missing; it takes {', '.join(names)}."
     return f"anon.{name}: it does not take these arguments; it takes {', '.join(names)}."
 
 
-def _nearest(option: str, names: list[str]) -> str:
-    near = did_you_mean(option, names, quote="")
-    return near if near != "." else f"; it takes {', '.join(names)}."
-
-
-def _misnamed_column(message: str, statement: str) -> str | None:
-    """Say which column of a call does not exist, with the nearest one where DuckDB lists those that do."""
-    if none := _NO_COLUMN.fullmatch(message):
-        columns = [name.replace("''", "'") for name in re.findall(r"'((?:[^']|'')*)'", none["columns"])]
-        for call in calls_of(statement or none["query"]):
-            for column in call.texts(1):
-                if column.lower() not in map(str.lower, columns):
-                    return f'anon.{call.name}: column "{column}" does not exist{did_you_mean(column, columns)}'
-    if (one := _OTHER_COLUMN.fullmatch(message)) and statement:  # without it DuckDB says as much
-        column = one["column"].replace('""', '"')
-        for call in calls_of(statement):
-            return f'anon.{call.name}: column "{column}" does not exist in {" ".join(call.texts(0)) or "the table"}.'
-    return None
-
-
 def with_columns(sentence: str, statement: str, con: duckdb.DuckDBPyConnection) -> str:
     """Add the nearest column to the sentence about one that does not exist: for those who have the connection."""
     told = _MISSING.fullmatch(sentence)
-    tables = [table for call in calls_of(statement, told["name"]) for table in call.texts(0)] if told else []
+    tables = [table for call in calls_of(statement, told["name"]) for table in call.tables] if told else []
     if told is None or not tables:
         return sentence
     try:
@@ -205,3 +185,48 @@ def _texts_of(trace: TracebackType | None) -> Iterator[str]:
         for value in (*frame.f_locals.values(), *frame.f_code.co_consts):
             if isinstance(value, str):
                 yield value
+
+
+class Call(NamedTuple):
+    """A call."""
+
+    name: str  # the function, without ``anon.``
+    positional: list[str]  # the arguments without a name, as they are written
+    options: dict[str, str]  # the arguments with one
+
+    @property
+    def tables(self) -> list[str]:
+        """The texts in quotes of the first argument; the argument itself where it is a name."""
+        argument = self.positional[0] if self.positional else ""
+        found = [text.replace("''", "'") for text in re.findall(r"'((?:[^']|'')*)'", argument)]
+        return found or ([argument] if re.fullmatch(r"\w+", argument) else [])
+
+
+def calls_of(statement: str, name: str = r"\w+") -> Iterator[Call]:
+    """Yield the calls of a function, or of any.
+
+    Examples:
+        >>> next(calls_of("FROM anon.plan('t', ['a', 'b'], k := 5, persn := 'id') LIMIT 3"))
+        Call(name='plan', positional=["'t'", "['a', 'b']"], options={'k': '5', 'persn': "'id'"})
+    """
+    for found in re.finditer(rf"\banon\s*\.\s*({name})\s*\(", statement, re.IGNORECASE):
+        yield _call(found[1].lower(), statement[found.end() :])
+
+
+def _call(name: str, rest: str) -> Call:
+    call, depth, option, argument = Call(name, [], {}), 1, "", ""
+    for token in _TOKEN.findall(rest):
+        depth += (token in ("(", "[", "{")) - (token in (")", "]", "}"))
+        if depth == 0 or (depth == 1 and token == ","):
+            if option:
+                call.options[option] = argument.strip()
+            elif argument.strip():
+                call.positional.append(argument.strip())
+            option = argument = ""
+            if depth == 0:
+                break
+        elif depth == 1 and not argument.strip() and re.fullmatch(r"\w+\s*(?::=|=>)", token):
+            option = re.split(r"\W", token)[0]
+        elif not token.startswith("--"):
+            argument += token
+    return call

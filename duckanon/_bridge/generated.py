@@ -21,10 +21,7 @@ import pyarrow as pa
 
 from duckanon._bridge import sql_text as sql
 from duckanon._bridge.declarations import DECLARATIONS, PUBLIC
-from duckanon._bridge.macro_file import MacroFile
-from duckanon._bridge.measured_tables import label_meanings, stacked_rows
-from duckanon._bridge.option_text import text_of
-from duckanon._bridge.qualified import qualified
+from duckanon._bridge.qualified import MacroFile, qualified
 from duckanon._core.common.declare import ColumnReport, Declaration, Options, Parameter, Release, Report, Scalar
 from duckanon._core.common.names import did_you_mean
 from duckanon._core.common.rules import IN_SQL
@@ -83,11 +80,8 @@ def write(*arguments: pa.Array) -> pa.Array:
 def written_query(declared: Declaration, given: Options, collation: str | None = None) -> str:
     """Return the query that answers a call, or refuse it.
 
-    Args:
-        declared: The function.
-        given: All its parameters.
-        collation: The session's default collation: where one is set, 'F' and 'f' are the same to GROUP BY, and yet a
-            release tells them apart, so that a class of k people would be none.
+    Where the session has a default collation, 'F' and 'f' are the same to GROUP BY, and yet a release tells them apart,
+    so that a class of k people would be none.
     """
     faults = declared.faults(given, IN_SQL)
     if (collation or "").lower() not in _BINARY_COLLATIONS:
@@ -107,9 +101,7 @@ def written_query(declared: Declaration, given: Options, collation: str | None =
     return _immune(_class_query(declared, given) if declared.parameter("keep") else _release_query(declared, given))
 
 
-@functools.lru_cache(maxsize=256)
-def _immune(query: str) -> str:
-    return qualified(query)
+_immune = functools.lru_cache(maxsize=256)(qualified)
 
 
 def _release_query(declared: Release, given: Options) -> str:
@@ -130,7 +122,7 @@ def _report_query(declared: Report, given: Options) -> str:
 
 def _labels(declared: Release | Report, given: Options) -> dict[str, str]:
     caller, columns = f"anon.{declared.name}", _columns(given, declared.columns)
-    return {"meanings": label_meanings(caller, given, columns)} if declared.reads_labels else {}
+    return {"meanings": sql.label_meanings(caller, given, columns)} if declared.reads_labels else {}
 
 
 def _column_query(declared: ColumnReport, given: Options) -> str:
@@ -150,7 +142,7 @@ def _class_query(declared: Release, given: Options) -> str:
     unpack = declared.unpacked_by(given) if callable(declared.unpacked_by) else declared.unpacked_by
     in_place = [] if unpack else given["cols"]  # columns of the table's types stand where the table has them
     chosen = sql.literal([*in_place, *kept, "_duckanon_none"])
-    if _keeps_all(given):
+    if "*" in (given.get("keep") or ()):
         is_kept = f"anon._is_kept(name, {cols}, {sql.literal(kept)}, {person})"
         chosen = f"lambda name: anon._is_among(name, {sql.literal(in_place)}) OR {is_kept}"
         refused = (
@@ -199,7 +191,7 @@ def _steps(declared: Release | Report, tables: Iterable[Parameter], given: Optio
         elif isinstance(table, str):
             rows = f"SELECT COLUMNS({chosen(table)}){number} FROM query_table({sql.literal(table)})"
         elif table is not None:
-            rows = stacked_rows(table, chosen)
+            rows = sql.stacked_rows(table, chosen)
         if table is not None:
             steps.append(f"_duckanon_{one.name} AS NOT MATERIALIZED ({rows})")
     return "WITH " + ", ".join(steps)
@@ -230,15 +222,11 @@ def _columns(given: Options, parameters: Iterable[str]) -> list[str]:
     return list({name.lower(): name for some in named for name in ([some] if isinstance(some, str) else some)}.values())
 
 
-def _keeps_all(given: Options) -> bool:
-    return "*" in (given.get("keep") or ())
-
-
 def _options(declared: Declaration, given: Options, more: dict[str, str] | None = None) -> str:
     """Write the options of a call: those that are known as one text, and what the query finds out."""
     tables = [one.name for one in _tables(declared)]
     known = {name: value for name, value in given.items() if name not in tables and name not in (more or {})}
-    fields = {"_written": sql.literal(text_of(known)), **(more or {})}
+    fields = {"_written": sql.literal(sql.options_text(known)), **(more or {})}
     return "{" + ", ".join(f"{sql.literal(name)}: {text}" for name, text in fields.items()) + "}"
 
 

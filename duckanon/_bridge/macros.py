@@ -5,14 +5,12 @@ from __future__ import annotations
 import functools
 import graphlib
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 from duckanon._bridge.generated import generated_macros
-from duckanon._bridge.macro_file import MacroFile
-from duckanon._bridge.qualified import qualified
+from duckanon._bridge.prepared import sql_folder
+from duckanon._bridge.qualified import MacroFile, qualified
 from duckanon._bridge.registration import ATTACH, database_macro
-from duckanon._bridge.sql_folder import sql_folder
 
 STAGES = ("catalog", "assess", "risk", "pseudonymize", "generalize", "release", "measure")
 """The folders of ``sql/`` that hold public functions, in the order in which they are listed."""
@@ -21,10 +19,7 @@ STAGES = ("catalog", "assess", "risk", "pseudonymize", "generalize", "release", 
 @functools.cache
 def macro_files() -> tuple[MacroFile, ...]:
     """Read all macros, each after those that it calls (CREATE MACRO binds its body)."""
-    return _in_order([*(_read(path) for path in sorted(sql_folder().glob("*/*.sql"))), *generated_macros()])
-
-
-def _in_order(macros: Iterable[MacroFile]) -> tuple[MacroFile, ...]:
+    macros = [*map(_read, sorted(sql_folder().glob("*/*.sql"))), *generated_macros()]
     files = {file.name: file for file in macros}
     order = graphlib.TopologicalSorter({file.name: sorted(file.calls & files.keys()) for file in files.values()})
     return tuple(files[name] for name in order.static_order())
@@ -48,9 +43,8 @@ def _read(path: Path) -> MacroFile:
 def script(database: int | None = None) -> str:
     """Return the macros as one SQL script.
 
-    Args:
-        database: The number by which Python functions tell this database from others; None for the macros that need no
-            Python, as the stock shell can run them, where the others say what they need.
+    Python functions tell databases apart by their number; without one, the script has the macros that the stock shell
+    can run without Python, and the others say what they need.
     """
     files = [file for file in macro_files() if database is not None or not file.needs_python]
     number, last = ([], []) if database is None else ([database_macro(database)], [_RANDOM])
@@ -58,8 +52,7 @@ def script(database: int | None = None) -> str:
     return "\n".join([ATTACH, *number, _signatures(files), *(file.immune_sql for file in files), *last, *absent])
 
 
-_MACRO = "CREATE OR REPLACE MACRO anon.{}() AS {};\n"
-_RANDOM = _MACRO.format("_random", "system.main._anon_random(system.main.random())")
+_RANDOM = "CREATE OR REPLACE MACRO anon._random() AS system.main._anon_random(system.main.random());\n"
 """In place of ``sql/bridge/_random.sql``, where there is Python."""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._bridge import column_builders
-from duckanon._bridge.plain import plain
+from duckanon._bridge.column_builders import plain
 from duckanon._bridge.waiting import FOR_EVERY_ROW, Owner, Waiting
 
 
@@ -41,13 +41,10 @@ class Parcels:
         return pa.array([self._waiting.open(Owner(*arguments[0][0].as_py()))], pa.int64())
 
     def park(self, make: Callable[..., Accumulator]) -> Callable[..., pa.Array]:
-        """Return the function that takes a block of rows.
+        """Return the function that takes a block of rows; `make` makes an accumulator from the first block's arguments.
 
         Its arguments are the rows, the call's number, and what else the accumulator wants. It returns the number where
         a thread's first block began, the ticket, and NULL everywhere else.
-
-        Args:
-            make: Makes an accumulator from the arguments of its first block.
         """
 
         def parked(*arguments: pa.Array) -> pa.Array:
@@ -59,7 +56,9 @@ class Parcels:
             if is_first:
                 accumulators[thread] = make(rows, *others)
             accumulators[thread].add(rows, *others)  # nobody else touches this one: threads need not wait here
-            return _first_is(call, len(rows)) if is_first else pa.nulls(len(rows), pa.int64())
+            if not is_first:
+                return pa.nulls(len(rows), pa.int64())
+            return pa.array([call] + [None] * (len(rows) - 1), pa.int64())
 
         return parked
 
@@ -142,8 +141,3 @@ class TableBuilder:
 
 def _chunks(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     return array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-
-
-def _first_is(number: int, length: int) -> pa.Array:
-    """Return an array with a number in its first place and NULL in all others."""
-    return pa.array([number] + [None] * (length - 1), pa.int64())

@@ -18,9 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from duckanon._bridge.engine import Connection, Engine, kind_of
-from duckanon._bridge.late_functions import LateFunction
-from duckanon._bridge.sql_folder import sql_folder
+from duckanon._bridge.engine import Connection, Engine, LateFunction, kind_of
 
 _ALIAS = "_duckanon_prepared"
 _FUNCTIONS = "_python_functions"
@@ -33,17 +31,10 @@ def copy_catalog(
     create_functions: Callable[[Connection, Engine, Iterable[LateFunction]], None],
     create_all: Callable[[Connection, Engine], Iterable[LateFunction]],
 ) -> bool:
-    """Copy all functions and macros into the catalog ``anon`` of a connection.
+    """Copy all functions and macros into the empty catalog ``anon`` of a connection, and tell whether it was possible.
 
-    Args:
-        cursor: A connection whose catalog ``anon`` is empty.
-        engine: The DuckDB that it belongs to.
-        create_functions: Creates the functions that it is given.
-        create_all: Creates functions and macros in the empty catalog ``anon`` of another connection, where no file is
-            at hand, and returns the functions.
-
-    Returns:
-        Whether it was possible; if not, there are no macros, and maybe functions.
+    If not, there are no macros, and maybe functions. Where no file is at hand, `create_all` creates functions and
+    macros in the catalog ``anon`` of another connection, and returns the functions.
     """
     try:
         path = _path(engine.version)
@@ -75,6 +66,15 @@ def copy_catalog(
     finally:
         cursor.execute(f"DETACH {_ALIAS}").fetchall()
     return True
+
+
+def sql_folder() -> Path:
+    """Find the folder of macros: inside the installed package, or beside it in a source tree."""
+    package = Path(__file__).parent.parent
+    for folder in (package / "sql", package.parent / "sql"):
+        if folder.is_dir():
+            return folder
+    raise FileNotFoundError("duckanon: the folder sql/ with its macros is missing; install the package again.")
 
 
 @functools.cache

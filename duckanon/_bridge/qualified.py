@@ -1,4 +1,4 @@
-"""Qualified calls: the functions that a macro calls are DuckDB's own, whatever the user has called a macro.
+"""Macros with qualified calls: the functions that one calls are DuckDB's own, whatever the user has called a macro.
 
 DuckDB looks up the names in a macro's body when the macro is called, along the search path of the caller: a user's
 macro ``random`` or ``hash`` would run in place of the builtin. So every call is written ``system.main.random()`` before
@@ -15,7 +15,9 @@ nobody replaces by accident.
 
 from __future__ import annotations
 
+import functools
 import re
+from dataclasses import dataclass
 
 _TOKEN = re.compile(
     r"""(?P<comment>--[^\n]*)
@@ -39,17 +41,14 @@ _BUILTIN = "system.main."
 def qualified(sql: str) -> str:
     """Write the catalog and schema of DuckDB's own functions before every call of one.
 
-    Args:
-        sql: A file of ``sql/``: keywords in capitals, functions in small letters with the parenthesis at their name,
-            subscripts with the bracket at what they are of.
-
-    Returns:
-        The same statements.
+    Keywords are in capitals, functions in small letters with the parenthesis at their name, subscripts with the bracket
+    at what they are of.
 
     Examples:
-        >>> print(qualified("SELECT abs(x), [x, 2], t[1], {'of x': list(x)}, anon.f(x) FROM range(3) AS t(x)"))
-        SELECT system.main.abs(x), system.main.list_value(x, 2), t[1], \
-        system.main.struct_pack("of x" := system.main.list(x)), anon.f(x) FROM system.main.range(3) AS t(x)
+        >>> print(qualified("SELECT abs(x), [x, 2], t[1], anon.f(x) FROM range(3) AS t(x)"))
+        SELECT system.main.abs(x), system.main.list_value(x, 2), t[1], anon.f(x) FROM system.main.range(3) AS t(x)
+        >>> print(qualified("SELECT {'of x': list(x)}"))
+        SELECT system.main.struct_pack("of x" := system.main.list(x))
     """
     signature = _SIGNATURE.search(sql)
     end = signature.end() if signature else 0
@@ -114,3 +113,31 @@ def _hidden_function(bracket: str, previous: tuple[str, str], after: str) -> str
     if bracket == "(" and token == "COLUMNS" and after == "lambda":
         return "list_filter"
     return "struct_pack" if bracket == "{" else ""
+
+
+@dataclass(frozen=True)
+class MacroFile:
+    """One macro, its comment, and what it needs: a file of ``sql/``, or written from a declaration."""
+
+    name: str
+    stage: str
+    parameters: str
+    needs_python: bool
+    is_table: bool
+    sql: str
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the macro is meant for users: helpers begin with an underscore."""
+        return not self.name.startswith("_")
+
+    @property
+    def calls(self) -> set[str]:
+        """The macros that this one calls and that must therefore exist before it."""
+        code = re.sub(r"--[^\n]*", "", self.sql)
+        return set(re.findall(r"\banon\.(\w+)\(", code)) - {self.name}
+
+    @functools.cached_property
+    def immune_sql(self) -> str:
+        """The macro as it is created: a user's macros do not take the place of the functions that it calls."""
+        return qualified(self.sql)

@@ -12,8 +12,7 @@ import threading
 from collections.abc import Iterable
 
 from duckanon._bridge import prepared
-from duckanon._bridge.engine import Connection, Engine, kind_of
-from duckanon._bridge.late_functions import LateFunction, late_functions
+from duckanon._bridge.engine import Connection, Engine, LateFunction, kind_of, late_functions
 from duckanon._bridge.waiting import WAITING
 
 _DATABASES = itertools.count(1)
@@ -28,10 +27,8 @@ ATTACH = "ATTACH IF NOT EXISTS ':memory:' AS anon (READ_WRITE);"
 def register_database(con: Connection, engine: Engine, caller: str) -> None:
     """Load every macro and function into the database of a connection; doing it again is harmless.
 
-    Args:
-        con: A cursor of its own does the work, so that a result which the connection has not finished reading stays.
-        engine: The DuckDB that the connection belongs to.
-        caller: What the user has called, as errors name it.
+    A cursor of its own does the work, so that a result which the connection has not finished reading stays. Errors name
+    the caller.
     """
     with _REGISTERING:
         cursor = con.cursor()

@@ -14,7 +14,7 @@ import pyarrow as pa
 from duckanon._bridge import calls, generated, parcels, slots, tasks
 from duckanon._bridge.declarations import DECLARATIONS
 from duckanon._bridge.waiting import WAITING
-from duckanon._core.common.declare import ColumnReport, Declaration, Release, Report
+from duckanon._core.common.declare import ColumnReport, Declaration, Release, Report, Scalar
 from duckanon._core.common.imports import imported
 
 PARCELS = parcels.Parcels(WAITING)
@@ -52,35 +52,26 @@ def functions() -> dict[str, Registered]:
         "_anon_wait": Registered(TASKS.wait, "BOOLEAN"),
     }
     for declared in DECLARATIONS:
-        if not declared.algorithm:  # a query of other functions
-            continue
-        registered |= _registered(declared)
+        if declared.algorithm:  # else a query of other functions
+            registered |= _registered(declared)
     return registered
 
 
 def _registered(declared: Declaration) -> dict[str, Registered]:
-    name, begin = f"_anon_{declared.name}", f"_anon_begin_{declared.name}"
+    name = f"_anon_{declared.name}"
+    if isinstance(declared, Scalar):
+        return {name: Registered(calls.scalar_function(declared), sql_type(declared.result))}
     if isinstance(declared, Release):
-        return {
-            begin: Registered(calls.release_function(declared, PARCELS, TASKS), "BIGINT"),
-            name: Registered(TASKS.result, slots.RELEASED_TYPE),
-        }
-    if isinstance(declared, ColumnReport):
-        return {
-            begin: Registered(calls.column_report_function(declared, TASKS), "BIGINT"),
-            name: Registered(TASKS.result, rows_type(declared.schema)),
-        }
-    if isinstance(declared, Report):
-        report = {
-            begin: Registered(calls.report_function(declared, PARCELS, TASKS), "BIGINT"),
-            name: Registered(TASKS.result, rows_type(declared.schema)),
-        }
-        if declared.collector is not None:
-            park = PARCELS.park(_maker(declared.collector))
-            park = calls.naming_errors(declared.caller or f"anon.{declared.name}", park)
-            report[f"_anon_park_{declared.name}"] = Registered(park, "BIGINT")
-        return report
-    return {name: Registered(calls.scalar_function(declared), sql_type(declared.result))}
+        begin, result = calls.release_function(declared, PARCELS, TASKS), slots.RELEASED_TYPE
+    elif isinstance(declared, ColumnReport):
+        begin, result = calls.column_report_function(declared, TASKS), rows_type(declared.schema)
+    else:
+        begin, result = calls.report_function(declared, PARCELS, TASKS), rows_type(declared.schema)
+    both = {f"_anon_begin_{declared.name}": Registered(begin, "BIGINT"), name: Registered(TASKS.result, result)}
+    if isinstance(declared, Report) and declared.collector is not None:
+        park = calls.naming_errors(declared.caller or f"anon.{declared.name}", PARCELS.park(_maker(declared.collector)))
+        both[f"_anon_park_{declared.name}"] = Registered(park, "BIGINT")
+    return both
 
 
 def _maker(path: str) -> Any:

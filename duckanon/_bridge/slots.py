@@ -28,20 +28,15 @@ RELEASED_TYPE = (
     + ", ".join(f"{slot} {sql}[]" for slot, (sql, _) in SLOTS.items())
     + f", {CODES} INTEGER[])[])"
 )
-"""What every algorithm's function returns to DuckDB, whatever the table looks like."""
+"""The type that every algorithm's function returns to DuckDB, whatever the table looks like."""
 
 _EXACT_DECIMAL_DIGITS = 15  # a double holds every decimal number of so many digits
 
 
 def slot_of(arrow_type: pa.DataType) -> str | None:
-    """Tell which slot carries values of an Arrow type (``anon._unpack`` has the same rule on SQL types).
-
-    Returns:
-        None where the type cannot travel: nested values, binary strings, intervals.
-    """
-    value_type = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else None
-    if value_type is not None:
-        return "s" if is_text(value_type) else None
+    """Tell which slot carries a type, as ``anon._unpack`` does; None: nested values, binary strings and intervals."""
+    if pa.types.is_dictionary(arrow_type):
+        return "s" if is_text(arrow_type.value_type) else None
     return next((slot for test, slot in _TRAVELS_IN if test(arrow_type)), None)
 
 
@@ -74,11 +69,9 @@ def refuse_types_that_cannot_travel(schema: pa.Schema) -> None:
 def pack(table: list[pa.Table], coded: bool = False) -> pa.Array:
     """Turn a table into the one value that ``anon._unpack`` expects: the names, and each column as a list.
 
-    Args:
-        table: The table, in a list that is emptied: where nobody else holds the table, its memory goes piece by piece
-            as the lists are filled, and there is never a second copy of it.
-        coded: Whether dictionaries travel as they are: as codes, and each value once. ``anon._unpack`` does not read
-            these.
+    The table comes in a list that is emptied: where nobody else holds the table, its memory goes piece by piece as the
+    lists are filled, and there is never a second copy of it. Where dictionaries are `coded`, they travel as codes and
+    each value once, which ``anon._unpack`` does not read.
     """
     names, columns = table[0].column_names, table.pop().columns
     codes: list[pa.Array | None] = [None] * len(columns)

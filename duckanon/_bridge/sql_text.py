@@ -1,8 +1,10 @@
-"""Names and values written as SQL."""
+"""Names, values, and the releases that a measure compares written as SQL; the options of a call as one text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import datetime
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -34,3 +36,57 @@ def structure(fields: Mapping[str, Any]) -> str:
 def names(texts: Iterable[str]) -> str:
     """Write names in quotes, with commas between them."""
     return ", ".join(map(name, texts))
+
+
+def options_text(options: Mapping[str, Any]) -> str:
+    """Write the options of a call as JSON, in which they travel from the query to the algorithm."""
+    return json.dumps(options, default=_as_text)
+
+
+def known_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a call as the algorithm takes them."""
+    known = json.loads(options.pop("_written", "{}"), object_hook=_from_text)
+    return {**known, **options}
+
+
+def _as_text(value: object) -> dict[str, str]:
+    """Write what JSON has no form for."""
+    if isinstance(value, datetime.date | datetime.time):
+        return {f"duckanon {type(value).__name__}": value.isoformat()}
+    raise ValueError(f"options must be numbers, texts, dates, lists and maps; got a {type(value).__name__}.")
+
+
+def _from_text(fields: dict[str, Any]) -> Any:
+    if len(fields) == 1:
+        ((name, text),) = fields.items()
+        for kind in (datetime.datetime, datetime.date, datetime.time):
+            if name == f"duckanon {kind.__name__}":
+                return kind.fromisoformat(text)
+    return fields
+
+
+def label_meanings(caller: str, given: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """Write how the labels of a release are read (``anon._label_meanings``), or those of several by their names."""
+
+    def of(released: str) -> str:
+        arguments = (caller, given["original"], released, columns, given["hierarchies"])
+        return f"anon._label_meanings({', '.join(map(literal, arguments))})"
+
+    if "releases" not in given:
+        return of(given["released"])
+    each = [f"{{'release': {literal(name)}, 'meanings': {of(table)}}}" for name, table in given["releases"].items()]
+    return f"[{', '.join(each)}]"
+
+
+def stacked_rows(tables: Mapping[str, str] | Sequence[str], chosen: Callable[[str], str]) -> str:
+    """Write the rows of several tables below each other; ``_duckanon_release`` names or numbers the table of a row.
+
+    Each table has a column of its own, in which its rows are structs: the same column may hold numbers in one table,
+    labels or intervals in another. `chosen` writes the columns of a table, for ``COLUMNS()``.
+    """
+    named = tables.items() if isinstance(tables, Mapping) else enumerate(tables, 1)
+    return " UNION ALL BY NAME ".join(
+        f"SELECT {literal(str(name))} AS _duckanon_release, struct_pack(*COLUMNS({chosen(table)})) "
+        f"AS _duckanon_row_{place} FROM query_table({literal(table)})"
+        for place, (name, table) in enumerate(named, 1)
+    )

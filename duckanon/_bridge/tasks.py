@@ -66,14 +66,11 @@ class Task:
             time.sleep(TURN)  # also lets the query's thread have Python's lock, which may be all that kept it silent
         raise progress.StoppedError
 
-    def _silence(self) -> float:
-        return math.inf if self.query.is_over else self.query.silence
-
     def _run(self) -> None:
-        compute, self._compute = self._compute, None
+        query, compute, self._compute = self.query, self._compute, None
         try:
             if compute is not None:
-                shown = progress.shown(self.caller, silence=self._silence)
+                shown = progress.shown(self.caller, silence=lambda: math.inf if query.is_over else query.silence)
                 with shown as tell, progress.watched_by(self.check, tell):
                     self._result = compute()
         except BaseException as error:  # to be raised where it is waited for
@@ -100,7 +97,7 @@ class Tasks:
         result for every row of another table: one that wants it once stops asking.
         """
         numbers, turns = arguments
-        task = self._task(numbers[0].as_py())
+        task: Task = self._waiting.thing(numbers[0].as_py(), lambda: None)
         try:
             is_done = task.wait(TURN)
         except KeyboardInterrupt:
@@ -113,8 +110,7 @@ class Tasks:
 
     def result(self, *arguments: pa.Array) -> pa.Array:
         """Return what a task has computed, or raise what went wrong."""
-        task = self._waiting.take(arguments[0][0].as_py())
-        return task.result()
+        return self._waiting.take(arguments[0][0].as_py()).result()
 
     def running(self) -> list[Task]:
         """List the tasks that have not ended."""
@@ -128,7 +124,3 @@ class Tasks:
         end = time.monotonic() + _FAREWELL
         for task in running:
             task.thread.join(max(0.0, end - time.monotonic()))
-
-    def _task(self, number: int) -> Task:
-        task: Task = self._waiting.thing(number, lambda: None)
-        return task

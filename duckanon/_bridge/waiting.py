@@ -74,7 +74,6 @@ class Waiting:
         self._numbers = itertools.count(1)
         self._gone: collections.deque[tuple[int, int]] = collections.deque()  # databases and their connections
         self._calls: dict[int, _Call] = {}
-        self._queries: dict[Owner, Query] = {}
         self._watcher: threading.Thread | None = None
 
     def open(self, owner: Owner, make: Callable[[Query], Any] | None = None) -> int:
@@ -83,11 +82,13 @@ class Waiting:
             self._drop_gone()
             self._drop(lambda query: query.owner[:2] == owner[:2] and query.owner.query != owner.query)
             self._forget_without_rows()
-            query = self._queries.setdefault(owner, Query(owner))
+            query = next((call.query for call in self._calls.values() if call.query.owner == owner), Query(owner))
             query.hear()
             number = next(self._numbers)
             self._calls[number] = _Call(query, None if make is None else make(query))
-            self._watch()
+            if self._watcher is None:  # somebody has to look after silent queries as long as anything is on its way
+                self._watcher = threading.Thread(target=self._look, name="duckanon-waiting", daemon=True)
+                self._watcher.start()
         return number
 
     def thing(self, number: int, make: Callable[[], Any]) -> Any:
@@ -108,7 +109,6 @@ class Waiting:
             if call is None:
                 raise ValueError(ENDED)
             call.query.hear()
-            self._forget_queries()
             return call.thing
 
     def drop_connection(self, database: int, connection: int) -> None:
@@ -148,23 +148,12 @@ class Waiting:
             if is_over(call.query):
                 call.query.is_over = True
                 del self._calls[number]
-        self._forget_queries()
 
     def _forget_without_rows(self) -> None:
         """Forget the oldest calls that no row has come for, once there are very many: of empty tables, mostly."""
         if len(self._calls) >= MOST_CALLS:
             for number in [number for number, call in self._calls.items() if call.thing is None][: MOST_CALLS // 2]:
                 del self._calls[number]
-            self._forget_queries()
-
-    def _forget_queries(self) -> None:
-        self._queries = {call.query.owner: call.query for call in self._calls.values()}
-
-    def _watch(self) -> None:
-        """See to it that somebody looks after silent queries, as long as there is anything on its way."""
-        if self._watcher is None:
-            self._watcher = threading.Thread(target=self._look, name="duckanon-waiting", daemon=True)
-            self._watcher.start()
 
     def _look(self) -> None:
         while True:

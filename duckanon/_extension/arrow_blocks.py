@@ -18,6 +18,7 @@ import pyarrow as pa
 from duckanon._extension.c_api import SUCCESS, Api, address, pointer
 
 _RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_Schema, _Array = ctypes.c_uint64 * 9, ctypes.c_uint64 * 10
 _OF_SCHEMA, _OF_ARRAY = 7, 8
 """The places of ``release`` in the structs ArrowSchema and ArrowArray, which have nine and ten words."""
 
@@ -37,17 +38,13 @@ class ArrowBlocks:
         try:
             converter = self._idle.pop()
         except IndexError:
-            converter = self._new_converter()
+            with self._lock:
+                self._database = self._database or _empty_database(self._api)
+                converter = _Converter(self._api, self._database)
         try:
             yield converter
         finally:
             self._idle.append(converter)
-
-    def _new_converter(self) -> _Converter:
-        with self._lock:
-            if self._database is None:
-                self._database = _empty_database(self._api)
-            return _Converter(self._api, self._database)
 
 
 def _empty_database(api: Api) -> Any:
@@ -78,7 +75,7 @@ class _Converter:
         """Return the columns of a block."""
         count = self._api.data_chunk_get_column_count(chunk)
         vectors = [self._api.data_chunk_get_vector(chunk, place) for place in range(count)]
-        schema, array = _schema(), (ctypes.c_uint64 * 10)()
+        schema, array = _Schema(), _Array()
         self._describe(vectors, schema)
         self._check(self._api.data_chunk_to_arrow(self._options, chunk, address(array)))
         columns: list[pa.Array] = pa.RecordBatch._import_from_c(address(array), address(schema)).columns
@@ -100,7 +97,7 @@ class _Converter:
     @contextlib.contextmanager
     def _converted(self, result: pa.Array) -> Iterator[int]:
         """Give an Arrow array as a vector of DuckDB's."""
-        schema, array = _schema(), (ctypes.c_uint64 * 10)()
+        schema, array = _Schema(), _Array()
         converted, chunk = pointer(), pointer()
         pa.record_batch([result], names=["result"])._export_to_c(address(array), address(schema))
         try:
@@ -115,7 +112,7 @@ class _Converter:
                     _RELEASE(struct[place])(address(struct))
 
     def _type_of(self, vector: int) -> pa.DataType:
-        schema = _schema()
+        schema = _Schema()
         self._describe([vector], schema)
         return pa.Schema._import_from_c(address(schema)).field(0).type
 
@@ -140,7 +137,3 @@ class _Converter:
         self._api.destroy_error_data(address(pointer(error)))
         if message:
             raise ValueError(message)
-
-
-def _schema() -> Any:
-    return (ctypes.c_uint64 * 9)()

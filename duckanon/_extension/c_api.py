@@ -23,7 +23,6 @@ _STABLE = (1, 5, 6)
 
 SUCCESS = 0
 TYPE_BOOLEAN = 1
-TYPE_VARCHAR = 17
 TYPE_ANY = 34
 INTEGER_TYPES = frozenset(range(2, 10))
 
@@ -100,23 +99,15 @@ _FUNCTIONS: dict[str, tuple[int, Any, tuple[Any, ...]]] = {
 
 
 class Api:
-    """The functions of DuckDB's C API by their names without ``duckdb_``.
-
-    Args:
-        info, access: What DuckDB has given to the extension.
-
-    Raises:
-        ValueError: DuckDB has a version whose functions are not known.
-    """
+    """The functions of DuckDB's C API by their names without ``duckdb_``; unknown versions are refused."""
 
     def __init__(self, info: int, access: Access) -> None:
         struct = access.get_api(info, b"v1.2.0")
         if not struct:
             raise ValueError("duckanon: DuckDB does not hand over its C API; use DuckDB 1.5.2 or later.")
         count = 1 + max(place for place, _, _ in _FUNCTIONS.values())
-        self._pointers = (POINTER * count).from_buffer_copy(
-            (POINTER * count).from_address(struct)
-        )  # it goes after LOAD
+        pointers = (POINTER * count).from_address(struct)
+        self._pointers = (POINTER * count).from_buffer_copy(pointers)  # the struct goes after LOAD
         self.version: str = self.library_version().decode()
         number = tuple(map(int, re.findall(r"\d+", self.version)[:3]))
         if not FIRST_VERSION <= number < (_LAST_MAJOR + 1,):

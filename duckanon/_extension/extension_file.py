@@ -29,13 +29,9 @@ RELEASES = ("v1.5.2", "v1.5.3", "v1.5.4", "v1.5.5", "v1.5.6", "v2.0.0")
 
 
 def write_extension(path: Path) -> Path:
-    """Write the extension for this Python and return where it is.
+    """Write the extension for this Python to a file or into an existing folder, and return where it is.
 
-    Args:
-        path: The file, or an existing folder.
-
-    Raises:
-        ValueError: Python's library cannot be loaded by another program, or the shim is missing and cannot be compiled.
+    Refused where Python's library cannot be loaded by another program, or the shim is missing and cannot be compiled.
     """
     path = (path / NAME if path.is_dir() else path).absolute()
     if path.name != NAME:
@@ -56,7 +52,8 @@ def write_repository(folder: Path, releases: tuple[str, ...] = RELEASES) -> Path
 
 def extension_bytes() -> bytes:
     """Return the content of the extension for this Python."""
-    fields = ("DUCKANON", str(libpython()), sys.executable, str(_package_folder()), duckanon.__version__)
+    package_folder = Path(duckanon.__file__).absolute().parent.parent
+    fields = ("DUCKANON", str(libpython()), sys.executable, str(package_folder), duckanon.__version__)
     block = b"\0".join(os.fsencode(field) for field in fields) + b"\0"
     if len(block) > BLOCK_BYTES:
         raise ValueError("duckanon extension: the path of Python is too long; install it in a folder with a short one.")
@@ -71,11 +68,7 @@ def extension_bytes() -> bytes:
 
 
 def libpython() -> Path:
-    """Find the library of this Python, which the shim loads.
-
-    Raises:
-        ValueError: Python was built without a shared library.
-    """
+    """Find the library of this Python, which the shim loads; some are built without a shared one."""
     for folder in _library_folders():
         for name in _library_names():
             if name and (found := folder / name).is_file() and found.suffix != ".a":
@@ -104,10 +97,6 @@ def _library_folders() -> list[Path]:
         folders += [folder / multiarch for folder in folders]
     base = Path(sys.base_prefix)
     return [*folders, base / "lib", base]
-
-
-def _package_folder() -> Path:
-    return Path(duckanon.__file__).absolute().parent.parent
 
 
 def duckdb_platform() -> str:

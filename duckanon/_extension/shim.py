@@ -15,7 +15,7 @@ from pathlib import Path
 SOURCE = Path(__file__).with_suffix(".c")
 
 LIBRARY = {"win32": "libshim.dll", "darwin": "libshim.dylib"}.get(sys.platform, "libshim.so")
-"""What a wheel calls the compiled library, beside this file; ``shim.so`` would be imported in its place."""
+"""A wheel's name of the compiled library, beside this file; ``shim.so`` would be imported in its place."""
 
 
 class NoCompilerError(Exception):
@@ -23,11 +23,7 @@ class NoCompilerError(Exception):
 
 
 def shim_bytes() -> bytes:
-    """Return the compiled library; in a source tree it is compiled now.
-
-    Raises:
-        NoCompilerError: The wheel was built without one, and there is no compiler here either.
-    """
+    """Return the compiled library; in a source tree, or a wheel built without one, it is compiled now."""
     carried = SOURCE.with_name(LIBRARY)
     if carried.exists():
         return carried.read_bytes()

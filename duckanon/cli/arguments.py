@@ -9,15 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import duckanon
-from duckanon.cli import (
-    assess_command,
-    demo_command,
-    extension_command,
-    history_command,
-    policy_command,
-    release_command,
-    render_command,
-)
+from duckanon.cli import assess_command, demo_command, policy_command, printing_commands, release_command
 from duckanon.cli.output import FORMATS
 
 JOB_COMMANDS = ("release", "policy", "history")
@@ -64,43 +56,25 @@ def parser() -> Parser:
     _add_output(main_parser, is_command=False)
     main_parser.add_argument("-c", dest="sql", metavar="SQL", help="run these statements")
     main_parser.add_argument("--version", action="version", version=f"duckanon {duckanon.__version__}")
-    commands = main_parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    shell = commands.add_parser(
-        "shell",
-        prog="duckanon shell",
-        help="interactive SQL",
-        description="Interactive SQL with everything registered.",
-    )
-    run = commands.add_parser(
-        "run",
-        prog="duckanon run",
-        help="run a file of SQL",
-        description="Run a file of SQL; stops at the first error.",
-    )
+    commands = main_parser.add_subparsers(dest="command", metavar="COMMAND", prog="duckanon", parser_class=Parser)
+    description = "Interactive SQL with everything registered."
+    shell = commands.add_parser("shell", help="interactive SQL", description=description)
+    description = "Run a file of SQL; stops at the first error."
+    run = commands.add_parser("run", help="run a file of SQL", description=description)
     run.add_argument("file", metavar="FILE.sql", help="the file, or - for standard input")
     run.add_argument("--echo", action="store_true", help="print every statement before its result")
-    functions = commands.add_parser(
-        "functions",
-        prog="duckanon functions",
-        help="list the functions",
-        description="List the functions, as FROM anon.functions() does.",
-    )
-    commands.add_parser(
-        "sql",
-        prog="duckanon sql",
-        help="print the pure-SQL functions as a script for the stock shell",
-        description="Print the pure-SQL functions as a script: duckanon sql > duckanon.sql; duckdb -init duckanon.sql",
-    )
-    for command_of_its_own in (
-        assess_command,
-        demo_command,
-        render_command,
-        extension_command,
-        release_command,
-        policy_command,
-        history_command,
-    ):
-        command_of_its_own.add_to(commands)
+    description = "List the functions, as FROM anon.functions() does."
+    functions = commands.add_parser("functions", help="list the functions", description=description)
+    description = "Print the pure-SQL functions as a script: duckanon sql > duckanon.sql; duckdb -init duckanon.sql"
+    help_text = "print the pure-SQL functions as a script for the stock shell"
+    commands.add_parser("sql", help=help_text, description=description)
+    assess_command.add_to(commands)
+    demo_command.add_to(commands)
+    printing_commands.add_render(commands)
+    printing_commands.add_extension(commands)
+    release_command.add_to(commands)
+    policy_command.add_to(commands)
+    policy_command.add_history(commands)
     for command in (shell, run):
         _add_database(command, is_command=True)
     for command in (shell, run, functions):
@@ -163,7 +137,7 @@ def _with_named_database(arguments: list[str]) -> list[str]:
 
 
 def database(options: argparse.Namespace) -> str:
-    """Return the database to open; a file that is not there is taken for a slip of the pen, unless asked for."""
+    """Return the database to open; a file that is not there is taken for a typo, unless asked for."""
     path: str = options.db or ":memory:"
     is_local = not re.match(r":memory:|\w\w+:", path)  # nor s3://, md: and the like
     if is_local and not options.create and not Path(path).exists():

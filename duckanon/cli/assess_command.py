@@ -43,7 +43,6 @@ def add_to(commands: Any) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "assess",
-        prog="duckanon assess",
         help="report what a table reveals about people",
         description="Report the role of every column of a table, why it has that role, and what to type next.",
     )
@@ -65,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         def work() -> str:
             return assessment(con, options.file, open_table(con, options.file, options.table), options.person)
 
-        output.writer(sys.stdout)(output.visible(interrupts.interruptible(con, work), keep="\n"))
+        output.writer(sys.stdout)(output.visible(interrupts.interruptible(con.interrupt, work), keep="\n"))
     finally:
         con.close()
     return 0
@@ -114,12 +113,8 @@ def assessment(
     con: duckdb.DuckDBPyConnection, file: str, table: str | None, person: str | None, is_last: bool = True
 ) -> str:
     """Return the assessment of the view ``assessed`` as text, with what to type next if nothing else follows."""
-    columns = [
-        Column(*row)
-        for row in con.execute(
-            "SELECT column_name, role, why FROM anon.assess('assessed', person := $1)", [person]
-        ).fetchall()
-    ]
+    query = "SELECT column_name, role, why FROM anon.assess('assessed', person := $1)"
+    columns = [Column(*row) for row in con.execute(query, [person]).fetchall()]
     (count,) = con.execute("SELECT count(*) FROM assessed").fetchall()[0]
     lines = [f"{file}{f', table {table}' if table else ''}: {count:,} rows, {len(columns)} columns", ""]
     for role, meaning in ROLES.items():

@@ -30,7 +30,6 @@ def add_to(commands: Any) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "demo",
-        prog="duckanon demo",
         help="run the whole workflow on generated people",
         description="Generate the visits of a clinic, assess them, release them by a policy, and write the report.",
     )

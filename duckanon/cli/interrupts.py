@@ -8,26 +8,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 _LOOK_EVERY = 0.1  # seconds
 
 _Result = TypeVar("_Result")
 
 
-class Interruptible(Protocol):
-    """Anything that can be interrupted, such as a connection of DuckDB."""
+def interruptible(interrupt: Callable[[], None], function: Callable[[], _Result]) -> _Result:
+    """Call a function that runs statements; where Ctrl-C is pressed, `interrupt` them and raise KeyboardInterrupt.
 
-    def interrupt(self) -> None:
-        """Stop it, from another thread."""
-
-
-def interruptible(con: Interruptible, function: Callable[[], _Result]) -> _Result:
-    """Call a function that runs statements on a connection.
-
-    Raises:
-        KeyboardInterrupt: When Ctrl-C was pressed meanwhile; the statement has ended then, and the connection can be
-            used again.
+    The statement has ended then, and its connection can be used again.
     """
     was_interrupted = False
     is_done = threading.Event()
@@ -46,7 +37,7 @@ def interruptible(con: Interruptible, function: Callable[[], _Result]) -> _Resul
     while not is_done.is_set():
         try:
             if was_interrupted:
-                con.interrupt()  # again and again: it is lost on a statement that has not begun yet
+                interrupt()  # again and again: it is lost on a statement that has not begun yet
             is_done.wait(_LOOK_EVERY)
         except KeyboardInterrupt:
             was_interrupted = True

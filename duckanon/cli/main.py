@@ -15,37 +15,30 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
-    from types import TracebackType
+    from collections.abc import Iterator, Sequence
 
 
-class LeavingAtOnce:
-    """While it lasts, Ctrl-C ends the process with a sentence.
+@contextlib.contextmanager
+def leaving_at_once(exit_code: int = 1) -> Iterator[None]:
+    """Let Ctrl-C end the process with a sentence, as long as the block lasts.
 
     Libraries take a second to load, and some of them turn an interrupt meanwhile into errors of their own. There is
-    nothing yet that would have to be put away.
+    nothing yet that would have to be put away. On other threads, and where interrupts are ignored, there are none.
     """
 
-    def __init__(self, exit_code: int = 1) -> None:
-        self._exit_code = exit_code
-
-    def __enter__(self) -> None:
-        """Answer interrupts, where Python has them at all: not on other threads, nor where they are ignored."""
-        self._before = signal.getsignal(signal.SIGINT)
-        self._is_ours = threading.current_thread() is threading.main_thread() and callable(self._before)
-        if self._is_ours:
-            signal.signal(signal.SIGINT, self._leave)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Leave interrupts to whoever answered them before."""
-        if self._is_ours:
-            signal.signal(signal.SIGINT, self._before)
-
-    def _leave(self, *_: object) -> NoReturn:
+    def leave(*_: object) -> NoReturn:
         os.write(2, b"duckanon: interrupted.\n")
-        os._exit(self._exit_code)
+        os._exit(exit_code)
+
+    before = signal.getsignal(signal.SIGINT)
+    is_ours = threading.current_thread() is threading.main_thread() and callable(before)
+    if is_ours:
+        signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGINT, before)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,7 +69,7 @@ def _flush(stream: TextIO) -> bool:
 
 def _answered(given: Sequence[str]) -> int:
     try:
-        with LeavingAtOnce(130 if "release" in given else 1):  # where 1 says that a promise was broken
+        with leaving_at_once(130 if "release" in given else 1):  # where 1 says that a promise was broken
             from duckanon.cli.arguments import parsed
 
             options = parsed(given)
@@ -105,19 +98,23 @@ def _open_closed_streams() -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    with LeavingAtOnce():
+    with leaving_at_once():
         from duckanon.cli import output
 
     write = output.writer(sys.stdout)
     if options.command in ("sql", "render", "extension"):  # none of which needs a connection
-        write(_printed(options))
+        with leaving_at_once():
+            from duckanon._bridge import macros
+            from duckanon.cli import printing_commands
+
+        write(macros.script() if options.command == "sql" else printing_commands.printed(options))
         return 0
     if options.command is None and options.sql is None:
         from duckanon.cli.arguments import parser
 
         write(parser().format_help())
         return 0
-    with LeavingAtOnce():
+    with leaving_at_once():
         import duckanon
         from duckanon.cli import arguments, interrupts, statements
 
@@ -144,18 +141,7 @@ def _run(options: argparse.Namespace) -> int:
         for statement in statements.split(script):
             if getattr(options, "echo", False):
                 write(f"\n{statement.strip()};\n")
-            write(interrupts.interruptible(con, partial(statements.run, con, statement, style)))
+            write(interrupts.interruptible(con.interrupt, partial(statements.run, con, statement, style)))
     finally:
         con.close()
     return 0
-
-
-def _printed(options: argparse.Namespace) -> str:
-    """Return what a command prints that reads no database."""
-    with LeavingAtOnce():
-        from duckanon._bridge import macros
-        from duckanon.cli import extension_command, render_command
-
-    if options.command == "sql":
-        return macros.script()
-    return extension_command.run(options) if options.command == "extension" else render_command.run(options)

@@ -1,4 +1,4 @@
-"""How results are printed: DuckDB's own table, or something that other programs read; safe to look at and to open."""
+"""Results as they are printed: DuckDB's own table, or for other programs to read; safe to look at and to open."""
 
 from __future__ import annotations
 
@@ -22,12 +22,9 @@ MOST_ROWS = 10_000
 """DuckDB's own table looks at no more rows of a result."""
 
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-"""What commands a terminal, turns the direction of writing, or is not seen at all."""
+"""Characters that command a terminal, turn the direction of writing, or are not seen at all."""
 
-_ESCAPES = {"\x00": "\\0", "\x07": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f"} | {
-    "\r": "\\r",
-    "\x1b": "\\e",
-}
+_ESCAPES = dict(zip("\0\a\b\t\n\v\f\r\x1b", "0abtnvfre", strict=True))
 """As DuckDB's own table writes them."""
 
 _NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?)(?:(nan)|inf(?:inity)?)', re.IGNORECASE)
@@ -40,17 +37,11 @@ _FORMULA = re.compile(r'(^|[;\t\r\n])(?=[\s"]*[=+\-@＝＋－＠])')
 
 @dataclass(frozen=True)
 class Style:
-    """The format of results.
+    """The format of results."""
 
-    Attributes:
-        output_format: One of `FORMATS`.
-        max_rows: How many rows a table shows; None leaves it to DuckDB.
-        formulas: Whether texts that a spreadsheet would compute are written to CSV as they are.
-    """
-
-    output_format: str = "table"
-    max_rows: int | None = None
-    formulas: bool = True
+    output_format: str = "table"  # one of `FORMATS`
+    max_rows: int | None = None  # how many rows a table shows; None leaves it to DuckDB
+    formulas: bool = True  # whether texts that a spreadsheet would compute are written to CSV as they are
 
 
 def printed(relation: duckdb.DuckDBPyRelation, style: Style) -> str:
@@ -73,7 +64,9 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def _escaped(letter: str) -> str:
-    return _ESCAPES.get(letter) or (f"\\x{ord(letter):02x}" if letter < "\x80" else f"\\u{ord(letter):04x}")
+    if letter in _ESCAPES:
+        return f"\\{_ESCAPES[letter]}"
+    return f"\\x{ord(letter):02x}" if letter < "\x80" else f"\\u{ord(letter):04x}"
 
 
 def writer(stream: TextIO) -> Callable[[str], None]:

@@ -1,4 +1,4 @@
-"""``duckanon policy``: drafts a policy from a table, and checks one."""
+"""``duckanon policy``: drafts a policy from a table, and checks one; ``duckanon history`` compares two records."""
 
 from __future__ import annotations
 
@@ -10,16 +10,11 @@ from typing import Any
 
 def add_to(commands: Any) -> None:
     """Describe the command."""
-    parser = commands.add_parser(
-        "policy",
-        prog="duckanon policy",
-        help="draft or check a policy for a release",
-        description="Draft or check the policy of a release.",
-    )
+    description = "Draft or check the policy of a release."
+    parser = commands.add_parser("policy", help="draft or check a policy for a release", description=description)
     steps = parser.add_subparsers(dest="step", metavar="STEP", required=True, parser_class=type(parser))
     init = steps.add_parser(
         "init",
-        prog="duckanon policy init",
         help="draft a policy from a table",
         description="Draft a policy from what anon.assess finds in a table; every role is a suggestion to review.",
     )
@@ -29,7 +24,6 @@ def add_to(commands: Any) -> None:
     init.add_argument("--to", dest="policy", metavar="POLICY.toml", help="write it there (default: standard output)")
     check = steps.add_parser(
         "check",
-        prog="duckanon policy check",
         help="say whether a policy can be used",
         description="Check a policy, and that its columns are those of its source; exit codes as of duckanon release.",
     )
@@ -79,3 +73,28 @@ def _check(options: argparse.Namespace) -> int:
     for line in check_policy(options.policy, with_data=not options.no_data):
         print(line)
     return 0
+
+
+def add_history(commands: Any) -> None:
+    """Describe ``duckanon history``."""
+    parser = commands.add_parser(
+        "history",
+        help="compare the records of two releases",
+        description="Compare the records of two releases: what changed, and what the difference reveals about "
+        "people who came or left.",
+    )
+    parser.exit_code = 2
+    parser.add_argument("old", metavar="OLD.json", help="the record of the older release")
+    parser.add_argument("new", metavar="NEW.json", help="the record of the newer release")
+    parser.set_defaults(runner=_run_history)
+
+
+def _run_history(options: argparse.Namespace) -> int:
+    from duckanon.cli.release_command import exit_code, visible_lines
+    from duckanon.job.record import differences, read
+
+    def work() -> int:
+        print(visible_lines("\n".join(differences(read(options.old), read(options.new)))))
+        return 0
+
+    return exit_code("duckanon history", work)

@@ -7,12 +7,10 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import Any, NoReturn
 
-from duckanon.cli.output import complain
-
-if TYPE_CHECKING:
-    from duckanon.cli.interrupts import Interruptible
+from duckanon.cli.output import complain, visible
 
 INTERRUPTED = 130
 """The exit code of an interrupted job, as of shells: 1 would say that a promise was broken."""
@@ -38,7 +36,6 @@ def add_to(commands: Any) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "release",
-        prog="duckanon release",
         help="release a table by a policy",
         description="Release the tables of a policy: read, anonymize, write, read back, count every promise on the "
         "written file, and only then publish it.",
@@ -106,43 +103,34 @@ def run(options: argparse.Namespace) -> int:
 
 def _released(options: argparse.Namespace) -> int:
     from duckanon.cli.interrupts import interruptible
-    from duckanon.cli.output import visible
     from duckanon.job import errors
-    from duckanon.job.overrides import changes_of
-    from duckanon.job.run import connection, released
+    from duckanon.job.policy_file import changes_of
+    from duckanon.job.run import connection, printer, released
 
     policy = options.named_policy or options.policy
     if policy is None or (options.named_policy and options.policy):
         complain("duckanon release: name one policy; duckanon policy init drafts one.")
         return errors.PolicyError.exit_code
-    given = changes_of(
-        source=options.source,
-        table=options.table,
-        query=options.query,
-        target=options.target,
-        report=options.report,
-        plan=options.plan,
-        memory=options.memory,
-        no_formulas=options.no_formulas,
-    )
+    names = ("source", "table", "query", "target", "report", "plan", "memory", "no_formulas")
+    given = changes_of(**{name: getattr(options, name) for name in names})
+    say = printer(options.progress or sys.stderr.isatty())
     record: dict[str, Any] = {}
 
     def work() -> int:
         con = connection()
+
+        def interrupt() -> None:
+            """Stop statements of DuckDB and servers, and partitions."""
+            from duckanon.large.workspace import interrupt_all
+            from duckanon.postgresql.server import cancel_all
+
+            con.interrupt()
+            cancel_all()
+            interrupt_all()
+
+        job = partial(released, con, policy, given, previous=options.previous, dry_run=options.dry_run, say=say)
         try:
-            record.update(
-                interruptible(
-                    _Work(con),
-                    lambda: released(
-                        con,
-                        policy,
-                        given,
-                        previous=options.previous,
-                        dry_run=options.dry_run,
-                        show_progress=options.progress or sys.stderr.isatty(),
-                    ),
-                )
-            )
+            record.update(interruptible(interrupt, job))
         finally:
             con.close()
         return 0
@@ -174,26 +162,8 @@ def exit_code(command: str, work: Callable[[], int]) -> int:
         return FileProblem.exit_code
 
 
-class _Work:
-    """The running work of a job, to be interrupted: statements of DuckDB and servers, and partitions."""
-
-    def __init__(self, con: Interruptible) -> None:
-        self._con = con
-
-    def interrupt(self) -> None:
-        """Stop all of it."""
-        from duckanon.large.workspace import interrupt_all
-        from duckanon.postgresql.server import cancel_all
-
-        self._con.interrupt()
-        cancel_all()
-        interrupt_all()
-
-
 def visible_lines(text: str) -> str:
     """Write a text of several lines without characters that a terminal obeys."""
-    from duckanon.cli.output import visible
-
     return "\n".join(visible(line) for line in text.splitlines())
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon.cli import objects, statements
+from duckanon.cli import statements
 from duckanon.cli.history import History, history_file
 from duckanon.cli.interrupts import interruptible
 from duckanon.cli.output import FORMATS, MOST_ROWS, Style, writer
@@ -35,10 +35,10 @@ Statements end with a semicolon and may take several lines; TAB completes names.
 
 
 _IN_LIST = re.compile(r"\[\s*(?:'(?:[^']|'')*'\s*,\s*)*'[^']*$")
-"""What is typed before the cursor within a list of texts: ['age', 'z"""
+"""Typed before the cursor within a list of texts: ['age', 'z"""
 
 _IN_CALL = re.compile(r"(?P<name>anon\.\w+)\((?:[^()]|\([^()]*\))*$", re.IGNORECASE)
-"""What is typed before the cursor within the brackets of a call: anon.recode('people', ['age'], 5, eff"""
+"""Typed before the cursor within the brackets of a call: anon.recode('people', ['age'], 5, eff"""
 
 
 class LeaveError(Exception):
@@ -105,52 +105,45 @@ class Completer:
         return [name if re.fullmatch(r"[\w.]+\(?", name) else '"' + name.replace('"', '""') + '"' for (name,) in names]
 
 
+@dataclasses.dataclass
 class Shell:
     """Reads lines, runs statements as they become complete, prints results; an error does not end it."""
 
-    def __init__(
-        self,
-        con: duckdb.DuckDBPyConnection,
-        style: Style = Style(),  # noqa: B008 - it is frozen
-        read_line: Callable[[str], str] = input,
-        write: Callable[[str], object] = sys.stdout.write,
-        remember: Callable[[str], object] = lambda entry: None,
-    ) -> None:
-        self._con = con
-        self._style = style
-        self._read_line = read_line
-        self._write = write
-        self._remember = remember
-        self._timing = False
-        self._being_read: list[Path] = []
+    con: duckdb.DuckDBPyConnection
+    style: Style = Style()  # noqa: RUF009 - it is frozen
+    read_line: Callable[[str], str] = input
+    write: Callable[[str], object] = sys.stdout.write
+    remember: Callable[[str], object] = lambda entry: None
+    _timing: bool = False
+    _being_read: list[Path] = dataclasses.field(default_factory=list)
 
     def loop(self) -> None:
         """Talk with the user until the input ends."""
         typed = ""
         while True:
             try:
-                line = self._read_line(CONTINUED if typed else PROMPT)
+                line = self.read_line(CONTINUED if typed else PROMPT)
             except EOFError:
                 break
             except KeyboardInterrupt:
-                self._write("\n")
+                self.write("\n")
                 typed = ""
                 continue
             unfinished, typed = typed, ""
             try:
-                typed = self._take(unfinished, line, self._remember)
+                typed = self._take(unfinished, line, self.remember)
             except LeaveError:
                 return
             except KeyboardInterrupt:
-                self._write("Interrupted.\n")
+                self.write("Interrupted.\n")
             except Exception as error:
-                self._write(f"Error: {statements.sentence(error)}\n")
+                self.write(f"Error: {statements.sentence(error)}\n")
         if typed.strip():
             try:
                 self._run(typed)
             except Exception as error:
-                self._write(f"Error: {statements.sentence(error)}\n")
-        self._write("\n")
+                self.write(f"Error: {statements.sentence(error)}\n")
+        self.write("\n")
 
     def read(self, lines: Iterable[str]) -> None:
         """Run a script, which may have commands of the shell between its statements; the first error is raised."""
@@ -177,9 +170,9 @@ class Shell:
     def _run(self, script: str) -> None:
         for statement in statements.split(script):
             started = time.perf_counter()
-            self._write(interruptible(self._con, partial(statements.run, self._con, statement, self._style)))
+            self.write(interruptible(self.con.interrupt, partial(statements.run, self.con, statement, self.style)))
             if self._timing:
-                self._write(f"Run time: {time.perf_counter() - started:.3f} s\n")
+                self.write(f"Run time: {time.perf_counter() - started:.3f} s\n")
 
     def _command(self, line: str) -> None:
         try:
@@ -187,7 +180,7 @@ class Shell:
         except ValueError:
             raise ValueError(f"{line.split()[0]}: a quote is missing.") from None
         commands = {
-            ".help": self._help,
+            ".help": lambda *_: self.write(HELP),
             ".functions": self._functions,
             ".tables": self._tables,
             ".schema": self._schema,
@@ -202,17 +195,14 @@ class Shell:
             raise ValueError(f"{name} is not a command of this shell; .help lists them.")
         commands[name](*arguments)
 
-    def _help(self, *_: str) -> None:
-        self._write(HELP)
-
     def _functions(self, *patterns: str) -> None:
-        self._write(statements.listing(self._con, *patterns[:1]))
+        self.write(statements.listing(self.con, *patterns[:1]))
 
     def _tables(self, *patterns: str) -> None:
-        self._write("".join(f"{name}\n" for name in objects.names(self._con, *patterns[:1])))
+        self.write("".join(f"{name}\n" for name in statements.object_names(self.con, *patterns[:1])))
 
     def _schema(self, *patterns: str) -> None:
-        self._write("".join(f"{sql}\n" for sql in objects.definitions(self._con, *patterns[:1])))
+        self.write("".join(f"{sql}\n" for sql in statements.object_definitions(self.con, *patterns[:1])))
 
     def _read_file(self, *files: str) -> None:
         if len(files) != 1:
@@ -228,17 +218,17 @@ class Shell:
 
     def _mode(self, *names: str) -> None:
         if not names:
-            self._write(f"{self._style.output_format}\n")
+            self.write(f"{self.style.output_format}\n")
         elif len(names) == 1 and names[0] in FORMATS:
-            self._style = dataclasses.replace(self._style, output_format=names[0])
+            self.style = dataclasses.replace(self.style, output_format=names[0])
         else:
             raise ValueError(f".mode: the mode must be one of {', '.join(FORMATS)}; got {' '.join(names)}.")
 
     def _max_rows(self, *counts: str) -> None:
         if not counts:
-            self._write(f"{self._style.max_rows or 'as DuckDB has it'}\n")
+            self.write(f"{self.style.max_rows or 'as DuckDB has it'}\n")
         elif len(counts) == 1 and counts[0].isdecimal() and 1 <= int(counts[0]) <= MOST_ROWS:
-            self._style = dataclasses.replace(self._style, max_rows=int(counts[0]))
+            self.style = dataclasses.replace(self.style, max_rows=int(counts[0]))
         else:
             raise ValueError(
                 f".maxrows: the count must be a whole number from 1 to {MOST_ROWS} (.mode csv shows all rows); "

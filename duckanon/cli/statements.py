@@ -1,4 +1,4 @@
-"""SQL scripts on the command line: split into statements, run one by one, errors as one sentence."""
+"""SQL on the command line: scripts run statement by statement, errors as one sentence, and what is in a database."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ import duckdb
 
 from duckanon._bridge import errors
 from duckanon.cli.output import Style, printed, visible
+
+_OBJECTS = """
+    FROM (SELECT database_name, schema_name, table_name AS name, sql, 1 AS place FROM duckdb_tables() WHERE NOT internal
+          UNION ALL SELECT database_name, schema_name, view_name, sql, 2 FROM duckdb_views() WHERE NOT internal
+          UNION ALL SELECT database_name, schema_name, table_name, sql, 3 FROM duckdb_indexes())
+    WHERE database_name <> 'anon' AND ($pattern IS NULL OR name ILIKE $pattern)
+"""
 
 
 def script(file: str | Path) -> str:
@@ -52,24 +59,18 @@ def _has_code(text: str) -> bool:
 def run(con: duckdb.DuckDBPyConnection, statement: str, style: Style = Style()) -> str:  # noqa: B008 - it is frozen
     """Run one statement and return what there is to print: nothing for a statement without a result."""
     try:
-        return _result(con, statement, style)
+        relation = con.sql(statement)
+        has_result = relation is not None and (
+            relation.columns not in (["Count"], ["Success"])
+            or con.extract_statements(statement)[-1].type == duckdb.StatementType.SELECT
+        )
+        return printed(relation, style) if has_result else ""
     except duckdb.Error as error:
         message = BaseException.__str__(error)
         told = errors.with_columns(errors.plain(message, statement), statement, con)
         if told == message:
             raise
         raise ValueError(told) from None
-
-
-def _result(con: duckdb.DuckDBPyConnection, statement: str, style: Style) -> str:
-    relation = con.sql(statement)
-    if relation is None or (relation.columns in (["Count"], ["Success"]) and not _is_query(con, statement)):
-        return ""
-    return printed(relation, style)
-
-
-def _is_query(con: duckdb.DuckDBPyConnection, statement: str) -> bool:
-    return con.extract_statements(statement)[-1].type == duckdb.StatementType.SELECT
 
 
 def listing(con: duckdb.DuckDBPyConnection, pattern: str | None = None) -> str:
@@ -96,3 +97,45 @@ def sentence(error: BaseException) -> str:
     text = re.split(r"\n\s*(?:LINE \d+:|At:)|\n\s*Candidate (?:functions|bindings)|\n\s*For more info", text)[0]
     text = re.sub(r'\n?Did you mean "(?:pg_\w+|pg_catalog\.\w+|_\w+)"\?', "", text)  # never what the user meant
     return visible(" ".join(text.split()))
+
+
+def object_names(con: duckdb.DuckDBPyConnection, pattern: str | None = None) -> list[str]:
+    """Name all tables and views, as they have to be written: those of other schemas and databases with these."""
+    return _object_texts(
+        con,
+        f"""SELECT CASE WHEN database_name = 'temp' OR (database_name, schema_name)
+                                                       = (current_database(), current_schema()) THEN written
+                        WHEN database_name = current_database() THEN written_schema || '.' || written
+                        ELSE written_database || '.' || written_schema || '.' || written END
+            FROM (SELECT *, {_quoted("name")} AS written, {_quoted("schema_name")} AS written_schema,
+                         {_quoted("database_name")} AS written_database
+                  {_OBJECTS} AND place < 3)
+            ORDER BY database_name <> 'temp' ASC NULLS LAST, database_name <> current_database() ASC NULLS LAST,
+                     database_name ASC NULLS LAST, schema_name ASC NULLS LAST, name ASC NULLS LAST""",
+        pattern,
+    )
+
+
+def object_definitions(con: duckdb.DuckDBPyConnection, pattern: str | None = None) -> list[str]:
+    """Return the statements that make the tables, views and indexes."""
+    statements = _object_texts(
+        con,
+        f"""SELECT rtrim(sql, ';') || ';' {_OBJECTS} AND sql IS NOT NULL
+            ORDER BY database_name ASC NULLS LAST, schema_name ASC NULLS LAST, place = 2 ASC NULLS LAST,
+                     name ASC NULLS LAST, place ASC NULLS LAST""",
+        pattern,
+    )
+    if pattern is not None and not statements:
+        raise ValueError(f".schema: there is no table or view like {pattern}.")
+    return statements
+
+
+def _quoted(column: str) -> str:
+    """Write a name in double quotes where it is not a plain one."""
+    return f"""CASE WHEN regexp_full_match({column}, '[a-z_][a-z0-9_]*', 'i') THEN {column}
+                    ELSE '"' || replace({column}, '"', '""') || '"' END"""
+
+
+def _object_texts(con: duckdb.DuckDBPyConnection, query: str, pattern: str | None) -> list[str]:
+    # on the connection itself: a cursor would see neither its temporary tables nor the schema that it uses
+    return [text for (text,) in con.execute(query, {"pattern": pattern}).fetchall()]

@@ -1,39 +1,40 @@
-"""The backend of a release: in memory, or in partitions where it would take more memory than the limit."""
+"""The backend of a release: in memory, or in partitions where it would take more memory than the limit.
+
+Where memory is given, the job's tables are in a file of its temporary folder; else in memory.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon._core.common.memory import bytes_of
+from duckanon._core.common.memory import bytes_of, resident
 from duckanon.job import methods
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.policy import Table
 from duckanon.job.promises import Tables
-from duckanon.job.storage import Storage, resting
 
 if TYPE_CHECKING:
     from duckanon.large import Released
 
+_CATALOG = "job_tables"
+_RESTING = "64MB"
+"""Memory limit of the job's database while partitions are processed, which need the memory themselves."""
 
-@dataclass(frozen=True)
-class Cost:
-    """Bytes that a method takes in memory, the original and the release among them.
 
-    Attributes:
-        fixed: Whatever the table is: libraries, for the most part.
-        row, cell: For each row, and for each of its values.
-    """
+class Cost(NamedTuple):
+    """Bytes that a method takes in memory, the original and the release among them."""
 
-    fixed: int
-    row: int
-    cell: int
+    fixed: int  # whatever the table is: libraries, for the most part
+    row: int  # for each row
+    cell: int  # for each value of a row
 
 
 COSTS = {
@@ -63,17 +64,11 @@ _IN_MEMORY = ("prediction", "max_correlation_difference", "max_marginal_differen
 
 @dataclass(frozen=True)
 class Backend:
-    """How a release is made.
+    """The backend of a release: in memory, or in partitions."""
 
-    Attributes:
-        memory: What the process may take, as it was given; None: nothing was said.
-        estimate: Bytes that the process would take if the release was made in memory.
-        is_by_parts: Whether it is processed in partitions, on the disk.
-    """
-
-    memory: str | None = None
-    estimate: int = 0
-    is_by_parts: bool = False
+    memory: str | None = None  # what the process may take, as it was given; None: nothing was said
+    estimate: int = 0  # bytes that the process would take if the release was made in memory
+    is_by_parts: bool = False  # whether it is processed in partitions, on the disk
 
     @property
     def words(self) -> str:
@@ -106,17 +101,12 @@ def estimated_bytes(table: Table, rows: int) -> int:
 
 
 def choose_backend(table: Table, rows: int, place: Storage, plan: Path | None) -> Backend:
-    """Choose how a table is released, or refuse where no way keeps the memory that was given.
-
-    A plan that was saved before is applied by DuckDB, which spills what does not fit.
-
-    Raises:
-        PolicyError: The release would exceed the limit, and cannot be processed in partitions.
-    """
+    """Choose how a table is released, or refuse where no way keeps the memory that was given."""
     memory = place.memory
     if memory is None:
         return Backend()
     estimate = place.begun_with + estimated_bytes(table, rows)
+    # a plan that was saved before is applied by DuckDB, which spills what does not fit
     if estimate <= bytes_of(memory) or (plan is not None and plan.exists()):
         return Backend(memory, estimate)
     missing = _missing(table, plan)
@@ -155,15 +145,8 @@ def parameters(table: Table, backend: Backend) -> dict[str, Any]:
     return given
 
 
-def release(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, backend: Backend, folder: Path) -> Released:
-    """Release a table in partitions; the job reads the result as `tables.released`.
-
-    Args:
-        con: The job's database.
-        table, tables: What the policy says of the table, and the names of its forms.
-        backend: What was chosen.
-        folder: The job's temporary folder.
-    """
+def release(con: sql.Connection, table: Table, tables: Tables, backend: Backend, folder: Path) -> Released:
+    """Release a table in partitions, in the job's temporary folder; the job reads the result as `tables.released`."""
     from duckanon import large
     from duckanon.large.workspace import arrow_reader
 
@@ -173,9 +156,9 @@ def release(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, backen
     given = parameters(table, backend) | methods.keeping(table)
     k = given.pop("k")
     if tables.hierarchies:
-        names = tables.hierarchies.items()
         given["hierarchies"] = {
-            column: arrow_reader(con.sql(f"FROM {name}"), 10_000).read_all() for column, name in names
+            column: arrow_reader(con.sql(f"FROM {name}"), 10_000).read_all()
+            for column, name in tables.hierarchies.items()
         }
     with resting(con), _translate_errors():
         made: Released = getattr(large, table.method.name)(
@@ -194,9 +177,7 @@ def release(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, backen
     return made
 
 
-def _refuse_other_types(
-    con: duckdb.DuckDBPyConnection, original: str, path: Path, columns: Mapping[str, str] | list[str]
-) -> None:
+def _refuse_other_types(con: sql.Connection, original: str, path: Path, columns: Mapping[str, str] | list[str]) -> None:
     """Refuse columns that a Parquet file has as another type: what is released is what the policy's source has."""
     before = sql.columns(con, original)
     rows = con.execute(f"DESCRIBE FROM read_parquet({sql.literal(str(path))})").fetchall()
@@ -222,3 +203,53 @@ def _translate_errors() -> Iterator[None]:
         raise FileProblem(
             f"processing in partitions failed ({error.strerror or 'a file cannot be read or written'})."
         ) from None
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The memory limit of the tables of a job."""
+
+    schema: str  # the schema in which they are made
+    folder: Path  # the job's temporary folder, in which originals may be
+    memory: str | None  # what the process may take, such as '2GB'; None: nothing was said
+    begun_with: int  # bytes that the process had before it read anything
+
+
+@contextmanager
+def open_storage(con: sql.Connection, memory: str | None, folder: Path) -> Iterator[Storage]:
+    """Make the place of the job's tables; where memory is given, DuckDB takes its share and spills beyond."""
+    if memory is None:
+        yield Storage("memory.main", folder, None, 0)
+        return
+    from duckanon.large.memory import budget
+
+    begun_with = resident()
+    try:
+        share = budget(memory).database
+    except ValueError as error:
+        raise PolicyError(str(error)) from None
+    before = sql.one(con, "SELECT current_setting('memory_limit')")[0]
+    con.execute(f"ATTACH {sql.literal(str(folder / 'job.duckdb'))} AS {_CATALOG}").fetchall()
+    try:
+        con.execute(f"SET memory_limit = '{share}B'").fetchall()
+        yield Storage(f"{_CATALOG}.main", folder, memory, begun_with)
+    finally:
+        with contextlib.suppress(duckdb.Error):  # an interrupted connection is closed soon
+            con.execute(f"SET memory_limit = '{before}'").fetchall()
+            con.execute("USE memory.main").fetchall()
+            con.execute(f"DETACH {_CATALOG}").fetchall()
+
+
+@contextmanager
+def resting(con: sql.Connection) -> Iterator[None]:
+    """Let the job's database give its memory back, as long as the block lasts."""
+    limit = sql.one(con, "SELECT current_setting('memory_limit')")[0]
+    con.execute(f"SET memory_limit = '{_RESTING}'").fetchall()
+    yield
+    con.execute(f"SET memory_limit = '{limit}'").fetchall()
+
+
+def widen(con: sql.Connection, memory: str) -> None:
+    """Let the job's database take all that is free: a function that works in memory returns its rows at once."""
+    free = max(bytes_of(memory) - resident(), bytes_of(_RESTING))
+    con.execute(f"SET memory_limit = '{free}B'").fetchall()

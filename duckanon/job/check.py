@@ -6,7 +6,8 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon.job import auxiliary_tables, consistency, methods, narrowing, policy_file, sources
+from duckanon._bridge import sql
+from duckanon.job import consistency, methods, policy_file, refusals, sources
 from duckanon.job.errors import PolicyError
 from duckanon.job.places import originals, places, target_name
 from duckanon.job.policy import LEFT_OUT
@@ -30,7 +31,7 @@ def check_policy(policy: str | Path, with_data: bool = True) -> list[str]:
             try:
                 with read.watched(con):
                     files = sources.files_of(file, table.source)
-                    query = sources.open_source(con, table.source, files, unread=table.named(*LEFT_OUT), limit=0)
+                    query = sources.open_source(con, table.source, files, unread=table.named(*LEFT_OUT), limit=0).query
                     sources.checked_columns(con, file, name, query)
                 con.execute("USE memory.main").fetchall()
                 if with_data and (narrowed := _narrowed(con, file, name, number, files)):
@@ -48,17 +49,15 @@ def check_policy(policy: str | Path, with_data: bool = True) -> list[str]:
         con.close()
 
 
-def _narrowed(
-    con: duckdb.DuckDBPyConnection, file: PolicyFile, name: str, number: int, files: list[Path]
-) -> PolicyError | None:
+def _narrowed(con: sql.Connection, file: PolicyFile, name: str, number: int, files: list[Path]) -> PolicyError | None:
     """Name the columns that the release would refuse, since they narrow down others."""
     table = file.policy.tables[name]
-    allowed = getattr(table.method, "narrowing", None) or ()
-    kept = [column for column in table.named("sensitive", "free") if column not in allowed]
+    kept = methods.judged(table)
     if not table.method.makes_classes or not kept or table.promises.k is None:
         return None
-    query = sources.open_source(con, table.source, files, unread=table.named(*LEFT_OUT), limit=narrowing.MOST_ROWS)
-    trees = auxiliary_tables.hierarchies(con, file, name, number, f"({query})")
-    judged = narrowing.foreseen(con, query, methods.protected(table), kept, table.promises.k, trees)
+    unread = table.named(*LEFT_OUT)
+    query = sources.open_source(con, table.source, files, unread=unread, limit=refusals.MOST_ROWS).query
+    trees = sources.hierarchies(con, file, name, number, f"({query})")
+    judged = refusals.foreseen(con, query, methods.protected(table), kept, table.promises.k, trees)
     con.execute("USE memory.main").fetchall()
-    return narrowing.refused(file, name, judged)
+    return refusals.narrowing_error(file, name, judged)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from duckanon.job.errors import PolicyError
-from duckanon.job.formats import FORMATS, format_of, is_database, is_server
-from duckanon.job.policy import LEFT_OUT, UNDECIDED, Table
+from duckanon.job.policy import FORMATS, LEFT_OUT, UNDECIDED, Table, format_of, is_database, is_server
 from duckanon.job.policy_file import PolicyFile
 
-Wrong = Callable[[tuple[str | int, ...], str], PolicyError]
+Fault = tuple[tuple[str, ...], str]
+"""Where a table of a policy is wrong, and the sentence that says so."""
 
 _KEYED = re.compile(r"\b(pseudonym|shift_date)\s*\(", re.IGNORECASE)
 
@@ -19,25 +20,15 @@ def check(file: PolicyFile) -> None:
     """Raise PolicyError where columns are not decided, or the parts of a policy contradict each other: all at once."""
     found: list[PolicyError] = _undecided(file)
     for table_name, table in file.policy.tables.items():
-
-        def wrong(path: tuple[str | int, ...], text: str, table_name: str = table_name) -> PolicyError:
-            return file.wrong(table_name, path, text)
-
         for check_one in (_check_source, _check_people, _check_roles, _check_promises, _check_names):
-            try:
-                check_one(table, wrong)
-            except PolicyError as error:
-                found.append(error)
+            found += [file.wrong(table_name, *fault) for fault in islice(check_one(table), 1)]
         if file.policy.plan and (table.method.name != "generalize" or len(file.policy.tables) > 1):
-            found.append(wrong(("method",), "a plan can be saved for one table with method generalize only."))
-        needs_key = _needs_key(table)
-        if needs_key and file.policy.key is None:
-            found.append(
-                wrong(
-                    ("columns", needs_key),
-                    f"columns.{needs_key} needs a key; add [key] with environment (the name of a variable) or file.",
-                )
-            )
+            text = "a plan can be saved for one table with method generalize only."
+            found.append(file.wrong(table_name, ("method",), text))
+        keyed = [name for name, one in table.columns.items() if one.is_pseudonym or one.shift_days]
+        if keyed and file.policy.key is None:
+            text = f"columns.{keyed[0]} needs a key; add [key] with environment (the name of a variable) or file."
+            found.append(file.wrong(table_name, ("columns", keyed[0]), text))
     if found:
         raise PolicyError("\n".join(dict.fromkeys(map(str, found))))
 
@@ -56,125 +47,112 @@ def _undecided(file: PolicyFile) -> list[PolicyError]:
     return [file.wrong(name, ("columns", column), text)]
 
 
-def _needs_key(table: Table) -> str | None:
-    for column_name, column in table.columns.items():
-        if column.role == "pseudonym" or column.pseudonym or column.shift_days:
-            return column_name
-    return None
-
-
-def _check_source(table: Table, wrong: Wrong) -> None:
+def _check_source(table: Table) -> Iterator[Fault]:
     source = table.source
     if source.query and source.table:
-        raise wrong(("source",), "source must have a table or a query, not both.")
+        yield (("source",), "source must have a table or a query, not both.")
     if not source.path and not source.query:
-        raise wrong(("source",), "source must have a path, or a query that reads files.")
+        yield (("source",), "source must have a path, or a query that reads files.")
     if source.path and is_database(source.path) and not (source.table or source.query):
-        raise wrong(("source",), "source.table must say which table of the database is meant.")
+        yield (("source",), "source.table must say which table of the database is meant.")
     if source.query and _KEYED.search(source.query):
-        raise wrong(
+        yield (
             ("source", "query"),
             "source.query must not call anon.pseudonym or anon.shift_date, since it would contain the key; give the "
             'column the role "pseudonym", or shift_days.',
         )
-    _check_target(table, wrong)
+    yield from _check_target(table)
 
 
-def _check_target(table: Table, wrong: Wrong) -> None:
+def _check_target(table: Table) -> Iterator[Fault]:
     target = table.target
     if format_of(target.path) is None:
         endings = ", ".join(FORMATS)
-        raise wrong(("target", "path"), f"target.path must end in one of {endings}, or begin with postgresql://.")
+        yield (("target", "path"), f"target.path must end in one of {endings}, or begin with postgresql://.")
     if is_server(target.path) and not target.table:
-        raise wrong(("target",), "target.table must say which table of the server is written.")
+        yield (("target",), "target.table must say which table of the server is written.")
     if target.replace and not is_server(target.path):
-        raise wrong(("target", "replace"), "target.replace is for tables of a server; a file is always replaced.")
+        yield (("target", "replace"), "target.replace is for tables of a server; a file is always replaced.")
     if target.no_formulas and format_of(target.path) != "csv":
-        raise wrong(("target", "no_formulas"), "target.no_formulas is for CSV files, which spreadsheets open.")
+        yield (("target", "no_formulas"), "target.no_formulas is for CSV files, which spreadsheets open.")
 
 
-def _check_people(table: Table, wrong: Wrong) -> None:
+def _check_people(table: Table) -> Iterator[Fault]:
     people = table.named("person")
     if len(people) > 1:
-        raise wrong(
-            ("columns", people[1]), "columns must have at most one person; give other keys the role identifier."
-        )
+        text = "columns must have at most one person; give other keys the role identifier."
+        yield (("columns", people[1]), text)
     for column_name, column in table.columns.items():
         path = ("columns", column_name)
         if column.pseudonym and column.role != "person":
-            raise wrong(path, f'columns.{column_name}: pseudonym is for a person; else the role is "pseudonym".')
+            yield (path, f'columns.{column_name}: pseudonym is for a person; else the role is "pseudonym".')
         if column.shift_days and column.role in ("person", "pseudonym", *LEFT_OUT):
-            raise wrong(path, f"columns.{column_name}: shift_days is for dates that are released.")
+            yield (path, f"columns.{column_name}: shift_days is for dates that are released.")
         if column.shift_days and not people:
-            raise wrong(path, f"columns.{column_name}: shift_days needs a column with the role person.")
+            yield (path, f"columns.{column_name}: shift_days needs a column with the role person.")
 
 
-def _check_roles(table: Table, wrong: Wrong) -> None:
+def _check_roles(table: Table) -> Iterator[Fault]:
     method = table.method.name
     if table.method.makes_classes:
         if not table.named("quasi_identifier"):
-            raise wrong(("columns",), f"columns must have a quasi_identifier for {method} to protect.")
+            yield (("columns",), f"columns must have a quasi_identifier for {method} to protect.")
         for column_name in table.named("numeric"):
-            raise wrong(
+            yield (
                 ("columns", column_name),
                 f"columns.{column_name}: numeric is for svd_swap, pica and spectral_release; for {method} the column "
                 "is a quasi_identifier, sensitive or free.",
             )
         return
-    if not table.named("numeric", "quasi_identifier", "sensitive"):
-        raise wrong(("columns",), f"columns must have something for {method} to release.")
+    if not table.protected:
+        yield (("columns",), f"columns must have something for {method} to release.")
     for column_name, column in table.columns.items():
-        if column.role in ("free", "pseudonym") or column.pseudonym:
-            raise wrong(
+        if column.role == "free" or column.is_pseudonym:
+            yield (
                 ("columns", column_name),
                 f"columns.{column_name}: {method} makes new records, and no column of people passes beside them; its "
                 "role must be numeric, quasi_identifier, sensitive, identifier or drop.",
             )
 
 
-def _check_promises(table: Table, wrong: Wrong) -> None:
+def _check_promises(table: Table) -> Iterator[Fault]:
     promises, method = table.promises, table.method.name
     if not table.method.makes_classes:
         for promise in ("k", "linked_k", "l", "t", "max_small_changes"):
             if getattr(promises, promise) is not None:
-                raise wrong(
+                yield (
                     ("promises", promise),
                     f"promises.{promise} cannot be counted for {method}, whose records are new; promise prediction.",
                 )
         if not promises.prediction:
-            raise wrong(
-                ("promises",), f"promises.prediction must be true for {method}: nothing else protects its rows."
-            )
+            text = f"promises.prediction must be true for {method}: nothing else protects its rows."
+            yield (("promises",), text)
         return
     if table.person and getattr(table.method, "nulls", None) == "any":
-        raise wrong(("method", "nulls"), 'method.nulls must be "value" where people are counted.')
+        yield (("method", "nulls"), 'method.nulls must be "value" where people are counted.')
     if promises.k is None:
-        raise wrong(("promises",), f"promises.k must say how many people every class of {method} has.")
+        yield (("promises",), f"promises.k must say how many people every class of {method} has.")
     for promise in ("l", "t"):
         if getattr(promises, promise) is not None and not table.named("sensitive"):
-            raise wrong(("promises", promise), f"promises.{promise} needs a column with the role sensitive.")
+            yield (("promises", promise), f"promises.{promise} needs a column with the role sensitive.")
 
 
-def _check_names(table: Table, wrong: Wrong) -> None:
+def _check_names(table: Table) -> Iterator[Fault]:
     """Check the columns that parameters name: those of a role that the parameter is about."""
-    is_class = table.method.makes_classes
-    protected = table.named("quasi_identifier") if is_class else table.named("numeric", "quasi_identifier", "sensitive")
-    kept = table.named("sensitive", "free")
+    protected, kept = table.protected, table.named("sensitive", "free")
     for parameter in ("by", "importance", "weights", "methods", "epsilon", "log", "categories", "narrowing"):
         allowed = kept if parameter == "narrowing" else protected
-        _check_among(getattr(table.method, parameter, None), allowed, ("method", parameter), wrong)
-    _check_among(table.hierarchies, protected, ("hierarchies",), wrong)
+        yield from _check_among(getattr(table.method, parameter, None), allowed, ("method", parameter))
+    yield from _check_among(table.hierarchies, protected, ("hierarchies",))
     if table.hierarchies and table.method.name not in ("generalize", "recode"):
-        raise wrong(("hierarchies",), f"hierarchies are for generalize and recode, not for {table.method.name}.")
+        yield (("hierarchies",), f"hierarchies are for generalize and recode, not for {table.method.name}.")
     by = set(getattr(table.method, "by", None) or ())
     if by and by == set(protected):
-        raise wrong(("method", "by"), "method.by must leave a column to protect.")
+        yield (("method", "by"), "method.by must leave a column to protect.")
 
 
-def _check_among(given: Iterable[str] | None, allowed: list[str], path: tuple[str, ...], wrong: Wrong) -> None:
+def _check_among(given: Iterable[str] | None, allowed: list[str], path: tuple[str, ...]) -> Iterator[Fault]:
     for column_name in given or ():
         if column_name not in allowed:
-            raise wrong(
-                (*path, column_name),
-                f"{'.'.join(path)}: {column_name} must be one of {', '.join(allowed) or 'no column'}.",
-            )
+            text = f"{'.'.join(path)}: {column_name} must be one of {', '.join(allowed) or 'no column'}."
+            yield ((*path, column_name), text)

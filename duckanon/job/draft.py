@@ -10,10 +10,9 @@ from pathlib import Path
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon.job import narrowing, sources
+from duckanon.job import refusals, sources
 from duckanon.job.errors import FileProblem
-from duckanon.job.formats import is_database, is_server
-from duckanon.job.policy import UNDECIDED, Source
+from duckanon.job.policy import UNDECIDED, Source, is_database, is_server
 
 _ROLES = {
     "identifier": "identifier",
@@ -61,23 +60,14 @@ k = {k}                          # people in every class, at least
 """
 
 
-def draft(
-    con: duckdb.DuckDBPyConnection, path: str, table: str | None, query: str | None, policy: Path | None = None
-) -> str:
-    """Write a policy for a table.
-
-    Args:
-        con: A connection of the job's.
-        path: The source.
-        table, query: Which of its tables, or rows.
-        policy: Where the policy will stand: paths are written from there. None: from the folder of the process.
-    """
+def draft(con: sql.Connection, path: str, table: str | None, query: str | None, policy: Path | None = None) -> str:
+    """Write a policy for a table of a source, or for a query; paths are meant from where the policy will stand."""
     source = Source(path=path, table=table, query=query)
     if is_database(path) and not (table or query):
         raise FileProblem(f"{path}: --table must say which table of the database is meant.")
-    files = [] if is_server(path) else _files(path)
+    files = [] if is_server(path) else sources.matching(path, path)
     try:
-        rows = sources.open_source(con, source, files)
+        rows = sources.open_source(con, source, files).query
         con.execute(f"CREATE TABLE memory.main.drafted AS {rows}").fetchall()
         con.execute("USE memory.main").fetchall()
         columns = con.execute("SELECT column_name, role, why FROM anon.assess('drafted')").fetchall()
@@ -85,12 +75,10 @@ def draft(
         raise FileProblem(f"{path}: the table cannot be read ({sql.why(error)}).") from None
     folder = policy.parent if policy else Path()
     shown = _without_password(path) if is_server(path) else os.path.relpath(path, folder)
+    stem = re.sub(r"\W+", "_", table or ("table" if is_server(path) else Path(path).name.split(".")[0]))
     which = f"table = {_text(table)}\n" if table else f"query = {_text(query)}\n" if query else ""
     beginning = _BEGINNING.format(
-        policy=policy or "policy.toml",
-        path=_text(shown),
-        table=which,
-        target=_text(f"{_stem(path, table)}_release.parquet"),
+        policy=policy or "policy.toml", path=_text(shown), table=which, target=_text(f"{stem}_release.parquet")
     )
     roles = _one_person(columns)
     lines = "".join(f"{_key(name)} = {_text(role)}  # {_comment(why)}\n" for name, role, why in roles)
@@ -99,14 +87,14 @@ def draft(
     return beginning + lines + _ENDING.format(k=_K, diversity=_diversity(sensitive))
 
 
-def narrowing_comments(con: duckdb.DuckDBPyConnection, roles: dict[str, str]) -> str:
+def narrowing_comments(con: sql.Connection, roles: dict[str, str]) -> str:
     """Return comments about the columns that would narrow down a quasi-identifier if they were released as they are."""
     protected = [name for name, role in roles.items() if role == "quasi_identifier"]
     kept = [name for name, role in roles.items() if role not in ("identifier", "person", "drop", "quasi_identifier")]
-    judged = narrowing.foreseen(con, "FROM memory.main.drafted", protected, kept, _K)
+    judged = refusals.foreseen(con, "FROM memory.main.drafted", protected, kept, _K)
     if not judged:
         return ""
-    told = "".join(f"#   {_comment(narrowing.finding(*pair))}\n" for pair in judged)
+    told = "".join(f"#   {_comment(refusals.finding(*pair))}\n" for pair in judged)
     names = json.dumps(list(dict.fromkeys(kept for kept, *_ in judged)), ensure_ascii=False)
     return (
         f"\n# A release refuses columns that reveal more about a quasi-identifier than its released values do:\n{told}"
@@ -132,15 +120,6 @@ def _diversity(sensitive: list[str]) -> str:
     return f"# l = 2                         # values in every class: shaped for {shaped}, counted for all of them\n"
 
 
-def _files(path: str) -> list[Path]:
-    import glob
-
-    found = sorted(map(Path, glob.glob(path, recursive=True))) or ([Path(path)] if Path(path).exists() else [])
-    if not found:
-        raise FileProblem(f"{path}: there is no such file.")
-    return found
-
-
 def _one_person(columns: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
     """Translate roles; of several keys of people the first is taken."""
     translated, has_person = [], False
@@ -152,11 +131,6 @@ def _one_person(columns: list[tuple[str, str, str]]) -> list[tuple[str, str, str
         has_person = has_person or role == "person"
         translated.append((name, role, why))
     return translated
-
-
-def _stem(path: str, table: str | None) -> str:
-    stem = table or ("table" if is_server(path) else Path(path).name.split(".")[0])
-    return re.sub(r"\W+", "_", stem)
 
 
 def _key(name: str) -> str:

@@ -50,5 +50,3 @@ class Cancelled(JobError):  # noqa: N818 - it says what happened
 
 class FileProblem(JobError):  # noqa: N818 - it says what happened
     """A source could not be read, or a target could not be written."""
-
-    exit_code: ClassVar[int] = 3

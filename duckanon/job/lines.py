@@ -11,14 +11,9 @@ Path = tuple[str | int, ...]
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int:
-    r"""Return the line of the value at a path, or of the nearest that is around it.
+    r"""Return the line of the value at a path of a TOML document, or of the nearest that is around it.
 
-    Args:
-        text: A valid TOML document.
-        path: The keys that lead to the value, with the numbers of the elements of arrays between them.
-
-    Returns:
-        A line, counted from 1; 1 where not even the first key of the path is written down.
+    Lines are counted from 1, which is also that of a path of which not even the first key is written down.
 
     Examples:
         >>> line_of('[promises]\nk = 10\nl = 2\n', ("promises", "l"))

@@ -21,14 +21,19 @@ _TREATMENTS = {
 
 def protected(table: Table) -> list[str]:
     """Return the columns that the method changes, without those that it only groups by."""
-    roles = ("quasi_identifier",) if table.method.makes_classes else ("numeric", "quasi_identifier", "sensitive")
     by = getattr(table.method, "by", None) or ()
-    return [column for column in table.named(*roles) if column not in by]
+    return [column for column in table.protected if column not in by]
 
 
 def kept(table: Table) -> list[str]:
     """Return the columns that pass through the method as they are; the person too, to be counted."""
     return table.named("sensitive", "free", "pseudonym", "person") if table.method.makes_classes else []
+
+
+def judged(table: Table) -> list[str]:
+    """Return the kept columns that must not narrow down others: all but those that the policy lets do so."""
+    allowed = getattr(table.method, "narrowing", None) or ()
+    return [column for column in table.named("sensitive", "free") if column not in allowed]
 
 
 def dropped_person(table: Table) -> str | None:
@@ -40,7 +45,7 @@ def dropped_person(table: Table) -> str | None:
 def treatment(table: Table, column: str) -> str:
     """Say what is done to a column."""
     role = table.columns[column]
-    if role.role == "pseudonym" or role.pseudonym:
+    if role.is_pseudonym:
         return "replaced by a pseudonym"
     if role.role in (*LEFT_OUT, "person"):
         return "dropped"
@@ -71,14 +76,7 @@ def parameters(table: Table) -> dict[str, Any]:
 
 
 def call(table: Table, original: str, hierarchies: dict[str, str], function: str | None = None) -> str:
-    """Write the call.
-
-    Args:
-        table: What the policy says of the table.
-        original: The name of the table.
-        hierarchies: The names of the tables of hierarchies.
-        function: ``plan``: the function that makes a plan for the same release; else the method's own.
-    """
+    """Write the call of the method, or of ``plan``, the function that makes a plan for the same release."""
     given = parameters(table)
     arguments = [sql.literal(original), sql.literal(protected(table))]
     if table.method.makes_classes:

@@ -1,35 +1,36 @@
-"""Where the files of a job are, and that none of them takes the place of another."""
+"""Where the files of a job are: none takes the place of another, of a file that is read, or of another policy's."""
 
 from __future__ import annotations
 
 import fnmatch
 import glob
+import html
 import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from duckanon._bridge import sql
 from duckanon._core.common import outbox
 from duckanon.job.errors import FileProblem
-from duckanon.job.formats import is_server
-from duckanon.job.originals import Originals
-from duckanon.job.policy import Target
+from duckanon.job.policy import Target, is_server
 from duckanon.job.policy_file import PolicyFile
+from duckanon.job.record import Record
+from duckanon.job.record import read as read_record
 from duckanon.job.sources import files_of, named_in
+
+_POLICY_OF_REPORT = re.compile(r"<dt>Policy</dt><dd>([^<]*)<")
 
 
 @dataclass(frozen=True)
 class Places:
-    """The files that a job writes.
+    """The files that a job writes."""
 
-    Attributes:
-        targets: The releases that are files, by the names of the tables.
-        tables: The releases that are tables of servers, by the names of the tables.
-        record, report, plan: The other files.
-    """
-
-    targets: dict[str, Path]
-    tables: dict[str, Target]
+    targets: dict[str, Path]  # the releases that are files, by the names of the tables
+    tables: dict[str, Target]  # the releases that are tables of servers, by the names of the tables
     record: Path
     report: Path | None
     plan: Path | None
@@ -63,14 +64,13 @@ def places(file: PolicyFile) -> Places:
     targets = {name: file.place(table.target.path) for name, table in policy.tables.items() if name not in tables}
     first = next(iter(targets.values()), None) or file.place(next(iter(tables.values())).table or "")
     record = file.place(policy.record) if policy.record else first.with_name(f"{first.name}.record.json")
-    found = Places(
-        targets,
-        tables,
-        record,
-        file.place(policy.report) if policy.report else None,
-        file.place(policy.plan) if policy.plan else None,
-    )
-    _check_apart(found.written)
+    report, plan = (file.place(path) if path else None for path in (policy.report, policy.plan))
+    found = Places(targets, tables, record, report, plan)
+    seen: set[str] = set()
+    for path in found.written:
+        if os.path.realpath(path) in seen:
+            raise FileProblem(f"{path}: two files of the job would have this name.")
+        seen.add(os.path.realpath(path))
     return found
 
 
@@ -79,9 +79,6 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
 
     What else a query opens is told by DuckDB when it reads; only files that a glob has not found yet, since the job has
     still to write them, are looked for in the text.
-
-    Raises:
-        FileProblem: A file would be read and written.
     """
     read = [file.path]
     if file.policy.key and file.policy.key.file:
@@ -98,18 +95,10 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
             if any(_is_found_by(path, name) for name in named if glob.has_magic(name)):
                 raise FileProblem(f"{path}: the job reads this file, now or in the next run; name another.")
     found = Originals(where.written, read)
-    if previous and not any(_is_same(Path(previous), target) for target in where.targets.values()):
+    there = [target for target in where.targets.values() if target.exists()]
+    if previous and not (os.path.exists(previous) and any(os.path.samefile(previous, target) for target in there)):
         found.add([Path(previous)])
     return found
-
-
-def _check_apart(paths: list[Path]) -> None:
-    seen: set[str] = set()
-    for path in paths:
-        real = os.path.realpath(path)
-        if real in seen:
-            raise FileProblem(f"{path}: two files of the job would have this name.")
-        seen.add(real)
 
 
 def _is_found_by(path: Path, pattern: str) -> bool:
@@ -117,8 +106,99 @@ def _is_found_by(path: Path, pattern: str) -> bool:
     return any(fnmatch.fnmatch(os.path.realpath(path), os.path.realpath(one)) for one in any_depth)
 
 
-def _is_same(path: Path, other: Path) -> bool:
-    return path.exists() and other.exists() and os.path.samefile(path, other)
+class Originals:
+    """The files that a job has read so far, none of which it may write, by whatever name they are reached.
+
+    Two names are of one file if its device and its number are the same, or, where there is no file yet, if they lead to
+    the same place.
+    """
+
+    def __init__(self, written: Iterable[Path], read: Iterable[Path] = ()) -> None:
+        self._written = list(written)
+        self._read: set[tuple[int, int] | str] = set()
+        self.add(read)
+
+    def add(self, paths: Iterable[Path]) -> None:
+        """Remember files that are read, and refuse where the job would write one of them."""
+        for path in paths:
+            self._read |= _identities(path)
+        for path in self._written:
+            self.refuse(path)
+            if _identities(outbox.lock_path(path)) & self._read:
+                raise FileProblem(
+                    f"{outbox.lock_path(path)}: the job reads this file, and must not use it as its lock."
+                )
+
+    def refuse(self, path: Path) -> None:
+        """Refuse to write a file that was read."""
+        if _identities(path) & self._read:
+            raise FileProblem(f"{path}: the job reads this file, and must not overwrite it; name another.")
+
+    @contextmanager
+    def watched(self, con: sql.Connection) -> Iterator[Callable[[], None]]:
+        """Remember all that DuckDB opens as long as the block lasts; give a function that looks before the end."""
+        with sql.opened_files(con) as so_far:
+
+            def look() -> None:
+                self.add(so_far())
+
+            yield look
+            look()
+
+
+def _identities(path: Path) -> set[tuple[int, int] | str]:
+    """Return what tells a file from others: where its name leads, and, if it is there, its device and number."""
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError):  # what DuckDB reads elsewhere, on a server, is no file here
+        return {os.path.realpath(path)}
+    return {os.path.realpath(path), (state.st_dev, state.st_ino)}
+
+
+def check_owner(file: PolicyFile, where: Places) -> list[str]:
+    """Return warnings where the release that is replaced is that of another policy, or has another record.
+
+    Two policies that share a record or a report would lose the other's: that is refused.
+    """
+    ours = {target.name for target in where.targets.values()} | {table.table for table in where.tables.values()}
+    found = _record_at(where.record)
+    theirs = _outputs(found)
+    policy = str((found.get("policy") or {}).get("path"))
+    is_other = bool(theirs) and policy != file.path.name
+    lost = "which would be lost; name another, or remove it."
+    if is_other and not ours & theirs:
+        raise FileProblem(f"{where.record}: it is the record of another policy, {policy}, {lost}")
+    if where.report and not is_other and (other := _policy_of_report(where.report)) not in (None, file.path.name):
+        raise FileProblem(f"{where.report}: it is the report of another policy, {other}, {lost}")
+    warnings = [
+        f"{beside.name}: it is the record of the replaced release, not of the new one; remove it."
+        for target in where.targets.values()
+        if (beside := target.with_name(f"{target.name}.record.json")) != where.record
+        and target.name in _outputs(_record_at(beside))
+    ]
+    if is_other:
+        warnings.append(f"{where.record.name}: the release that is replaced was made by another policy, {policy}.")
+    return warnings
+
+
+def _outputs(found: Record) -> set[Any]:
+    """Return the names of the files and tables that a record is about."""
+    return {table.get("output", {}).get("path") for table in found["tables"] if isinstance(table, dict)}
+
+
+def _record_at(path: Path) -> Record:
+    try:
+        return read_record(path)
+    except FileProblem:  # there is none, or something else, which was never protected
+        return {"tables": []}
+
+
+def _policy_of_report(path: Path) -> str | None:
+    try:
+        found = _POLICY_OF_REPORT.search(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
+    return html.unescape(found[1]).strip() if found else None
 
 
 class Outbox(outbox.Outbox):

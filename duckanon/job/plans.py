@@ -21,17 +21,11 @@ anon.apply_plan took 15.5 (five columns of 20 buckets), but 13 where that took 4
 
 @dataclass(frozen=True)
 class Planned:
-    """A release made by a plan.
+    """A release made by a plan."""
 
-    Attributes:
-        is_reused: Whether the plan was there before.
-        coverage: How well it fits: the counts of anon.plan_coverage for each column.
-        small_classes: Classes that were left out, since they have too few people or sensitive values.
-    """
-
-    is_reused: bool
-    coverage: list[dict[str, Any]]
-    small_classes: int
+    is_reused: bool  # whether the plan was there before
+    coverage: list[dict[str, Any]]  # how well it fits: the counts of anon.plan_coverage for each column
+    small_classes: int  # classes that were left out, since they have too few people or sensitive values
 
     def warnings(self, k: int | None) -> list[str]:
         """Say where a plan that was used again no longer fits."""
@@ -61,7 +55,7 @@ class Planned:
 
 
 def release(
-    con: duckdb.DuckDBPyConnection, table: Table, original: str, released: str, hierarchies: dict[str, str], path: Path
+    con: sql.Connection, table: Table, original: str, released: str, hierarchies: dict[str, str], path: Path
 ) -> Planned:
     """Release a table by the plan of a file, or by a new one, which is in the table ``plan`` then."""
     is_reused = path.exists()
@@ -88,7 +82,7 @@ def release(
     return Planned(is_reused, coverage, small)
 
 
-def applied(con: duckdb.DuckDBPyConnection, original: str, keep: list[str]) -> str:
+def applied(con: sql.Connection, original: str, keep: list[str]) -> str:
     """Return the query that labels a table by the table ``plan``: CASEs where that is quicker, and sqlglot is there."""
     by_lookup = f"FROM anon.apply_plan({sql.literal(original)}, 'plan', keep := {sql.literal(keep or None)})"
     buckets = sql.one(con, "SELECT max(n) FROM (SELECT count(*) AS n FROM plan GROUP BY column_name)")[0]
@@ -103,7 +97,7 @@ def applied(con: duckdb.DuckDBPyConnection, original: str, keep: list[str]) -> s
         return by_lookup
 
 
-def write(con: duckdb.DuckDBPyConnection, path: Path) -> None:
+def write(con: sql.Connection, path: Path) -> None:
     """Write the plan to a file."""
     try:
         con.execute(f"COPY plan TO {sql.literal(str(path))} (FORMAT parquet)").fetchall()
@@ -111,7 +105,7 @@ def write(con: duckdb.DuckDBPyConnection, path: Path) -> None:
         raise FileProblem(f"the plan cannot be written ({sql.why(error)}).") from None
 
 
-def _load(con: duckdb.DuckDBPyConnection, table: Table, path: Path) -> None:
+def _load(con: sql.Connection, table: Table, path: Path) -> None:
     try:
         con.execute(f"CREATE TABLE plan AS FROM read_parquet({sql.literal(str(path))})").fetchall()
         planned = {row[0] for row in con.execute("SELECT DISTINCT column_name FROM plan").fetchall()}
@@ -124,10 +118,9 @@ def _load(con: duckdb.DuckDBPyConnection, table: Table, path: Path) -> None:
         )
 
 
-def _check_narrowing(con: duckdb.DuckDBPyConnection, table: Table, original: str) -> None:
+def _check_narrowing(con: sql.Connection, table: Table, original: str) -> None:
     """Refuse kept columns that tell more of a coarse one than its label does, as anon.generalize does."""
-    allowed = getattr(table.method, "narrowing", None) or []
-    kept = [column for column in table.named("sensitive", "free") if column not in allowed]
+    kept = methods.judged(table)
     if not kept:
         return
     judged = con.execute(

@@ -1,13 +1,25 @@
-"""The schema of a policy: roles of columns, method and promises."""
+"""The schema of a policy: roles of columns, method, promises, and the formats of sources and targets.
+
+The ``[method]`` has one model for each function that makes a release, from its declaration.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
+from duckanon._core.common.declare import Function
 from duckanon._core.common.memory import bytes_of
-from duckanon.job.policy_methods import AnyMethod, Fraction, Part, Several
+from duckanon._core.common.rules import OneOf, Rule, Whole
+from duckanon._methods.boxes.declared import BOXES
+from duckanon._methods.generalize.declared import GENERALIZE
+from duckanon._methods.microaggregate.declared import MICROAGGREGATE
+from duckanon._methods.recode.declared import RECODE
+from duckanon._methods.suppress.declared import SUPPRESS_CELLS
+from duckanon._methods.swap.declared import PICA, SVD_SWAP
+from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE
 
 UNDECIDED = "?"
 """The role of a column that nobody decided: it stops the job."""
@@ -15,31 +27,101 @@ UNDECIDED = "?"
 LEFT_OUT = ("identifier", "drop")
 """Roles of columns that are not read."""
 
+Format = Literal["parquet", "csv", "duckdb", "postgresql"]
+
+FORMATS: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".duckdb": "duckdb",
+    ".db": "duckdb",
+}
+"""Formats that can be written."""
+
+_READ: dict[str, Format] = {**FORMATS, ".tsv": "csv", ".txt": "csv", ".tsv.gz": "csv", ".ddb": "duckdb"}
+
+SYNTHESIZED = ("numeric", "quasi_identifier", "sensitive")
+"""Roles of columns of which a method makes new records."""
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Several = Annotated[int, Field(ge=2, strict=True)]
+
+
+class Part(BaseModel):
+    """A part of a policy: what it does not know is refused, a typo promises nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Method(Part):
+    """A function that makes the release."""
+
+    # whether released rows are those of people, in classes of k: else they are new records
+    makes_classes: ClassVar[bool] = True
+    name: str
+
+
+def method_model(declared: Function, makes_classes: bool = True, **rules: Rule) -> type[Method]:
+    """Return the ``[method]`` of a declared function: its parameters that a policy may give, some by narrower rules."""
+    fields: dict[str, Any] = {"name": (Literal[declared.name], ...)}
+    for one in declared.flat:
+        if "policy" in one.only_in:
+            fields[one.name] = (Annotated[Any, AfterValidator(_following(rules.get(one.name, one.rule)))], None)
+    model = create_model(declared.name, __base__=Method, __doc__=f"{declared.summary} (anon.{declared.name})", **fields)
+    model.makes_classes = makes_classes
+    return model
+
+
+def _following(rule: Rule) -> Callable[[Any], Any]:
+    """Return a check that a value is what the declaration allows."""
+
+    def check(value: Any) -> Any:
+        if value is not None and not rule.holds(value):
+            raise ValueError(f"must be {str(rule).removeprefix('NULL or ')}")
+        return value
+
+    return check
+
+
+Generalize = method_model(GENERALIZE, population=Whole(2))  # a policy knows no table of a population
+Recode = method_model(RECODE)
+SuppressCells = method_model(SUPPRESS_CELLS)
+Boxes = method_model(BOXES, box=OneOf("parts", "cell", "rounded"))  # a policy releases no real people's values
+Microaggregate = method_model(MICROAGGREGATE)
+
+_CHECKED = OneOf("error", "repair")
+SvdSwap = method_model(SVD_SWAP, makes_classes=False, checks=_CHECKED)
+Pica = method_model(PICA, makes_classes=False, checks=_CHECKED)
+SpectralRelease = method_model(SPECTRAL_RELEASE, makes_classes=False)
+
+if TYPE_CHECKING:
+    AnyMethod: TypeAlias = Method
+else:
+    AnyMethod = Annotated[
+        Generalize | Recode | SuppressCells | Boxes | Microaggregate | SvdSwap | Pica | SpectralRelease,
+        Field(discriminator="name"),
+    ]
+
 
 class Column(Part):
-    """The role of a column.
+    """The role of a column."""
 
-    Attributes:
-        role: ``?`` is undecided and stops the job; ``identifier`` names a person and is left out; ``drop`` is left out
-            and nothing else is said about it; ``pseudonym`` is released as a pseudonym; ``person`` says whose row it
-            is, and is left out unless ``pseudonym`` is true; ``quasi_identifier`` is protected; ``sensitive`` is
-            released as it is, and l and t are promised of it; ``numeric`` goes through a spectral method; ``free`` is
-            released as it is.
-        pseudonym: For a person: release it as a pseudonym.
-        shift_days: Before all else the dates of a person are shifted by the same random number of days, at most so
-            many.
-    """
-
+    # ``?`` is undecided and stops the job; ``identifier`` names a person and is left out; ``drop`` is left out and
+    # nothing else is said about it; ``pseudonym`` is released as a pseudonym; ``person`` says whose row it is, and is
+    # left out unless ``pseudonym`` is true; ``quasi_identifier`` is protected; ``sensitive`` is released as it is, and
+    # l and t are promised of it; ``numeric`` goes through a spectral method; ``free`` is released as it is
     role: Literal["?", "identifier", "drop", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free"]
-    pseudonym: bool = False
+    pseudonym: bool = False  # for a person: release it as a pseudonym
+    # before all else the dates of a person are shifted by the same random number of days, at most so many
     shift_days: Annotated[int, Field(ge=1, strict=True)] | None = None
 
+    @property
+    def is_pseudonym(self) -> bool:
+        """Whether it is released as a pseudonym."""
+        return self.role == "pseudonym" or self.pseudonym
 
-def _as_column(value: Any) -> Any:
-    return {"role": value} if isinstance(value, str) else value
 
-
-ColumnRole = Annotated[Column, BeforeValidator(_as_column)]
+ColumnRole = Annotated[Column, BeforeValidator(lambda value: {"role": value} if isinstance(value, str) else value)]
 
 
 def _as_memory(value: str) -> str:
@@ -51,31 +133,22 @@ def _as_memory(value: str) -> str:
 
 
 class Promises(Part):
-    """Promises, counted on the written file before it is published.
+    """Promises, counted on the written file before it is published; l, l_kind, c and t as in anon.generalize."""
 
-    Attributes:
-        k: People in every class over the quasi-identifiers, at least.
-        linked_k: People whose rows, in all tables of the job, are in exactly the same classes, at least, where a
-            released pseudonym tells which rows belong together. As large as k if it is not given.
-        l, l_kind, c, t: Of every sensitive column, as in anon.generalize.
-        max_suppressed_fraction: The share of the people (without a person: of the rows) that may be left out.
-        max_small_changes: Classes whose number of rows differs from the previous release's by fewer than k, at most;
-            without it they are only reported.
-        prediction: The measures of anon.privacy_test, against the reference where there is one.
-        max_correlation_difference, max_detectability_auc, max_marginal_difference: What analysts may lose at most: the
-            median difference of correlations, how well a classifier tells released from original, the largest
-            difference of one column's distributions.
-    """
-
-    k: Several | None = None
+    k: Several | None = None  # people in every class over the quasi-identifiers, at least
+    # people whose rows, in all tables of the job, are in exactly the same classes, at least, where a released pseudonym
+    # tells which rows belong together; as large as k if it is not given
     linked_k: Annotated[int, Field(ge=1, strict=True)] | None = None
     l: Annotated[int | float, Field(ge=1)] | None = None  # noqa: E741 - as the functions call it
     l_kind: Literal["distinct", "entropy", "recursive"] = "distinct"
     c: Annotated[float, Field(gt=0)] = 3
     t: Fraction | None = None
-    max_suppressed_fraction: Fraction = 0.01
+    max_suppressed_fraction: Fraction = 0.01  # share of the people (without a person: of the rows) left out, at most
+    # classes whose number of rows differs from the previous release's by fewer than k, at most; else only reported
     max_small_changes: Annotated[int, Field(ge=0, strict=True)] | None = None
-    prediction: bool = False
+    prediction: bool = False  # the measures of anon.privacy_test, against the reference where there is one
+    # what analysts may lose at most: the median difference of correlations, how well a classifier tells released from
+    # original, the largest difference of one column's distributions
     max_correlation_difference: Annotated[float, Field(ge=0)] | None = None
     max_detectability_auc: Annotated[float, Field(ge=0.5, le=1)] | None = None
     max_marginal_difference: Fraction | None = None
@@ -91,19 +164,12 @@ class Source(Part):
 
 
 class Target(Part):
-    """Where the release goes.
+    """Where the release goes."""
 
-    Attributes:
-        path: A file, or the address of a server.
-        table: The table of a DuckDB file or of a server.
-        replace: Whether a table of a server may be there already; a file always may.
-        no_formulas: For CSV files: an apostrophe before texts that a spreadsheet would compute.
-    """
-
-    path: Annotated[str, Field(min_length=1)]
-    table: Annotated[str, Field(min_length=1)] | None = None
-    replace: bool = False
-    no_formulas: bool = False
+    path: Annotated[str, Field(min_length=1)]  # a file, or the address of a server
+    table: Annotated[str, Field(min_length=1)] | None = None  # the table of a DuckDB file or of a server
+    replace: bool = False  # whether a table of a server may be there already; a file always may
+    no_formulas: bool = False  # for CSV files: an apostrophe before texts that a spreadsheet would compute
 
 
 class Key(Part):
@@ -135,25 +201,49 @@ class Table(Part):
         return [name for name, column in self.columns.items() if column.role in roles]
 
     @property
+    def protected(self) -> list[str]:
+        """The columns that the method changes or groups by."""
+        return self.named(*(("quasi_identifier",) if self.method.makes_classes else SYNTHESIZED))
+
+    @property
     def person(self) -> str | None:
         """The column that says whose row it is."""
         return next(iter(self.named("person")), None)
 
 
 class Policy(Part):
-    """A whole policy.
+    """A whole policy."""
 
-    Attributes:
-        tables: By their names, in the order of the file.
-        key: Where the key of the pseudonyms is.
-        report, record, plan: Where the report, the record of the run and the plan go; the record goes beside the first
-            release if not named.
-        memory: The memory limit of the process, such as '2GB'; larger tables are processed in partitions.
-    """
-
-    tables: Annotated[dict[str, Table], Field(min_length=1)]
-    key: Key | None = None
+    tables: Annotated[dict[str, Table], Field(min_length=1)]  # by their names, in the order of the file
+    key: Key | None = None  # where the key of the pseudonyms is
+    # where the report, the record of the run and the plan go; the record goes beside the first release if not named
     report: Annotated[str, Field(min_length=1)] | None = None
     record: Annotated[str, Field(min_length=1)] | None = None
     plan: Annotated[str, Field(min_length=1)] | None = None
+    # the memory limit of the process, such as '2GB'; larger tables are processed in partitions
     memory: Annotated[str, AfterValidator(_as_memory)] | None = None
+
+
+def format_of(path: str) -> Format | None:
+    """Return the format of what is to be written."""
+    return "postgresql" if is_server(path) else _ending(path, FORMATS)
+
+
+def source_format(path: str) -> Format | None:
+    """Return the format of a file, or of the files of a glob, to be read."""
+    return _ending(path, _READ)
+
+
+def is_database(path: str) -> bool:
+    """Tell whether a path has tables with names in it."""
+    return is_server(path) or source_format(path) == "duckdb"
+
+
+def is_server(path: str) -> bool:
+    """Tell whether a path is the address of a PostgreSQL server."""
+    return path.startswith(("postgresql://", "postgres://"))
+
+
+def _ending(path: str, endings: dict[str, Format]) -> Format | None:
+    lower = path.lower()
+    return next((kind for ending, kind in endings.items() if lower.endswith(ending)), None)

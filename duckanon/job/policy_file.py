@@ -13,9 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from duckanon.job.errors import FileProblem, PolicyError
-from duckanon.job.formats import format_of
 from duckanon.job.lines import line_of
-from duckanon.job.policy import Policy, Table
+from duckanon.job.policy import Policy, Table, format_of
 
 _OF_JOB = ("key", "report", "record", "plan", "memory")
 _OF_TABLE = ("source", "target", "columns", "method", "promises", "hierarchies", "reference")
@@ -27,19 +26,11 @@ _DEEPEST = 20
 
 @dataclass(frozen=True)
 class PolicyFile:
-    """A policy and the file that it stands in.
+    """A policy and the file that it stands in."""
 
-    Attributes:
-        path: The file.
-        text: What is written in it.
-        policy: What that means.
-        has_tables: Whether the tables are listed as ``[tables.name]``; else the file is about one table.
-    """
-
-    path: Path
-    text: str
-    policy: Policy
-    has_tables: bool
+    path: Path  # the file
+    text: str  # what is written in it
+    policy: Policy  # what that means
 
     @property
     def sha256(self) -> str:
@@ -56,25 +47,13 @@ class PolicyFile:
 
 
 def read(path: str | Path, changes: Mapping[str, Any] | None = None) -> PolicyFile:
-    """Read a policy.
-
-    Args:
-        path: A TOML file.
-        changes: What the command line says in place of the file, by the names of the policy of one table: ``{"source":
-            {"path": "clinic.duckdb"}, "report": "report.html"}``.
-
-    Returns:
-        The policy.
-
-    Raises:
-        FileProblem: The file cannot be read.
-        PolicyError: The policy is wrong; the text says where and how.
-    """
+    """Read a policy, changed by what the command line says (`changes_of`); errors say where and how it is wrong."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise FileProblem(f"{path}: the policy cannot be read ({_why(error)}).") from None
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise FileProblem(f"{path}: the policy cannot be read ({why}).") from None
     try:
         document = tomllib.loads(text)
         _check_numbers(path, text, document)
@@ -87,7 +66,34 @@ def read(path: str | Path, changes: Mapping[str, Any] | None = None) -> PolicyFi
         raise PolicyError(f"{path}: its brackets are nested too deeply.") from None
     except ValueError:  # Python reads no number of more than 4,300 digits
         raise PolicyError(f"{path}: a number in it has too many digits.") from None
-    return PolicyFile(path, text, policy, "tables" in document)
+    return PolicyFile(path, text, policy)
+
+
+def changes_of(*, no_formulas: bool = False, **given: str | Path | None) -> dict[str, Any]:
+    """Return what the command line says in place of the policy, by the names of the policy."""
+    source: dict[str, Any] = {}
+    if given.get("source") is not None:
+        source["path"] = _outside(given["source"])
+    if given.get("table") is not None:
+        source |= {"table": given["table"], "query": None}
+    if given.get("query") is not None:
+        source |= {"query": given["query"], "table": None}
+    found: dict[str, Any] = {"source": source} if source else {}
+    if given.get("target") is not None:
+        found["target"] = {"path": _outside(given["target"])}
+    for name in ("report", "plan"):
+        if given.get(name) is not None:
+            found[name] = _outside(given[name])
+    if given.get("memory") is not None:
+        found["memory"] = given["memory"]
+    if no_formulas:
+        found["no_formulas"] = True
+    return found
+
+
+def _outside(path: str | Path | None) -> str:
+    text = str(path)
+    return text if "://" in text else str(Path.cwd() / Path(text).expanduser())
 
 
 def _check_numbers(path: Path, text: str, document: dict[str, Any]) -> None:
@@ -105,10 +111,6 @@ def _check_numbers(path: Path, text: str, document: dict[str, Any]) -> None:
             name = ".".join(map(str, place))
             what = "a finite number" if isinstance(value, float) else "a number of at most 64 bits"
             raise PolicyError(f"{path}, line {line_of(text, place)}: {name} must be {what}.")
-
-
-def _why(error: Exception) -> str:
-    return str(error.strerror) if isinstance(error, OSError) else "it is not UTF-8 text"
 
 
 def _not_toml(path: Path, error: tomllib.TOMLDecodeError) -> str:
@@ -171,25 +173,20 @@ def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]
 
 def _line(text: str, path: Sequence[str | int]) -> int:
     """Return the line of a value of a table: under the table's own name, or where it is said for all of them."""
-    path = tuple(path)
-    line, depth = line_of(text, path), len(path)
-    if path[:1] == ("tables",) and depth > 2:
-        common = path[2:]
-        own_depth = next(n for n in range(depth, -1, -1) if n <= 2 or _is_written(text, path[:n]))
-        common_depth = next(n for n in range(len(common), -1, -1) if n == 0 or _is_written(text, common[:n]))
-        if common_depth > own_depth - 2:
-            line = line_of(text, common)
-    return line
+    path, document = tuple(path), tomllib.loads(text)
+    if path[:1] == ("tables",) and _depth(document, path[2:]) > max(_depth(document, path) - 2, 0):
+        path = path[2:]
+    return line_of(text, path)
 
 
-def _is_written(text: str, path: Sequence[str | int]) -> bool:
-    value: Any = tomllib.loads(text)
-    for key in path:
+def _depth(value: Any, path: Sequence[str | int]) -> int:
+    """Return how many keys of a path are written down."""
+    for depth, key in enumerate(path):
         try:
             value = value[key]
         except (KeyError, IndexError, TypeError):
-            return False
-    return True
+            return depth
+    return len(path)
 
 
 def _sentence(path: Path, text: str, error: ValidationError) -> str:

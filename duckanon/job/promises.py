@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
-
-import duckdb
 
 from duckanon._bridge import sql
 from duckanon.job.policy import Table
@@ -15,21 +13,14 @@ from duckanon.job.readback import Shape
 
 @dataclass(frozen=True)
 class Promise:
-    """A promise, what was measured, and what both mean.
+    """A promise, what was measured, and what both mean."""
 
-    Attributes:
-        name: As in the policy; of a sensitive column with the column after it.
-        asked, measured, passed: What the policy asks for, what was counted, and whether that is enough.
-        words: The same for who has not read the policy.
-        help: What to do where it is broken.
-    """
-
-    name: str
+    name: str  # as in the policy; of a sensitive column with the column after it
     asked: float | int | bool
-    measured: float | int | None
+    measured: float | int | None  # None: nothing was reached
     passed: bool
-    words: str
-    help: str
+    words: str  # the same for who has not read the policy
+    help: str  # what to do where it is broken
 
     def entry(self) -> dict[str, Any]:
         """Return what the record tells."""
@@ -38,23 +29,16 @@ class Promise:
 
 @dataclass(frozen=True)
 class Tables:
-    """The names of a table's forms in the job's database.
+    """The names of a table's forms in the job's database."""
 
-    Attributes:
-        original, released: What was read, and what the method made of it.
-        counted: What a reader of the file sees.
-        reference: Other people, to compare with.
-        hierarchies: The tables of hierarchies.
-    """
-
-    original: str
-    released: str
-    counted: str
-    reference: str | None
-    hierarchies: dict[str, str]
+    original: str  # what was read
+    released: str  # what the method made of it
+    counted: str  # what a reader of the file sees
+    reference: str | None  # other people, to compare with
+    hierarchies: dict[str, str]  # the tables of hierarchies
 
 
-def promised(con: duckdb.DuckDBPyConnection, table: Table, form: Shape, tables: Tables) -> Iterator[Promise]:
+def promised(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> Iterator[Promise]:
     """Count what the policy promises of one table."""
     is_empty = sql.one(con, f"SELECT count(*) FROM {tables.released}")[0] == 0
     if table.method.makes_classes:
@@ -69,45 +53,37 @@ def promised(con: duckdb.DuckDBPyConnection, table: Table, form: Shape, tables: 
     yield from _utility(con, table, tables)
 
 
-def people(con: duckdb.DuckDBPyConnection, table: Table, name: str) -> tuple[int, int | None]:
+def people(con: sql.Connection, table: Table, name: str) -> tuple[int, int | None]:
     """Return the rows of a table, and its people where the policy says whose rows they are."""
     person = f"count(DISTINCT {sql.name(table.person)})" if table.person else "NULL"
     row_count, people_count = sql.one(con, f"SELECT count(*), {person} FROM {name}")
     return row_count, people_count
 
 
-def left_out(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables) -> dict[str, Any]:
+def left_out(con: sql.Connection, table: Table, tables: Tables) -> dict[str, Any]:
     """Count who is not in the release: people all of whose rows are gone; without a person, rows."""
     rows, of_people = people(con, table, tables.original)
+    limit = table.promises.max_suppressed_fraction
     if not table.method.makes_classes:
         released_rows = min(rows, sql.one(con, f"SELECT count(*) FROM {tables.released}")[0])
         asked_rows = getattr(table.method, "rows", None)
         gone = 0 if asked_rows else rows - released_rows
-        return {"rows": gone, "people": None, "fraction": gone / rows, "limit": _limit(table)}
+        return {"rows": gone, "people": None, "fraction": gone / rows, "limit": limit}
     kept_rows, kept_people = people(con, table, tables.counted)
     gone_people = None if of_people is None or kept_people is None else of_people - kept_people
     fraction = (rows - kept_rows) / rows if gone_people is None else gone_people / max(of_people or 0, 1)
-    return {"rows": rows - kept_rows, "people": gone_people, "fraction": fraction, "limit": _limit(table)}
+    return {"rows": rows - kept_rows, "people": gone_people, "fraction": fraction, "limit": limit}
 
 
-def _limit(table: Table) -> float:
-    return table.promises.max_suppressed_fraction
-
-
-def _k(con: duckdb.DuckDBPyConnection, table: Table, form: Shape, tables: Tables) -> Promise:
+def _k(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> Promise:
     asked = table.promises.k or 0
     nulls = getattr(table.method, "nulls", None) or "value"
     who = "people" if table.person else "rows"
-    count = sql.one(con, f"SELECT count(*) FROM {tables.counted}")[0]
     measured = 0
-    if count:
-        person = sql.literal(table.person)
-        classes = sql.literal(form.classes)
-        measured = sql.one(
-            con,
-            f"SELECT k FROM anon.k_anonymity({sql.literal(tables.counted)}, {classes}, nulls := {sql.literal(nulls)}, "
-            f"person := {person})",
-        )[0]
+    if sql.one(con, f"SELECT count(*) FROM {tables.counted}")[0]:
+        arguments = f"{sql.literal(tables.counted)}, {sql.literal(form.classes)}, nulls := {sql.literal(nulls)}"
+        query = f"SELECT k FROM anon.k_anonymity({arguments}, person := {sql.literal(table.person)})"
+        measured = sql.one(con, query)[0]
     passed = measured >= asked
     words = (
         f"Every class has at least {measured} {who}."
@@ -117,9 +93,7 @@ def _k(con: duckdb.DuckDBPyConnection, table: Table, form: Shape, tables: Tables
     return Promise("k", asked, measured, passed, words, "fewer or coarser quasi-identifiers, or a smaller k")
 
 
-def _diversity(
-    con: duckdb.DuckDBPyConnection, table: Table, form: Shape, tables: Tables, column: str
-) -> Iterator[Promise]:
+def _diversity(con: sql.Connection, table: Table, form: Shape, tables: Tables, column: str) -> Iterator[Promise]:
     promises = table.promises
     arguments = (
         f"{sql.literal(tables.counted)}, {sql.literal(form.classes)}, {sql.literal(column)}, "
@@ -134,7 +108,7 @@ def _diversity(
         yield Promise(f"t of {column}", promises.t, measured, passed, words, "larger classes (k), or a larger t")
 
 
-def _l(con: duckdb.DuckDBPyConnection, table: Table, arguments: str, column: str, asked: float) -> Promise:
+def _l(con: sql.Connection, table: Table, arguments: str, column: str, asked: float) -> Promise:
     kind, helpful = table.promises.l_kind, "larger classes (k), coarser quasi-identifiers, or a smaller l"
     rows = con.execute(f"SELECT measure, l, c FROM anon.l_diversity({arguments})").fetchall()
     if kind == "recursive":
@@ -151,7 +125,7 @@ def _l(con: duckdb.DuckDBPyConnection, table: Table, arguments: str, column: str
     return Promise(f"l of {column}", asked, measured, round(measured, 9) >= asked, words, helpful)
 
 
-def _suppressed(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables) -> Promise:
+def _suppressed(con: sql.Connection, table: Table, tables: Tables) -> Promise:
     gone = left_out(con, table, tables)
     who = "people" if gone["people"] is not None else "rows"
     count = gone["people"] if gone["people"] is not None else gone["rows"]
@@ -163,11 +137,11 @@ def _suppressed(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables) ->
     return Promise("max_suppressed_fraction", gone["limit"], gone["fraction"], passed, words, helpful)
 
 
-def _prediction(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables) -> Iterator[Promise]:
+def _prediction(con: sql.Connection, table: Table, tables: Tables) -> Iterator[Promise]:
     rows = con.execute(
         f'SELECT measure, coalesce(shift_bound, value), "limit", pass, answer '
         f"FROM anon.privacy_test({sql.literal(tables.original)}, {sql.literal(tables.released)}, "
-        f"{sql.literal(compared(table))}, reference := {sql.literal(tables.reference)}, "
+        f"{sql.literal(table.protected)}, reference := {sql.literal(tables.reference)}, "
         f"hierarchies := {sql.literal(tables.hierarchies or None)})"
     ).fetchall()
     for measure, measured, limit, passed, answer in rows:
@@ -177,10 +151,10 @@ def _prediction(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables) ->
         yield Promise(f"prediction: {measure}", limit, measured, bool(passed), words, helpful)
 
 
-def _utility(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables) -> Iterator[Promise]:
+def _utility(con: sql.Connection, table: Table, tables: Tables) -> Iterator[Promise]:
     promises, helpful = table.promises, "another method, a smaller k, or a lower demand on utility"
     arguments = (
-        f"{sql.literal(tables.original)}, {sql.literal(tables.released)}, {sql.literal(compared(table))}, "
+        f"{sql.literal(tables.original)}, {sql.literal(tables.released)}, {sql.literal(table.protected)}, "
         f"hierarchies := {sql.literal(tables.hierarchies or None)}"
     )
     for name, query, words in (
@@ -208,8 +182,51 @@ def _utility(con: duckdb.DuckDBPyConnection, table: Table, tables: Tables) -> It
             yield Promise(name, asked, measured, passed, words.format(shown), helpful)
 
 
-def compared(table: Table) -> list[str]:
-    """Return the columns whose values are compared with the original's."""
-    if table.method.makes_classes:
-        return table.named("quasi_identifier")
-    return table.named("numeric", "quasi_identifier", "sensitive")
+def linked(con: sql.Connection, releases: Mapping[str, tuple[Table, Shape, Tables]]) -> dict[str, Promise]:
+    """Count, for each table whose rows a pseudonym links, the people whose rows are in exactly the same classes.
+
+    A class of ten hides nobody whose rows, taken together, are in a set of classes that nobody else has. Where a
+    pseudonym is released, the people of one such set are counted (as linked_k of anon.k_anonymity, over all tables at
+    once).
+    """
+    parts = []
+    for number, (table, form, tables) in enumerate(releases.values()):
+        # a class is named by hashes, since texts put together could be read in two ways
+        cells = " || ".join(f"md5(coalesce('=' || {sql.name(column)}::VARCHAR, ''))" for column in form.classes)
+        for whose in map(sql.name, linking(table)):
+            parts.append(
+                f"SELECT {number} AS part, {whose}::VARCHAR AS whose, md5({cells}) AS class FROM {tables.counted}"
+            )
+    if not parts:
+        return {}
+    measured = sql.one(
+        con,
+        f"WITH people AS (SELECT list_sort(list(DISTINCT part || ' ' || class), 'ASC', 'NULLS LAST') AS classes "
+        f"FROM ({' UNION ALL '.join(parts)}) WHERE whose IS NOT NULL GROUP BY whose) "
+        "SELECT coalesce(min(size), 0) FROM (SELECT count(*) AS size FROM people GROUP BY classes)",
+    )[0]
+    return {name: _linked_promise(table, measured) for name, (table, _, _) in releases.items() if linking(table)}
+
+
+def linking(table: Table) -> list[str]:
+    """Return the released columns that tell which rows are one person's.
+
+    Where the policy says which person a row belongs to, other pseudonyms are those of doctors, houses and the like.
+    """
+    person = table.person
+    if person:
+        return [person] if table.columns[person].pseudonym else []
+    return table.named("pseudonym") if table.method.makes_classes else []
+
+
+def _linked_promise(table: Table, measured: int) -> Promise:
+    asked = table.promises.linked_k if table.promises.linked_k is not None else table.promises.k or 0
+    words = (
+        f"Linked by pseudonym across all tables, at least {measured} people share every combination of classes."
+        if measured >= asked
+        else f"Linked by pseudonym across all tables, the rarest combination of classes belongs to {measured} "
+        f"{'person' if measured == 1 else 'people'}; "
+        f"{asked} were promised."
+    )
+    helpful = "dropping the pseudonym, coarser quasi-identifiers, or a smaller linked_k where that is acceptable"
+    return Promise("linked_k", asked, measured, measured >= asked, words, helpful)

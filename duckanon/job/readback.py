@@ -11,8 +11,7 @@ import duckdb
 from duckanon._bridge import sql
 from duckanon.job import methods
 from duckanon.job.errors import FileProblem, PolicyError
-from duckanon.job.formats import Format, format_of
-from duckanon.job.policy import Table
+from duckanon.job.policy import Format, Table, format_of
 from duckanon.job.sources import Original
 from duckanon.job.warehouse import Warehouse
 
@@ -27,25 +26,15 @@ _NO_TEXT = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?\b|FLOAT|DOUBLE|DECIMA
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns of a release as its file has them.
+    """The columns of a release as its file has them."""
 
-    Attributes:
-        kind: The format of the file.
-        is_compressed: Whether a CSV file is.
-        table: The name of the table in a DuckDB file.
-        expressions: For each column of the file, the expression over the release that gives it.
-        types: The types of the columns that the file has as they are in the release.
-        classes: The columns of the file that make classes.
-        no_formulas: Whether texts that a spreadsheet would compute have an apostrophe before them.
-    """
-
-    kind: Format
-    is_compressed: bool
-    table: str
-    expressions: dict[str, str]
-    types: dict[str, str]
-    classes: list[str]
-    no_formulas: bool = False
+    kind: Format  # the format of the file
+    is_compressed: bool  # whether a CSV file is
+    table: str  # the name of the table in a DuckDB file
+    expressions: dict[str, str]  # for each column of the file, the expression over the release that gives it
+    types: dict[str, str]  # the types of the columns that the file has as they are in the release
+    classes: list[str]  # the columns of the file that make classes
+    no_formulas: bool = False  # whether texts that a spreadsheet would compute have an apostrophe before them
 
     @property
     def selected(self) -> str:
@@ -54,7 +43,7 @@ class Shape:
         return ", ".join(f"{expression} AS {sql.name(shown(name))}" for name, expression in self.expressions.items())
 
 
-def shape(con: duckdb.DuckDBPyConnection, table_name: str, table: Table, released: str) -> Shape:
+def shape(con: sql.Connection, table_name: str, table: Table, released: str) -> Shape:
     """Say which columns the file has.
 
     A CSV file has two columns for an interval, and no empty texts: readers take them for missing values, and so would
@@ -106,7 +95,7 @@ def _parts(column: str, column_type: str, kind: Format) -> dict[str, str]:
     return {column: f"{quoted}::VARCHAR" if column_type.startswith("ENUM") else quoted}
 
 
-def write(con: duckdb.DuckDBPyConnection, form: Shape, released: str, path: Path) -> None:
+def write(con: sql.Connection, form: Shape, released: str, path: Path) -> None:
     """Write a release to a file."""
     query, place = f"SELECT {form.selected} FROM {released}", sql.literal(str(path))
     try:
@@ -127,13 +116,7 @@ def write(con: duckdb.DuckDBPyConnection, form: Shape, released: str, path: Path
 
 
 def deliver(
-    con: duckdb.DuckDBPyConnection,
-    warehouse: Warehouse,
-    name: str,
-    table: Table,
-    form: Shape,
-    original: Original,
-    released: str,
+    con: sql.Connection, warehouse: Warehouse, name: str, table: Table, form: Shape, original: Original, released: str
 ) -> str:
     """Write a release to its server, and return the query of what the server has.
 
@@ -153,21 +136,13 @@ def deliver(
 
 
 def read_back(
-    con: duckdb.DuckDBPyConnection,
-    table: Table,
-    form: Shape,
-    released: str,
-    file: Path | str | None,
-    counted: str,
+    con: sql.Connection, table: Table, form: Shape, released: str, file: Path | str | None, counted: str
 ) -> None:
     """Make the table of what is counted, from the file, after its rows were compared with the release's one by one.
 
     Rows of the file are as the release's, in the same order, so that the person of a row can be counted although the
     file does not tell it. `file` is a path, or the query of a server's rows; without it nothing was written, and the
     table is what a reader would see.
-
-    Raises:
-        FileProblem: The file does not have the rows that were written.
     """
     person = methods.dropped_person(table) if table.method.makes_classes else None
     whose = f", release.{sql.name(person)}" if person else ""
@@ -176,14 +151,11 @@ def read_back(
     columns = ", ".join(f"{_typed(table, form, column)} AS {sql.name(column)}" for column in needed)
     is_text = "::VARCHAR" if form.kind == "csv" else ""
     try:
-        rows = (
-            f"SELECT {', '.join(f'{e}{is_text} AS {sql.name(n)}' for n, e in form.expressions.items())} FROM {released}"
-            if file is None
-            else file
-            if isinstance(file, str)
-            else _file_rows(con, form, file)
-        )
-        if file is not None:
+        if file is None:
+            seen = ", ".join(f"{value}{is_text} AS {sql.name(name)}" for name, value in form.expressions.items())
+            rows = f"SELECT {seen} FROM {released}"
+        else:
+            rows = file if isinstance(file, str) else _file_rows(con, form, file)
             _compare(con, form, released, rows, is_text)
         # a Parquet file is read again for each promise, which costs less than a copy of it
         what = "VIEW" if form.kind == "parquet" and not person else "TABLE"
@@ -206,7 +178,7 @@ def _typed(table: Table, form: Shape, column: str) -> str:
     return f"file.{sql.name(column)}"
 
 
-def _file_rows(con: duckdb.DuckDBPyConnection, form: Shape, path: Path) -> str:
+def _file_rows(con: sql.Connection, form: Shape, path: Path) -> str:
     place = sql.literal(str(path))
     if form.kind == "duckdb":
         con.execute(f"ATTACH {place} AS {_CATALOG} (READ_ONLY)").fetchall()
@@ -221,7 +193,7 @@ def _file_rows(con: duckdb.DuckDBPyConnection, form: Shape, path: Path) -> str:
     return f"SELECT * FROM read_parquet({place})"
 
 
-def _compare(con: duckdb.DuckDBPyConnection, form: Shape, released: str, rows: str, is_text: str) -> None:
+def _compare(con: sql.Connection, form: Shape, released: str, rows: str, is_text: str) -> None:
     names = [row[0] for row in con.execute(f"DESCRIBE {rows}").fetchall()]
     written = ", ".join(f"{expression}{is_text}" for expression in form.expressions.values())
     other_rows, in_file, in_release = sql.one(

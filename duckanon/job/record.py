@@ -1,17 +1,22 @@
-"""The record of a run: what was read, done, promised and measured; no seed, no key, no value of the data."""
+"""The record of a run: what was read, done, promised and measured; no seed, no key, no value of the data.
+
+Two records tell what changed between two releases.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import platform
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import duckdb
 
 import duckanon
+from duckanon._bridge import sql
 from duckanon.job import methods, promises
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import Table
@@ -19,13 +24,16 @@ from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Promise, Tables
 from duckanon.job.sources import Original
 
+Record: TypeAlias = dict[str, Any]
+"""A record, or a part of it, as JSON has it."""
+
 
 def now() -> str:
     """Return the time, as records write it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def begun(file: PolicyFile) -> dict[str, Any]:
+def begun(file: PolicyFile) -> Record:
     """Return a record at the beginning of a run."""
     return {
         "duckanon": duckanon.__version__,
@@ -41,8 +49,8 @@ def begun(file: PolicyFile) -> dict[str, Any]:
 
 
 def of_table(
-    con: duckdb.DuckDBPyConnection, name: str, table: Table, original: Original, tables: Tables, output: dict[str, Any]
-) -> dict[str, Any]:
+    con: sql.Connection, name: str, table: Table, original: Original, tables: Tables, output: Record, parameters: Record
+) -> Record:
     """Return the entry of a table, without its promises."""
     rows, people = promises.people(con, table, original.table)
     return {
@@ -52,7 +60,7 @@ def of_table(
         "people": people,
         "sha256": original.sha256,
         "output": output,
-        "method": {"name": table.method.name, "parameters": methods.parameters(table)},
+        "method": {"name": table.method.name, "parameters": parameters},
         "columns": [
             {"name": column, "role": role.role, "treatment": methods.treatment(table, column)}
             for column, role in table.columns.items()
@@ -62,26 +70,19 @@ def of_table(
     }
 
 
-def broken(record: dict[str, Any]) -> bool:
-    """Tell whether a promise of a record is broken."""
-    return any(not promise["passed"] for table in record["tables"] for promise in table["promises"])
-
-
 def broken_words(promises_by_table: dict[str, list[Promise]]) -> str:
     """Say which promises are broken, with what was reached and what would help."""
-    sentences = []
-    for name, of_table_promises in promises_by_table.items():
-        for promise in of_table_promises:
-            if not promise.passed:
-                reached = "nothing" if promise.measured is None else f"{promise.measured:.6g}"
-                sentences.append(
-                    f"{name}: {promise.name}: promised {promise.asked:g}, measured {reached}. {promise.words} "
-                    f"What may help: {promise.help}."
-                )
-    return "\n".join(sentences)
+    return "\n".join(
+        f"{name}: {broken.name}: promised {broken.asked:g}, "
+        f"measured {'nothing' if broken.measured is None else f'{broken.measured:.6g}'}. {broken.words} "
+        f"What may help: {broken.help}."
+        for name, of_one_table in promises_by_table.items()
+        for broken in of_one_table
+        if not broken.passed
+    )
 
 
-def text(record: dict[str, Any]) -> str:
+def text(record: Record) -> str:
     """Write a record as JSON, which has no infinite numbers."""
     return json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -94,7 +95,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def read(path: str | Path) -> dict[str, Any]:
+def read(path: str | Path) -> Record:
     """Read a record."""
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -104,3 +105,77 @@ def read(path: str | Path) -> dict[str, Any]:
     if not isinstance(record, dict) or not isinstance(record.get("tables"), list):
         raise FileProblem(f"{path}: it is no record of a release.")
     return record
+
+
+def differences(old: Record, new: Record) -> list[str]:
+    """Return what is different in the newer of two records, a line each."""
+    lines = [f"{old.get('finished')} -> {new.get('finished')}"]
+    for name in ("duckanon", "duckdb", "python", "outcome"):
+        lines += _changed(name, old.get(name), new.get(name))
+    if _hash(old.get("policy")) != _hash(new.get("policy")):
+        lines.append("policy: changed")
+    before = {table["name"]: table for table in old["tables"]}
+    after = {table["name"]: table for table in new["tables"]}
+    lines += [f"{name}: no longer released" for name in before.keys() - after.keys()]
+    lines += [f"{name}: released for the first time" for name in after.keys() - before.keys()]
+    for name in after:
+        if name in before:
+            lines += [f"{name}: {line}" for line in _of_table(before[name], after[name])]
+    lines += [f"warning: {warning}" for warning in new.get("warnings", [])]
+    return lines
+
+
+def _hash(part: Any) -> Any:
+    return part.get("sha256") if isinstance(part, dict) else None
+
+
+def _changed(name: str, old: Any, new: Any) -> Iterator[str]:
+    if old != new:
+        yield f"{name}: {_shown(old)} -> {_shown(new)}"
+
+
+def _all_changed(what: str, old: Record, new: Record) -> Iterator[str]:
+    for name in sorted(old.keys() | new.keys()):
+        yield from _changed(f"{what} {name}", old.get(name), new.get(name))
+
+
+def _shown(value: Any) -> str:
+    return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _of_table(old: Record, new: Record) -> Iterator[str]:
+    for what in ("rows", "people"):
+        yield from _changed(f"original {what}", old[what], new[what])
+    for what in ("rows", "people"):
+        yield from _changed(f"released {what}", old["output"][what], new["output"][what])
+    yield from _changed("suppressed", old["suppressed"]["fraction"], new["suppressed"]["fraction"])
+    if _hash(old) == _hash(new):
+        yield "original: the same rows, released again: two releases of one table reveal more than one"
+    yield from _changed("method", old["method"]["name"], new["method"]["name"])
+    yield from _all_changed("parameter", old["method"]["parameters"], new["method"]["parameters"])
+    by_parts = [(table.get("memory") or {}).get("by_parts", False) for table in (old, new)]
+    yield from _changed("processed in partitions", *by_parts)
+    roles = [{column["name"]: column["role"] for column in table["columns"]} for table in (old, new)]
+    yield from _all_changed("column", *roles)
+    kept = [{promise["name"]: promise for promise in table["promises"]} for table in (old, new)]
+    for name in sorted(kept[0].keys() | kept[1].keys()):
+        values = [promises.get(name, {}) for promises in kept]
+        yield from _changed(f"promise {name}, asked", values[0].get("asked"), values[1].get("asked"))
+        yield from _changed(f"promise {name}, measured", values[0].get("measured"), values[1].get("measured"))
+    yield from _difference_attack(old, new)
+
+
+def _difference_attack(old: Record, new: Record) -> Iterator[str]:
+    """Say what the difference of both gives away, if the newer run compared its classes with the older release."""
+    change = new.get("changes")
+    if change is None or change["previous_sha256"] != old["output"]["sha256"]:
+        yield "classes: not compared: the newer run did not have the older release"
+        return
+    yield (
+        f"classes: {change['classes_in_both']} in both, {change['classes_before'] - change['classes_in_both']} gone, "
+        f"{change['classes'] - change['classes_in_both']} new"
+    )
+    yield (
+        f"classes that differ by fewer than k {change['counted']}: {change['small_changes']} "
+        f"({change['came_in_small_changes']} came, {change['went_in_small_changes']} went)"
+    )

@@ -1,20 +1,28 @@
-"""Refusals of our functions as the job's errors."""
+"""Refusals of our functions as the job's errors, among them columns that narrow down one that is protected."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon.job import narrowing
 from duckanon.job.errors import FileProblem, PolicyError, PromiseBroken
 from duckanon.job.policy_file import PolicyFile
 
 _UNREACHABLE = re.compile(r"must be at most the number|asks for more|cannot|no release|too few|could not|is left")
-"""How our functions say that no release of this table keeps a promise; all other refusals are about parameters."""
+"""Words of our functions where no release of this table keeps a promise; other refusals are about parameters."""
+
+MOST_ROWS = 10_000
+"""Rows that are looked at: the release looks at all of its classes, this tells within seconds what it will refuse."""
+
+_JUDGED = re.compile(r'"(?P<kept>[^"]+)"(?: in keep)? narrows down "(?P<of>[^"]+)"')
+_UNJUDGED = "too few rows to tell whether"
+
+Judged = tuple[str, str, bool | None]
+"""A column that is kept, one that is protected, and whether it narrows it down; None: too few rows tell."""
 
 
 @contextmanager
@@ -23,19 +31,82 @@ def translate_errors(file: PolicyFile, table: str | None = None) -> Iterator[Non
 
     What is refused of a table's columns is said in the words of the policy, with their lines.
     """
-    policy = file.path
     try:
         yield
     except duckdb.Error as error:
         why = sql.why(error)
         if not why.startswith("anon."):
-            raise FileProblem(f"{policy}: the release failed ({why}).") from None
-        narrowed = narrowing.refused(file, table, narrowing.told(why)) if table else None
-        if narrowed:
+            raise FileProblem(f"{file.path}: the release failed ({why}).") from None
+        if table and (narrowed := narrowing_error(file, table, told(why))):
             raise narrowed from None
         if _UNREACHABLE.search(why):
             raise PromiseBroken(
                 f"{why}. What may help: a smaller k or l, fewer or coarser quasi-identifiers, or a larger "
                 "max_suppressed_fraction."
             ) from None
-        raise PolicyError(f"{policy}: {why}.") from None
+        raise PolicyError(f"{file.path}: {why}.") from None
+
+
+def foreseen(
+    con: sql.Connection,
+    rows: str,
+    protected: Sequence[str],
+    kept: Sequence[str],
+    k: int,
+    hierarchies: Mapping[str, str] | None = None,
+) -> list[Judged]:
+    """Return the pairs that a release would refuse, judged by a plan for a sample of a query's rows."""
+    if not protected or not kept:
+        return []
+    listed = sql.names([*protected, *kept])
+    given = f", hierarchies := {sql.literal(hierarchies)}" if hierarchies else ""
+    try:
+        con.execute(
+            f"CREATE OR REPLACE TEMP TABLE looked_at AS SELECT {listed} FROM ({rows}) "
+            f"USING SAMPLE reservoir({MOST_ROWS} ROWS) REPEATABLE (1)"
+        ).fetchall()
+        con.execute(
+            "CREATE OR REPLACE TEMP TABLE foreseen_plan AS FROM anon.plan('looked_at', "
+            f"{sql.literal(list(protected))}, {k}{given})"
+        ).fetchall()
+        found: list[Judged] = con.execute(
+            "SELECT kept_column, column_name, narrows FROM anon.kept_column_risk('looked_at', "
+            f"{sql.literal(list(protected))}, {sql.literal(list(kept))}, plan := 'foreseen_plan') "
+            "WHERE narrows IS DISTINCT FROM false"
+        ).fetchall()
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error:  # another refusal, about which the release speaks
+        return []
+    return found
+
+
+def told(refusal: str) -> list[Judged]:
+    """Return the pairs that a refusal of one of our functions names.
+
+    Examples:
+        >>> told('anon.boxes: the column "age" in keep narrows down "born", "year" narrows down "born"; omit them.')
+        [('age', 'born', True), ('year', 'born', True)]
+    """
+    known, _, unknown = refusal.partition(_UNJUDGED)
+    return [
+        (pair["kept"], pair["of"], narrows)
+        for text, narrows in ((known, True), (unknown, None))
+        for pair in _JUDGED.finditer(text)
+    ]
+
+
+def narrowing_error(file: PolicyFile, table: str, judged: Iterable[Judged]) -> PolicyError | None:
+    """Make the error about all pairs, a line each, in the words of a policy; None where there is none."""
+    ways_out = "give it the role quasi_identifier or drop, or name it in narrowing under [method]."
+    errors = [
+        file.wrong(table, ("columns", kept), f"{finding(f'columns.{kept}', protected, narrows)}; {ways_out}")
+        for kept, protected, narrows in judged
+    ]
+    return PolicyError("\n".join(map(str, errors))) if errors else None
+
+
+def finding(kept: str, protected: str, narrows: bool | None) -> str:
+    """Say what a column tells of another."""
+    beginning = "" if narrows else "there are too few rows to tell whether "
+    return f"{beginning}{kept} narrows down {protected}"

@@ -5,36 +5,25 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 import duckanon
 from duckanon._bridge import sql
+from duckanon._core.common import progress
 from duckanon._core.common.names import refuses_unknown_options
-from duckanon.job import (
-    auxiliary_tables,
-    consistency,
-    keys,
-    linkage,
-    pages,
-    policy_file,
-    record,
-    refusals,
-    sources,
-    storage,
-)
-from duckanon.job.cancel import cancelled_by
-from duckanon.job.errors import PromiseBroken
-from duckanon.job.originals import Originals
-from duckanon.job.overrides import changes_of
-from duckanon.job.ownership import check_owner
-from duckanon.job.places import Outbox, Places, originals, places
-from duckanon.job.promises import Tables
+from duckanon.job import backends, consistency, keys, policy_file, record, refusals, sources
+from duckanon.job.errors import Cancelled, PromiseBroken
+from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
+from duckanon.job.policy_file import changes_of
+from duckanon.job.promises import Tables, linked
+from duckanon.job.record import Record
 from duckanon.job.table_result import TableResult, compare_with_last, last_release, release_table
 from duckanon.job.warehouse import Warehouse
+
+_LOOK_EVERY = 0.1
+"""Seconds between two looks whether a job was cancelled."""
 
 
 @refuses_unknown_options("duckanon")
@@ -54,7 +43,7 @@ def release(
     show_progress: bool = False,
     say: Callable[[str], None] | None = None,
     cancel: threading.Event | None = None,
-) -> dict[str, Any]:
+) -> Record:
     """Release the tables of a policy: `duckanon.release`, the job of the command ``duckanon release``.
 
     Args:
@@ -89,10 +78,10 @@ def release(
         memory=memory,
         no_formulas=no_formulas,
     )
-    tell = say or _printer(show_progress)
+    tell = say or printer(show_progress)
     con = connection()
     try:
-        with cancelled_by(cancel, con) as stop_if_asked:
+        with _cancelled_by(cancel, con) as stop_if_asked:
 
             def step(text: str) -> None:
                 tell(text)
@@ -103,7 +92,39 @@ def release(
         con.close()
 
 
-def connection() -> duckdb.DuckDBPyConnection:
+@contextlib.contextmanager
+def _cancelled_by(cancel: threading.Event | None, con: sql.Connection) -> Iterator[Callable[[], None]]:
+    """Let an event stop the block, with `Cancelled` for whatever a step raises; give a function that stops here."""
+    if cancel is None:
+        yield lambda: None
+        return
+    is_over = threading.Event()
+
+    def ask() -> None:
+        if cancel.is_set():
+            raise progress.StoppedError
+
+    def watch() -> None:
+        while not is_over.is_set():
+            if cancel.wait(_LOOK_EVERY):
+                con.interrupt()  # again and again: it is lost on a statement that has not begun yet
+                is_over.wait(_LOOK_EVERY)
+
+    watcher = threading.Thread(target=watch, name="duckanon-cancel", daemon=True)
+    watcher.start()
+    try:
+        with progress.watched_by(ask):
+            yield ask
+    except (Exception, progress.StoppedError):
+        if cancel.is_set():
+            raise Cancelled("the job was cancelled; a file at the target, if any, passed all checks.") from None
+        raise
+    finally:
+        is_over.set()
+        watcher.join()
+
+
+def connection() -> sql.Connection:
     """Open the job's own database, in memory."""
     con = duckanon.connect()
     con.execute("SET python_enable_replacements = false").fetchall()
@@ -112,17 +133,15 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 
 def released(
-    con: duckdb.DuckDBPyConnection,
+    con: sql.Connection,
     policy: str | Path,
     given: dict[str, Any],
     *,
-    previous: str | Path | None = None,
-    dry_run: bool = False,
-    show_progress: bool = False,
-    say: Callable[[str], None] | None = None,
-) -> dict[str, Any]:
+    previous: str | Path | None,
+    dry_run: bool,
+    say: Callable[[str], None],
+) -> Record:
     """Release the tables of a policy through a connection of `connection`, which can be interrupted."""
-    say = say or _printer(show_progress)
     file = policy_file.read(policy, given)
     consistency.check(file)
     key = keys.read(file)
@@ -133,7 +152,7 @@ def released(
     with (
         Warehouse({} if dry_run else where.tables) as warehouse,
         _outbox(where, warehouse, read, dry_run) as outbox,
-        storage.open_storage(con, file.policy.memory, outbox.spill) as place,
+        backends.open_storage(con, file.policy.memory, outbox.spill) as place,
     ):
         warehouse.check()
         con.execute(f"SET file_search_path = {sql.literal(str(file.path.parent.resolve()))}").fetchall()
@@ -143,13 +162,13 @@ def released(
             say(f"reading {name}")
             with read.watched(con) as look:
                 original = sources.read(con, file, name, number, key, look, place.schema)
-                reference = auxiliary_tables.reference(con, file, file.policy.tables[name], number)
-                hierarchies = auxiliary_tables.hierarchies(con, file, name, number, original.table)
+                reference = sources.reference(con, file, file.policy.tables[name], number)
+                hierarchies = sources.hierarchies(con, file, name, number, original.table)
             tables = Tables(original.table, f"released_{number}", f"counted_{number}", reference, hierarchies)
             made[name] = release_table(
                 con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
             )
-        for name, promise in linkage.linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
+        for name, promise in linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
             made[name].promises.append(promise)
         for name, one in made.items():
             compare_with_last(con, one, last_release(con, name, previous, warehouse, where), run, bool(previous))
@@ -163,7 +182,7 @@ def released(
             say("measuring for the report")
             with refusals.translate_errors(file):
                 named = {name: one.tables for name, one in made.items()}
-                page = pages.released(con, run, named, has_plan=where.plan is not None)
+                page = _page(con, run, named, has_plan=where.plan is not None)
             if not dry_run:
                 outbox.write(where.report, page)
         run["warnings"] += keys.warnings(file)  # in no report: it is for whoever has the key
@@ -183,19 +202,47 @@ def _outbox(where: Places, warehouse: Warehouse, read: Originals, dry_run: bool)
     return Outbox(where.written, warehouse.has, read.refuse, only_read=only_read)
 
 
-def _check(run: dict[str, Any], made: dict[str, TableResult], refusal: Path | None, outbox: Outbox) -> None:
+def _page(con: sql.Connection, run: Record, tables: Mapping[str, Tables], *, has_plan: bool) -> str:
+    """Measure what was released, put the numbers into the record, and return the page."""
+    from duckanon import report  # matplotlib takes a second to load
+
+    figures = {}
+    for entry in run["tables"]:
+        names = tables[entry["name"]]
+        arguments = (con, names.original, names.released, entry, names.reference)
+        hierarchies = names.hierarchies or None
+        entry["measures"] = report.measured(*arguments, plan="plan" if has_plan else None, hierarchies=hierarchies)
+        figures[entry["name"]] = report.figures(*arguments, hierarchies=hierarchies)
+    return report.html(run, figures)
+
+
+def _page_of_refusal(run: Record) -> str:
+    """Return the page of a run that broke a promise, to stay at home.
+
+    It has what the record has, numbers that were promised and measured, and no picture and no other number of a table
+    that is not safe.
+    """
+    from duckanon import report
+
+    tables = [{**entry, "output": None, "changes": None} for entry in run["tables"]]
+    return report.html({**run, "tables": tables}, {})
+
+
+def _check(run: Record, made: dict[str, TableResult], refusal: Path | None, outbox: Outbox) -> None:
     """Stop where a promise is broken; who asked for a report gets one, which says so."""
-    if not record.broken(run):
+    words = record.broken_words({name: one.promises for name, one in made.items()})
+    if not words:
         return
     run["outcome"] = "promise broken"
-    words = record.broken_words({name: one.promises for name, one in made.items()})
     if refusal:
-        outbox.put(refusal, pages.refused(run))
+        outbox.put(refusal, _page_of_refusal(run))
         words += f"\nA report of it, which is not to be given away: {refusal}."
     raise PromiseBroken(words, run)
 
 
-def _printer(show_progress: bool) -> Callable[[str], None]:
+def printer(show_progress: bool) -> Callable[[str], None]:
+    """Return what shows the steps of a run on standard error, or nothing."""
+
     def say(text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # a log that cannot be written stops no release
             print(f"{text} ...", file=sys.stderr, flush=True)

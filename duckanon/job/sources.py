@@ -1,4 +1,7 @@
-"""Tables read: from DuckDB files, Parquet, CSV and PostgreSQL, once, with what must not go further left behind."""
+"""Tables read: from DuckDB files, Parquet, CSV and PostgreSQL, once, with what must not go further left behind.
+
+Beside the one to release, a policy names reference samples and hierarchies.
+"""
 
 from __future__ import annotations
 
@@ -13,48 +16,42 @@ from pathlib import Path
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon.job import postgresql
+from duckanon.job import warehouse
 from duckanon.job.errors import FileProblem, JobError, PolicyError
-from duckanon.job.formats import is_server, source_format
 from duckanon.job.keys import Secret
-from duckanon.job.policy import LEFT_OUT, Column, Source, Table
+from duckanon.job.policy import LEFT_OUT, Column, Source, Table, is_server, source_format
 from duckanon.job.policy_file import PolicyFile
+from duckanon.job.warehouse import Opened
 from duckanon.postgresql.server import Relation
 
 
 @dataclass(frozen=True)
 class Original:
-    """A table that was read.
+    """A table that was read."""
 
-    Attributes:
-        table: Its name in the job's database.
-        label: Where it comes from, as the record tells it.
-        files: The files that it was read from.
-        sha256: Of the files' bytes; of the rows where they come from a database.
-        row_count: Its rows.
-        declared: The types of its columns on the server that it comes from.
-        relations: The tables of the server that it comes from.
-    """
-
-    table: str
-    label: str
-    files: list[Path]
-    sha256: str
-    row_count: int
-    declared: dict[str, str] = field(default_factory=dict)
-    relations: set[Relation] = field(default_factory=set)
+    table: str  # its name in the job's database
+    label: str  # where it comes from, as the record tells it
+    files: list[Path]  # the files that it was read from
+    sha256: str  # of the files' bytes; of the rows where they come from a database
+    row_count: int  # its rows
+    declared: dict[str, str] = field(default_factory=dict)  # the types of its columns on the server that it comes from
+    relations: set[Relation] = field(default_factory=set)  # the tables of the server that it comes from
 
 
 def files_of(file: PolicyFile, source: Source) -> list[Path]:
     """Return the files of a source, in order; a source without a path, and a server, have none."""
     if not source.path or is_server(source.path):
         return []
-    pattern = str(file.place(source.path))
-    found = sorted(Path(path) for path in glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else []
+    return matching(str(file.place(source.path)), source.path)
+
+
+def matching(pattern: str, shown: str) -> list[Path]:
+    """Return the files of a path or a glob, in order, or refuse what errors show of it."""
+    found = sorted(map(Path, glob.glob(pattern, recursive=True))) if glob.has_magic(pattern) else []
     if not found and Path(pattern).exists():
         found = [Path(pattern)]
     if not found:
-        raise FileProblem(f"{source.path}: there is no such file.")
+        raise FileProblem(f"{shown}: there is no such file.")
     return found
 
 
@@ -72,7 +69,7 @@ def named_in(file: PolicyFile, source: Source) -> list[str]:
 
 
 def read(
-    con: duckdb.DuckDBPyConnection,
+    con: sql.Connection,
     file: PolicyFile,
     table_name: str,
     number: int,
@@ -83,10 +80,6 @@ def read(
     """Read a table into a schema: columns that are left out stay behind, pseudonyms are in place, dates are shifted.
 
     `look` refuses files that the job writes; it is asked before all rows are read, too.
-
-    Raises:
-        PolicyError: A column has no role, or a role has no column.
-        FileProblem: The source cannot be read.
     """
     table = file.policy.tables[table_name]
     source, original = table.source, f"original_{number}"
@@ -94,29 +87,31 @@ def read(
     files = files_of(file, source)
     before = [_state(path) for path in files]
     try:
-        fetched = _fetched(con, table)
-        query = fetched.query if fetched else open_source(con, source, files)
-        types = checked_columns(con, file, table_name, query)
+        opened = open_source(con, source, files, unread=table.named(*LEFT_OUT))
+        types = checked_columns(con, file, table_name, opened.query)
         look()
-        selected = ", ".join(_selected(table, types))
+        selected = ", ".join(
+            f"{_expression(table, column, role, types[column])} AS {sql.name(column)}"
+            for column, role in table.columns.items()
+            if role.role not in LEFT_OUT
+        )
         parameters = {"key": key.reveal()} if key and "$key" in selected else {}
-        con.execute(f"CREATE TABLE {schema}.{original} AS SELECT {selected} FROM ({query})", parameters).fetchall()
+        con.execute(
+            f"CREATE TABLE {schema}.{original} AS SELECT {selected} FROM ({opened.query})", parameters
+        ).fetchall()
         con.execute(f"USE {schema}").fetchall()
-        if fetched:
-            con.execute(f"DROP TABLE {postgresql.FETCHED}").fetchall()
+        con.execute(f"DROP TABLE IF EXISTS {warehouse.FETCHED}").fetchall()
         row_count = sql.one(con, f"SELECT count(*) FROM {original}")[0]
         is_of_rows = not files or source_format(str(files[0])) == "duckdb" or bool(source.query)
-        fingerprint = " ".join(map(str, sql.one(con, _fingerprint(con, original)))) if is_of_rows else ""
+        hash_of_rows = warehouse.fingerprint(con, f"FROM {original}") if is_of_rows else ""
     except duckdb.Error as error:
         raise unreadable(source, error) from None
     if row_count == 0:
         raise FileProblem(f"{label}: the table has no rows.")
     if before != [_state(path) for path in files]:
         raise FileProblem(f"{label}: the file changed while it was read; run the job again.")
-    sha256 = hashlib.sha256(fingerprint.encode()).hexdigest() if is_of_rows else hash_of(files)
-    if fetched is None:
-        return Original(original, label, files, sha256, row_count)
-    return Original(original, label, files, sha256, row_count, fetched.declared, fetched.relations)
+    sha256 = hash_of_rows or hash_of(files)
+    return Original(original, label, files, sha256, row_count, opened.declared, opened.relations)
 
 
 def unreadable(source: Source, error: duckdb.Error) -> JobError:
@@ -124,13 +119,6 @@ def unreadable(source: Source, error: duckdb.Error) -> JobError:
     if source.query and isinstance(error, duckdb.ParserException | duckdb.BinderException | duckdb.SyntaxException):
         return PolicyError(f"source.query cannot be understood ({sql.why(error)}).")
     return FileProblem(f"{_label(source)}: the table cannot be read ({sql.why(error)}).")
-
-
-def _fetched(con: duckdb.DuckDBPyConnection, table: Table) -> postgresql.Fetched | None:
-    """Fetch a table of a server, without the columns that stay behind."""
-    if not table.source.path or not is_server(table.source.path):
-        return None
-    return postgresql.fetched(con, table.source, unread=table.named(*LEFT_OUT))
 
 
 def hash_of(files: Sequence[Path]) -> str:
@@ -143,33 +131,29 @@ def hash_of(files: Sequence[Path]) -> str:
     return digest.hexdigest()
 
 
-def relation(path: Path, types: dict[str, str] | None = None) -> str:
-    """Return a query for a Parquet or CSV file; a CSV file's types are told by all of its rows."""
-    return _files_query([path], types)
+def hash_of_release(con: sql.Connection, written: Path | str) -> str:
+    """Return the hash of a release: of a file's bytes, of a server's rows."""
+    return warehouse.fingerprint(con, written) if isinstance(written, str) else hash_of([written])
 
 
 def open_source(
-    con: duckdb.DuckDBPyConnection,
-    source: Source,
-    files: list[Path],
-    unread: Sequence[str] = (),
-    limit: int | None = None,
-) -> str:
-    """Open a source and return the query that gives its rows; of a server, all or so many, without some columns."""
+    con: sql.Connection, source: Source, files: list[Path], unread: Sequence[str] = (), limit: int | None = None
+) -> Opened:
+    """Open a source, to be asked for its rows; of a server, all or so many, without some columns."""
     if source.path and is_server(source.path):
-        return postgresql.fetched(con, source, unread, limit).query
+        return warehouse.fetched(con, source, unread, limit)
     if files and source_format(str(files[0])) == "duckdb":
-        return _database_query(con, source, files)
+        return Opened(_database_query(con, source, files))
     if not files:
-        return _checked_query(con, source.query or "")
-    rows = _files_query(files, source.types)
+        return Opened(_checked_query(con, source.query or ""))
+    rows = files_query(files, source.types)
     if source.query is None:
-        return rows
+        return Opened(rows)
     con.execute(f"CREATE OR REPLACE TEMP VIEW source AS {rows}").fetchall()
-    return _checked_query(con, source.query)
+    return Opened(_checked_query(con, source.query))
 
 
-def _database_query(con: duckdb.DuckDBPyConnection, source: Source, files: list[Path]) -> str:
+def _database_query(con: sql.Connection, source: Source, files: list[Path]) -> str:
     if len(files) > 1:
         raise FileProblem(f"{source.path}: a source is one database file; got {len(files)}.")
     catalog = _attached(con, files[0])
@@ -180,7 +164,7 @@ def _database_query(con: duckdb.DuckDBPyConnection, source: Source, files: list[
     return f"SELECT * FROM {'.'.join(map(sql.name, parts))}"
 
 
-def _attached(con: duckdb.DuckDBPyConnection, file: Path) -> str:
+def _attached(con: sql.Connection, file: Path) -> str:
     """Attach a database file under its own name, or another where that is taken, and return the name."""
     taken = {
         str(catalog).lower(): path
@@ -197,7 +181,7 @@ def _attached(con: duckdb.DuckDBPyConnection, file: Path) -> str:
     return catalog
 
 
-def _checked_query(con: duckdb.DuckDBPyConnection, query: str) -> str:
+def _checked_query(con: sql.Connection, query: str) -> str:
     """Refuse what is more than one query: it might write."""
     try:
         statements = con.extract_statements(query)
@@ -208,7 +192,8 @@ def _checked_query(con: duckdb.DuckDBPyConnection, query: str) -> str:
     return sql.bare(query)
 
 
-def _files_query(files: Sequence[Path], types: dict[str, str] | None) -> str:
+def files_query(files: Sequence[Path], types: dict[str, str] | None = None) -> str:
+    """Return the query for Parquet or CSV files; a CSV file's types are told by all of its rows."""
     paths = sql.literal([str(path) for path in files])
     kind = source_format(str(files[0]))
     if kind == "parquet":
@@ -219,47 +204,30 @@ def _files_query(files: Sequence[Path], types: dict[str, str] | None) -> str:
     raise FileProblem(f"{files[0]}: a source must be a DuckDB, Parquet or CSV file.")
 
 
-def checked_columns(con: duckdb.DuckDBPyConnection, file: PolicyFile, table_name: str, query: str) -> dict[str, str]:
+def checked_columns(con: sql.Connection, file: PolicyFile, table_name: str, query: str) -> dict[str, str]:
     """Return the types of the columns, each of which has a role: what is not named does not travel."""
     roles = file.policy.tables[table_name].columns
     present = {row[0]: str(row[1]) for row in con.execute(f"DESCRIBE {query}").fetchall()}
     nameless = [column for column in present if column not in roles]
     if nameless:
-        raise file.wrong(
-            table_name,
-            ("columns",),
-            f"columns must give every column a role; without one: {', '.join(nameless)}.",
-        )
+        text = f"columns must give every column a role; without one: {', '.join(nameless)}."
+        raise file.wrong(table_name, ("columns",), text)
     for column in roles:
         if column not in present:
             raise file.wrong(table_name, ("columns", column), f"columns.{column}: the table has no such column.")
     return present
 
 
-def _selected(table: Table, types: dict[str, str]) -> list[str]:
-    """Return what is read of each column; ENUMs become texts, since their type lists values that nobody may have."""
-    return [
-        f"{_expression(table, column, role, types[column])} AS {sql.name(column)}"
-        for column, role in table.columns.items()
-        if role.role not in LEFT_OUT
-    ]
-
-
 def _expression(table: Table, column: str, role: Column, column_type: str) -> str:
+    """Return what is read of a column; ENUMs become texts, since their type lists values that nobody may have."""
     quoted = sql.name(column)
-    if role.role == "pseudonym" or role.pseudonym:
+    if role.is_pseudonym:
         # as text, so that a key that is a number here and a text there gets the same pseudonym
         return f"anon.pseudonym({quoted}::VARCHAR, $key)"
     if role.shift_days:
         person = sql.name(table.person or "")
         return f"anon.shift_date({quoted}, {person}::VARCHAR, $key, max_days := {role.shift_days})"
     return f"{quoted}::VARCHAR" if column_type.startswith("ENUM") else quoted
-
-
-def _fingerprint(con: duckdb.DuckDBPyConnection, table: str) -> str:
-    """Return the query for a table's hash, which is the same in whatever order the rows are read."""
-    row = sql.names(sql.columns(con, table))
-    return f"SELECT count(*), sum(hash({row})), bit_xor(hash({row})) FROM {table}"
 
 
 def _label(source: Source) -> str:
@@ -272,3 +240,47 @@ def _label(source: Source) -> str:
 def _state(path: Path) -> tuple[int, int, int]:
     state = path.stat()
     return state.st_mtime_ns, state.st_size, state.st_ino
+
+
+def reference(con: sql.Connection, file: PolicyFile, table: Table, number: int) -> str | None:
+    """Read the sample of other people, and return the name of its table."""
+    if table.reference is None:
+        return None
+    _load(con, f"reference_{number}", files_query([file.place(table.reference)]), table.reference)
+    return f"reference_{number}"
+
+
+def hierarchies(con: sql.Connection, file: PolicyFile, table_name: str, number: int, original: str) -> dict[str, str]:
+    """Read the hierarchies, as texts, and return the names of their tables.
+
+    One without any value of its column is of another column, or has no header: it would make all values one.
+    """
+    found = {}
+    table = file.policy.tables[table_name]
+    for place, (column, path) in enumerate(table.hierarchies.items(), 1):
+        name = f"hierarchy_{number}_{place}"
+        literal = sql.literal(str(file.place(path)))
+        is_parquet = path.lower().endswith(".parquet")
+        rows = f"read_parquet({literal})" if is_parquet else f"read_csv({literal}, all_varchar = true, header = true)"
+        _load(con, name, f"SELECT * FROM {rows}", path)
+        if not _has_values(con, name, original, column):
+            text = f"no value of the column stands in the first column of {path}, below its header."
+            raise file.wrong(table_name, ("hierarchies", column), f"hierarchies.{column}: {text}")
+        found[column] = name
+    return found
+
+
+def _has_values(con: sql.Connection, hierarchy: str, original: str, column: str) -> bool:
+    """Tell whether one value of a column is a leaf of a hierarchy; a column of NULLs has none to miss."""
+    leaf = sql.name(next(iter(sql.columns(con, hierarchy))))
+    leaves = f"SELECT CAST({leaf} AS VARCHAR) FROM {hierarchy}"
+    values = f"SELECT CAST({sql.name(column)} AS VARCHAR) AS value FROM {original}"
+    found, known = sql.one(con, f"SELECT count(*) FILTER (value IN ({leaves})), count(value) FROM ({values})")
+    return bool(found or not known)
+
+
+def _load(con: sql.Connection, name: str, query: str, path: str) -> None:
+    try:
+        con.execute(f"CREATE TABLE {name} AS {query}").fetchall()
+    except duckdb.Error as error:
+        raise FileProblem(f"{path}: the table cannot be read ({sql.why(error)}).") from None

@@ -11,14 +11,14 @@ from typing import Any
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon.job import backends, changes, methods, plans, promises, readback, record, refusals, sources, storage
+from duckanon.job import backends, methods, plans, promises, readback, record, refusals, sources
 from duckanon.job.errors import FileProblem
 from duckanon.job.places import Outbox, Places
-from duckanon.job.policy import Table
+from duckanon.job.policy import Table, source_format
 from duckanon.job.policy_file import PolicyFile
-from duckanon.job.promises import Promise, Tables
+from duckanon.job.promises import Promise, Tables, linking
 from duckanon.job.readback import Shape
-from duckanon.job.warehouse import Warehouse, fingerprint
+from duckanon.job.warehouse import Warehouse
 
 
 @dataclass
@@ -26,7 +26,6 @@ class TableResult:
     """A table of the job, and what became of it."""
 
     table: Table
-    original: sources.Original
     form: Shape
     tables: Tables
     promises: list[Promise]
@@ -35,7 +34,7 @@ class TableResult:
 
 
 def last_release(
-    con: duckdb.DuckDBPyConnection, name: str, previous: str | Path | None, warehouse: Warehouse, where: Places
+    con: sql.Connection, name: str, previous: str | Path | None, warehouse: Warehouse, where: Places
 ) -> Path | str | None:
     """Return the previous release: a file, or the query of a server's rows."""
     if previous or name in where.targets:
@@ -44,14 +43,14 @@ def last_release(
 
 
 def compare_with_last(
-    con: duckdb.DuckDBPyConnection, made: TableResult, last: Path | str | None, run: dict[str, Any], is_asked: bool
+    con: sql.Connection, made: TableResult, last: Path | str | None, run: dict[str, Any], is_asked: bool
 ) -> None:
     """Record what the difference to the previous release reveals, if there is one."""
     is_there = last is not None and (is_asked or isinstance(last, str) or last.exists())
     if not made.table.method.makes_classes or last is None or not is_there:
         return
     try:
-        change = changes.compared(con, made.table, made.form, made.tables, last)
+        change = _compared(con, made.table, made.form, made.tables, last)
     except (duckdb.Error, OSError) as error:
         if is_asked:
             raise FileProblem(f"{last}: the previous release cannot be read ({sql.why(error)}).") from None
@@ -61,15 +60,20 @@ def compare_with_last(
         run["warnings"].append(f"{last_name}: the previous release has other columns and cannot be compared.")
         return
     made.entry["changes"] = change
-    promise = changes.promise(made.table, change)
-    if promise:
-        made.promises.append(promise)
-    elif change["small_changes"]:
-        run["warnings"].append(changes.words(made.table, change))
+    asked, measured = made.table.promises.max_small_changes, change["small_changes"]
+    words = (
+        f"{measured} classes differ from the previous release by fewer than {made.table.promises.k} "
+        f"{change['counted']}: an attacker who knows who came or left in between learns more than their class."
+    )
+    if asked is not None:
+        helpful = "publishing less often, so that more people come and go at once, or a larger max_small_changes"
+        made.promises.append(Promise("max_small_changes", asked, measured, measured <= asked, words, helpful))
+    elif measured:
+        run["warnings"].append(words)
 
 
 def release_table(
-    con: duckdb.DuckDBPyConnection,
+    con: sql.Connection,
     file: PolicyFile,
     name: str,
     original: sources.Original,
@@ -77,13 +81,10 @@ def release_table(
     outbox: Outbox | None,
     warehouse: Warehouse,
     where: Places,
-    place: storage.Storage,
+    place: backends.Storage,
     say: Callable[[str], None],
 ) -> TableResult:
-    """Release one table, write it beside its target, read it back and count its promises.
-
-    An outbox of None is a dry run, which writes nothing.
-    """
+    """Release a table, write it beside its target (without an outbox: a dry run), read it back, count its promises."""
     table = file.policy.tables[name]
     warehouse.refuse_sources(original.relations)
     backend = backends.choose_backend(table, original.row_count, place, where.plan)
@@ -114,35 +115,28 @@ def release_table(
         "format": form.kind,
         "rows": sql.one(con, f"SELECT count(*) FROM {tables.released}")[0] if rows is None else rows,
         "people": people,
-        "sha256": _hash(con, hidden),
+        "sha256": sources.hash_of_release(con, hidden) if hidden else None,
     }
-    entry = record.of_table(con, name, table, original, tables, output)
-    entry["method"]["parameters"] = backends.parameters(table, backend)
+    parameters = backends.parameters(table, backend)
+    entry = record.of_table(con, name, table, original, tables, output, parameters)
     if place.memory:
         entry["memory"] = backend.entry(by_parts)
     if planned and where.plan:
         entry["plan"] = planned.entry(where.plan)
     warnings = planned.warnings(table.promises.k) if planned else []
-    return TableResult(table, original, form, tables, kept, entry, warnings)
+    return TableResult(table, form, tables, kept, entry, warnings)
 
 
 def _release(
-    con: duckdb.DuckDBPyConnection, table: Table, tables: Tables, plan: Path | None, place: storage.Storage
+    con: sql.Connection, table: Table, tables: Tables, plan: Path | None, place: backends.Storage
 ) -> plans.Planned | None:
     if place.memory:
-        storage.widen(con, place.memory)
+        backends.widen(con, place.memory)
     if plan is not None:
         return plans.release(con, table, tables.original, tables.released, tables.hierarchies, plan)
     call = methods.call(table, tables.original, tables.hierarchies)
     con.execute(f"CREATE TABLE {tables.released} AS {call}").fetchall()
     return None
-
-
-def _hash(con: duckdb.DuckDBPyConnection, hidden: Path | str | None) -> str | None:
-    """Return the hash of what was written: of a file's bytes, of a server's rows."""
-    if hidden is None:
-        return None
-    return fingerprint(con, hidden) if isinstance(hidden, str) else sources.hash_of([hidden])
 
 
 @contextmanager
@@ -152,3 +146,60 @@ def _named(path: str) -> Iterator[None]:
         yield
     except FileProblem as error:
         raise FileProblem(f"{path}: {error}") from None
+
+
+def _compared(
+    con: sql.Connection, table: Table, form: Shape, tables: Tables, previous: Path | str
+) -> dict[str, Any] | None:
+    """Compare the classes of a release with those of the last one; None where these have other columns.
+
+    A class of twelve that was one of eleven before tells that one person came: who knows of somebody new knows the
+    class then, and the sensitive value too, as the difference of two counts.
+
+    The last one is a file, or the query of a server's rows. Rows are counted; pseudonyms where both releases have them.
+    """
+    catalog = "previous_release"
+    k = table.promises.k or 0
+    try:
+        rows = previous if isinstance(previous, str) else _rows(con, form, previous, catalog)
+        present = {row[0] for row in con.execute(f"DESCRIBE {rows}").fetchall()}
+        if not set(form.classes) <= present:
+            return None
+        person = next(iter(linking(table)), None)
+        person = person if person in present else None
+        size = f"count(DISTINCT {sql.name('whose')})" if person else "count(*)"
+        columns = ", ".join(f"{sql.name(name)}::VARCHAR AS c{place}" for place, name in enumerate(form.classes))
+        whose = f"{sql.name(person)}::VARCHAR" if person else "NULL"
+        classes, before, same, small, came, went = sql.one(
+            con,
+            f"WITH both_releases AS (SELECT true AS is_new, {whose} AS whose, {columns} FROM {tables.counted} "
+            f"UNION ALL SELECT false, {whose}, {columns} FROM ({rows})), "
+            f"sizes AS (SELECT {size} FILTER (is_new) AS n, {size} FILTER (NOT is_new) AS m FROM both_releases "
+            f"GROUP BY {', '.join(f'c{place}' for place in range(len(form.classes)))}) "
+            f"SELECT count(*) FILTER (n > 0), count(*) FILTER (m > 0), count(*) FILTER (n > 0 AND m > 0), "
+            f"count(*) FILTER (abs(n - m) BETWEEN 1 AND {k - 1}), "
+            f"coalesce(sum(n - m) FILTER (n - m BETWEEN 1 AND {k - 1}), 0)::BIGINT, "
+            f"coalesce(sum(m - n) FILTER (m - n BETWEEN 1 AND {k - 1}), 0)::BIGINT FROM sizes",
+        )
+    finally:
+        con.execute(f"DETACH DATABASE IF EXISTS {catalog}").fetchall()
+    return {
+        "previous_sha256": sources.hash_of_release(con, previous),
+        "counted": "people" if person else "rows",
+        "classes": classes,
+        "classes_before": before,
+        "classes_in_both": same,
+        "small_changes": small,
+        "came_in_small_changes": came,
+        "went_in_small_changes": went,
+    }
+
+
+def _rows(con: sql.Connection, form: Shape, previous: Path, catalog: str) -> str:
+    place, kind = sql.literal(str(previous)), source_format(str(previous))
+    if kind == "duckdb":
+        con.execute(f"ATTACH {place} AS {catalog} (READ_ONLY)").fetchall()
+        return f"SELECT * FROM {catalog}.main.{sql.name(form.table)}"
+    if kind == "csv":
+        return f"SELECT * FROM read_csv({place}, all_varchar = true, header = true)"
+    return f"SELECT * FROM read_parquet({place})"

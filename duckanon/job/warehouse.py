@@ -1,30 +1,59 @@
-"""The tables of servers that a job writes: each server in one transaction, committed when every promise was counted."""
+"""Tables of PostgreSQL servers: sources of a job, and targets.
+
+Each server is written in one transaction, committed when every promise was counted.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
-from contextlib import ExitStack
-from types import TracebackType
-
-import duckdb
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 
 from duckanon._bridge import sql
 from duckanon.job.errors import FileProblem
-from duckanon.job.policy import Target
-from duckanon.job.postgresql import problems
-from duckanon.postgresql.server import Relation, Server
+from duckanon.job.policy import Source, Target
+from duckanon.postgresql.server import Relation, Server, ServerProblem
 from duckanon.postgresql.source import fetch
 from duckanon.postgresql.target import Delivery
 from duckanon.postgresql.types import outgoing
 
+FETCHED = "server_rows"
+"""The temporary table of what was fetched."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A source that can be asked for its rows."""
+
+    query: str  # gives the rows; columns that were not read are NULL
+    declared: dict[str, str] = field(default_factory=dict)  # the types of its columns on a server
+    relations: set[Relation] = field(default_factory=set)  # the tables of a server that the rows come from
+
+
+def fetched(con: sql.Connection, source: Source, unread: Collection[str] = (), limit: int | None = None) -> Opened:
+    """Fetch a table or a query.
+
+    Errors tell neither the address, in which a password may stand, nor what the server says, which may quote values.
+    """
+    assert source.path is not None
+    with problems():
+        found = fetch(con, source.path, source.table, source.query, FETCHED, unread=unread, limit=limit)
+    empty = "".join(f", NULL AS {sql.name(column)}" for column in found.unread)
+    return Opened(f"SELECT *{empty} FROM {FETCHED}", found.declared, found.relations)
+
+
+@contextmanager
+def problems() -> Iterator[None]:
+    """Turn what a server refuses into the job's errors."""
+    try:
+        yield
+    except ServerProblem as problem:
+        raise FileProblem(f"postgresql: {problem}") from None
+
 
 class Warehouse:
-    """The tables of one run; leaving it without a commit leaves the servers as they were.
-
-    Args:
-        targets: The targets on servers, by the names of the tables.
-    """
+    """The tables of one run; leaving it without a commit leaves the servers as they were."""
 
     def __init__(self, targets: Mapping[str, Target]) -> None:
         self._targets = targets
@@ -45,9 +74,7 @@ class Warehouse:
             self._open = opened.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the sessions."""
         self._open.close()
 
@@ -72,9 +99,7 @@ class Warehouse:
             for delivery in self._deliveries.values():
                 delivery.refuse_sources(relations)
 
-    def write(
-        self, con: duckdb.DuckDBPyConnection, name: str, query: str, declared: Mapping[str, str], into: str
-    ) -> str:
+    def write(self, con: sql.Connection, name: str, query: str, declared: Mapping[str, str], into: str) -> str:
         """Write the rows of a query, and return the query of what the server has of them, fetched into a table."""
         described = [(row[0], str(row[1])) for row in con.execute(f"DESCRIBE {query}").fetchall()]
         with problems():
@@ -83,7 +108,7 @@ class Warehouse:
             delivery.read_back(con, into)
         return f"SELECT * FROM {into}"
 
-    def previous(self, con: duckdb.DuckDBPyConnection, name: str, into: str) -> str | None:
+    def previous(self, con: sql.Connection, name: str, into: str) -> str | None:
         """Fetch the table that is to be replaced, and return the query of its rows."""
         if not self._deliveries[name].existing:
             return None
@@ -100,8 +125,8 @@ class Warehouse:
                 server.commit()
 
 
-def fingerprint(con: duckdb.DuckDBPyConnection, rows: str) -> str:
-    """Return the hash of a server's rows, which is the same in whatever order they are read."""
+def fingerprint(con: sql.Connection, rows: str) -> str:
+    """Return the hash of a query's rows, which is the same in whatever order they are read."""
     names = sql.names(row[0] for row in con.execute(f"DESCRIBE {rows}").fetchall())
     found = sql.one(con, f"SELECT count(*), sum(hash({names})), bit_xor(hash({names})) FROM ({rows})")
     return hashlib.sha256(" ".join(map(str, found)).encode()).hexdigest()

@@ -22,10 +22,9 @@ import pyarrow.parquet as pq
 
 import duckanon
 from duckanon._bridge import sql
-from duckanon._bridge.opened_files import opened_files
 from duckanon._core.common import progress
+from duckanon._core.common.locks import temporary_folder
 from duckanon._core.common.outbox import Outbox
-from duckanon._core.common.temp_folder import temporary_folder
 from duckanon.large.memory import Budget, budget
 
 Place: TypeAlias = str | os.PathLike[str]
@@ -111,7 +110,7 @@ def workspace(source: Source, target: Target, memory: str, temporary: Place | No
         _OPEN[con] = threading.Event()
         try:
             _set(con, shares, folder)
-            with opened_files(con) as so_far:
+            with sql.opened_files(con) as so_far:
                 _open(con, source, folder)
                 if target is not None:
                     con.execute(f"DESCRIBE {SOURCE}").fetchall()

@@ -21,7 +21,7 @@ from duckanon._core.encoding.arrow import is_moment
 from duckanon._core.encoding.parts import doubles
 from duckanon.large.split_tree import Tree, case, fitted, merged
 from duckanon.spark import partwise
-from duckanon.spark.frames import column
+from duckanon.spark.frames import people
 from duckanon.spark.partwise import PART
 from duckanon.spark.schemes import Surveyed, chance
 from duckanon.spark.targets import Target, shuffled
@@ -59,11 +59,7 @@ def tree_of(survey: Surveyed, part_rows: int) -> Tree:
 
 
 def parted(survey: Surveyed, tree: Tree, part_rows: int, fewest: int) -> Parted:
-    """Send the rows into parts of at least so many people; parts of far too many rows are cut at random.
-
-    Raises:
-        ValueError: Where the whole table has fewer.
-    """
+    """Send the rows into parts of at least so many people; parts of far too many rows are cut at random."""
     frame, whose = survey.frame, survey.person
     homes = _counted(frame.withColumn(PART, F.expr(case(tree, _expressions(survey)))), whose)
     if max(part.people for part in homes.values()) < fewest:
@@ -97,11 +93,8 @@ def parted(survey: Surveyed, tree: Tree, part_rows: int, fewest: int) -> Parted:
 def made(parted: Parted, schema: Any, release: Callable[[int, pa.Table, np.random.Generator], pa.Table]) -> Any:
     """Release each part where its rows are.
 
-    Args:
-        parted: The rows.
-        schema: Spark's, of what is released.
-        release: Takes the number of a part, its rows and where chance comes from; it is sent to the executors, which
-            must have duckanon installed.
+    `release` takes the number of a part, its rows and where chance comes from; it is sent to the executors, which must
+    have duckanon installed.
     """
     secret = int.from_bytes(os.urandom(16), "big")
     rows_of = {number: part.rows for number, part in parted.parts.items()}
@@ -123,13 +116,9 @@ def made(parted: Parted, schema: Any, release: Callable[[int, pa.Table, np.rando
 
 
 def written(released: Any, fewest: int, most: int, target: Target, refuse: Callable[[Any], None]) -> Any:
-    """Write a release, count it on what was written, and give it its name.
+    """Write a release of `fewest` to `most` rows, count it on what was written, and give it its name.
 
-    Args:
-        released: The rows.
-        fewest, most: How many there must be.
-        target: Where to.
-        refuse: Looks through what was written, and raises where it breaks a promise.
+    `refuse` looks through what was written, and raises where it breaks a promise.
     """
     draft = target.draft(shuffled(released))
     if not fewest <= draft.count() <= most:
@@ -152,6 +141,5 @@ def _numbers(values: pa.ChunkedArray) -> Any:
 
 
 def _counted(rows: Any, person: str | None) -> dict[int, Part]:
-    people = F.count("*") if person is None else F.count_distinct(column(person))
-    found = rows.groupBy(PART).agg(F.count("*"), people.alias(_PEOPLE)).collect()
+    found = rows.groupBy(PART).agg(F.count("*"), people(person).alias(_PEOPLE)).collect()
     return {int(row[0]): Part(row[1], row[2]) for row in found}

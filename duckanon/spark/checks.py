@@ -1,4 +1,4 @@
-"""How many people share what is known of them: `k_anonymity` and `class_sizes`."""
+"""The number of people who share what is known of them: `k_anonymity` and `class_sizes`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,8 @@ from typing import Any
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from duckanon.spark.frames import (
-    column,
-    key_names,
-    keyed,
-    named_columns,
-    other_column,
-    public,
-    refuse_option,
-    without_nulls,
-)
+from duckanon.spark import frames
+from duckanon.spark.frames import column, key_names, keyed, public, without_nulls
 
 _LIMITS = (2, 3, 5, 10, 20)
 _SIZE = "_duckanon_size"
@@ -39,7 +31,6 @@ def k_anonymity(frame: Any, cols: Any, nulls: str = "value", person: str | None 
         One row, with the columns of `anon.k_anonymity`.
     """
     cols, person = _asked(frame, cols, person, alpha)
-    keys = key_names(cols)
     known = without_nulls(frame, cols, nulls)
     classes = _classes(known, cols, person)
     under = [
@@ -57,7 +48,7 @@ def k_anonymity(frame: Any, cols: Any, nulls: str = "value", person: str | None 
         found = summary.select("*", F.col("rows").alias("people"), F.col("k").alias("linked_k"))
     else:
         members = known.select(*keyed(cols), column(person).alias(_MEMBER)).where(F.col(_MEMBER).isNotNull())
-        linked = _linked(members.distinct(), keys)
+        linked = _linked(members.distinct(), key_names(cols))
         found = summary.crossJoin(
             linked.agg(
                 F.coalesce(F.sum(_SIZE), F.lit(0)).alias("people"), F.coalesce(F.min(_SIZE), F.lit(0)).alias("linked_k")
@@ -91,9 +82,9 @@ def class_sizes(frame: Any, cols: Any, nulls: str = "value", person: str | None 
 
 
 def _asked(frame: Any, cols: Any, person: Any, alpha: Any) -> tuple[list[str], str | None]:
-    found = named_columns(frame, "cols", cols)
-    refuse_option("alpha", alpha, 1)
-    return found, other_column(frame, "person", person, found)
+    found = frames.named_columns(frame, "cols", cols)
+    frames.refuse_alpha(alpha)
+    return found, frames.other_column(frame, "person", person, found)
 
 
 def _classes(frame: Any, cols: list[str], person: str | None) -> Any:

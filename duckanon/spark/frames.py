@@ -31,9 +31,9 @@ _NAMES_OF_TYPES = {
     "timestamp_ntz": "TIMESTAMP",
     "string": "VARCHAR",
 }
-"""What DuckDB calls the types of Spark; a Spark timestamp is a moment, whatever the session's zone shows."""
-_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE")
-_ORDERED = (*_NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMPTZ")
+"""DuckDB's names of Spark's types; a Spark timestamp is a moment, whatever the session's zone shows."""
+_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(")
+_ORDERED = (*_NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP")  # beginnings of names
 
 
 def public(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -74,14 +74,12 @@ def duckdb_type(frame: Any, name: str) -> str:
 
 def is_number(frame: Any, name: str) -> bool:
     """Tell whether a column holds numbers."""
-    known = duckdb_type(frame, name)
-    return known in _NUMBERS or known.startswith("DECIMAL(")
+    return duckdb_type(frame, name).startswith(_NUMBERS)
 
 
 def is_ordered(frame: Any, name: str) -> bool:
     """Tell whether neighbouring values of a column are near each other: numbers, times and booleans."""
-    known = duckdb_type(frame, name)
-    return known in _ORDERED or known.startswith("DECIMAL(")
+    return duckdb_type(frame, name).startswith(_ORDERED)
 
 
 def named_columns(frame: Any, parameter: str, names: Any, at_least: int = 1) -> list[str]:
@@ -93,6 +91,12 @@ def named_columns(frame: Any, parameter: str, names: Any, at_least: int = 1) -> 
         if name in found[:place]:
             raise ValueError(f'{parameter} must name a column once; got "{name}" twice.')
     return found
+
+
+def ordered_columns(frame: Any, cols: Any, at_least: int = 1) -> list[str]:
+    """Return the columns that ``cols`` names in the order of the table."""
+    named = named_columns(frame, "cols", cols, at_least)
+    return [name for name in frame.columns if name in named]
 
 
 def named_column(frame: Any, parameter: str, name: Any) -> str:
@@ -123,11 +127,20 @@ def other_column(frame: Any, parameter: str, name: Any, cols: Sequence[str]) -> 
     return found
 
 
-def refuse_option(parameter: str, value: Any, default: Any) -> None:
-    """Refuse an option that the SQL function has and this one lacks, unless it says what happens anyway."""
-    if value != default:
-        shown = "NULL" if default is None else repr(default)
-        raise ValueError(f"{parameter} must be {shown} on Spark, where nothing else is there; got {value!r}.")
+def refuse_alpha(alpha: Any) -> None:
+    """Refuse a weight of NULLs that match any value, which is not there on Spark."""
+    if alpha != 1:
+        raise ValueError(f"alpha must be 1 on Spark, where nothing else is there; got {alpha!r}.")
+
+
+def people(person: str | None) -> Any:
+    """Return the count of different people, or of rows where nobody tells people apart."""
+    return F.count("*") if person is None else F.count_distinct(column(person))
+
+
+def person_hash(person: str) -> Any:
+    """Return a hash of whose row it is, NULL where it is nobody's; two people of one hash count as one, at worst."""
+    return F.when(column(person).isNotNull(), F.xxhash64(column(person)))
 
 
 def key_names(cols: Sequence[str]) -> list[str]:

@@ -10,17 +10,16 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon._bridge.catalog import connect
+from duckanon._bridge.sql_text import literal
 from duckanon._core.common.faces import face_of
 from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
 from duckanon._methods.generalize.budgets import sample_class_size
 from duckanon._methods.generalize.declared import GENERALIZE
 from duckanon._render.plans import PlannedColumn, read_plan
-from duckanon.spark.frames import column, equal, is_ordered, key_names, keyed, public
-from duckanon.spark.labels import kept_columns, labelled
+from duckanon.spark.diversity import FARNESS, MEMBER, TOTAL, VALUE, Members, diversity, farness, rest_from
+from duckanon.spark.frames import column, equal, is_ordered, key_names, keyed, people, person_hash, public
 from duckanon.spark.partwise import refuse_other_classes
-from duckanon.spark.plan_options import PlanOptions, read_plan_options
-from duckanon.spark.plans import fitted
-from duckanon.spark.sensitive import FARNESS, MEMBER, TOTAL, VALUE, Members, diversity, farness, rest_from
+from duckanon.spark.plans import PlanOptions, fitted, kept_columns, labelled, read_plan_options
 from duckanon.spark.targets import Target, shuffled, target_called
 
 _PEOPLE = "_duckanon_people"
@@ -78,8 +77,7 @@ def _released(
         classes.unpersist()
     _refuse_broken(first, options, others, least, row_count - small_rows)
     if proof:
-        names = [*options.cols, *kept]
-        last = target.draft(shuffled(first.select(*(column(name) for name in names))))
+        last = target.draft(shuffled(first.select(*map(column, [*options.cols, *kept]))))
         refuse_other_classes(first, last, options.cols)
     return target.publish()
 
@@ -88,8 +86,7 @@ def _proof(options: PlanOptions) -> list[Any]:
     """Return what a promise is counted by and does not leave; people by a hash, which may only count too few."""
     proof = []
     if options.person is not None:
-        whose = F.when(column(options.person).isNotNull(), F.xxhash64(column(options.person)))
-        proof.append(whose.alias(MEMBER))
+        proof.append(person_hash(options.person).alias(MEMBER))
     if options.sensitive is not None:
         proof.append(column(options.sensitive).alias(VALUE))
     return proof
@@ -99,10 +96,9 @@ def _least(frame: Any, options: PlanOptions) -> int:
     """Return how many people a class must have."""
     if options.population_size is None:
         return options.k
-    everyone = F.count("*") if options.person is None else F.count_distinct(column(options.person))
-    people = frame.agg(everyone).collect()[0][0]
+    sampled = frame.agg(people(options.person)).collect()[0][0]
     share = options.beta * (1 - options.max_suppressed_fraction)
-    return sample_class_size(options.k, share, options.population_size, people) if people else options.k
+    return sample_class_size(options.k, share, options.population_size, sampled) if sampled else options.k
 
 
 def _members(coarse: Any, options: PlanOptions) -> Members:
@@ -116,14 +112,14 @@ def _classes(coarse: Any, options: PlanOptions, others: Any) -> Any:
     """Return the classes with their rows and people; nobody where too much would be known of them."""
     keys = key_names(options.cols)
     members = _members(coarse, options)
-    counted = F.count_distinct(F.col(MEMBER)) if options.person is not None else F.count("*")
-    classes = members.rows.groupBy(*keys).agg(F.count("*").alias(_ROWS), counted.alias(_PEOPLE))
+    counted = people(None if options.person is None else MEMBER).alias(_PEOPLE)
+    classes = members.rows.groupBy(*keys).agg(F.count("*").alias(_ROWS), counted)
     if others is not None:
         names = [f"{key}_elsewhere" for key in keys]
         sided = others.toDF(*names).groupBy(*names).agg(F.count("*").alias("_duckanon_elsewhere"))
         classes = classes.drop(_PEOPLE).join(sided, equal(classes, sided, keys, names), "left")
-        people = F.coalesce(F.col("_duckanon_elsewhere"), F.lit(0)).alias(_PEOPLE)
-        classes = classes.select(*keys, _ROWS, people)
+        elsewhere = F.coalesce(F.col("_duckanon_elsewhere"), F.lit(0)).alias(_PEOPLE)
+        classes = classes.select(*keys, _ROWS, elsewhere)
     if options.sensitive is None:
         return classes
     names = [f"{key}_spread" for key in keys]
@@ -168,7 +164,7 @@ def _refuse_narrowing(frame: Any, options: PlanOptions, kept: list[str], allowed
         return
     row_count = frame.count()
     wanted = max(5_000, 10 * math.isqrt(row_count), _CELLS_LOOKED_AT // (7 * len(options.cols) * len(kept)))
-    rows = frame.select(*(column(name) for name in (*options.cols, *kept)))
+    rows = frame.select(*map(column, [*options.cols, *kept]))
     fraction = min(1.0, 1.1 * wanted / max(1, row_count))
     sample = (rows if fraction == 1.0 else rows.sample(fraction)).toArrow()
     with connect() as connection:
@@ -176,12 +172,8 @@ def _refuse_narrowing(frame: Any, options: PlanOptions, kept: list[str], allowed
         connection.register("_spark_plan", plan)
         pairs = connection.execute(
             f"""SELECT kept_column, column_name, narrows
-                FROM anon.kept_column_risk('_spark_sample', {_listed(options.cols)}, {_listed(looked_at)},
+                FROM anon.kept_column_risk('_spark_sample', {literal(options.cols)}, {literal(looked_at)},
                                            plan := '_spark_plan')"""
         ).fetchall()
     if refused := refusal(pairs, COARSER_TOO):
         raise ValueError(refused)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return "[" + ", ".join("'" + name.replace("'", "''") + "'" for name in names) + "]"

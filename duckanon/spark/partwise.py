@@ -19,7 +19,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from duckanon._core.common.arrays import Floats
 from duckanon.large.split_tree import Split, Tree, case, merged
-from duckanon.spark.frames import column, duckdb_type, is_number, key_names, keyed, quoted
+from duckanon.spark.frames import column, duckdb_type, is_number, key_names, keyed, people, person_hash, quoted
 from duckanon.spark.targets import Target, shuffled
 
 SAMPLE = 100_000
@@ -105,14 +105,13 @@ def _keyed(names: Sequence[str]) -> list[tuple[str, str]]:
     return list(zip(names, key_names(names), strict=True))
 
 
-def routed(asked: Asked, tree: Tree) -> Any:
+def _routed(asked: Asked, tree: Tree) -> Any:
     """Return the rows with the part of each, after parts of fewer than k people were joined with others."""
     frame = asked.frame
     expressions = {name: str(number_of(frame, name)) for name in asked.cols if number_of(frame, name)}
     chosen = [column(name) for name in asked.columns]
     rows = frame.select(*chosen, F.expr(case(tree, expressions)).alias(PART))
-    people = F.count("*") if asked.person is None else F.count_distinct(column(asked.person))
-    counts = {row[0]: row[1] for row in rows.groupBy(PART).agg(people).collect()}
+    counts = {row[0]: row[1] for row in rows.groupBy(PART).agg(people(asked.person)).collect()}
     if sum(counts.values()) < asked.k or max(counts.values(), default=0) < asked.k:
         of_what = "records" if asked.person is None else "people"
         raise ValueError(f"k must be at most the number of {of_what} that can be partitioned; got {asked.k}.")
@@ -127,15 +126,11 @@ def renumbered(tree: Tree, homes: dict[int, int]) -> Tree:
     return Split(tree.column, tree.threshold, renumbered(tree.left, homes), renumbered(tree.right, homes))
 
 
-def made(asked: Asked, rows: Any, release: Callable[[pa.Table], pa.Table], fields: list[Any], has_box: bool) -> Any:
+def made(asked: Asked, tree: Tree, release: Callable[[pa.Table], pa.Table], fields: list[Any], has_box: bool) -> Any:
     """Release each part where its rows are.
 
-    Args:
-        asked: What is asked for.
-        rows: The rows with their parts.
-        release: Makes the release of a part; it is sent to the executors, which must have duckanon installed.
-        fields: Name and type of what becomes of each column.
-        has_box: Whether the classes have numbers: they become others, which do not tell the part.
+    `release` makes the release of a part; it is sent to the executors, which must have duckanon installed. `fields` are
+    name and type of what becomes of each column. Numbers of classes become others, which do not tell the part.
     """
     frame = asked.frame
     others = [name for name in asked.columns if name not in asked.cols]
@@ -156,7 +151,7 @@ def made(asked: Asked, rows: Any, release: Callable[[pa.Table], pa.Table], field
         return result.select(names)
 
     of_part.__annotations__ = {"table": pa.Table, "return": pa.Table}
-    released = rows.groupBy(PART).applyInArrow(of_part, T.StructType(schema))
+    released = _routed(asked, tree).groupBy(PART).applyInArrow(of_part, T.StructType(schema))
     if has_box:
         salt = int.from_bytes(os.urandom(8), "big", signed=True)
         released = released.withColumn(BOX, F.xxhash64(F.lit(salt), F.col(BOX)))
@@ -169,22 +164,19 @@ def written(asked: Asked, released: Any, row_count: int, target: Target) -> Any:
     Whose the rows are is in a first draft only, unless the column is kept.
     """
     names = [name for name in released.columns if name in (BOX, *asked.cols, *asked.kept)]
-    proof = []
-    if asked.person is not None:
-        proof = [F.when(column(asked.person).isNotNull(), F.xxhash64(column(asked.person))).alias(_MEMBER)]
-    first = target.draft(shuffled(released.select(*(column(name) for name in names), *proof)))
+    proof = [] if asked.person is None else [person_hash(asked.person).alias(_MEMBER)]
+    first = target.draft(shuffled(released.select(*map(column, names), *proof)))
     keys = key_names(asked.cols)
-    people = F.count("*") if asked.person is None else F.count_distinct(F.col(_MEMBER))
-    whose = [] if asked.person is None else [F.col(_MEMBER)]
-    sized = first.select(*keyed(asked.cols), *whose).groupBy(*keys)
-    classes = sized.agg(F.count("*").alias(_ROWS), people.alias(_PEOPLE))
+    members = [_MEMBER] if proof else []
+    sized = first.select(*keyed(asked.cols), *members).groupBy(*keys)
+    classes = sized.agg(F.count("*").alias(_ROWS), people(_MEMBER if proof else None).alias(_PEOPLE))
     found = classes.agg(F.min(_PEOPLE), F.coalesce(F.sum(_ROWS), F.lit(0))).collect()[0]
     if found[1] != row_count:
         raise ValueError("the written rows differ from those of the table; it may have changed in the meantime.")
     if found[0] < asked.k:
         raise ValueError(f"the written release has a class of fewer than {asked.k} people; it is not released.")
     if proof:
-        last = target.draft(shuffled(first.select(*(column(name) for name in names))))
+        last = target.draft(shuffled(first.select(*map(column, names))))
         refuse_other_classes(first, last, asked.cols)
     return target.publish()
 

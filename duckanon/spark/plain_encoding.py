@@ -27,24 +27,18 @@ _ENDS = 3  # numbers of a column that its encoding must have seen: the ends, and
 
 @dataclass(frozen=True)
 class Plain:
-    """How rows of a table become those of a matrix, and come back.
+    """The way of rows of a table to those of a matrix, and back."""
 
-    Attributes:
-        schemes: How the columns are split.
-        bounds: By column, the ends of its numbers.
-        columns: What puts the columns together again; its rows are none.
-        encoding: Of the plain columns.
-    """
-
-    schemes: Sequence[Scheme]
-    bounds: Mapping[int, Bounds]
-    columns: PlainColumns
-    encoding: Encoding
+    schemes: Sequence[Scheme]  # how the columns are split
+    bounds: Mapping[int, Bounds]  # by column, the ends of its numbers
+    columns: PlainColumns  # what puts the columns together again; its rows are none
+    encoding: Encoding  # of the plain columns
 
     def table(self, rows: pa.Table, random: np.random.Generator) -> pa.Table:
         """Make rows plain."""
-        parts = applied(self.schemes, rows)
-        return plain_table(parts, self.bounds, self._followers, rows.num_rows, random)
+        followers = [formula.column for formula in self.columns.formulas]
+        followers += [lookup.column for lookup in self.columns.lookups]
+        return plain_table(applied(self.schemes, rows), self.bounds, followers, rows.num_rows, random)
 
     def encoding_of(self, plain: pa.Table) -> Encoding:
         """Return the encoding by which choices between many values come back as often as some rows have them."""
@@ -61,44 +55,28 @@ class Plain:
         batches = plain.combine_chunks().to_batches()
         return pa.Table.from_batches([self.columns.back(batch) for batch in batches], self.columns.schema)
 
-    @property
-    def _followers(self) -> list[int]:
-        computed = [formula.column for formula in self.columns.formulas]
-        return [*computed, *(lookup.column for lookup in self.columns.lookups)]
-
     def refused(self, draft: Any) -> None:
         """Refuse what was written where a number is beyond the ends of k people, or a category is not among theirs.
 
         Numbers that are computed from others are as far as these are.
         """
         computed = [one.column for one in self.columns.formulas]
-        checked = [(one, self.bounds.get(place)) for place, one in enumerate(self._parts) if place not in computed]
+        parts = [scheme.column for scheme in self.schemes]
+        checked = [(one, self.bounds.get(place)) for place, one in enumerate(parts) if place not in computed]
         found = draft.agg(*(F.max(~_allowed(one, ends)) for one, ends in checked)).collect()[0]
         for (one, _), is_other in zip(checked, found, strict=True):
             if is_other:
                 raise ValueError(f'column "{one.name}" would release values of too few people; nothing was released.')
 
-    @property
-    def _parts(self) -> list[ColumnParts]:
-        return [scheme.column for scheme in self.schemes]
-
 
 def fitted(
     survey: Surveyed, k: int, derived: str, log: Sequence[str] | None, random: np.random.Generator
 ) -> tuple[Plain, Moments]:
-    """Fit the encoding of a table to a sample, and to the ends and categories of all rows.
-
-    Returns:
-        Plain:
-        Moments: Of the sample.
-
-    Raises:
-        ValueError: As `anon.svd_swap` does.
-    """
+    """Fit the encoding of a table to a sample and the ends and categories of all rows, or refuse as `anon.svd_swap`."""
     for whole, _ in survey.whole:
         if whole.array.null_count < len(whole.array) and len(whole.array.unique()) == 1:
             raise ValueError(f'column "{whole.name}" has the same value in every row; leave it out of cols.')
-    parts = survey.columns_of(survey.sample)
+    parts = applied(survey.schemes, survey.sample)
     formulas = found_formulas(parts) if derived == "auto" else []
     computed = [formula.column for formula in formulas]
     lookups = found_lookups(parts, computed, random) if derived == "auto" else []

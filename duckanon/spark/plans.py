@@ -1,8 +1,9 @@
-"""Plans: fitted on the driver to combinations that the cluster has counted."""
+"""Plans: fitted on the driver to combinations that the cluster has counted, and applied by it: `plan`, `apply_plan`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,78 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon._core.common.faces import face_of
+from duckanon._core.common.parameters import Sensitive
 from duckanon._methods.generalize import plans as fitting
 from duckanon._methods.generalize.declared import PLAN
-from duckanon.spark.frames import column, duckdb_type, is_ordered, public
-from duckanon.spark.plan_options import PlanOptions, read_plan_options
+from duckanon._render import kinds
+from duckanon._render.dialects import DIALECTS
+from duckanon._render.expressions import Lookup, Recoder
+from duckanon._render.plans import PlannedColumn, read_plan
+from duckanon._render.queries import known_kind
+from duckanon.spark.frames import (
+    column,
+    duckdb_type,
+    is_ordered,
+    named_column,
+    named_columns,
+    other_column,
+    person_hash,
+    public,
+)
 
 MOST_COMBINATIONS = 20_000_000
 """Different combinations of values that the driver plans for: some gigabytes."""
+_SPARK = DIALECTS["spark"]
 _SENSITIVE = "_duckanon_sensitive"
 _PERSON = "_duckanon_person"
 _SIZE = "_duckanon_size"
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """The options of `anon.plan` that are needed again, with names as the table spells them."""
+
+    cols: list[str]  # in the order of the table, as SQL has them
+    named: Sequence[str]  # in the order of the call, to which a list of weights is parallel
+    k: int
+    beta: float
+    population: Any
+    max_suppressed_fraction: float
+    person: str | None
+    spread: Sensitive
+
+    @property
+    def sensitive(self) -> str | None:
+        """The column whose values are to be diverse."""
+        return self.spread.sensitive
+
+    @property
+    def population_size(self) -> float | None:
+        """The number of people that the table is a sample of; None where they are at hand, or unspecified."""
+        return None if self.population is None or self.has_population_table else float(self.population)
+
+    @property
+    def has_population_table(self) -> bool:
+        """Whether the people of the population are at hand."""
+        return hasattr(self.population, "columns")
+
+
+def read_plan_options(frame: Any, given: Mapping[str, Any]) -> PlanOptions:
+    """Find the columns that a call names, or refuse it."""
+    named = named_columns(frame, "cols", given["cols"])
+    population, spread = given["population"], given["sensitive"]
+    if hasattr(population, "columns"):
+        named_columns(population, "population", named)
+    return PlanOptions(
+        [name for name in frame.columns if name in named],
+        named,
+        given["k"],
+        given["beta"],
+        population,
+        given["max_suppressed_fraction"],
+        other_column(frame, "person", given["person"], named),
+        replace(spread, sensitive=other_column(frame, "sensitive", spread.sensitive, named)),
+    )
 
 
 @face_of(PLAN, "spark")
@@ -50,26 +113,19 @@ def fitted(frame: Any, options: PlanOptions, given: Mapping[str, Any]) -> pa.Tab
             )
     secret = F.lit(None).cast("bigint") if options.sensitive is None else column(options.sensitive)
     whose = F.lit(None).cast("bigint")
-    if options.person is not None:  # two people with the same hash count as one, never the other way around
-        whose = F.when(column(options.person).isNotNull(), F.xxhash64(column(options.person)))
+    if options.person is not None:
+        whose = person_hash(options.person)
     told = [column(name).alias(name) for name in options.cols]
     table = _counted(frame.select(*told, secret.alias(_SENSITIVE), whose.alias(_PERSON)))
     if options.sensitive is not None:
         table = table.set_column(len(options.cols), _SENSITIVE, _ranks(table.column(_SENSITIVE)))
-    others = None
-    if options.has_population_table:
-        others = _counted(options.population.select(*told))
+    others = _counted(options.population.select(*told)) if options.has_population_table else None
     found = fitting.plan(
         table if table.num_rows else None,
         others,
+        **{name: given[name] for name in ("k", "beta", "population", "weights", "methods", "max_suppressed_fraction")},
         cols=list(options.named),
-        k=options.k,
-        beta=options.beta,
-        population=options.population,
-        weights=given["weights"],
         hierarchies=hierarchy_rows(given["hierarchies"]),
-        methods=given["methods"],
-        max_suppressed_fraction=options.max_suppressed_fraction,
         person=options.person,
         sensitive=options.spread,
         is_ordered=options.sensitive is not None and is_ordered(frame, options.sensitive),
@@ -116,3 +172,60 @@ def hierarchy_rows(hierarchies: Any) -> list[dict[str, Any]]:
             for level, label in enumerate(labels)
         ]
     return rows
+
+
+@public
+def apply_plan(frame: Any, plan: Any, keep: Any = None) -> Any:
+    """Return the planned columns of a table, generalized as a stored plan says, and the columns to keep.
+
+    Args:
+        frame: The table.
+        plan: A DataFrame, an Arrow table, or the path of a Parquet file that the driver can read.
+        keep: Other columns to release as they are, one by one.
+
+    Returns:
+        The rows of `anon.apply_plan`: no row is dropped and no class counted.
+    """
+    table = plan.toArrow() if hasattr(plan, "toArrow") else plan
+    columns = read_plan(table)
+    for planned in columns:
+        named_column(frame, "plan", planned.name)
+    kept = kept_columns(frame, keep, [planned.name for planned in columns])
+    return labelled(frame, columns, kept)
+
+
+def kept_columns(frame: Any, keep: Any, cols: Sequence[str]) -> list[str]:
+    """Return the columns to keep in the order of the table, or refuse them."""
+    if keep is None or keep == []:
+        return []
+    if isinstance(keep, list | tuple) and "*" in keep:
+        raise ValueError("keep must name the columns one by one on Spark; got *.")
+    named = named_columns(frame, "keep", keep)
+    coarse = {name.lower() for name in cols}
+    for name in named:
+        if name.lower() in coarse:
+            raise ValueError(f'keep must not name a column of cols; got "{name}".')
+        if "map<" in frame.schema[name].dataType.simpleString():
+            raise ValueError(f'keep must be without maps, which cannot be compared; got "{name}".')
+    return [name for name in frame.columns if name in named]
+
+
+def labelled(frame: Any, columns: Sequence[PlannedColumn], kept: Sequence[str], extra: Sequence[Any] = ()) -> Any:
+    """Return the labels of the planned columns, the columns to keep, and what else is asked for."""
+    types = {planned.name: duckdb_type(frame, planned.name) for planned in columns}
+    kind_of_column = kinds.kinds_of_columns({name: kind for name, kind in types.items() if kind != "OTHER"})
+    joined, labels = frame, []
+    for place, planned in enumerate(columns, 1):
+        kind = known_kind(planned, kind_of_column.get(planned.name.lower(), kinds.OTHER), _SPARK)
+        recoder = Recoder(planned, kind, _SPARK, _SPARK.literal, place)
+        for lookup in recoder.lookups():
+            joined = _with_list(joined, lookup)
+        labels.append(F.expr(recoder.expression().sql(dialect="spark")).cast("string").alias(planned.name))
+    return joined.select(*labels, *(column(name) for name in kept), *extra)
+
+
+def _with_list(frame: Any, lookup: Lookup) -> Any:
+    entries = [(entry.lower, entry.label) for entry in lookup.entries]
+    text, label = lookup.text.name, lookup.outcome.name
+    listed = frame.sparkSession.createDataFrame(entries, f"{text} string, {label} string")
+    return frame.join(F.broadcast(listed), F.expr(lookup.key.sql(dialect="spark")) == F.col(text), "left")

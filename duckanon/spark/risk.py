@@ -8,17 +8,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.rules import Number, OneOf
-from duckanon.spark.frames import (
-    column,
-    equal,
-    key_names,
-    keyed,
-    named_columns,
-    other_column,
-    public,
-    refuse_option,
-    without_nulls,
-)
+from duckanon.spark import frames
+from duckanon.spark.frames import column, equal, key_names, keyed, public, without_nulls
 
 _RESULTS = ("sample_frequency", "population_frequency", "risk", "household_risk")
 _MEMBER = "_duckanon_member"
@@ -50,12 +41,12 @@ def individual_risk(
     Returns:
         The table's rows, and the columns that `anon.individual_risk` adds.
     """
-    cols = named_columns(frame, "cols", cols)
-    refuse_option("alpha", alpha, 1)
+    cols = frames.named_columns(frame, "cols", cols)
+    frames.refuse_alpha(alpha)
     refuse_unless(OneOf("exact", "approximate"), "method", method)
     refuse_unless(Number(above=0, null=True), "population", population)
     weight, household, person = (
-        other_column(frame, parameter, name, cols)
+        frames.other_column(frame, parameter, name, cols)
         for parameter, name in (("weight", weight), ("household", household), ("person", person))
     )
     if weight is not None and population is not None:
@@ -103,8 +94,7 @@ def _class_risks(records: Any, keys: list[str], has_people: bool, population: fl
         people, counted, weighed = records, F.count("*"), F.sum(_WEIGHT)
     per_record = 1.0
     if population is not None:
-        everyone = F.count_distinct(F.col(_MEMBER)) if has_people else F.count("*")
-        number = records.agg(everyone).collect()[0][0]
+        number = records.agg(frames.people(_MEMBER if has_people else None)).collect()[0][0]
         if population < number:
             of_what = "people" if has_people else "rows"
             raise ValueError(f"population must be at least the number of {of_what}, {number}; got {population}.")

@@ -14,7 +14,7 @@ from duckanon._methods.swap.declared import PICA, SVD_SWAP
 from duckanon._methods.swap.pica import SEARCHED_ROWS, Partitioned
 from duckanon._methods.swap.svd import swapped_block
 from duckanon.spark import blocks, plain_encoding, schemes
-from duckanon.spark.frames import column, named_columns, public
+from duckanon.spark.frames import ordered_columns, public
 from duckanon.spark.schemes import Surveyed
 from duckanon.spark.targets import target_called
 
@@ -49,7 +49,7 @@ def svd_swap(frame: Any, given: dict[str, Any], *, to: str) -> Any:
             table = plain.table(part, chance)
             return plain.back(swapped_block(table, plain.encoding_of(table), moments, tolerance, checks, chance))
 
-        return _written(survey, plain, blocks.made(parted, _schema(survey), release), checks, target)
+        return _written(survey, plain, blocks.made(parted, survey.schema, release), checks, target)
 
 
 @face_of(PICA, "spark")
@@ -92,21 +92,16 @@ def pica(frame: Any, given: dict[str, Any], *, to: str) -> Any:
             own = Partitioned(encoding, matrix, rank, basis, clustering, checks, chance)
             return plain.back(own.enlarged(size) if given["cluster_size"] is None else own.released(size, None))
 
-        return _written(survey, plain, blocks.made(parted, _schema(survey), release), checks, target)
+        return _written(survey, plain, blocks.made(parted, survey.schema, release), checks, target)
 
 
 def _surveyed(frame: Any, given: dict[str, Any]) -> Surveyed:
     """Survey the columns of a call in the order of the table."""
-    named = named_columns(frame, "cols", given["cols"], at_least=2)
-    return schemes.surveyed(frame, [name for name in frame.columns if name in named], None, given["k"], given)
+    return schemes.surveyed(frame, ordered_columns(frame, given["cols"], at_least=2), None, given["k"], given)
 
 
 def _fewest(rank: int) -> int:
     return max(FEWEST_ROWS, ROWS_PER_COMPONENT * rank)
-
-
-def _schema(survey: Surveyed) -> Any:
-    return survey.frame.select(*(column(name) for name in survey.names)).schema
 
 
 def _written(survey: Surveyed, plain: plain_encoding.Plain, released: Any, checks: str, target: Any) -> Any:

@@ -24,10 +24,9 @@ from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE
 from duckanon._methods.synthesize.orthogonal import apportioned
 from duckanon._methods.synthesize.redrawing import Redrawing
 from duckanon.spark import blocks, schemes
-from duckanon.spark.counted import HOLDERS, VALUE, holders
-from duckanon.spark.frames import column, named_columns, other_column, public
+from duckanon.spark.frames import column, ordered_columns, other_column, public
 from duckanon.spark.partwise import PART
-from duckanon.spark.schemes import Surveyed
+from duckanon.spark.schemes import HOLDERS, VALUE, Surveyed, holders
 from duckanon.spark.targets import target_called
 
 PART_ROWS = 100_000
@@ -52,8 +51,7 @@ def spectral_release(frame: Any, given: dict[str, Any], *, to: str) -> Any:
         What was written, after it was searched for values of fewer people.
     """
     k, rows, keep_out, size = (given[name] for name in ("k", "rows", "keep_out", "cluster_size"))
-    named = named_columns(frame, "cols", given["cols"], at_least=2)
-    names = [name for name in frame.columns if name in named]
+    names = ordered_columns(frame, given["cols"], at_least=2)
     whose = other_column(frame, "person", given["person"], names)
     with target_called(frame.sparkSession, to) as target:
         survey = schemes.surveyed(frame, names, whose, k, given)
@@ -75,9 +73,8 @@ def spectral_release(frame: Any, given: dict[str, Any], *, to: str) -> Any:
         def refuse_rare(draft: Any) -> None:
             _refuse_rare(survey, draft, dict(zip(names, redrawing.least, strict=True)))
 
-        schema = survey.frame.select(*(column(name) for name in names)).schema
         total = sum(counts.values())
-        return blocks.written(blocks.made(parted, schema, release), total, total, target, refuse_rare)
+        return blocks.written(blocks.made(parted, survey.schema, release), total, total, target, refuse_rare)
 
 
 def _refuse_rare(survey: Surveyed, draft: Any, least: Mapping[str, int]) -> None:
@@ -96,8 +93,8 @@ def _refuse_rare(survey: Surveyed, draft: Any, least: Mapping[str, int]) -> None
 
 def _redrawing(survey: Surveyed, k: int, derived: str, random: np.random.Generator) -> Redrawing:
     """Fit what is drawn and what is computed on the sample, with the numbers that the whole table may give away."""
-    people = survey.people_of(survey.sample)
-    columns = survey.columns_of(survey.sample)
+    people = None if survey.person is None else person_numbers(survey.sample.column(survey.person))
+    columns = schemes.applied(survey.schemes, survey.sample)
     redrawing = Redrawing.of(columns, people, k, derived, random, survey.whole)
     numbers = {index: _with_usual(one, *survey.whole[index]) for index, one in redrawing.numbers.items()}
     return replace(redrawing, numbers=numbers)
@@ -109,8 +106,7 @@ def _with_usual(numbers: SafeNumbers, whole: ColumnParts, people: Ints | None) -
     places = everybody.at_ranks(np.arange(_LEVELS, dtype=np.float64), np.arange(len(whole.codes)), people)
     ordered = numbers.ordered
     if len(ordered) > _MOST_RANKS:
-        chosen = np.linspace(0, len(ordered) - 1, _MOST_RANKS).astype(np.int64)
-        ordered = ordered[chosen]
+        ordered = ordered[np.linspace(0, len(ordered) - 1, _MOST_RANKS).astype(np.int64)]
     return replace(numbers, usual=places, ordered=ordered)
 
 

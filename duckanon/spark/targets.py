@@ -14,17 +14,14 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812
 
+from duckanon.spark.frames import column
+
 _TABLE = re.compile(r"\w+(\.\w+){0,2}")
 _ORDER = "_duckanon_order"
 
 
 class Target:
-    """The name of a release: a path, or a table of the catalog.
-
-    Args:
-        session: Of Spark; over Spark Connect only a table can be renamed.
-        name: As the caller says it; what has a slash is a path.
-    """
+    """The name of a release: a path, which has a slash, or a table of the catalog, all that Connect can rename."""
 
     def __init__(self, session: Any, name: Any) -> None:
         if not isinstance(name, str) or not name:
@@ -39,7 +36,12 @@ class Target:
             raise ValueError(
                 "to must be the name of a table over Spark Connect, where no file can be renamed; got a path."
             )
-        if self._exists():
+        if self._is_table:
+            is_taken = session.catalog.tableExists(name)
+        else:
+            files, path = self._files()
+            is_taken = files.exists(path(self._name))
+        if is_taken:
             raise ValueError("to must be new: there is something of that name, and it is not replaced.")
 
     def draft(self, rows: Any) -> Any:
@@ -77,12 +79,6 @@ class Target:
                 files.delete(path(draft), True)
         self._drafts.clear()
 
-    def _exists(self) -> bool:
-        if self._is_table:
-            return bool(self._session.catalog.tableExists(self._name))
-        files, path = self._files()
-        return bool(files.exists(path(self._name)))
-
     def _files(self) -> tuple[Any, Callable[[str], Any]]:
         """Return the file system of the target, and what makes its paths: the one thing that DataFrames cannot do."""
         path = self._session._jvm.org.apache.hadoop.fs.Path
@@ -107,7 +103,7 @@ def shuffled(rows: Any) -> Any:
     others never. Spark's hash of (NULL, 1) is that of (1, NULL), so that it must be told which are NULL.
     """
     salt = int.from_bytes(os.urandom(8), "big", signed=True)
-    cells = [F.col("`" + name.replace("`", "``") + "`") for name in rows.columns]
+    cells = [column(name) for name in rows.columns]
     order = F.xxhash64(F.lit(salt), *(part for cell in cells for part in (cell, cell.isNull())))
     placed = rows.withColumn(_ORDER, order).repartition(F.col(_ORDER)).sortWithinPartitions(_ORDER)
     return placed.drop(_ORDER)

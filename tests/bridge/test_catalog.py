@@ -16,7 +16,7 @@ import pytest
 
 import duckanon
 from duckanon._bridge import catalog, macros, prepared
-from duckanon._bridge.sql_folder import sql_folder
+from duckanon._bridge.prepared import sql_folder
 
 ROOT = Path(__file__).parent.parent.parent
 LISTED = "SELECT count(*) > 0 FROM anon.functions()"
@@ -263,8 +263,8 @@ def test_the_wheel_carries_the_macros(tmp_path: Path) -> None:
 import sys
 sys.path.insert(0, {str(tmp_path / "site")!r})
 import duckanon
-from duckanon._bridge import registry, sql_folder
-print(sql_folder.sql_folder())
+from duckanon._bridge import prepared, registry
+print(prepared.sql_folder())
 print(duckanon.connect().execute("FROM anon.functions()").fetchall()[0][0])
 from duckanon import report
 print(report.html({{**dict.fromkeys(("duckanon", "duckdb", "python", "started", "finished", "policy")),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from duckanon._bridge import macros, signatures
-from duckanon._bridge.signatures import ParameterDeclaration
+from duckanon._bridge import macros
+from tests import signatures
+from tests.signatures import ParameterDeclaration
 
 SQL = """-- anon.narrow: the first lines are a sentence.
 --     width        column of the result, described first

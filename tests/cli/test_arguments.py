@@ -15,7 +15,7 @@ import pytest
 
 import duckanon
 from duckanon.cli import arguments, shell
-from duckanon.cli.main import LeavingAtOnce, main
+from duckanon.cli.main import leaving_at_once, main
 from tests.cli.test_cli import output, registered_once
 
 __all__ = ["registered_once"]  # a fixture
@@ -152,7 +152,7 @@ def test_an_interrupt_while_libraries_are_loaded(tmp_path: Path) -> None:
 
 def test_interrupts_are_answered_as_before_afterwards() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with LeavingAtOnce():
+    with leaving_at_once():
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
 

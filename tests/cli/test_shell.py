@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from duckanon.cli import history, objects, shell, statements
+from duckanon.cli import history, shell, statements
 from duckanon.cli.history import History
 from duckanon.cli.output import Style
 from tests.cli.test_cli import talk
@@ -133,7 +133,7 @@ def clinic() -> Iterator[duckdb.DuckDBPyConnection]:
 def test_tables_are_listed_as_they_have_to_be_written(clinic: duckdb.DuckDBPyConnection) -> None:
     assert talk(clinic, ".tables") == 'mine\nadults\npatients\nward."bed no"\narchive.main.old\n\n'
     assert talk(clinic, ".tables P%") == "patients\n\n"
-    for name in objects.names(clinic):
+    for name in statements.object_names(clinic):
         assert clinic.execute(f"FROM {name} LIMIT 0").fetchall() == []
     clinic.execute("USE ward").fetchall()
     assert talk(clinic, ".tables").startswith('mine\nmain.adults\nmain.patients\n"bed no"\n')

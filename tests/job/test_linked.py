@@ -10,7 +10,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from duckanon.job import PolicyError, PromiseBroken, history, record, release
+from duckanon.job import PolicyError, PromiseBroken, record, release
+from duckanon.job.record import differences
 from tests.job.conftest import changed
 
 KEY = "a key of at least sixteen characters"
@@ -164,10 +165,10 @@ def test_who_came_between_two_releases_is_noticed(folder: Path, database: duckdb
     assert (change["small_changes"], change["came_in_small_changes"], change["went_in_small_changes"]) == (1, 1, 0)
     assert change["previous_sha256"] == old["tables"][0]["output"]["sha256"]
     assert new["warnings"][0].startswith("1 classes differ from the previous release by fewer than 10 rows")
-    lines = history.differences(old, new)
+    lines = differences(old, new)
     assert "table: original rows: 240 -> 241" in lines
     assert "table: classes that differ by fewer than k rows: 1 (1 came, 0 went)" in lines
-    assert any("two releases of one table" in line for line in history.differences(old, old))
+    assert any("two releases of one table" in line for line in differences(old, old))
 
 
 @pytest.mark.usefixtures("key")

@@ -21,7 +21,8 @@ import pytest
 from duckanon import large
 from duckanon.cli import main
 from duckanon.cli.release_command import summary
-from duckanon.job import FileProblem, PolicyError, PromiseBroken, backends, history, release
+from duckanon.job import FileProblem, PolicyError, PromiseBroken, backends, release
+from duckanon.job.record import differences
 from duckanon.large import workspace
 from duckanon.large.memory import Budget
 from tests.job.conftest import changed
@@ -129,7 +130,7 @@ def test_what_fits_is_made_in_memory_and_said_so(folder: Path) -> None:
     assert 0 < told["estimated_bytes"] < 100 * 10**9
     other = json.loads(json.dumps(record))
     other["tables"][0]["memory"]["by_parts"] = True
-    assert "table: processed in partitions: False -> True" in history.differences(record, other)
+    assert "table: processed in partitions: False -> True" in differences(record, other)
 
 
 REFUSED: dict[str, tuple[str, str, Callable[[Path], Any]]] = {

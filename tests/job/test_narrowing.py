@@ -11,7 +11,7 @@ import pytest
 from duckanon._core.privacy.narrowing import Pairs, sentence
 from duckanon.job import check, draft, policy_file, refusals, run
 from duckanon.job.errors import PolicyError
-from duckanon.job.narrowing import told
+from duckanon.job.refusals import told
 
 SURVEY = """
     SELECT DATE '1940-01-01' + (hash(i) % 22_000)::INTEGER AS date_of_birth,

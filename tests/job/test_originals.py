@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from duckanon._bridge.opened_files import opened_files
+from duckanon._bridge.sql import opened_files
 from duckanon._core.common import journal
 from duckanon.cli import main as cli
 from duckanon.job import FileProblem, JobError, check, policy_file, release, run

@@ -30,10 +30,9 @@ def numbers(spark: Any, people: duckdb.DuckDBPyConnection, tmp_path_factory: pyt
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of three thousand rows, so that there are several."""
-    from duckanon.spark import boxes_release, recode_release
+    from duckanon.spark import part_releases
 
-    monkeypatch.setattr(boxes_release, "PART_ROWS", {"boxes": 3000, "fast": 3000, "mdav": 3000})
-    monkeypatch.setattr(recode_release, "PART_ROWS", 3000)
+    monkeypatch.setattr(part_releases, "PART_ROWS", {"boxes": 3000, "fast": 3000, "mdav": 3000, "recode": 3000})
 
 
 def half_width(con: duckdb.DuckDBPyConnection, table: str, cols: list[str]) -> float:

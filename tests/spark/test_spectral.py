@@ -200,9 +200,9 @@ def test_refusals(patients: Any, tmp_path: Path, name: str, options: dict[str, A
 
 def test_more_values_than_the_driver_takes(patients: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from duckanon import spark
-    from duckanon.spark import counted
+    from duckanon.spark import schemes
 
-    monkeypatch.setattr(counted, "MOST_VALUES", 1000)
+    monkeypatch.setattr(schemes, "MOST_VALUES", 1000)
     with pytest.raises(ValueError, match=r'column "extra" has more than 1,000 different values, .*; round it'):
         spark.svd_swap(patients, ["age", "extra"], to=str(tmp_path / "released"))
 

@@ -35,9 +35,6 @@ def refuse_unless(rule: Rule, parameter: str, value: Any) -> None:
 def checked(**rules: Rule) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
     """Declare what a function's arguments may be; each that is given is looked at before the function runs.
 
-    Args:
-        rules: By the argument's name: `Whole`, `Number`, `OneOf`, `Flag` or `ColumnNames`.
-
     Examples:
         >>> from duckanon._core.common.rules import Whole
         >>> @checked(k=Whole(2))
@@ -66,9 +63,7 @@ def checked(**rules: Rule) -> Callable[[Callable[Parameters, Result]], Callable[
     return declare
 
 
-def checked_by(
-    declared: Function,
-) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+def checked_by(declared: Function) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
     """Look at the arguments of an algorithm by its declaration, where Python calls it without SQL before it."""
 
     def declare(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -79,31 +74,14 @@ def checked_by(
     return declare
 
 
-_SEED = Whole(0, null=True)
-
-
 def generator(seed: object) -> np.random.Generator:
-    """Make the random generator of one call, never shared between threads.
-
-    Args:
-        seed: A whole number of at least 0 makes what is drawn repeatable; None draws from the operating system's
-            entropy.
-
-    Raises:
-        ValueError: For any other seed.
-    """
-    refuse_unless(_SEED, "seed", seed)
+    """Make the random generator of one call, never shared between threads; None draws from the system's entropy."""
+    refuse_unless(Whole(0, null=True), "seed", seed)
     return np.random.default_rng(seed)  # type: ignore[arg-type]
 
 
 def spelled(parameter: str, names: Any, columns: Iterable[str]) -> list[str] | None:
-    """Spell names of columns as the table does, since their case does not matter in SQL; unknown ones stay as they are.
-
-    Args:
-        parameter: The option that holds the names, for the error.
-        names: A list of names, or None, which is handed on.
-        columns: The table's own names.
-    """
+    """Spell names of columns as the table does, since their case does not matter in SQL; keep unknown ones."""
     if names is None:
         return None
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):

@@ -52,12 +52,7 @@ def distinct(values: Ints) -> Ints:
 
 
 def sampled_rows(count: int, available: int, random: np.random.Generator) -> Ints:
-    """Draw rows without replacement; return their positions in ascending order.
-
-    Args:
-        count: How many rows to draw. Where the table has no more than these, all are returned and nothing is drawn.
-        available: How many rows the table has.
-        random: Draws the rows.
+    """Draw rows without replacement, and return their places, ascending; all, undrawn, where there are no more.
 
     Examples:
         >>> sampled_rows(5, 3, np.random.default_rng(0)).tolist()

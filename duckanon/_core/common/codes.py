@@ -17,17 +17,8 @@ Column: TypeAlias = "tuple[Codes, int]"
 def encode(table: pa.Table) -> list[Column]:
     """Encode every column of an Arrow table as dense integer codes.
 
-    NULL is a value with a code of its own, all NaN are one value, and -0.0 equals 0.0.
-
-    Args:
-        table : pyarrow.Table: Columns of any type that Arrow can dictionary-encode, or of a dictionary type.
-
-    Returns:
-        For each column the code of every row, in 0 .. distinct-1 and of the smallest unsigned type that holds it, and
-        the number of distinct values that occur.
-
-    Raises:
-        ValueError: For a nested column.
+    NULL is a value with a code of its own, all NaN are one value, and -0.0 equals 0.0. The codes of a column are
+    0 .. distinct-1, of the smallest unsigned type that holds them. Nested columns are refused.
 
     Examples:
         >>> [(codes, distinct)] = encode(pa.table({"city": ["Rome", None, "Oslo", "Rome"]}))
@@ -61,14 +52,21 @@ def _encode_column(column: pa.ChunkedArray) -> Column:
         raise ValueError(f"columns of nested types such as {arrow_type} cannot be compared; leave them out of cols.")
     column = _comparable(column)
     in_range = _encode_range(column) if pa.types.is_integer(column.type) else None
-    return _encode_distinct(column) if in_range is None else in_range
+    if in_range is not None:
+        return in_range
+    encoded = column.dictionary_encode(null_encoding="encode")  # the chunks share one dictionary
+    count = len(encoded.chunk(0).dictionary)
+    indices = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
+    return indices.astype(_unsigned(count)), count
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Cast a column to a type whose values Arrow tells apart as SQL does, to integers where that is quicker."""
     arrow_type = column.type
     if pa.types.is_floating(arrow_type):
-        return _one_zero_one_nan(column)
+        values = column.cast(pa.float64()).to_numpy() + 0.0  # -0.0 + 0.0 is 0.0
+        values[np.isnan(values)] = np.nan  # NaN has many bit patterns; NULL became NaN too, hence the mask
+        return pa.chunked_array([pa.array(values, mask=column.is_null().to_numpy())])
     if pa.types.is_boolean(arrow_type):
         return column.cast(pa.uint8())
     if pa.types.is_temporal(arrow_type) and arrow_type.bit_width <= 64:
@@ -78,20 +76,6 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_binary_view(arrow_type):
         return column.cast(pa.large_binary())
     return column
-
-
-def _one_zero_one_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    values = column.cast(pa.float64()).to_numpy() + 0.0  # -0.0 + 0.0 is 0.0
-    values[np.isnan(values)] = np.nan  # NaN has many bit patterns; NULL became NaN too, hence the mask
-    return pa.chunked_array([pa.array(values, mask=column.is_null().to_numpy())])
-
-
-def _encode_distinct(column: pa.ChunkedArray) -> Column:
-    """Encode values of any type by a dictionary of those that occur."""
-    encoded = column.dictionary_encode(null_encoding="encode")  # the chunks share one dictionary
-    count = len(encoded.chunk(0).dictionary)
-    indices = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
-    return indices.astype(_unsigned(count)), count
 
 
 def _encode_range(column: pa.ChunkedArray) -> Column | None:

@@ -10,7 +10,8 @@ calls. So this module and every ``declared.py`` import nothing but rules and Arr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -31,21 +32,14 @@ REQUIRED = _Required()
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a function.
+    """A parameter of a function."""
 
-    Attributes:
-        name: Its name, everywhere.
-        rule: What it may be (`duckanon._core.common.arguments`): the kind of thing it is, its type and its limits.
-        meaning: One sentence or two for the table of options in the reference, without a full stop at the end.
-        default: A value that Python and SQL both can write; `REQUIRED`: there is none.
-        only_in: The faces that take it: ``sql``, ``large``, ``spark``, ``spectral``, ``policy``. A face that has the
-            function and not the parameter refuses it with a sentence that says so.
-    """
-
-    name: str
-    rule: Rule
-    meaning: str
-    default: Any = REQUIRED
+    name: str  # its name, everywhere
+    rule: Rule  # what it may be (`duckanon._core.common.arguments`): the kind of thing it is, its type and its limits
+    meaning: str  # one sentence or two for the table of options in the reference, without a full stop at the end
+    default: Any = REQUIRED  # a value that Python and SQL both can write; `REQUIRED`: there is none
+    # the faces that take it: ``sql``, ``large``, ``spark``, ``spectral``, ``policy``. A face that has the function and
+    # not the parameter refuses it with a sentence that says so.
     only_in: frozenset[str] = frozenset(("sql", "large", "spark", "spectral", "policy"))
 
     @property
@@ -65,7 +59,7 @@ class Parameter:
 
     def having(self, **changes: Any) -> Parameter:
         """Return the same parameter with another default, meaning or rule, for a function that differs in it."""
-        return Parameter(**({name: getattr(self, name) for name in self.__dataclass_fields__} | changes))
+        return replace(self, **changes)
 
     def without(self, *faces: str) -> Parameter:
         """Return the same parameter for a function whose ``faces`` do not take it."""
@@ -74,21 +68,15 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Group:
-    """Parameters that travel together: SQL gives them one by one, Python hands them on as one object.
+    """Parameters that travel together: SQL gives them one by one, Python hands them on as one object."""
 
-    Attributes:
-        name: The algorithm's argument.
-        made_by: The class that takes the parameters by name.
-        parameters: In the order of the signature.
-    """
-
-    name: str
-    made_by: Callable[..., Any]
+    name: str  # the algorithm's argument
+    made_by: Callable[..., Any]  # the class that takes the parameters by name
     parameters: tuple[Parameter, ...]
 
     def without(self, *faces: str) -> Group:
         """Return the same group for a function whose ``faces`` do not take its parameters."""
-        return Group(self.name, self.made_by, tuple(one.without(*faces) for one in self.parameters))
+        return replace(self, parameters=tuple(one.without(*faces) for one in self.parameters))
 
 
 Options: TypeAlias = Mapping[str, Any]
@@ -97,28 +85,21 @@ Options: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
-    """Base of all declarations.
+    """Base of all declarations."""
 
-    Attributes:
-        name: Its name in SQL, without ``anon.``.
-        algorithm: Module and function: ``duckanon._methods.swap.people_swaps:pica``. It takes its tables under the
-            names in ``tables`` and the options under the names of the parameters, but need not take those that name the
-            columns of its tables; where it has a parameter ``tell``, that is called with the share of the work done.
-        stage: The folder of ``sql/`` with its reference; empty: only macros call it.
-        summary: One sentence, for `anon.functions()` and the indexes.
-        parameters: In the order of the signature: those without a default first.
-        checks: Refuse what no single parameter shows: each takes the options and returns a sentence without the
-            function's name, or None.
-        body: The macro that computes it where that takes more than to hand tables to Python, called with every
-            parameter in order: ``anon._generalized``; None: the macro is written from the declaration alone.
-    """
-
-    name: str
+    name: str  # its name in SQL, without ``anon.``
+    # module and function: ``duckanon._methods.swap.people_swaps:pica``. It takes its tables under the names in
+    # ``tables`` and the options under the names of the parameters, but need not take those that name the columns of its
+    # tables; where it has a parameter ``tell``, that is called with the share of the work done.
     algorithm: str = ""
-    stage: str = ""
-    summary: str = ""
-    parameters: tuple[Parameter | Group, ...] = ()
+    stage: str = ""  # the folder of ``sql/`` with its reference; empty: only macros call it
+    summary: str = ""  # one sentence, for `anon.functions()` and the indexes
+    parameters: tuple[Parameter | Group, ...] = ()  # in the order of the signature: those without a default first
+    # refuse what no single parameter shows: each takes the options and returns a sentence without the function's name,
+    # or None
     checks: tuple[Callable[[Options], str | None], ...] = ()
+    # the macro that computes it where that takes more than to hand tables to Python, called with every parameter in
+    # order: ``anon._generalized``; None: the macro is written from the declaration alone
     body: str | None = None
 
     @property
@@ -129,11 +110,8 @@ class Function:
     @property
     def flat(self) -> tuple[Parameter, ...]:
         """All parameters, those of groups too."""
-        return tuple(self._flat())
-
-    def _flat(self) -> Iterator[Parameter]:
-        for one in self.parameters:
-            yield from one.parameters if isinstance(one, Group) else (one,)
+        each = (one.parameters if isinstance(one, Group) else (one,) for one in self.parameters)
+        return tuple(itertools.chain.from_iterable(each))
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -163,82 +141,62 @@ class Function:
         What only several parameters show is looked at where each of them is right.
         """
         found = [fault_of(one.rule, one.name, given[one.name], words) for one in self.flat if one.name in given]
-        sentences = [sentence for sentence in found if sentence]
-        if not sentences:
-            sentences = [sentence for check in self.checks if (sentence := check(given))]
+        sentences = list(filter(None, found)) or list(filter(None, (check(given) for check in self.checks)))
         return [sentence.replace("got NULL", f"got {words.null}") for sentence in sentences]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release(Function):
-    """A function that returns a table like the first one it takes: the same columns under the same names and types.
+    """A function that returns a table like the first one it takes: the same columns under the same names and types."""
 
-    Attributes:
-        tables: The algorithm's names for the tables that it takes, of which all but the first may be None.
-        columns: The parameters that name the columns to change.
-        unpacked_by: The macro that turns what Python returns into rows, where the columns have other types than the
-            table's, or a function that names it by the options; it takes the lists, the table, `columns`, the columns
-            that are released as they are, and what ``unpack_options`` names.
-        unpack_options: The parameters that it takes in addition.
-        hands_over: Whether the algorithm is given its first table in a list, which it empties: the table's memory can
-            then go while it is at work.
-        coded: Whether the columns that it returns as Arrow dictionaries travel as codes and a list of the different
-            values, which the macro then puts together: a million labels take a tenth of the memory.
-        orders_rows: Whether the rows come in an order that depends on their values alone, where other columns than
-            `columns` travel with them: a parallel scan delivers them in any order.
-        reads_labels: As for a `Report`.
-    """
-
+    # the algorithm's names for the tables that it takes, of which all but the first may be None
     tables: tuple[str, ...] = ("table",)
-    columns: tuple[str, ...] = ("cols",)
+    columns: tuple[str, ...] = ("cols",)  # the parameters that name the columns to change
+    # the macro that turns what Python returns into rows, where the columns have other types than the table's, or a
+    # function that names it by the options; it takes the lists, the table, `columns`, the columns that are released as
+    # they are, and what ``unpack_options`` names
     unpacked_by: str | Callable[[Options], str] | None = None
-    unpack_options: tuple[str, ...] = ()
+    unpack_options: tuple[str, ...] = ()  # the parameters that it takes in addition
+    # whether the algorithm is given its first table in a list, which it empties: the table's memory can then go while
+    # it is at work
     hands_over: bool = False
+    # whether the columns that it returns as Arrow dictionaries travel as codes and a list of the different values,
+    # which the macro then puts together: a million labels take a tenth of the memory
     coded: bool = False
+    # whether the rows come in an order that depends on their values alone, where other columns than `columns` travel
+    # with them: a parallel scan delivers them in any order
     orders_rows: bool = False
-    reads_labels: bool = False
+    reads_labels: bool = False  # as for a `Report`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report(Function):
-    """A function that returns rows with the same columns whatever it takes.
+    """A function that returns rows with the same columns whatever it takes."""
 
-    Attributes:
-        tables, columns: As for a `Release`; every table may be None, where it has no rows.
-        schema: The columns of its rows.
-        collector: What the rows are collected in on their way, `duckanon._bridge.parcels.TableBuilder` where it is
-            None; given to the algorithm as its first table.
-        caller: The function that an error names, where that is not ``anon.`` and the name.
-        reads_labels: Whether a released table may hold labels, whose meanings are read from the original and from
-            ``hierarchies`` and given to the algorithm as ``meanings`` in their place; those of several ``releases`` by
-            their names.
-        row_key: The parameter that names the column which identifies rows, where rows without one travel with their
-            number in the table, as ``_duckanon_number``.
-        rows_by: The macro that makes the rows that travel of a table, where they are not its own; it takes the caller,
-            the table and `columns`.
-    """
-
-    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    tables: tuple[str, ...] = ("table",)
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))  # the columns of its rows
+    tables: tuple[str, ...] = ("table",)  # as for a `Release`; every table may be None, where it has no rows
     columns: tuple[str, ...] = ("cols",)
+    # what the rows are collected in on their way, `duckanon._bridge.parcels.TableBuilder` where it is None; given to
+    # the algorithm as its first table
     collector: str | None = None
-    caller: str | None = None
+    caller: str | None = None  # the function that an error names, where that is not ``anon.`` and the name
+    # whether a released table may hold labels, whose meanings are read from the original and from ``hierarchies`` and
+    # given to the algorithm as ``meanings`` in their place; those of several ``releases`` by their names
     reads_labels: bool = False
+    # the parameter that names the column which identifies rows, where rows without one travel with their number in the
+    # table, as ``_duckanon_number``
     row_key: str | None = None
+    # the macro that makes the rows that travel of a table, where they are not its own; it takes the caller, the table
+    # and `columns`
     rows_by: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnReport(Function):
-    """A report on the column ``col`` of ``tbl``, which the algorithm takes first, None where there are no rows.
+    """A report on the column ``col`` of ``tbl``, which the algorithm takes first, None where there are no rows."""
 
-    Attributes:
-        schema: The columns of its rows.
-        unpacked_by: The macro that gives the rows the types that go with the column's; it takes the rows, the table and
-            the column.
-    """
-
-    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))  # the columns of its rows
+    # the macro that gives the rows the types that go with the column's; it takes the rows, the table and the column
     unpacked_by: str = ""
 
 

@@ -13,26 +13,22 @@ import numpy as np
 from duckanon._core.common.arrays import Bools, Floats, Ints, run_lengths, run_starts
 
 _ROUNDING = 1e-9
-"""How far a sum of logarithms or of shares may be off. ``anon._spread`` allows the same."""
+"""The rounding error of a sum of logarithms or of shares. ``anon._spread`` allows the same."""
 
 
 @dataclass(frozen=True)
 class DiversityRule:
     """Conditions on the sensitive values of a class.
 
-    Attributes:
-        l, l_kind, c: How diverse they are, and what that means: at least l different values (distinct); an exponential
-            of their entropy of at least l (entropy); the most frequent one less often than c times all from the l-th
-            most frequent on (recursive).
-        t: How far their shares may be from those of all; None: as far as they are.
-        is_ordered: Whether a value is nearer to its neighbours than to others, or any two are as far apart.
+    Distinct: at least l different values; entropy: an exponential of their entropy of at least l; recursive: the most
+    frequent one occurs less often than c times all from the l-th most frequent on.
     """
 
     l: float = 1  # noqa: E741  the name that everyone knows it by
     l_kind: str = "distinct"
     c: float = 3
-    t: float | None = None
-    is_ordered: bool = False
+    t: float | None = None  # how far their shares may be from those of all; None: as far as they are
+    is_ordered: bool = False  # whether a value is nearer to its neighbours than to others
 
     @property
     def is_asked(self) -> bool:
@@ -50,12 +46,7 @@ class DiversityRule:
         return self._is_recursive(falling[:, 0], falling[:, int(self.l) - 1 :].sum(axis=1))
 
     def diverse_entries(self, own: Ints, count: Floats, classes: int) -> Bools:
-        """Tell which classes are diverse; one that has no entry is not.
-
-        Args:
-            own, count: The class of each entry, and how often it has that value.
-            classes: The number of classes.
-        """
+        """Tell which classes are diverse, given the class and the count of each entry; one without entries is not."""
         if self.l_kind == "distinct":
             return np.bincount(own, minlength=classes) >= self.l
         if self.l_kind == "entropy":

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from duckanon._core.common.declare import Function, Options, Parameter
-from duckanon._core.common.names import nearest
+from duckanon._core.common.names import unknown_option
 from duckanon._core.common.rules import IN_PYTHON
 
 Result = TypeVar("Result")
@@ -28,12 +28,7 @@ _GIVEN = "given"
 
 
 def face_of(declared: Function, face: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Give a function the parameters that a declared function has in a face.
-
-    Args:
-        declared: The declaration.
-        face: ``large``, ``spark`` or ``spectral``: the public module that the function belongs to.
-    """
+    """Give a function the parameters that a declared function has in a face: ``large``, ``spark`` or ``spectral``."""
 
     def declare(function: Callable[..., Result]) -> Callable[..., Result]:
         caller = f"duckanon.{face}.{declared.name}"
@@ -86,9 +81,7 @@ def _refuse_unknown(options: Options, signature: inspect.Signature, declared: Fu
             continue
         missing = declared.parameter(name)
         if missing is None:
-            near = nearest(name, signature.parameters)
-            what = f'did you mean "{near}"?' if near else f"the options are {', '.join(signature.parameters)}."
-            raise TypeError(f'{caller}: there is no option "{name}"; {what}')
+            raise unknown_option(caller, name, signature.parameters)
         if value != missing.default:
             raise ValueError(
                 f"{caller}: {name} must be {IN_PYTHON.show(missing.default)} here, only anon.{declared.name} takes "
@@ -99,9 +92,7 @@ def _refuse_unknown(options: Options, signature: inspect.Signature, declared: Fu
 def _documented(doc: str, declared: Function, face: str) -> str:
     """Add the declared parameters to a docstring, and those that the face does not take."""
     lines = [
-        textwrap.fill(
-            f"{one.name}: {_plain(one.meaning)}. {_default(one)}", 116, initial_indent="    ", subsequent_indent=" " * 8
-        )
+        textwrap.fill(_described(one), 116, initial_indent="    ", subsequent_indent=" " * 8)
         for one in _taken(declared, face)
     ]
     not_taken = [one.name for one in declared.flat if one.kind != "table" and face not in one.only_in]
@@ -115,11 +106,8 @@ def _documented(doc: str, declared: Function, face: str) -> str:
     return f"{head.rstrip()}\n\n{section}{declared_lines}\n{heading}{rest}{notes}"
 
 
-def _plain(meaning: str) -> str:
-    return meaning.replace("`", "``").replace("NULL", "None")
-
-
-def _default(one: Parameter) -> str:
-    allowed = str(one.rule).replace("NULL", "None").replace("`", "``")
+def _described(one: Parameter) -> str:
+    """Describe a parameter in the words of Python: None and {'age': 2} where SQL has NULL and MAP {'age': 2}."""
     start = "" if one.is_required else f"Default: {IN_PYTHON.show(one.default)}. "
-    return f"{start}{allowed[0].upper()}{allowed[1:]}."
+    text = f"{one.name}: {one.meaning}. {start}{one.allowed[0].upper()}{one.allowed[1:]}."
+    return text.replace("NULL", "None").replace("MAP {", "{").replace("`", "``")

@@ -36,12 +36,7 @@ def sync(path: Path) -> None:
 
 
 def decide(pairs: Sequence[Pair], mark: str | None) -> None:
-    """Write down what is going to be renamed.
-
-    Args:
-        pairs: The files.
-        mark: What stands at the tables of a server once they are committed; the renames count only then.
-    """
+    """Write down what is going to be renamed; with the mark of a server's tables, once these are committed."""
     first = pairs[0][0].parent
     for hidden, _ in pairs[1:]:
         (hidden.parent / _JOURNAL).write_text(json.dumps({"first": str(first)}), encoding="utf-8")
@@ -55,15 +50,12 @@ def decide(pairs: Sequence[Pair], mark: str | None) -> None:
 
 
 def rename(pairs: Sequence[Pair], refuse: Callable[[Path], None], *, is_undone: bool) -> None:
-    """Give all files their names; where one cannot have it, the others may have back what was there.
+    """Give all files their names; where one cannot have it, the others get back what was there if `is_undone`.
 
-    Args:
-        pairs: The files. Of several, the last is the record of the others: what is in its place goes first, so that
-            there is no moment in which a record tells of other files than those that are there.
-        refuse: Raises an error about a file that must not be replaced.
-        is_undone: Whether what was renamed is undone when an error occurs.
+    Of several files the last is the record of the others: what is in its place goes first, so that there is no moment
+    in which a record tells of other files than those that are there.
     """
-    done: list[tuple[Path, Path]] = []
+    done: list[Pair] = []
     try:
         for hidden, path in pairs[-1:] if len(pairs) > 1 else []:
             refuse(path)
@@ -121,8 +113,7 @@ def complete(folder: Path, is_committed: Callable[[str], bool], refuse: Callable
     """
     journal = _read(folder)
     if journal and "first" in journal:
-        first = Path(journal["first"])
-        journal = _read(first)
+        journal = _read(Path(journal["first"]))
     if not journal or "files" not in journal:
         return
     pairs = [(Path(hidden), Path(path)) for hidden, path in journal["files"]]

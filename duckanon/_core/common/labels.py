@@ -43,10 +43,8 @@ class Scale(ABC):
     def cut(self, low: float, high: float, is_shared: bool) -> float:
         """Find the roundest number that parts two neighbouring values, as the beginning of the upper one's part.
 
-        Args:
-            low, high: The values.
-            is_shared: Whether so many people have ``high`` that it may be named. Else the cut lies between the two
-                (`between`); NaN where there is no room for a number.
+        Where too few people share ``high`` for it to be named, the cut lies between the two (`between`); NaN where
+        there is no room for a number.
         """
         if is_shared:
             return self.readable(low, high)
@@ -217,13 +215,9 @@ def round_steps(positions: Floats) -> list[float]:
         return []
     least = max(float(np.diff(positions).min()), span / 1e6)
     exponents = range(math.floor(math.log10(least)), math.ceil(math.log10(span)) + 1)
-    steps = [tidy(digit * 10.0**exponent) for exponent in exponents for digit in (1, 2, 5)]
+    # twelve digits, without the noise of floating point
+    steps = [float(f"{digit * 10.0**exponent:.12g}") for exponent in exponents for digit in (1, 2, 5)]
     return [step for step in steps if step > least]
-
-
-def tidy(number: float) -> float:
-    """Take the noise of floating point out of a number."""
-    return float(f"{number:.12g}")
 
 
 def multiples(numbers: Floats, step: float) -> Floats:

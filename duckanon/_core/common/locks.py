@@ -1,29 +1,28 @@
-"""Locks between processes, which end with the process however that ends, on every system that Python runs on."""
+"""Locks between processes, which end with the process however that ends, and the temporary folders that they guard."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
+import secrets
+import shutil
+import tempfile
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # where a system has no locks of its own, the file says whose lock it is
     from filelock import BaseFileLock, FileLock, Timeout
 
-__all__ = ["BaseFileLock", "give_back", "is_own", "take_lock"]
+__all__ = ["BaseFileLock", "give_back", "is_own", "take_lock", "temporary_folder"]
+
+_PREFIX, _LOCK = "duckanon-run-", ".lock"
 
 
 def take_lock(path: Path) -> BaseFileLock | None:
-    """Take a lock and return it; None if another process has it.
-
-    Args:
-        path: The file of the lock, which is made for it and removed with it.
-
-    Raises:
-        OSError: The file cannot be made.
-    """
+    """Take a lock, whose file is made for it and removed with it; None if another process has it."""
     for _ in range(3):  # a lock is given back at this moment, or says that it is that of a process that was killed
         lock = FileLock(path, blocking=False, thread_local=False)
         with contextlib.suppress(Timeout):
@@ -44,3 +43,27 @@ def give_back(lock: BaseFileLock) -> None:
 def is_own(state: os.stat_result) -> bool:
     """Tell whether a file belongs to this user; where systems have no numbers of users, folders are a user's own."""
     return not hasattr(os, "getuid") or state.st_uid == os.getuid()
+
+
+@contextlib.contextmanager
+def temporary_folder(parent: Path | None) -> Iterator[Path]:
+    """Make a folder of a run for what does not fit into memory, among temporary files where no parent is given.
+
+    Nobody else may look into it. It is removed in the end, and after a crash by the next run.
+    """
+    where = parent or Path(tempfile.gettempdir())
+    for lock_path in where.glob(f"{_PREFIX}{'[0-9a-f]' * 16}{_LOCK}"):
+        with contextlib.suppress(OSError):
+            if is_own(lock_path.stat()) and (lock := take_lock(lock_path)):  # its process has ended
+                shutil.rmtree(lock_path.with_suffix(""), ignore_errors=True)
+                give_back(lock)
+    while True:
+        folder = where / f"{_PREFIX}{secrets.token_hex(8)}"
+        if lock := take_lock(folder.with_suffix(_LOCK)):  # else another process took it for a dead one's
+            break
+    try:
+        folder.mkdir(mode=0o700)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        give_back(lock)

@@ -39,12 +39,7 @@ def did_you_mean(name: str, names: Iterable[str], quote: str = '"') -> str:
 
 
 def known_columns(parameter: str, names: Iterable[str], columns: Iterable[str]) -> list[str]:
-    """Return names of columns as the table spells them, or refuse those that it does not have.
-
-    Args:
-        parameter: The option that holds the names.
-        names: As they were given; their case does not matter.
-        columns: The table's own names.
+    """Return names of columns as the table spells them, whatever their case, or refuse those that it does not have.
 
     Examples:
         >>> known_columns("cols", ["AGE"], ["age", "zip"])
@@ -63,15 +58,21 @@ def known_columns(parameter: str, names: Iterable[str], columns: Iterable[str]) 
 
 def unknown_column(name: str, columns: Iterable[str], parameter: str | None = None) -> str:
     """Return the sentence that refuses a column which the table does not have."""
-    own = list(columns)
-    near = nearest(name, own)
-    what = f'did you mean "{near}"?' if near else f"the columns are {', '.join(own)}."
+    what = _nearest_or_all(name, list(columns), "columns")
     return f'column "{name}"{f" in {parameter}" if parameter else ""} does not exist; {what}'
 
 
-def refuses_unknown_options(
-    module: str,
-) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+def unknown_option(caller: str, name: str, options: Iterable[str]) -> TypeError:
+    """Return the error that refuses an option which a function does not have."""
+    return TypeError(f'{caller}: there is no option "{name}"; {_nearest_or_all(name, list(options), "options")}')
+
+
+def _nearest_or_all(name: str, names: list[str], what: str) -> str:
+    near = nearest(name, names)
+    return f'did you mean "{near}"?' if near else f"the {what} are {', '.join(names)}."
+
+
+def refuses_unknown_options(module: str) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
     """Let a function of a public module refuse options that it does not have with a TypeError that names the nearest.
 
     Examples:
@@ -90,9 +91,7 @@ def refuses_unknown_options(
         def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
             for name in options:
                 if name not in known:
-                    near = nearest(name, known)
-                    what = f'did you mean "{near}"?' if near else f"the options are {', '.join(known)}."
-                    raise TypeError(f'{module}.{function.__name__}: there is no option "{name}"; {what}')
+                    raise unknown_option(f"{module}.{function.__name__}", name, known)
             return function(*arguments, **options)
 
         return call

@@ -14,14 +14,12 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import ClassVar, Self
 
 from duckanon._core.common import journal
-from duckanon._core.common.locks import BaseFileLock, give_back, take_lock
-from duckanon._core.common.temp_folder import temporary_folder
+from duckanon._core.common.locks import BaseFileLock, give_back, take_lock, temporary_folder
 
 
 class Outbox:
@@ -33,13 +31,10 @@ class Outbox:
         refuse: Raises an error about a file that must not be replaced; asked before each rename.
         spill_in: The folder for what does not fit into memory; None: that of temporary files.
         only_read: Files that former runs wrote, and this one reads: others may read them meanwhile.
-
-    Attributes:
-        problem: What is raised where a file cannot be written.
-        spill: A folder for what does not fit into memory: originals do not belong where releases are fetched.
     """
 
     problem: ClassVar[type[Exception]] = OSError
+    """Raised where a file cannot be written."""
 
     def __init__(
         self,
@@ -57,14 +52,14 @@ class Outbox:
         self._locks: list[BaseFileLock] = []
         self._spill_in = spill_in
         self._open = contextlib.ExitStack()
-        self.spill = Path()
+        self.spill = Path()  # for what does not fit into memory: originals do not belong where releases are fetched
 
     def __enter__(self) -> Self:
         """Take the locks, do what killed runs had decided, and remove what else they left."""
         try:
             for path in self._paths:
-                _check_place(path, self.problem)
-                self._locks.append(_locked(path, self.problem))
+                self._check_place(path)
+                self._locks.append(self._locked(path))
             for path in self._paths:
                 self._clean(path)
             for path in self._only_read:
@@ -74,15 +69,20 @@ class Outbox:
                         give_back(lock)
             self.spill = self._open.enter_context(temporary_folder(self._spill_in))
         except BaseException:
-            self._leave()
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Remove what did not get its name."""
-        self._leave()
+        with contextlib.suppress(OSError):
+            journal.forget(self._pairs())
+        for hidden in self._beside.values():
+            _remove(hidden.parent)
+        self._open.close()
+        for lock in self._locks:
+            give_back(lock)
+        self._locks = []
 
     def beside(self, path: Path) -> Path:
         """Return where a file is written before it is published."""
@@ -93,29 +93,26 @@ class Outbox:
 
     def write(self, path: Path, text: str) -> None:
         """Write a text beside its place."""
-        self._write(path, self.beside(path), text)
+        hidden = self.beside(path)
+        with self._writing(path):
+            hidden.write_text(text, encoding="utf-8")
 
     def put(self, path: Path, text: str) -> None:
         """Write a text that is not part of the release, at once or not at all."""
         path = _real(path)
         hidden = self._hidden(path)
         try:
-            self._write(path, hidden, text)
-            self._refuse(path)
-            os.replace(hidden, path)
-        except OSError as error:
-            raise self.problem(f"{path}: it cannot be written ({error.strerror}).") from None
+            with self._writing(path):
+                hidden.write_text(text, encoding="utf-8")
+                self._refuse(path)
+                os.replace(hidden, path)
         finally:
             _remove(hidden.parent)
 
     def publish(self, commit: Callable[[str], None] | None = None) -> None:
         """Give all files their names, in the order in which they were begun, after all are safe on the disk.
 
-        Of several files the last is the record of the others: the former one goes before the first of them is replaced,
-        so that whoever finds a record finds the files that it tells of.
-
-        Args:
-            commit: Makes the tables of servers visible, with a mark at them, after everything is decided.
+        `commit` makes the tables of servers visible, with a mark at them, after everything is decided.
         """
         mark = f"A release of duckanon, run {secrets.token_hex(8)}"
         pairs = self._pairs()
@@ -135,39 +132,42 @@ class Outbox:
         return [(hidden, path) for path, hidden in self._beside.items()]
 
     def _hidden(self, path: Path) -> Path:
-        try:
+        with self._writing(path):
             return Path(tempfile.mkdtemp(prefix=f".{path.name}.duckanon-", dir=path.parent)) / path.name
+
+    @contextlib.contextmanager
+    def _writing(self, path: Path) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise self.problem(f"{path}: it cannot be written ({error.strerror}).") from None
 
-    def _write(self, path: Path, hidden: Path, text: str) -> None:
-        try:
-            hidden.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise self.problem(f"{path}: it cannot be written ({error.strerror}).") from None
+    def _check_place(self, path: Path) -> None:
+        if path.is_dir():
+            raise self.problem(f"{path}: it is a folder; a file must be named.")
+        if not path.parent.is_dir():
+            raise self.problem(f"{path}: there is no folder {path.parent}.")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise self.problem(f"{path}: nothing may be written into the folder {path.parent}.")
+
+    def _locked(self, path: Path) -> BaseFileLock:
+        with self._writing(path):
+            lock = take_lock(lock_path(path))
+        if lock is None:
+            raise self.problem(
+                f"{path}: another run writes it at the moment; if it is that of another policy, name another file."
+            )
+        return lock
 
     def _clean(self, path: Path) -> None:
         for leftover in path.parent.glob(f".{glob.escape(path.name)}.duckanon-*"):
-            self._complete(leftover, path)
+            try:
+                journal.complete(leftover, self._is_committed, self._refuse)
+            except OSError as error:
+                raise self.problem(
+                    f"{path}: what a killed run had released cannot be put in its place ({error.strerror})."
+                ) from None
             _remove(leftover)
-
-    def _complete(self, leftover: Path, path: Path) -> None:
-        try:
-            journal.complete(leftover, self._is_committed, self._refuse)
-        except OSError as error:
-            raise self.problem(
-                f"{path}: what a killed run had released cannot be put in its place ({error.strerror})."
-            ) from None
-
-    def _leave(self) -> None:
-        with contextlib.suppress(OSError):
-            journal.forget(self._pairs())
-        for hidden in self._beside.values():
-            _remove(hidden.parent)
-        self._open.close()
-        for lock in self._locks:
-            give_back(lock)
-        self._locks = []
 
 
 def lock_path(path: Path) -> Path:
@@ -179,28 +179,6 @@ def lock_path(path: Path) -> Path:
 def _real(path: Path) -> Path:
     """Follow links: a rename would replace the link, and leave the old release where readers look."""
     return Path(os.path.realpath(path))
-
-
-def _check_place(path: Path, problem: type[Exception]) -> None:
-    if path.is_dir():
-        raise problem(f"{path}: it is a folder; a file must be named.")
-    if not path.parent.is_dir():
-        raise problem(f"{path}: there is no folder {path.parent}.")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise problem(f"{path}: nothing may be written into the folder {path.parent}.")
-
-
-def _locked(path: Path, problem: type[Exception]) -> BaseFileLock:
-    """Take the lock of a file."""
-    try:
-        lock = take_lock(lock_path(path))
-    except OSError as error:
-        raise problem(f"{path}: it cannot be written ({error.strerror}).") from None
-    if lock is None:
-        raise problem(
-            f"{path}: another run writes it at the moment; if it is that of another policy, name another file."
-        )
-    return lock
 
 
 def _remove(path: Path) -> None:

@@ -36,6 +36,8 @@ class Sensitive:
     t: float | None = None
 
 
+_SOME = ColumnNames(null=True, empty=True)
+
 TBL = Parameter("tbl", TableName(), "The table, view or CTE").without("large", "spark", "policy")
 COLS = Parameter("cols", ColumnNames(), "The columns to protect").without("policy")
 K = Parameter("k", Whole(2), "The smallest number of people in a class").without("policy")
@@ -49,23 +51,15 @@ PERSON = Parameter(
     "NULL: every row is another person",
     None,
 ).without("policy")
-BY = Parameter(
-    "by",
-    ColumnNames(null=True, empty=True),
-    "Columns released as they are; `k` holds within each of their groups",
-    None,
-)
+BY = Parameter("by", _SOME, "Columns released as they are; `k` holds within each of their groups", None)
 KEEP = Parameter(
     "keep",
-    ColumnNames(null=True, empty=True),
+    _SOME,
     "Other columns to release as they are; `['*']`: all but those whose names or values look like identifiers",
     None,
 ).without("policy")
 NARROWING = Parameter(
-    "narrowing",
-    ColumnNames(null=True, empty=True),
-    "Columns of `keep` that are released although they narrow down the labels",
-    None,
+    "narrowing", _SOME, "Columns of `keep` that are released although they narrow down the labels", None
 )
 KEPT = Group("kept", Kept, (KEEP, NARROWING))
 SENSITIVE = Group(
@@ -113,10 +107,7 @@ CLUSTER_SIZE = Parameter(
     None,
 )
 LOG = Parameter(
-    "log",
-    ColumnNames(null=True, empty=True),
-    "Columns of which logarithms are taken. NULL: all numbers that are positive and heavily skewed",
-    None,
+    "log", _SOME, "Columns of which logarithms are taken. NULL: all numbers that are positive and heavily skewed", None
 )
 ENCODED_NULLS = Parameter(
     "nulls",
@@ -126,19 +117,14 @@ ENCODED_NULLS = Parameter(
 )
 SPECIAL = Parameter(
     "special",
-    Either(
-        (
-            OneOf("auto", "off"),
-            MapOf("MAP {'cigarettes': [-8, 0]}", ListOf(Number(), "[-8, 0]"), null=False),
-        )
-    ),
+    Either((OneOf("auto", "off"), MapOf("MAP {'cigarettes': [-8, 0]}", ListOf(Number(), "[-8, 0]"), null=False))),
     "Numbers that stand for something else, such as frequent zeros and negative codes, are treated apart from the "
     "others: `'auto'` finds them, a map lists them by column, `'off'`: there are none",
     "auto",
 )
 CATEGORIES = Parameter(
     "categories",
-    ColumnNames(null=True, empty=True),
+    _SOME,
     "Columns of numbers that are categories. NULL: whole numbers with at most twelve different values",
     None,
 )
@@ -218,9 +204,6 @@ def _among(name: str | None, names: Sequence[str] | None) -> bool:
     return name is not None and name.lower() in (one.lower() for one in names or ())
 
 
-_WEIGHT = Number(0)
-
-
 def by_column(parameter: str, option: Any, names: Sequence[str]) -> dict[str, Any]:
     """Read a MAP or STRUCT from column names to something, the names in lower case."""
     pairs = option.items() if isinstance(option, dict) else option or []
@@ -239,8 +222,7 @@ def refuse_other_columns(parameter: str, named: Iterable[str], names: Sequence[s
 
 def column_weights(option: Any, names: Sequence[str], cols: Sequence[str]) -> list[float]:
     """Return the weight of each column: from a list parallel to `cols`, or from a map; 1 where none is given."""
-    is_plain_list = isinstance(option, list) and not (option and isinstance(option[0], tuple))
-    if is_plain_list:
+    if isinstance(option, list) and not (option and isinstance(option[0], tuple)):
         if len(option) != len(cols):
             raise ValueError(f"weights must have one number for each of the {len(cols)} columns; got {len(option)}.")
         option = dict(zip(cols, option, strict=True))
@@ -248,6 +230,6 @@ def column_weights(option: Any, names: Sequence[str], cols: Sequence[str]) -> li
         raise ValueError(f"weights must be a list of numbers or a map such as MAP {{'age': 2}}; got {option}.")
     given = by_column("weights", option, names)
     weights = [given.get(name.lower(), 1.0) for name in names]
-    if not all(_WEIGHT.holds(weight) for weight in weights) or not sum(weights) > 0:
+    if not all(map(Number(0).holds, weights)) or not sum(weights) > 0:
         raise ValueError("weights must be numbers of at least 0, not all of them 0.")
     return [float(weight) for weight in weights]

@@ -10,29 +10,21 @@ import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Ints
 from duckanon._core.common.codes import encode
-from duckanon._core.common.names import nearest
+from duckanon._core.common.names import did_you_mean
 
 NOBODY = -1
 """The number of a row whose person is NULL: it counts as nobody, as in SQL's count(DISTINCT person)."""
 
 
 def person_index(person: Any, names: Sequence[str], cols: Sequence[str] = ()) -> int:
-    """Find the column of people, whose case does not matter.
-
-    Args:
-        person: The name that was given.
-        names: The table's columns.
-        cols: Those to be released, which the column of people must not be one of.
-    """
+    """Find the column of people among the table's, whatever its case; it must not be one of `cols`."""
     if not isinstance(person, str):
         raise ValueError(f"person must be NULL or the name of one column, in quotes; got {person}.")
     if person.lower() in (name.lower() for name in cols):
         raise ValueError(f"person must be a column that is none of cols; got {person}.")
     lower = [name.lower() for name in names]
     if person.lower() not in lower:
-        near = nearest(person, names)
-        offer = f'; did you mean "{near}"?' if near else "."
-        raise ValueError(f"person must be one column of the table; got {person}{offer}")
+        raise ValueError(f"person must be one column of the table; got {person}{did_you_mean(person, names)}")
     return lower.index(person.lower())
 
 
@@ -46,13 +38,7 @@ def person_numbers(column: pa.ChunkedArray) -> Ints:
 
 
 def people_in(groups: Ints, people: Ints | None, count: int) -> Ints:
-    """Count the different people of each group, all rows where nobody tells people apart.
-
-    Args:
-        groups: The group of each row, from 0 to count - 1.
-        people: The number of each row's person; None where every row is another one.
-        count: The number of groups.
-    """
+    """Count the different people of each of `count` groups, all rows where nobody tells people apart."""
     if people is None:
         return np.bincount(groups, minlength=count)
     known = people != NOBODY
@@ -86,16 +72,9 @@ def cut_range(pairs: Ints, starts: Ints, ends: Ints, k: int) -> tuple[Ints, Ints
 
     The rows at which a person comes up for the first time count the people left of a place, those of the last time the
     people right of it. Both are found without sorting: of several rows that write to one cell, the last one stays.
-
-    Args:
-        pairs: For each row, in the order in which segments are cut, its segment and person as one number
-            (`numbered_pairs`).
-        starts, ends: The segments, one after the other in that order.
-        k: The number of people.
-
-    Returns:
-        For each segment the first and the last place at which the right part may begin; first is above last where no
-        place will do.
+    `pairs` are the segment and person of each row as one number (`numbered_pairs`), in the order of the segments. The
+    result is for each segment the first and the last place at which the right part may begin; first is above last where
+    no place will do.
     """
     return cut_places(occurrences(pairs), starts, ends, k, k)
 
@@ -116,13 +95,8 @@ def cut_places(
 ) -> tuple[Ints, Ints]:
     """Return the first place of each segment with so many people on its left, and the last with so many on its right.
 
-    Args:
-        seen: The first and the last row of each pair of segment and person (`occurrences`).
-        starts, ends: The segments.
-        left, right: How many people each side needs; one number, or one for each segment.
-
-    Returns:
-        As from `cut_range`.
+    `seen` holds the first and the last row of each pair of segment and person (`occurrences`); `left` and `right` are
+    one number, or one for each segment. The result is that of `cut_range`.
     """
     firsts, lasts = seen
     before, after = np.searchsorted(firsts, starts), np.searchsorted(lasts, ends)

@@ -41,12 +41,7 @@ _THREAD = _Thread()
 
 @contextlib.contextmanager
 def watched_by(ask: Callable[[], None] | None, tell: Tell | None = None) -> Iterator[None]:
-    """Let the work of this thread be watched as long as the context lasts.
-
-    Args:
-        ask: What `check` asks; it raises `StoppedError` where the work should stop.
-        tell: What `at` tells.
-    """
+    """Let the work of this thread be watched: `ask` raises `StoppedError` where it should stop, `tell` hears `at`."""
     before = _THREAD.ask, _THREAD.tell
     _THREAD.ask, _THREAD.tell = ask, tell
     try:
@@ -100,14 +95,8 @@ def shown(
     """Give a function that is told the share of the work done, and shows it to whoever watches, until the work ends.
 
     In a notebook that is a bar of tqdm, where tqdm is installed; on a terminal a line on standard error. Elsewhere
-    nothing is shown: a job's log has no use for it.
-
-    Args:
-        caller: What is at work: ``anon.boxes``.
-        after: Seconds of work that are not worth a sign.
-        every: Seconds between two updates.
-        silence: Seconds since somebody has asked for the work: after an interrupt, the line belongs to the prompt of a
-            shell.
+    nothing is shown: a job's log has no use for it. The first sign comes after `after` seconds. `silence` tells the
+    seconds since somebody has asked for the work: after an interrupt, the line belongs to the prompt of a shell.
     """
     due = time.monotonic() + after
     display: _Line | _NotebookBar | None = None

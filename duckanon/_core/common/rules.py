@@ -22,29 +22,46 @@ class Rule(Protocol):
         """Say what is allowed, so that it can follow "must be"."""
 
 
+class _OrNull:
+    """A rule that allows None too where ``null`` says so."""
+
+    null: bool = False
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether a value is allowed."""
+        return self.null if value is None else self._allows(value)
+
+    def __str__(self) -> str:
+        return f"{'NULL or ' * self.null}{self._words()}"
+
+    def _allows(self, value: Any) -> bool:
+        raise NotImplementedError
+
+    def _words(self) -> str:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Whole:
-    """A whole number from ``least`` to ``most``; None too where ``null`` says so."""
+class Whole(_OrNull):
+    """A whole number from ``least`` to ``most``."""
 
     least: int
     most: int | None = None
     null: bool = False
 
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        if value is None:
-            return self.null
+    def _allows(self, value: Any) -> bool:
         is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
         return is_whole and self.least <= value and (self.most is None or value <= self.most)
 
-    def __str__(self) -> str:
-        span = f"of at least {self.least}" if self.most is None else f"from {self.least} to {self.most}"
-        return f"{'NULL or ' * self.null}a whole number {span}"
+    def _words(self) -> str:
+        return "a whole number " + (
+            f"of at least {self.least}" if self.most is None else f"from {self.least} to {self.most}"
+        )
 
 
 @dataclass(frozen=True)
-class Number:
-    """A finite number from ``least`` to ``most``, between ``above`` and ``below``; None too where ``null`` says so."""
+class Number(_OrNull):
+    """A finite number from ``least`` to ``most``, between ``above`` and ``below``."""
 
     least: float | None = None
     most: float | None = None
@@ -52,10 +69,7 @@ class Number:
     null: bool = False
     below: float | None = None
 
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        if value is None:
-            return self.null
+    def _allows(self, value: Any) -> bool:
         if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(float(value)):
             return False
         return not (
@@ -65,7 +79,7 @@ class Number:
             or (self.below is not None and float(value) >= self.below)
         )
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         if self.above is not None:
             span = f" above {self.above:g}" + ("" if self.most is None else f", at most {self.most:g}")
             span += "" if self.below is None else f" and below {self.below:g}"
@@ -73,160 +87,138 @@ class Number:
             span = f" from {self.least:g} to {self.most:g}"
         else:
             span = "" if self.least is None else f" of at least {self.least:g}"
-        return f"{'NULL or ' * self.null}a finite number{span}"
+        return f"a finite number{span}"
 
 
-class OneOf:
+class OneOf(_OrNull):
     """One of several texts."""
 
     def __init__(self, *choices: str) -> None:
         self.choices = choices
 
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
+    def _allows(self, value: Any) -> bool:
         return isinstance(value, str) and value in self.choices
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         return f"{'one of ' * (len(self.choices) > 1)}{', '.join(map(repr, self.choices))}"
 
 
 @dataclass(frozen=True)
-class Text:
-    """A text that is not empty; None too where ``null`` says so."""
+class Text(_OrNull):
+    """A text that is not empty."""
 
     example: str
     null: bool = False
 
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        return self.null if value is None else isinstance(value, str) and bool(value.strip())
+    def _allows(self, value: Any) -> bool:
+        return isinstance(value, str) and bool(value.strip())
 
-    def __str__(self) -> str:
-        return f"{'NULL or ' * self.null}a text such as {self.example}"
+    def _words(self) -> str:
+        return f"a text such as {self.example}"
 
 
-class Flag:
+class Flag(_OrNull):
     """True or false."""
 
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
+    def _allows(self, value: Any) -> bool:
         return isinstance(value, bool) or type(value).__name__ == "bool_"  # numpy's
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         return "true or false"
 
 
 @dataclass(frozen=True)
-class ColumnNames:
-    """A list of columns' names, each once; None too where ``null`` says so, and no name where ``empty`` does."""
+class ColumnNames(_OrNull):
+    """A list of columns' names, each once; no name where ``empty`` says so."""
 
     null: bool = False
     empty: bool = False
     kind: ClassVar[str] = "columns"
 
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        if value is None:
-            return self.null
+    def _allows(self, value: Any) -> bool:
         if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
             return False
         return (bool(value) or self.empty) and len({name.lower() for name in value}) == len(value)
 
-    def __str__(self) -> str:
-        return f"{'NULL or ' * self.null}a list of column names such as ['age', 'zip'], each once"
+    def _words(self) -> str:
+        return "a list of column names such as ['age', 'zip'], each once"
 
 
 @dataclass(frozen=True)
-class ColumnName:
-    """The name of one column; None too where ``null`` says so."""
+class ColumnName(_OrNull):
+    """The name of one column."""
 
     null: bool = False
     kind: ClassVar[str] = "column"
 
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        return self.null if value is None else isinstance(value, str) and bool(value.strip())
+    def _allows(self, value: Any) -> bool:
+        return isinstance(value, str) and bool(value.strip())
 
-    def __str__(self) -> str:
-        return f"{'NULL or ' * self.null}the name of one column, in quotes"
+    def _words(self) -> str:
+        return "the name of one column, in quotes"
 
 
 @dataclass(frozen=True)
-class TableName:
-    """The name of a table, which is not called as our own steps are; None too where ``null`` says so."""
+class TableName(_OrNull):
+    """The name of a table, which is not called as our own steps are."""
 
     null: bool = False
     kind: ClassVar[str] = "table"
 
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        if value is None:
-            return self.null
+    def _allows(self, value: Any) -> bool:
         last = value.rpartition(".")[2].strip() if isinstance(value, str) else ""
         return bool(last) and not last.lower().startswith("_duckanon_")
 
-    def __str__(self) -> str:
-        return f"{'NULL or ' * self.null}the name of a table, a view or a CTE, in quotes"
+    def _words(self) -> str:
+        return "the name of a table, a view or a CTE, in quotes"
 
 
 @dataclass(frozen=True)
-class Tables:
-    """Several tables: a list of names, or a map to them where ``named`` says so; None too where ``null`` does."""
+class Tables(_OrNull):
+    """Several tables: a list of names, or a map to them where ``named`` says so."""
 
     example: str
     named: bool = False
     null: bool = False
     kind: ClassVar[str] = "tables"
 
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        if value is None:
-            return self.null
+    def _allows(self, value: Any) -> bool:
         if self.named:
-            is_map = isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
-            value = list(value.values()) if is_map else None
+            value = list(value.values()) if _is_map(value) else None
         return isinstance(value, list | tuple) and bool(value) and all(map(TableName().holds, value))
 
-    def __str__(self) -> str:
-        what = "a map from names to tables" if self.named else "a list of tables"
-        return f"{'NULL or ' * self.null}{what} such as {self.example}"
+    def _words(self) -> str:
+        return f"{'a map from names to tables' if self.named else 'a list of tables'} such as {self.example}"
 
 
 @dataclass(frozen=True)
-class MapOf:
-    """A map from columns' names to what ``values`` allows; None too where ``null`` says so."""
+class MapOf(_OrNull):
+    """A map from columns' names to what ``values`` allows."""
 
     example: str
     values: Rule | None = None
     null: bool = True
 
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        if value is None:
-            return self.null
-        is_map = isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
-        return is_map and (self.values is None or all(map(self.values.holds, value.values())))
+    def _allows(self, value: Any) -> bool:
+        return _is_map(value) and (self.values is None or all(map(self.values.holds, value.values())))
 
-    def __str__(self) -> str:
-        return f"{'NULL or ' * self.null}a map such as {self.example}"
+    def _words(self) -> str:
+        return f"a map such as {self.example}"
 
 
 @dataclass(frozen=True)
-class ListOf:
-    """A list whose members a rule allows; None too where ``null`` says so."""
+class ListOf(_OrNull):
+    """A list whose members a rule allows."""
 
     members: Rule
     example: str
     null: bool = False
 
-    def holds(self, value: Any) -> bool:
-        """Tell whether a value is allowed."""
-        if value is None:
-            return self.null
+    def _allows(self, value: Any) -> bool:
         return isinstance(value, list | tuple) and all(map(self.members.holds, value))
 
-    def __str__(self) -> str:
-        return f"{'NULL or ' * self.null}a list such as {self.example}"
+    def _words(self) -> str:
+        return f"a list such as {self.example}"
 
 
 @dataclass(frozen=True)
@@ -243,23 +235,13 @@ class Either:
         return " or ".join(map(str, self.rules))
 
 
-@dataclass(frozen=True)
-class Described:
-    """What the algorithm looks at itself, with the data at hand; the description is for the reference."""
-
-    description: str
-
-    def holds(self, value: Any) -> bool:
-        """Allow everything."""
-        return True
-
-    def __str__(self) -> str:
-        return self.description
+def _is_map(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
 @dataclass(frozen=True)
 class Words:
-    """How an interface writes values: SQL says NULL where Python says None."""
+    """The values of an option as an interface writes them: SQL says NULL where Python says None."""
 
     null: str
     true: str

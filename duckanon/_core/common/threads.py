@@ -1,4 +1,4 @@
-"""How many threads the linear algebra may use.
+"""The number of threads that the linear algebra may use.
 
 The libraries behind numpy, scipy and scikit-learn start a thread per processor for every product. On small matrices
 these threads cost more than they do, and where other work keeps the processors busy they wait for each other: the same
@@ -52,7 +52,6 @@ class _Limit:
 
 
 _ONE = _Limit()
-
 _WITH_BLAS = {"scipy.linalg", "scipy.special", "scipy.sparse.linalg"}
 """Modules that bring linear algebra of their own, beside numpy's. A controller knows only what is loaded when it is
 made; an algorithm's modules are, before it is called."""

@@ -22,16 +22,8 @@ def is_time_scale(scale: Scale) -> bool:
 def numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats, Bools, Scale]:
     """Take a column as numbers: dates and timestamps in microseconds since 1970, as ``anon._plan_number`` does.
 
-    Args:
-        name: The column's name, for errors.
-        column: Numbers, dates or timestamps.
-
-    Returns:
-        The numbers that are not NULL, which rows these are, and how such numbers are written.
-
-    Raises:
-        ValueError: For a column of another type, and for values that cannot be computed with: NaN, infinity, numbers
-            beyond 1e150, and days outside the years 1 to 9999.
+    Returns the numbers that are not NULL, which rows these are, and how such numbers are written. Refuses other types,
+    and values that cannot be computed with: NaN, infinity, numbers beyond 1e150, days outside the years 1 to 9999.
 
     Examples:
         >>> ages, is_known, scale = numbers("age", pa.array([40, None, 25]))
@@ -52,12 +44,9 @@ def numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats, Bool
 def exact_numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats, Bools, Scale]:
     """Take a column as `numbers` does, where different values are different numbers and are written as they were.
 
-    Who cuts a column into buckets and counts the rows of each asks for it: two values that became one number would be
-    counted together here and told apart by their labels.
-
-    Raises:
-        ValueError: Also for whole numbers from 2^53 on, decimals of more than 15 digits, and moments so far from 1970
-            that a double does not hold their microseconds.
+    For cutting a column into buckets and counting the rows of each: two values that became one number would be counted
+    together here and told apart by their labels. Whole numbers from 2^53 on, decimals of more than 15 digits, and
+    moments so far from 1970 that a double does not hold their microseconds are refused, too.
     """
     result, is_known, scale = numbers(name, column)
     if not len(result):

@@ -19,8 +19,8 @@ import re
 from dataclasses import dataclass
 
 from duckanon._bridge.declarations import PUBLIC
-from duckanon._bridge.macro_file import MacroFile
 from duckanon._bridge.macros import macro_files
+from duckanon._bridge.qualified import MacroFile
 from duckanon._bridge.sql_text import literal
 
 COMMON = {
