@@ -44,8 +44,8 @@ def classifier_utility(
 
     All other columns predict the `target`. Categories, and numbers of which only two differ, are classes; other numbers
     and dates are regressed. NULL is one more class; rows whose number is NULL are left out. `special` values and
-    `categories` among numbers are those of `measurement_encoding.coded`. Both models are trained on equally many rows, at most
-    `max_rows`.
+    `categories` among numbers are those of `measurement_encoding.coded`. Both models are trained on equally many rows,
+    at most `max_rows`.
 
     Returns:
         Rows for boosted trees, a linear (or logistic) model, and a constant one that knows the target's distribution

@@ -36,7 +36,8 @@ def utility(
     ``total_variation`` it is one of the categories. Elsewhere NULL is the original's mean, and an indicator.
 
     For moments and correlations the tables become matrices, in which each number is itself and each category an
-    indicator (`pairs.indicators`); `special` values and `categories` among numbers are those of `measurement_encoding.coded`.
+    indicator (`pairs.indicators`); `special` values and `categories` among numbers are those of
+    `measurement_encoding.coded`.
 
     Returns:
         ``mean`` and ``variance`` of every matrix column, ``correlation`` and ``rank_correlation`` of every pair, then
