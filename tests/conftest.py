@@ -118,8 +118,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return SqlTestFile.from_parent(parent, path=file_path) if file_path.suffix == ".test" else None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run what takes longest first, so that no worker is left with it at the end: studies, pages, `.test` files."""
+    """Leave rotating tests whose day it is not to the thorough run; run what takes longest first.
+
+    No worker is then left at the end with a study, a page or a long `.test` file.
+    """
+    for item in items:
+        if item.get_closest_marker("rotating") and not profiles.has_its_day(item.nodeid):
+            item.add_marker("thorough")
 
     def place(item: pytest.Item) -> tuple[bool, bool, int]:
         is_study = item.get_closest_marker("thorough") is not None

@@ -17,6 +17,7 @@ WHOLE_TABLE = re.compile(r"(?:WITH\b.*\)\s*)?FROM anon\.\w+\([^;]*;?", re.DOTALL
 """A statement that asks a function for all its columns."""
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("path", each_test_file(QUICK))
 def test_every_single_column_of_a_refused_call_is_refused(path: Path, con: duckdb.DuckDBPyConnection) -> None:
     """All failing calls of the `.test` files, with one of their columns at a time."""

@@ -61,6 +61,7 @@ def refused(con: duckdb.DuckDBPyConnection, query: str) -> bool:
     return True
 
 
+@pytest.mark.rotating
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS)
 def test_class_counts(shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str) -> None:
     fill(shared, rows)
@@ -196,6 +197,7 @@ def closeness(own: list[Any], everyone: list[Any], distance: str) -> float:
     return sum(abs(shares[0][value] / len(own) - shares[1][value] / len(everyone)) for value in order) / 2
 
 
+@pytest.mark.rotating
 @dear
 @given(
     rows=TABLES,
@@ -233,6 +235,7 @@ def test_t_closeness(
     )
 
 
+@pytest.mark.rotating
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS, threshold=st.sampled_from([0.05, 0.2, 0.34]))
 def test_reidentification_risk(
     shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str, threshold: float
@@ -307,6 +310,7 @@ def agrees(value: float, printed: str) -> bool:
     return abs(value - float(printed)) <= float(Decimal(1).scaleb(digits.as_tuple().exponent))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("line", FIGURE_3, ids=lambda line: line[0].replace(" ", ""))
 def test_figure_3_of_probabilistic_anonymity(adult: duckdb.DuckDBPyConnection, line: tuple) -> None:
     """S and F1 are Adult's own; D, F2 and k-Anon use the authors' estimates of the distinct counts (ERRATA 2)."""
@@ -383,6 +387,7 @@ PYCANON = [  # pycanon 1.3.6 on adult.csv; its recursive c is not the definition
 ]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", PYCANON, ids=lambda case: case[0][:12])
 def test_agrees_with_pycanon(adult: duckdb.DuckDBPyConnection, case: tuple) -> None:
     expressions, counts, measures = case

@@ -182,6 +182,7 @@ def test_values_that_only_look_alike(shared: duckdb.DuckDBPyConnection) -> None:
     assert found(shared, "no_values") == []
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("category", HITS)
 def test_names_that_hit(shared: duckdb.DuckDBPyConnection, category: str) -> None:
     waiting = [*HITS[category].split(), *(["Patient Name"] if category == "name" else [])]
@@ -193,6 +194,7 @@ def test_names_that_hit(shared: duckdb.DuckDBPyConnection, category: str) -> Non
         assert found(shared, "one") == [(name, category, "name", None, 0) for name in names]
 
 
+@pytest.mark.rotating
 def test_names_that_do_not_hit(shared: duckdb.DuckDBPyConnection) -> None:
     columns = ", ".join(f"NULL::VARCHAR AS {quoted(name)}" for name in NOT_HITS.split())
     shared.execute(f"CREATE OR REPLACE TABLE one AS SELECT {columns} FROM range(30)").fetchall()

@@ -25,6 +25,7 @@ def size(rows: list[tuple], own: tuple, alpha: float) -> float:
     return sum(alpha if other != own and None in other else 1 for other in matches)
 
 
+@pytest.mark.rotating
 @dear
 @given(rows=ROWS, alpha=st.sampled_from([0, 0.1, 0.5, 1]), k=st.integers(2, 6))
 def test_against_brute_force(shared: duckdb.DuckDBPyConnection, rows: list[tuple], alpha: float, k: int) -> None:

@@ -113,6 +113,7 @@ def test_risk_is_that_of_a_persons_smallest_class(
     }
 
 
+@pytest.mark.rotating
 @dear
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS)
 def test_diversity_and_closeness_count_people(
@@ -210,6 +211,7 @@ ALONE = """
            (SELECT count(DISTINCT who) FROM visits) FROM classes"""
 
 
+@pytest.mark.rotating
 @dear
 @given(rows=TABLES)
 def test_the_search_and_the_single_set_agree_with_count_distinct(

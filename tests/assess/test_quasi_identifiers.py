@@ -61,6 +61,7 @@ CODE_PATHS = [  # constants that force the walk to collapse always, to sort alwa
 ]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("constants", CODE_PATHS)
 def test_the_walk_equals_brute_force(monkeypatch: pytest.MonkeyPatch, constants: dict[str, float]) -> None:
     for name, value in constants.items():
@@ -211,6 +212,7 @@ def test_the_stated_error_is_the_real_one() -> None:
 COLUMNS = ["age", "workclass", "education", "marital_status", "occupation", "race", "sex", "hours_per_week"]
 
 
+@pytest.mark.rotating
 def test_every_set_equals_quasi_identifier(adult: duckdb.DuckDBPyConnection) -> None:
     """Each row is what anon.quasi_identifier, a plain GROUP BY, says about the set."""
     rows = adult.execute(

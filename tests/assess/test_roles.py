@@ -91,6 +91,7 @@ def judge(con: duckdb.DuckDBPyConnection, tables: dict[str, tuple[pa.Table, role
     judgement.check()
 
 
+@pytest.mark.rotating
 def test_roles_of_generated_tables(con: duckdb.DuckDBPyConnection) -> None:
     """With names in two languages, with and without names."""
     chosen = ("clinic, German", "clinic, none", "survey", "survey, hidden names", "panel, hidden names", "payroll")
@@ -117,6 +118,7 @@ def test_roles_of_surveys(con: duckdb.DuckDBPyConnection) -> None:
     judgement.check()
 
 
+@pytest.mark.rotating
 def test_people_and_households_are_whole_in_a_sample(con: duckdb.DuckDBPyConnection) -> None:
     """Visits of people who live in families, shuffled: a sample of rows would break both keys."""
     random = np.random.default_rng(3)

@@ -118,6 +118,7 @@ def described(con: duckdb.DuckDBPyConnection, query: str) -> list[tuple[str, str
     return [(row[0], row[1]) for row in con.execute(f"DESCRIBE {query}").fetchall()]
 
 
+@pytest.mark.rotating
 @given(table=tables(), seed=st.none() | st.just(1))
 def test_any_table_comes_back_unchanged(shared: duckdb.DuckDBPyConnection, table: tuple, seed: int | None) -> None:
     columns, rows = table
@@ -152,6 +153,7 @@ def test_more_rows_than_a_vector_and_several_threads(con: duckdb.DuckDBPyConnect
     assert kept.fetchall() == [(500_000, 500_000, 500_000 * 499_999 // 2)]
 
 
+@pytest.mark.rotating
 def test_a_seed_means_the_same_order_whatever_the_scan_did(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE big AS SELECT i, i % 97 AS j FROM range(400_000) AS t(i)").fetchall()
     con.execute("CREATE TABLE turned AS FROM big ORDER BY i DESC").fetchall()
@@ -181,6 +183,7 @@ def test_swapping_is_uniform_through_the_bridge(con: duckdb.DuckDBPyConnection) 
     check_uniform(lambda seed: tuple(con.execute(f"FROM anon.swap('three', ['n', 's'], seed := {seed})").fetchall()))
 
 
+@pytest.mark.rotating
 def test_calls_on_many_threads_keep_apart(own_con: duckdb.DuckDBPyConnection) -> None:
     own_con.execute("CREATE TABLE big AS SELECT i, -i AS j FROM range(60_000) AS t(i)").fetchall()
     wrong: list[object] = []
@@ -272,6 +275,7 @@ def test_a_connection_that_goes_during_a_call_is_not_waited_for() -> None:
     assert len(rows) == 0
 
 
+@pytest.mark.rotating
 def test_calls_of_empty_tables_do_not_pile_up() -> None:
     """Each is of a connection of its own, which never comes back to make its calls go."""
     all_waiting = waiting.Waiting()
@@ -347,6 +351,7 @@ RELEASES = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("call", RELEASES.values(), ids=RELEASES)
 def test_no_type_lists_a_value_that_no_released_row_has(con: duckdb.DuckDBPyConnection, call: str) -> None:
     """An ENUM tells of a diagnosis that one person has, even where the release left that person out."""

@@ -51,6 +51,7 @@ def test_several_threads_register_at_once() -> None:
     assert failures == []
 
 
+@pytest.mark.rotating
 def test_registering_that_failed_can_be_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     con = duckdb.connect()
     parsed = catalog._parsed
@@ -350,6 +351,7 @@ raise SystemExit(os.waitstatus_to_exitcode(status))
 """
 
 
+@pytest.mark.rotating
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_can_open_a_database_of_its_own() -> None:
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], timeout=60, capture_output=True, cwd=ROOT)

@@ -68,6 +68,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return seconds
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("call", TAKES_MINUTES.values(), ids=TAKES_MINUTES)
 def test_an_interrupt_ends_the_query_and_then_the_work(many: duckdb.DuckDBPyConnection, call: str) -> None:
     many.execute("CREATE OR REPLACE TEMP TABLE mine AS SELECT 1 AS one").fetchall()
@@ -142,6 +143,7 @@ def failing() -> pa.Array:
     raise ValueError(f"wrong {len(rows_of_people)}")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "setting", ["SET threads = 1", "PRAGMA disable_optimizer", "SET scheduler_process_partial = true"]
 )
@@ -164,6 +166,7 @@ CORRELATED = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("query", CORRELATED.values(), ids=CORRELATED)
 @pytest.mark.parametrize("rows", [1, 100])
 @pytest.mark.parametrize(
@@ -271,6 +274,7 @@ def test_a_query_that_is_heard_of_keeps_what_it_has(clock: list[float]) -> None:
     assert rows.redeem([first]).table().num_rows == 1
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "call", ["anon.generalize('people', ['age', 'zip'], 5)", "anon.boxes('people', ['age', 'income'], 5)"]
 )

@@ -72,6 +72,7 @@ def builtins() -> set[str]:
     return {call["function_name"] for _, call in parsed_calls() if call["schema"] != "anon"}
 
 
+@pytest.mark.rotating
 def test_every_call_says_whose_function_it_is() -> None:
     """DuckDB's parser finds the calls: what the text of a macro hides (lists, structs, choices of columns) as well."""
     unqualified = {
@@ -113,6 +114,7 @@ def hostile() -> Iterator[duckdb.DuckDBPyConnection]:
 numbers = itertools.count()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("path", each_test_file(QUICK))
 def test_macros_of_a_user_do_not_take_the_place_of_builtins(path: Path, hostile: duckdb.DuckDBPyConnection) -> None:
     """The file's own queries name DuckDB's functions as we do."""
@@ -157,6 +159,7 @@ def test_lists_and_structs_are_duckdbs_own(own_con: duckdb.DuckDBPyConnection) -
     assert [own_con.execute(qualified(query)).fetchall() for query in queries] == before
 
 
+@pytest.mark.rotating
 def test_setseed_makes_no_release_repeatable(own_con: duckdb.DuckDBPyConnection) -> None:
     own_con.execute("CREATE TABLE people AS SELECT i % 2 AS sex, i AS id FROM range(200) AS t(i)").fetchall()
     for query in (

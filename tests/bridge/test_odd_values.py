@@ -77,6 +77,7 @@ OTHERS = [
 SENTENCE = re.compile(r"\banon(\.\w+)?: [^\n]+\.")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "call",
     [

@@ -37,6 +37,7 @@ def catalog_of(con: duckdb.DuckDBPyConnection) -> list[tuple]:
     return found
 
 
+@pytest.mark.rotating
 def test_it_is_written_once_and_copied_with_comments(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.parent.mkdir()
     (file.parent / "catalog.duckdb-1.old").touch()
@@ -49,6 +50,7 @@ def test_it_is_written_once_and_copied_with_comments(file: Path, monkeypatch: py
     assert catalog_of(duckanon.connect()) == first
 
 
+@pytest.mark.rotating
 def test_a_file_that_cannot_be_read_is_removed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.parent.mkdir()
     file.write_text("no database")
@@ -56,12 +58,14 @@ def test_a_file_that_cannot_be_read_is_removed(file: Path, monkeypatch: pytest.M
     assert not file.exists()
 
 
+@pytest.mark.rotating
 def test_no_file_where_python_writes_none(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     assert catalog_of(duckanon.connect())
     assert not file.parent.exists()
 
 
+@pytest.mark.rotating
 def test_no_file_where_duckdb_may_open_none(file: Path) -> None:
     duckanon.connect().close()
     assert catalog_of(duckanon.register(duckdb.connect(config={"enable_external_access": False})))

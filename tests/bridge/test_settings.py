@@ -120,6 +120,7 @@ RISKY = {"values": ["swap"], "planning": ["swap", "t_closeness", "apply_partitio
 """Of what failed once, what is quick; other files are for the thorough run."""
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("settings", "path"),
     [
@@ -227,6 +228,7 @@ def test_another_calendar_does_not_show_who_is_over_89(own_con: duckdb.DuckDBPyC
     assert own_con.execute("SELECT anon.safe_harbor_date(DATE '1900-01-01')").fetchone()[0].startswith("<=")
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("is_prepared", [False, True])
 def test_a_slash_divides(is_prepared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slash means what it meant when a macro was parsed: set before registering, every risk was 0."""

@@ -138,6 +138,7 @@ def calls() -> list:
     return [call if call in quick else pytest.param(call, marks=pytest.mark.thorough) for call in every]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("call", calls())
 def test_small_tables_and_empty_columns(call: str, shared: duckdb.DuckDBPyConnection) -> None:
     make(shared, call)

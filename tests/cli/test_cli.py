@@ -129,6 +129,7 @@ def test_functions_is_the_same_as_the_macro(capsys: pytest.CaptureFixture[str], 
     assert out.count("\n") == 2 * len(listed)
 
 
+@pytest.mark.rotating
 def test_sql_prints_a_script_that_needs_no_python(capsys: pytest.CaptureFixture[str]) -> None:
     code, script, _ = output(capsys, "sql")
     assert code == 0
@@ -215,6 +216,7 @@ def test_help_everywhere(capsys: pytest.CaptureFixture[str], arguments: list[str
     assert out.startswith("usage: duckanon")
 
 
+@pytest.mark.rotating
 def test_a_reader_that_goes_away_is_no_error() -> None:
     done = subprocess.run(
         f"{sys.executable} -m duckanon.cli -c 'FROM range(200000)' --format csv | head -1",
@@ -315,6 +317,7 @@ def test_shell_commands(con: duckdb.DuckDBPyConnection) -> None:
     assert written.endswith("b\n2\nError: .nope is not a command of this shell; .help lists them.\n")
 
 
+@pytest.mark.rotating
 def test_completion(con: duckdb.DuckDBPyConnection) -> None:
     """Names that no other test has: tables of the whole process are completed."""
     con.execute('CREATE TABLE sleepers AS SELECT 1 AS snoring_since, 2 AS "Loud ZIP"').fetchall()
@@ -330,6 +333,7 @@ def test_completion(con: duckdb.DuckDBPyConnection) -> None:
     assert complete("zzz") == []
 
 
+@pytest.mark.rotating
 def test_the_shell_on_a_terminal(tmp_path: Path) -> None:
     """A real terminal: completion by TAB, whole statements in the history of the home folder, Ctrl-D to leave."""
     main, side = pty.openpty()

@@ -254,6 +254,7 @@ def test_a_home_that_cannot_be_used_is_said_once(home: str, capsys: pytest.Captu
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.rotating
 def test_a_shell_for_nobody_with_a_script_on_its_input() -> None:
     """The whole way in a process: an unknown user without HOME, no banner and no prompts, an exit code."""
     code = (

@@ -60,6 +60,7 @@ def test_a_release_is_the_same_as_in_python(name: str) -> None:
     assert sorted(done.stdout.splitlines()) == expected, done.stderr
 
 
+@pytest.mark.shell
 def test_fifteen_types_there_and_back() -> None:
     back = f"anon._identity('t', {COLUMNS})"
     same = f"SELECT count(*) FROM (FROM t EXCEPT ALL FROM {back})"
@@ -81,6 +82,7 @@ def test_errors_are_sentences_and_the_script_goes_on() -> None:
     assert done.stdout.split() == ["after"]
 
 
+@pytest.mark.shell
 def test_loading_again_and_other_databases(tmp_path: Path) -> None:
     path, load = tmp_path / "people.duckdb", f"LOAD '{extension_file()}';\n"
     count = "SELECT count(*) FROM anon.swap('people', ['age']);\n"
@@ -91,6 +93,7 @@ def test_loading_again_and_other_databases(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.shell
 def test_eight_threads() -> None:
     done = run_shell(
         "SET threads = 8;\nCREATE TABLE t AS SELECT i, random() AS x FROM range(300_000) AS r(i);\n"
@@ -99,6 +102,7 @@ def test_eight_threads() -> None:
     assert done.stdout.split() == ["300000|44999850000"], done.stderr
 
 
+@pytest.mark.shell
 def test_variables_of_another_python_do_not_matter(tmp_path: Path) -> None:
     env = {"PYTHONHOME": "/nowhere", "PYTHONPATH": str(tmp_path)}
     (tmp_path / "ctypes.py").write_text("raise SystemExit")
@@ -106,6 +110,7 @@ def test_variables_of_another_python_do_not_matter(tmp_path: Path) -> None:
     assert done.stdout.split() == ["3000"], done.stderr
 
 
+@pytest.mark.shell
 def test_a_name_that_is_taken_is_refused() -> None:
     done = run_shell(f"CREATE SCHEMA anon;\nLOAD '{extension_file()}';\nSELECT 'after';", loads=False)
     assert "duckanon: the database memory has a schema called anon" in done.stderr
@@ -145,6 +150,7 @@ def test_a_file_that_does_not_fit_is_refused(old: str, new: str, sentence: str, 
     assert done.stdout.split() == ["after"]
 
 
+@pytest.mark.shell
 def test_register_and_load_on_one_database(tmp_path: Path) -> None:
     code = f"""
 import duckdb, duckanon
@@ -165,6 +171,7 @@ print(sorted(name for name in globals() if not name.startswith("__")))
     assert done.stdout.splitlines()[4] == "['con', 'duckanon', 'duckdb', 'first', 'step']"
 
 
+@pytest.mark.shell
 def test_install_from_a_repository(tmp_path: Path) -> None:
     version = subprocess.run([str(stock_shell()), "--version"], capture_output=True, text=True, check=True).stdout
     folder = files.write_repository(tmp_path / "repository", (version.split()[0],))

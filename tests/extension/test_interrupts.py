@@ -15,6 +15,7 @@ PEOPLE = "CREATE TABLE p AS SELECT (random() * 90)::INT AS age, random() AS x, r
 TAKES_LONG = "SELECT count(*) FROM anon.recode('p', ['age', 'x', 'y'], 5, effort := 'thorough');"
 
 
+@pytest.mark.shell
 def test_ctrl_c_ends_a_release_and_nothing_else() -> None:
     shell = Terminal()
     shell.ask(PEOPLE.format(100_000), "people")

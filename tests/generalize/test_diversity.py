@@ -152,6 +152,7 @@ def test_what_is_released_is_spread(con, seed, rule, has_person):
             assert farness(counts[own], left, rule.is_ordered) <= rule.t + 1e-8
 
 
+@pytest.mark.rotating
 def test_who_is_known_to_be_in_a_class_is_not_known_to_be_ill(con):
     """Everybody in one area has the same illness: k people do not hide it, two illnesses do."""
     con.execute(
@@ -164,6 +165,7 @@ def test_who_is_known_to_be_in_a_class_is_not_known_to_be_ill(con):
     assert con.execute(fewest.format(call.format(", sensitive := 'illness', l := 2"))).fetchall()[0][0] >= 2
 
 
+@pytest.mark.rotating
 def test_a_plan_leaves_out_as_many_rows_as_generalize_does(con):
     con.execute(
         "CREATE TABLE patients AS SELECT hash(i) % 60 AS age, hash(i, 1) % 9 AS illness FROM range(500) AS r(i)"
@@ -176,6 +178,7 @@ def test_a_plan_leaves_out_as_many_rows_as_generalize_does(con):
     assert suppressed[0] + released[0] == 500
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("kind", "least"), [("distinct", 8), ("entropy", 7.5), ("recursive", 8)])
 def test_more_than_the_table_has_is_refused(con, kind, least):
     con.execute("CREATE TABLE patients AS SELECT i % 60 AS age, i % 7 AS illness FROM range(500) AS r(i)")

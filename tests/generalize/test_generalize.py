@@ -296,6 +296,7 @@ def test_plans_survive_a_file(con: Connection, tmp_path: Any) -> None:
 # ---- generalized tables ----
 
 
+@pytest.mark.rotating
 @pytest.mark.usefixtures("short_search")
 def test_names_that_need_quotes(con: Connection) -> None:
     con.execute("""
@@ -308,6 +309,7 @@ def test_names_that_need_quotes(con: Connection) -> None:
     assert min(Counter(row[:3] for row in released.fetchall()).values()) >= 10
 
 
+@pytest.mark.rotating
 @pytest.mark.usefixtures("short_search")
 def test_the_calendar_and_the_prefixes_are_those_of_the_functions(con: Connection) -> None:
     """Labels inside the fitted range are what anon.generalize_date and anon.generalize_prefix write."""

@@ -213,6 +213,7 @@ def test_codes_beyond_the_doubles_are_kept_as_text(con):
     assert sorted(found.fetchall()) == [("9007199254740992", 10), ("9007199254740993", 10)]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("method", ["calendar", "interval"])
 def test_a_plan_of_dates_is_not_applied_to_their_texts(con, method):
     """Every text was called as the rest is, and nobody told."""

@@ -108,6 +108,7 @@ def plain_program(values, counts, k, cost):
 columns = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 9)), min_size=1, max_size=9)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", [None, *MODES])
 @pytest.mark.parametrize("cost", COSTS)
 @dear  # for the number of ways to search
@@ -195,6 +196,7 @@ def sample_counts(rng, ties, size, k):
     return np.where(rng.random(size) < 0.1, rng.integers(k, 4 * k + 1, size), rng.integers(1, 3, size))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("ties", ["none", "light", "heavy"])
 @pytest.mark.parametrize("kind", ["even", "normal", "far", "integers"])
 @pytest.mark.parametrize("cost", COSTS)
@@ -211,6 +213,7 @@ def test_equals_the_plain_program(monkeypatch, cost, kind, ties, k):
         assert total(found.costs, cost) == pytest.approx(best, rel=1e-11)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("rows", [63, 64, 65, 129])
 def test_every_k(mode, rows):
     rng = np.random.default_rng(rows)
@@ -261,6 +264,7 @@ def test_equals_microagg1d(mode, seed, rows, k, buckets, cost):
     assert found.costs.sum() == pytest.approx(cost, rel=1e-12)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("k", [2, 7, 300])
 def test_a_large_offset_changes_nothing(mode, cost, k):

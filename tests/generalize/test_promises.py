@@ -268,6 +268,7 @@ def check_column(
             assert label is cell is None or label == "*" or (cell and label and cell.startswith(label.rstrip("*")))
 
 
+@pytest.mark.rotating
 @pytest.mark.usefixtures("short_search")
 @dear
 @given(drawn=tables(), k=st.integers(2, 8), factor=st.sampled_from([1, 3, 1000]), beta=st.sampled_from([0.1, 0.001]))

@@ -74,6 +74,7 @@ def test_a_draft_can_be_checked_and_released(folder: Path, capsys: pytest.Captur
     assert release("draft.toml", dry_run=True)["outcome"] == "dry run"
 
 
+@pytest.mark.rotating
 @pytest.mark.usefixtures("folder")
 def test_a_draft_with_several_sensitive_columns_promises_no_diversity(capsys: pytest.CaptureFixture[str]) -> None:
     """Classes are shaped for one of them: the first release of a draft failed, as smokers were among themselves."""

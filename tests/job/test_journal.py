@@ -59,6 +59,7 @@ STATES = (["old"] * 3, ["old"] * 3, ["old", "old", ""], ["new", "old", ""], ["ne
 """What is there when a run is killed at its renames: the list of them, the record's, and those of the files."""
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("step", range(5))
 @pytest.mark.parametrize("whose", range(3))
 def test_the_next_run_completes_what_was_decided(places: list[Path], step: int, whose: int) -> None:

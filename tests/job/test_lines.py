@@ -60,6 +60,7 @@ def test_the_line_of_a_value(path: tuple[str | int, ...], line: int) -> None:
     assert line_of(DOCUMENT, path) == line
 
 
+@pytest.mark.rotating
 @cheap
 @given(
     st.dictionaries(

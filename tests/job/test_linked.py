@@ -120,6 +120,7 @@ def test_linked_k_is_that_of_the_assessment(folder: Path, database: duckdb.DuckD
     assert (measured["k"], measured["linked_k"]) == expected
 
 
+@pytest.mark.rotating
 def test_a_plan_is_used_again_and_new_small_classes_are_left_out(
     folder: Path, database: duckdb.DuckDBPyConnection
 ) -> None:

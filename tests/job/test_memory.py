@@ -271,6 +271,7 @@ def test_a_target_that_cannot_be_written(people: Path) -> None:
         release(policy(people, "boxes", ("release.parquet", "nowhere/release.parquet")), memory="100GB")
 
 
+@pytest.mark.rotating
 def test_the_command_takes_memory(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Notes go to standard error, not into the report."""
     policy(people, "svd_swap")

@@ -20,6 +20,7 @@ PARAMETERS = {
 QUICK = [("recode", "release.parquet"), ("boxes", "release.csv"), ("microaggregate", "release.parquet")]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("method", "target"),
     [

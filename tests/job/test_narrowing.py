@@ -62,6 +62,7 @@ def _lines(policy: Path) -> list[str]:
     ]
 
 
+@pytest.mark.rotating
 def test_check_names_all_columns_with_their_lines(survey: Path) -> None:
     with pytest.raises(PolicyError) as error:
         check.check_policy(survey / "policy.toml")
@@ -90,6 +91,7 @@ def test_pairs_are_read_from_a_refusal() -> None:
     assert told("anon.boxes: k must be a whole number; got 1.") == []
 
 
+@pytest.mark.rotating
 def test_a_draft_shows_what_the_release_would_refuse(survey: Path) -> None:
     roles = {"date_of_birth": "quasi_identifier", "sex": "quasi_identifier", "v1": "sensitive", "v2": "?", "v3": "?"}
     with run.connection() as con:

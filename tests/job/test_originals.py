@@ -81,6 +81,7 @@ def contents(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("how", SPELLINGS)
 def test_a_source_is_not_overwritten_however_it_is_spelled(
     how: str, people: Path, capsys: pytest.CaptureFixture[str]
@@ -93,6 +94,7 @@ def test_a_source_is_not_overwritten_however_it_is_spelled(
     assert contents(people) == before
 
 
+@pytest.mark.rotating
 def test_a_check_of_the_policy_says_it_too(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "connection", run.connection)
     for how in ("expression", "view"):

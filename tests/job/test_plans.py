@@ -39,6 +39,7 @@ def differences(con: duckdb.DuckDBPyConnection, query: str, keep: list[str]) -> 
     return sum(con.execute(f"SELECT count(*) FROM ({side})").fetchall()[0][0] for side in sides)
 
 
+@pytest.mark.rotating
 def test_few_buckets_are_cases_with_the_same_cells(con: duckdb.DuckDBPyConnection) -> None:
     pytest.importorskip("sqlglot")
     con.execute("UPDATE original SET age = 500 WHERE age = 3").fetchall()  # never seen by the plan

@@ -24,6 +24,7 @@ FILES = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("target", FILES)
 def test_the_file_has_what_the_record_tells(target: str, folder: Path) -> None:
     record = release(changed(folder, ("release.parquet", target)))

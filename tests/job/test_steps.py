@@ -116,6 +116,7 @@ def hidden(folder: Path) -> list[Path]:
     return [*folder.glob(".*"), *(folder / "temporary").iterdir()]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("target", "every"),
     [

@@ -58,12 +58,14 @@ def test_a_log_that_cannot_be_written_changes_no_exit_code(
     assert (folder / "release.parquet").exists() == (code == 0)
 
 
+@pytest.mark.rotating
 def test_a_draft_that_cannot_be_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the output itself, and no broken promise."""
     monkeypatch.setattr(sys, "stdout", Full())
     assert cli.main(["policy", "init", "--from", str(folder / "people.parquet")]) == 3
 
 
+@pytest.mark.rotating
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 @pytest.mark.parametrize(
     ("arguments", "code"), [(["release"], 2), pytest.param(["history", "a", "b"], 3, marks=pytest.mark.thorough)]
@@ -101,6 +103,7 @@ DEEP = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", DEEP)
 def test_deep_brackets_and_long_numbers_are_the_policys_fault(
     case: str, folder: Path, capsys: pytest.CaptureFixture[str]

@@ -40,6 +40,7 @@ def test_an_insurance_number_does_not_leave_beside_a_diagnosis(
     assert columns_of(database, folder / "visits_release.parquet") == ["geschlecht", "diagnosis"]
 
 
+@pytest.mark.rotating
 def test_a_survey_with_code_names_stops_until_it_is_decided(
     folder: Path, database: duckdb.DuckDBPyConnection, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -86,6 +87,7 @@ def test_undecided_columns_of_all_tables_are_named_at_once(folder: Path) -> None
         release(folder / "policy.toml")
 
 
+@pytest.mark.rotating
 def test_a_hierarchy_of_another_column_is_refused(folder: Path) -> None:
     (folder / "levels.csv").write_text("sex,any\nmale,*\nfemale,*\n")
     path = changed(
@@ -127,6 +129,7 @@ OTHERS = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.rotating
 @dear
 @given(
     people=st.integers(3, 60),

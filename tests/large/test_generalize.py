@@ -19,6 +19,7 @@ pytest.importorskip("sqlglot")
 K = 5
 
 
+@pytest.mark.rotating
 def test_every_class_has_k_people_and_every_value_its_label(people: pa.Table, tmp_path: Path, spill: Path) -> None:
     """Plain SQL counts on the written file, and reads the labels of ages as the numbers that they are."""
     target = tmp_path / "release.parquet"

@@ -65,6 +65,7 @@ def released(
     return done, pq.read_table(target)
 
 
+@pytest.mark.rotating
 def test_statistics_stay_and_nothing_of_a_few_people_leaves(patients: pa.Table, tmp_path: Path, spill: Path) -> None:
     done, table = released(patients, tmp_path, temporary=spill)
     assert done.rows == table.num_rows == ROWS
@@ -153,6 +154,7 @@ def test_rows_are_added_to_a_sample_until_it_tells_what_the_table_does(patients:
     assert len(set(keys)) == len(keys)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("name", "value"),
     [("job", "king"), *(pytest.param(*wrong, marks=pytest.mark.thorough) for wrong in (("pay", 9e6), ("hours", -9)))],

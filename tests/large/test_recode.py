@@ -83,6 +83,7 @@ def test_a_combination_that_fits_into_no_part_is_divided(effort: str, tmp_path: 
     assert ("30", "f", "a") in [row[:3] for row in classes]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("person", [None, "person"])
 def test_nothing_of_few_people_is_named(person: str | None, tmp_path: Path) -> None:
     """The attack: values, and ends of numbers, that fewer than k people of the whole table have."""

@@ -19,6 +19,7 @@ from duckanon.large.memory import budget, bytes_of
 THOROUGH = pytest.mark.thorough  # every release opens a database of its own, which takes a second
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("road", "options", "sentence"),
     [
@@ -93,6 +94,7 @@ def test_nulls_are_counted_in_the_whole_table(people: pa.Table, tmp_path: Path) 
         large.boxes(holes, tmp_path / "release.parquet", ["age"], 5)
 
 
+@pytest.mark.rotating
 def test_a_release_that_breaks_its_promise_gets_no_name(
     people: pa.Table, tmp_path: Path, spill: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

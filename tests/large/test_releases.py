@@ -88,6 +88,7 @@ def test_rows_tell_neither_their_old_place_nor_their_part(people: pa.Table, tmp_
     assert abs(np.corrcoef(released.column("box").to_numpy(), ages)[0, 1]) < 0.15
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("person", [None, pytest.param("person", marks=pytest.mark.thorough)])
 def test_no_end_is_one_persons_value(person: str | None, people: pa.Table, tmp_path: Path) -> None:
     """The attack: published ends that are values of fewer than k people, at the borders of parts too."""
@@ -154,6 +155,7 @@ def test_the_loss_is_that_of_the_release_in_memory(people: pa.Table, tmp_path: P
     assert by_parts < 1.1 * in_memory
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "form",
     [

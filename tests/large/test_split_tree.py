@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from duckanon.large.split_tree import case, fitted, merged, part_count, parts_of, routed
 
 
+@pytest.mark.rotating
 @given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.integers(1, 40))
 def test_sql_and_numpy_send_rows_to_the_same_parts(seed: int, rows: int, part_rows: int) -> None:
     draw = np.random.default_rng(seed)

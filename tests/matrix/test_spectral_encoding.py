@@ -275,6 +275,7 @@ def test_refusals(column: object, options: dict, message: str) -> None:
         fit(pa.table({"good": GOOD, "bad": column}), **options)
 
 
+@pytest.mark.rotating
 def test_more_refusals() -> None:
     many = pa.table({"good": np.arange(9000.0), "bad": [f"{i % 1001}" for i in range(9000)]})
     with pytest.raises(ValueError, match=r"column .bad. has more than 1,000 different values"):

@@ -31,6 +31,7 @@ def measured(*tables, **options) -> dict[tuple[str, str], dict]:
     return {(row["model"], row["measure"]): row for row in found.to_pylist()}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("target", "measure"),
     [("ill", "auc"), ("pay", "r2"), pytest.param("job", "accuracy", marks=pytest.mark.thorough)],

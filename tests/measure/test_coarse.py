@@ -76,6 +76,7 @@ def test_values_as_labels_are_judged_like_values(people: duckdb.DuckDBPyConnecti
     )
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("attack", "share"),
     [
@@ -108,6 +109,7 @@ HELD_NUMBERS = {"[2, 5)": [2, 3, 4], "<2": [0, 1], ">=7": [7, 8, 9], "4": [4], "
 ROW = st.tuples(st.sampled_from(list(HELD_NUMBERS)), st.sampled_from(list(HELD_WORDS)), st.integers(0, 6))
 
 
+@pytest.mark.rotating
 @dear
 @given(rows=st.lists(ROW, min_size=3, max_size=12))
 def test_prediction_risk_against_enumeration(shared: duckdb.DuckDBPyConnection, rows: list[Any]) -> None:

@@ -17,6 +17,7 @@ def data(rows: int, seed: int, width: int = 6) -> np.ndarray:
     return values
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("rows", [300, 700])  # dense eigenvectors, and Lanczos
 @pytest.mark.parametrize("name", ["polynomial", "gaussian", "exponential"])
 def test_exact_against_scikit_learn(name, rows):

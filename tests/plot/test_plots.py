@@ -114,6 +114,7 @@ PLOTS = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", PLOTS)
 def test_a_plot_shows_what_it_is_given(name: str) -> None:
     make, expected = PLOTS[name]
@@ -122,6 +123,7 @@ def test_a_plot_shows_what_it_is_given(name: str) -> None:
     assert set(expected) <= set(texts(figure))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", PLOTS)
 def test_a_relation_is_taken_in_every_form(name: str, con: duckdb.DuckDBPyConnection) -> None:
     rows = PLOTS[name][0]()
@@ -199,6 +201,7 @@ def test_names_are_no_markup_and_no_formulas() -> None:
     assert "$\\frac$" in texts(plot.risk_utility(rows))
 
 
+@pytest.mark.rotating
 def test_a_picture_is_the_same_each_time_and_leaves_the_settings_alone() -> None:
     before = dict(mpl.rcParams)
     first, second = (plot.svg(plot.kernel_components(projections()), "t", "d") for _ in range(2))

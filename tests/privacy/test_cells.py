@@ -78,6 +78,7 @@ def releases(draw: Any) -> tuple[Any, ...]:
     return held, np.array(rows), draw(st.lists(person, min_size=1, max_size=12))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("at_once", [5_000, 3])
 @cheap
 @given(release=releases())
@@ -104,6 +105,7 @@ def test_singled_out_against_brute_force(at_once: int, release: tuple[Any, ...])
     assert counts.tolist() == [sum(holds(held[1][row[1]], person[1]) for person in people) for row in rows]
 
 
+@pytest.mark.rotating
 def test_distance_is_the_mean_over_what_cells_hold() -> None:
     """Against many draws, and against plain points where cells hold one value each."""
     random = np.random.default_rng(2)

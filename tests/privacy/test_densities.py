@@ -35,6 +35,7 @@ def chance_by_force(column, pool, person, other, shares):
     return chance
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("seed", [1, 2])
 def test_densities_by_force(seed):
     """The mean, over all other people, of the product of the chances in each column."""

@@ -52,6 +52,7 @@ def test_isolated_people_nearly_verbatim_fail():
     assert others_failed.count(False) >= 3
 
 
+@pytest.mark.rotating
 def test_a_fresh_sample_passes():
     random = np.random.default_rng(5)
     results = []
@@ -61,6 +62,7 @@ def test_a_fresh_sample_passes():
     assert results.count([]) >= 7
 
 
+@pytest.mark.rotating
 def test_several_releases_are_attacked_together():
     """What a single release hides in noise, five of the same people show."""
     random = np.random.default_rng(3)
@@ -101,6 +103,7 @@ def test_nobody_is_isolated_among_equals():
     assert (found.count, found.passed) == (0, True)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("with_reference", [True, False])
 def test_five_copies_in_a_thousand_fail(with_reference):
     random = np.random.default_rng(8)
@@ -193,6 +196,7 @@ def test_a_crowd_that_the_release_makes_up_hides_no_copy():
     assert scores[1] > 10 * scores[0]
 
 
+@pytest.mark.rotating
 def test_microaggregates_are_judged_by_their_class():
     """Uncertainty is 0 for all of them; rows that stand for one person several times are no class."""
     random = np.random.default_rng(10)

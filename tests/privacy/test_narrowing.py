@@ -104,6 +104,7 @@ def test_the_correlation_is_that_of_the_definition() -> None:
     assert found.correlation == pytest.approx(total / weight)
 
 
+@pytest.mark.rotating
 def test_sql_and_python_judge_alike(shared: duckdb.DuckDBPyConnection) -> None:
     cursor = shared.cursor()
     cursor.execute(

@@ -91,6 +91,7 @@ def test_progress_is_told():
     assert told[-1] == 1
 
 
+@pytest.mark.rotating
 @cheap
 @given(matrices)
 def test_equal_rows(rows):

@@ -281,6 +281,7 @@ def test_row_order():
     assert check(rows, random.permutation(linked), random)["row_order"].passed
 
 
+@pytest.mark.rotating
 def test_large_table_is_looked_at_in_part():
     """Planted near copies of the farthest records are found though only some originals are looked at."""
     random = np.random.default_rng(6)
@@ -296,6 +297,7 @@ def test_large_table_is_looked_at_in_part():
     assert check(rows, release[keep], random, budget=1).passed
 
 
+@pytest.mark.rotating
 def test_a_repaired_release_is_checked_again() -> None:
     random = np.random.default_rng(5)
     rows, fresh = random.normal(size=(2, 600, 6))

@@ -225,6 +225,7 @@ def test_reflected_ends_meet_nobody(digits):
         assert reflected(values, ends, unit) <= chance + 0.01
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("digits", [2, 1, 0])
 def test_a_cut_is_no_better_a_mirror_than_any_other_of_its_gap(digits):
     """Who is next to a cut reflects his own value at the ends beside it, or between them, to find the neighbour."""

@@ -58,6 +58,7 @@ def test_many_points_at_once():
 
 
 # Of one normal column the optimum hangs on its few extremes.
+@pytest.mark.rotating
 @pytest.mark.parametrize(("shape", "n"), [("normal", 2), ("normal", 4), ("uniform", 1), ("uniform", 2), ("uniform", 4)])
 def test_estimated_density(shape, n):
     size = 50_000

@@ -198,6 +198,7 @@ def test_columns_without_a_say_do_not_shape():
     assert (other.cell[0][:, 2] == values[:, 2].min()).all()
 
 
+@pytest.mark.rotating
 def test_extreme_values():
     random = np.random.default_rng(5)
     for scale in (1e-100, 1e-30, 1e30, 1e99):

@@ -84,6 +84,7 @@ def test_pairs_that_nobody_has_are_seldom(monkeypatch) -> None:
     assert apart >= 0.22
 
 
+@pytest.mark.rotating
 def test_what_chance_put_together_is_not_handed_on(monkeypatch) -> None:
     """Who counts pairs of unrelated columns learns who has them no better than if nothing were handed on."""
 

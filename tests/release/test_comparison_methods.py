@@ -145,6 +145,7 @@ def samples() -> list[Sample]:
     return [Sample(seed) for seed in range(DRAWS)]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("method", "expected"),
     [
@@ -173,6 +174,7 @@ def matched(original: np.ndarray, released: np.ndarray) -> float:
     return float((np.diag(near) / near.sum(axis=1)).mean())
 
 
+@pytest.mark.rotating
 def test_reidentification(samples: list[Sample]) -> None:
     for seed, sample in enumerate(samples[:3]):
         random = np.random.default_rng(seed)

@@ -51,6 +51,7 @@ def test_without_ties_it_is_equation_2_15() -> None:
     np.testing.assert_allclose(latent_correlation(list(codes.T)), expected, atol=2e-3)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("correlation", [-0.9, -0.3, 0.0, 0.5, 0.85])
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.1, 0.7)])
 def test_two_valued_columns_against_the_normal_orthant(correlation: float, shares: tuple[float, float]) -> None:

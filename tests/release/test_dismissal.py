@@ -170,6 +170,7 @@ def test_dismissal_against_all_thresholds(statistic):
     assert found.everything.standard_error == pytest.approx(np.sqrt(np.sum(m * psi**2)) / m.sum())
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_weights_count_the_shift(statistic):
     lo, hi, m = gaussian_boxes(statistic)

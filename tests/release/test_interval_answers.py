@@ -226,6 +226,7 @@ VALUES = {
 ENDS = [value.map(str) | st.none() for value in VALUES.values() for _ in ("lo", "hi")]
 
 
+@pytest.mark.rotating
 @dear
 @given(st.lists(st.tuples(*ENDS), min_size=1, max_size=4))
 def test_flat_boxes_come_back_as_they_were(shared: duckdb.DuckDBPyConnection, rows: list[tuple]) -> None:

@@ -38,6 +38,7 @@ def problem(seed, boxes=60, columns=3, width=0.05):
     return (c - d) * scale + offset, (c + d) * scale + offset, rng.integers(2, 9, boxes), rng
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("columns", [2, 3, 4])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", seeds(2, 10))
@@ -76,6 +77,7 @@ def rng_width(seed):
     return [0.0, 0.01, 0.05, 0.1, 0.2, 0.4][seed % 6]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("seed", seeds(8, 50))
 def test_slope_against_all_corners(seed):
     rng = np.random.default_rng(seed)
@@ -133,6 +135,7 @@ def test_coarse_boxes_have_finite_ends_where_no_table_is_singular():
         assert all(r.lower <= value <= r.upper for r, value in zip(rows, found, strict=True))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("seed", seeds(5, 25))
 def test_least_deviation(seed):
     rng = np.random.default_rng(seed)
@@ -187,6 +190,7 @@ def optimised(low, high, q, sign, start):
     return coefficients(np.clip(found.reshape(low.shape), low, high), np.ones(len(low)))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("seed", seeds(4, 50))
 def test_no_small_table_leaves_the_range(seed):
     """All corners, up to a thousand, and a climb from each of the best: none is outside, and some are near the ends."""
@@ -298,6 +302,7 @@ def assert_hardly_wider_than_attained(rows):
         assert row.lower < row.inner_lower < row.estimate < row.inner_upper < row.upper
 
 
+@pytest.mark.rotating
 def test_ranges_are_hardly_wider_than_what_is_attained():
     assert_hardly_wider_than_attained(interval_regression(*gaussian_boxes(2, 500)))
 
@@ -344,6 +349,7 @@ def test_four_predictors_have_an_inner_range_beside_the_enclosure():
         assert row.lower < row.inner_lower < row.estimate < row.inner_upper < row.upper
 
 
+@pytest.mark.rotating
 def test_no_time_leaves_guaranteed_ranges():
     boxes = gaussian_boxes(2, 400)
     for hurried, row in zip(interval_regression(*boxes, seconds=0), interval_regression(*boxes), strict=True):
@@ -353,6 +359,7 @@ def test_no_time_leaves_guaranteed_ranges():
         assert hurried.upper - hurried.lower > row.upper - row.lower
 
 
+@pytest.mark.rotating
 def test_it_tells_how_far_it_is_and_stops():
     told = []
     with progress.watched_by(lambda: None, told.append):

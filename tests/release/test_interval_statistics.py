@@ -80,6 +80,7 @@ def test_unbiased():
         )
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("seed", seeds(8, 50))
 def test_variance_against_all_corners(seed):
     rng = np.random.default_rng(seed)
@@ -118,6 +119,7 @@ def test_covariance_against_all_corners(seed):
     assert row.lower + row.lower_looseness >= min(found) - size
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", seeds(10, 25))
 def test_encloses_random_tables(seed, weighted):
@@ -142,6 +144,7 @@ def best_corners(x, lo, hi, w, sign):
     return corners[np.argmax(sign * gap[:, :, 0] * gap[:, :, 1], axis=0), np.arange(len(lo))]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("seed", seeds(4, 25))
 @pytest.mark.parametrize("boxes", [30, 300])
 def test_reached_from_inside(seed, boxes):

@@ -93,6 +93,7 @@ def holders(values: list[Any], people: list[int | None] | None) -> dict[Any, set
     return found
 
 
+@pytest.mark.rotating
 @given(tables(), st.integers(0, 99))
 def test_no_value_of_fewer_than_k_people_is_released(case: tuple, seed: int) -> None:
     table, people, k = case

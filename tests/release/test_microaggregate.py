@@ -114,6 +114,7 @@ tables = st.integers(4, 70).flatmap(
 )
 
 
+@pytest.mark.rotating
 @dear
 @given(tables, st.integers(2, 5), st.sampled_from(["mdav", "fast"]))
 def test_every_group_has_k_people(table: tuple[np.ndarray, np.ndarray], k: int, method: str) -> None:
@@ -158,6 +159,7 @@ def test_a_record_moves_where_both_groups_stay_large_enough() -> None:
     assert as_sets(refined(points, np.array([0, 0, 0, 1, 1]), 2, 9)) == {frozenset({0, 1}), frozenset({2, 3, 4})}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("with_people", [False, True])
 def test_large_tables_are_grouped_in_parts(monkeypatch: pytest.MonkeyPatch, with_people: bool) -> None:
     monkeypatch.setattr(fast_module, "_SMALL", 100)
@@ -202,6 +204,7 @@ def test_equal_values_are_their_mean() -> None:
     assert group_values(np.full(3, 0.1), np.zeros(3, np.int64), None, 3, "mean").tolist() == [0.1]
 
 
+@pytest.mark.rotating
 def test_groups_do_not_depend_on_the_order_of_rows(con: Connection) -> None:
     random = np.random.default_rng(2)
     source = pa.table({"x": random.normal(size=300), "y": random.integers(0, 50, 300), "g": random.integers(0, 2, 300)})

@@ -149,6 +149,7 @@ def test_bisecting_makes_clusters_as_narrow_as_an_unbounded_one_does(width):
     assert 80 < len(matrix) / count < 125
 
 
+@pytest.mark.rotating
 def test_clusters_are_repeatable_and_threads_do_not_matter(monkeypatch):
     matrix = generator(1).normal(size=(120_000, 3)).astype(np.float32)
     first = clusters(matrix, 500, "bisect", generator(7))
@@ -263,6 +264,7 @@ def test_degenerate_clusters(matrix, dtype, basis):
     np.testing.assert_allclose(new[:, constant], cluster[: len(new), constant], atol=tolerance)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("basis", ["pca", "ica"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_do_not_matter_and_seeds_do(basis, dtype):

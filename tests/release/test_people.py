@@ -112,6 +112,7 @@ def test_boxes_hold_k_people(case: tuple[np.ndarray, np.ndarray, int], random, e
     np.testing.assert_array_equal(again.box, boxes.box[shuffled])
 
 
+@pytest.mark.rotating
 @given(visits())
 def test_one_row_a_person_is_as_without_people(case: tuple[np.ndarray, np.ndarray, int]) -> None:
     rows, _, k = case

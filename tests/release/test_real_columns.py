@@ -139,6 +139,7 @@ def test_functions_of_other_columns_are_found() -> None:
     assert total.factors == (1.0, 1.0, 1.0)
 
 
+@pytest.mark.rotating
 @cheap
 @given(st.integers(0, 2**32 - 1))
 def test_chance_is_no_function(seed: int) -> None:

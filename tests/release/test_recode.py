@@ -174,6 +174,7 @@ def test_diverse_and_close(seed: int, k: int, l: int, kind: str) -> None:  # noq
         assert asked.holds(counts[None])[0]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("k", [2, 3, 5, 6])
 def test_pools_that_lack_a_sensitive_value_are_close_too(k: int) -> None:
     places = ["a"] * 90 + [f"r{row // 2}" for row in range(10)]

@@ -15,6 +15,7 @@ COLUMNS = [Values(4, 3), Values(70), Values(300, 2), *[Values(5)] * 7]
 POOLS, PLACES = 3, 6
 
 
+@pytest.mark.rotating
 @cheap
 @given(seed=st.integers(0, 10**6))
 def test_scores_of_sets_are_what_rows_add(seed: int) -> None:

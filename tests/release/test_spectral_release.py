@@ -43,6 +43,7 @@ def few_hold(original: pa.Table, made: pa.Table, least: int) -> dict[str, int]:
 # What an attacker finds
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("keep_out", [0, 25])
 def test_who_knows_everybody_but_one_does_not_count_the_last_one(keep_out: int) -> None:
     """Shares are exact, so that the last person follows from the others', unless the release is silent about some."""
@@ -56,6 +57,7 @@ def test_who_knows_everybody_but_one_does_not_count_the_last_one(keep_out: int) 
     assert np.mean(learnt) == 1.0 if keep_out == 0 else np.mean(learnt) < 0.5
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("keep_out", [0, 25])
 def test_who_knows_everybody_but_one_does_not_compute_the_last_one(keep_out: int) -> None:
     """Numbers come from the table's distribution: an attacker tries which last number makes it the released one."""
@@ -206,6 +208,7 @@ def test_without_derived_columns_contradictions_come_back() -> None:
 # What an analyst keeps
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("survey", [income_survey, social_survey])
 @pytest.mark.parametrize("size", [200, 10_000])
 def test_distributions_shares_and_correlations_stay(survey, size: int) -> None:
@@ -245,6 +248,7 @@ def _comparable(table: dict[str, np.ndarray], original: dict[str, np.ndarray]) -
     return np.array(rows, np.float64)
 
 
+@pytest.mark.rotating
 def test_more_rows_have_the_same_distribution() -> None:
     """Many more than the table has, and hardly any."""
     table = income_survey(1500, 9)
@@ -255,6 +259,7 @@ def test_more_rows_have_the_same_distribution() -> None:
     assert few_hold(table.select(["wage"]), made.select(["wage"]), 10) == {}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("seed", [1, 2])
 def test_thin_tails_of_few_digits_and_what_is_computed_keep_their_distribution(seed: int) -> None:
     """Of measurements in tenths the last ones are a few people's each; of an index of two, nearly all are."""

@@ -122,6 +122,7 @@ def test_components_that_cannot_be_mended_take_the_best_draw() -> None:
     assert best < plain
 
 
+@pytest.mark.rotating
 def test_a_release_has_the_schema_the_range_and_nearly_the_covariance() -> None:
     table = mixed(20_000)
     result = released(table, seed=1, nulls="category")
@@ -140,6 +141,7 @@ def test_a_release_has_the_schema_the_range_and_nearly_the_covariance() -> None:
     assert 0.1 < result["n"].null_count / 20_000 < 0.3
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("rows", [3000, 120_000])
 def test_the_order_of_sorted_rows_links_nothing(rows: int) -> None:
     table = mixed(rows).sort_by("g")
@@ -162,6 +164,7 @@ def test_seeds(options: dict) -> None:
     assert not released(table, nulls="category", **options).equals(released(table, nulls="category", **options))
 
 
+@pytest.mark.rotating
 def test_blocks_of_a_memory_limit(tmp_path: os.PathLike, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sorted rows: contiguous blocks would keep the order, random ones spread each over the whole range."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -174,6 +174,7 @@ def check_tables(numbers: range) -> None:
     assert (changed, len(named)) == (0, 0), told
 
 
+@pytest.mark.rotating
 def test_others_show_nothing_of_an_odd_person() -> None:
     check_tables(range(60))
 

@@ -25,6 +25,7 @@ from tests import profiles
 from tests.rendered.cases import Case, cases, in_duckdb, in_sqlite, large_classes, plan_table
 
 
+@pytest.mark.rotating
 @profiles.dear
 @given(case=cases(), with_types=st.booleans(), is_many=st.booleans(), k=st.integers(2, 3))
 def test_duckdb_gives_the_labels_of_apply_plan(
@@ -39,6 +40,7 @@ def test_duckdb_gives_the_labels_of_apply_plan(
         assert in_duckdb(shared, case, case.rendered("duckdb", with_types, k=k)) == large_classes(expected, k)
 
 
+@pytest.mark.rotating
 @profiles.dear
 @given(case=cases(booleans=False, nan=False), is_many=st.booleans(), k=st.integers(2, 3))
 def test_sqlite_gives_the_labels_of_apply_plan(

@@ -81,6 +81,7 @@ def test_every_picture_has_words(run: Run) -> None:
         assert len(texts[description]) > 40
 
 
+@pytest.mark.rotating
 def test_hostile_names_stay_text(run: Run, con: duckdb.DuckDBPyConnection) -> None:
     table = copy.deepcopy(run[0]["tables"][0])
     table["name"] = table["method"]["name"] = HOSTILE
@@ -137,6 +138,7 @@ def test_warnings_are_shown(run: Run) -> None:
     assert "last.parquet <script>" in " ".join(text for _, text in page.all("li"))
 
 
+@pytest.mark.rotating
 def test_an_empty_release_has_a_report(con: duckdb.DuckDBPyConnection) -> None:
     make_tables(con)
     con.execute("DELETE FROM released").fetchall()
@@ -311,6 +313,7 @@ def test_numbers_about_the_original_come_in_steps(run: Run) -> None:
         assert value / 0.05 == pytest.approx(round(value / 0.05), abs=1e-6)
 
 
+@pytest.mark.rotating
 def test_new_records_have_no_classes(con: duckdb.DuckDBPyConnection) -> None:
     make_tables(con)
     table = entry(method={"name": "svd_swap", "parameters": {}})
@@ -321,6 +324,7 @@ def test_new_records_have_no_classes(con: duckdb.DuckDBPyConnection) -> None:
     assert "belong to nobody" in report.html(record(table), {})
 
 
+@pytest.mark.rotating
 def test_a_column_that_cannot_be_compared_is_named(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE nested AS SELECT i % 5 AS a, [i] AS b, i % 11 AS c FROM range(200) AS t(i)").fetchall()
     table = entry(columns=[{"name": name, "role": "free", "treatment": "kept"} for name in "abc"])

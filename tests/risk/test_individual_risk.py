@@ -129,6 +129,7 @@ def test_people_against_brute_force(
         )
 
 
+@pytest.mark.rotating
 @dear
 @given(rows=TABLES)
 def test_what_a_column_contributes_is_the_risk_without_it(shared: duckdb.DuckDBPyConnection, rows: list[tuple]) -> None:
@@ -141,6 +142,7 @@ def test_what_a_column_contributes_is_the_risk_without_it(shared: duckdb.DuckDBP
         assert expected == pytest.approx(alone)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("frequency", [1, 1.001, 1.5, 2, 2.75, 3, 4, 5, 5.5, 6, 7.5, 10, 107, 1000, 100_000])
 def test_the_expected_risk_is_the_hypergeometric_function(con: duckdb.DuckDBPyConnection, frequency: float) -> None:
     """It was off by 8e-6 at three rows and small p."""

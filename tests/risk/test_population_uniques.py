@@ -77,6 +77,7 @@ ODD = [{1: 5}, {1: 1, 2: 1}, {1: 3, 1_000_000: 1}]
 SLOW = [{1: 10_000, 2: 20}, {1: 1, 2: 10_000}]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("sizes", [*ODD, *(pytest.param(sizes, marks=pytest.mark.thorough) for sizes in SLOW)])
 def test_odd_histograms_have_an_answer_or_none(sizes: dict[int, int]) -> None:
     people = sum(size * classes for size, classes in sizes.items())

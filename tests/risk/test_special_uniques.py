@@ -138,6 +138,7 @@ def test_against_brute_force(shared: duckdb.DuckDBPyConnection, case: Case) -> N
     check(shared, case)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("rows", "has_people", "nulls"), [(900, False, "drop"), (500, True, "value")])
 def test_tables_large_enough_to_collapse(
     shared: duckdb.DuckDBPyConnection, rows: int, has_people: bool, nulls: str
@@ -192,6 +193,7 @@ def differences(con: duckdb.DuckDBPyConnection, cols: list[str], golden: str, op
     ).fetchall()[0]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("name", "cols", "weighting"),
     [
@@ -215,6 +217,7 @@ def test_sdcmicro_row_by_row(con: duckdb.DuckDBPyConnection, name: str, cols: li
     assert [sum(column) for column in zip(*(by_size for (by_size,) in sets), strict=True)] == [1, 11, 94, 86, 35, 7, 1]
 
 
+@pytest.mark.rotating
 def test_sdcmicro_on_adult(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         f"""CREATE TABLE people AS SELECT *, row_number() OVER () AS place FROM '{data_file("adult.csv")}'
