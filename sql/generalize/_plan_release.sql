@@ -1,5 +1,5 @@
 -- anon._plan_release: what a cell can be released as: its value, and where its column is planned the label of its
--- bucket, also as a number (anon._plan_labels).
+-- bucket, also as a number (anon._plan_lookup).
 CREATE OR REPLACE MACRO anon._plan_release(
     cell, is_planned, null_label, rest_label, labels, null_code, rest_code, codes
 ) AS
