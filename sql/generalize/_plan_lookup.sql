@@ -21,7 +21,7 @@ CREATE OR REPLACE MACRO anon._plan_lookup(caller, tbl, plan) AS TABLE
 WITH _duckanon_buckets AS MATERIALIZED (
     SELECT lower(column_name) AS column_name, covers, label, CAST(lower AS VARCHAR) AS "text",
            anon._plan_bound(covers, CAST(lower AS VARCHAR)) AS bound,
-           anon._plan_hash(CAST(lower AS VARCHAR)) AS text_hash,
+           CAST(hash(CAST(lower AS VARCHAR)) AS DOUBLE) AS text_hash,
            anon._plan_bound(covers, CAST(upper AS VARCHAR)) AS upper_number, "rows" AS bucket_rows,
            "rows" > 0 AS is_fitted,
            CASE WHEN label IS NULL THEN 0
@@ -107,11 +107,18 @@ SELECT * EXCLUDE (column_type, covers),
        (SELECT list(code ORDER BY place ASC NULLS LAST) FROM _duckanon_placed) AS codes,
        (SELECT list(base ORDER BY place ASC NULLS LAST) FROM _duckanon_grid) AS grid
 FROM (SELECT list(COLUMNS(*) ORDER BY names ASC NULLS LAST) FROM _duckanon_columns)
+-- a text such as 2024-05-01 is no time, and would silently get the label of the rest; texts of numbers are read
 WHERE anon._unless((
     SELECT caller || ': ' || CASE WHEN columns = 0 THEN 'the plan has no rows; make one with anon.plan.'
                                   WHEN missing IS NOT NULL
                                        THEN 'the table has no column "' || missing || '", which the plan is for; apply '
                                             || 'the plan to a table that has it.'
-                                  ELSE unlike END
+                                  ELSE unlike || ', as the plan''s does; its type is ' || type || ': cast it first.' END
     FROM (SELECT count(*) AS columns, min(names) FILTER (column_type IS NULL) AS missing,
-                 arg_min(anon._unlike_plan(names, column_type, covers), names) AS unlike FROM _duckanon_columns)));
+                 arg_min(must_hold, names) AS unlike, arg_min(column_type, names) FILTER (must_hold IS NOT NULL) AS type
+          FROM (SELECT *, 'column "' || names || '" must hold '
+                          || CASE WHEN column_type = '"NULL"' THEN NULL
+                                  WHEN covers = 'time' AND anon._kind(column_type) <> 'date' THEN 'dates or timestamps'
+                                  WHEN covers = 'number' AND anon._kind(column_type) NOT IN ('numeric', 'text')
+                                       THEN 'numbers' END AS must_hold
+                FROM _duckanon_columns))));

@@ -4,5 +4,11 @@ CREATE OR REPLACE MACRO anon._plan_release(
     cell, is_planned, null_label, rest_label, labels, null_code, rest_code, codes
 ) AS
     struct_pack(value := cell.value,
-                label := anon._plan_label(cell, is_planned, null_label, rest_label, labels),
-                code := anon._plan_label(cell, is_planned, null_code, rest_code, codes));
+                label := CASE WHEN NOT is_planned THEN NULL
+                              WHEN cell.value IS NULL THEN null_label
+                              WHEN cell.bucket IS NULL THEN rest_label
+                              ELSE labels[cell.bucket] END,
+                code := CASE WHEN NOT is_planned THEN NULL
+                             WHEN cell.value IS NULL THEN null_code
+                             WHEN cell.bucket IS NULL THEN rest_code
+                             ELSE codes[cell.bucket] END);

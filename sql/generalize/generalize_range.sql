@@ -20,8 +20,11 @@ CREATE OR REPLACE MACRO anon.generalize_range(value, step, origin := 0) AS
                     'origin': TRY_CAST(origin AS DOUBLE),
                     'place': floor((TRY_CAST(value AS DOUBLE) - TRY_CAST(origin AS DOUBLE))
                                    / nullif(TRY_CAST(step AS DOUBLE), 0)),
-                    'digits': greatest(anon._decimals(TRY_CAST(step AS DOUBLE)),
-                                       anon._decimals(TRY_CAST(origin AS DOUBLE)))}], lambda known:
+                    'digits': list_max(list_transform(      -- those after the point when written without an exponent
+                        [CAST(TRY_CAST(step AS DOUBLE) AS VARCHAR), CAST(TRY_CAST(origin AS DOUBLE) AS VARCHAR)],
+                        lambda number: greatest(0, length(regexp_extract(number, '\.(\d*[1-9])', 1))
+                                                   - coalesce(TRY_CAST(regexp_extract(number, 'e(.*)', 1) AS INTEGER),
+                                                              0))::INTEGER))}], lambda known:
                   list_transform(
                       [known.place + CASE WHEN known.at >= anon._range_bound(known.place + 1, known) THEN 1
                                           WHEN known.at < anon._range_bound(known.place, known) THEN -1

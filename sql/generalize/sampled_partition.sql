@@ -37,7 +37,15 @@ WITH _duckanon_source AS (
                                                    anon._checked('anon.sampled_partition', tbl, [col]))) END)))
 ), _duckanon_sample AS MATERIALIZED (
     SELECT count(_duckanon_value) AS table_rows, any_value(typeof(_duckanon_value)) AS column_type,
-           bool_or(anon._is_inexact(_duckanon_value)) AS is_inexact,
+           bool_or(CASE WHEN typeof(_duckanon_value) IN ('BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT', 'BIGNUM')
+                             THEN abs(TRY_CAST(_duckanon_value AS DOUBLE)) >= pow(2, 53)
+                        WHEN TRY_CAST(regexp_extract(typeof(_duckanon_value), '^DECIMAL\((\d+)', 1) AS INTEGER) > 15
+                             THEN length(trim(regexp_replace(CAST(_duckanon_value AS VARCHAR), '[-.]', '', 'g'), '0'))
+                                  > 15
+                        WHEN starts_with(typeof(_duckanon_value), 'TIMESTAMP')     -- whole seconds are doubles to 9999
+                             THEN abs(anon._plan_number(_duckanon_value)) >= pow(2, 53)
+                                  AND date_part('microseconds', TRY_CAST(_duckanon_value AS TIMESTAMP)) % 1_000_000 <> 0
+                        ELSE false END) AS is_inexact,
            bool_and(isfinite(anon._plan_number(_duckanon_value))) AS is_finite,
            list_sort(arg_min(anon._plan_number(_duckanon_value), anon._random(),
                              anon._sample_size(epsilon, delta, sample_rows))

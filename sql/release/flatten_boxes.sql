@@ -14,12 +14,12 @@ WITH _duckanon_named AS (
            struct_extract(struct_extract({'interval': COLUMNS('(?s)^(.*)$'), 'exact': {'lo': NULL, 'hi': NULL}},
                                          anon._interval_or_exact(COLUMNS('(?s)^(.*)$'))), 'hi') AS '\1_hi'
     FROM query_table(anon._checked('anon.flatten_boxes', boxed, ['*'])) AS _duckanon_source
-    WHERE anon._unless((SELECT sentence FROM (SELECT 'anon.flatten_boxes: the table must not have a column called as one of the ends of "' || any_value(column_name)
-                                                     || '", _lo and _hi; rename it first.' AS sentence
-                                              FROM anon._columns(boxed), _duckanon_named
-                                              WHERE anon._is_interval_type(column_type)
-                                                AND (list_contains(names, lower(column_name) || '_lo') OR list_contains(names, lower(column_name) || '_hi'))
-                                              HAVING count(*) > 0)))
+    WHERE anon._unless((SELECT 'anon.flatten_boxes: the table must not have a column called as one of the ends of "'
+                               || any_value(column_name) || '", _lo and _hi; rename it first.'
+                        FROM anon._columns(boxed), _duckanon_named
+                        WHERE anon._is_interval_type(column_type)
+                          AND list_has_any(names, [lower(column_name) || '_lo', lower(column_name) || '_hi'])
+                        HAVING count(*) > 0))
 ), _duckanon_gathered AS (
     SELECT _duckanon_row, struct_pack(*COLUMNS(* EXCLUDE (_duckanon_row))) AS _duckanon_ends
     FROM (SELECT _duckanon_row, struct_pack(COLUMNS(* EXCLUDE (_duckanon_row))) FROM _duckanon_renamed)
