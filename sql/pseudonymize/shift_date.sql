@@ -38,7 +38,7 @@ CREATE OR REPLACE MACRO anon.shift_date(day, person, key, max_days := 365) AS
                                                                     WHEN 'TIMESTAMP WITH TIME ZONE' THEN 'zoned'
                                                                     ELSE 'time' END))
                   + anon._shift_days(person, key, max_days)
-                    * struct_extract({'date': 1, 'zoned': INTERVAL 24 HOUR, 'time': INTERVAL 1 DAY},
+                    * struct_extract({'date': 1, 'zoned': to_hours(24), 'time': to_days(1)},
                                      CASE typeof(day) WHEN 'DATE' THEN 'date'
                                                       WHEN 'TIMESTAMP WITH TIME ZONE' THEN 'zoned'
                                                       ELSE 'time' END)), day) END;
