@@ -2,25 +2,48 @@
 -- by the plain columns, which is as fast as a GROUP BY written by hand; one struct of them would take half as long
 -- again.
 --     nulls            'value': NULL is a value, equal to itself; 'drop': rows with a NULL in a column are left out
---                      'any' (where the caller gives `alpha`): NULL matches anything, see anon._open_classes
+--     is_open, alpha   whether NULL matches anything (anon._matching_classes) instead, so that the size is the number
+--                      of rows that a class matches, those of other classes included
 --     person           name of the column that says whose row it is; NULL: every row is a person
 --     _duckanon_size   how many different people are in the class; 0 where nobody's name is known
 --     _duckanon_rows   how many rows are in it
---     _duckanon_anyone the code of one of its people (anon._person_classes), NULL without `person`
+--     _duckanon_anyone the 64-bit hash of one of its people, NULL without `person`. Two people with the same hash, one
+--                      pair in 2^64, count as one: a class may seem smaller than it is, but never larger
 -- Which of the steps is read is known when the query is bound; the others leave no trace in the plan.
-CREATE OR REPLACE MACRO anon._classes(caller, tbl, cols, nulls, person := NULL, alpha := NULL) AS TABLE
+CREATE OR REPLACE MACRO anon._classes(
+    caller, tbl, cols, nulls, person := NULL, is_open := false, alpha := NULL
+) AS TABLE
 WITH _duckanon_by_rows AS (
     SELECT COLUMNS(cols), count(*) AS _duckanon_size, count(*) AS _duckanon_rows, NULL::UBIGINT AS _duckanon_anyone
     FROM query_table(anon._checked_groups(caller, tbl, cols, nulls))
     WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
     GROUP BY ALL
-), _duckanon_by_people AS (
+), _duckanon_by_people AS (        -- as fast as count(DISTINCT person), and it counts the rows too
     SELECT COLUMNS(cols), count(_duckanon_person) AS _duckanon_size, sum(_duckanon_rows)::BIGINT AS _duckanon_rows,
            any_value(_duckanon_person) AS _duckanon_anyone
-    FROM anon._person_classes(caller, tbl, cols, nulls, person)
+    FROM (SELECT COLUMNS(cols), count(*) AS _duckanon_rows,
+                 CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS _duckanon_person
+          FROM query_table(anon._checked_person(caller, person, cols, anon._checked_groups(caller, tbl, cols, nulls)))
+          WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
+          GROUP BY ALL)
     GROUP BY ALL
+), _duckanon_values AS MATERIALIZED (
+    SELECT COLUMNS(cols), hash(*COLUMNS(cols)) AS _duckanon_key, count(*) AS _duckanon_rows
+    FROM query_table(anon._checked_groups(caller, tbl, cols, 'value'))
+    WHERE anon._uncollated(caller, COLUMNS(cols))
+    GROUP BY ALL
+), _duckanon_coded AS (
+    SELECT CASE WHEN COLUMNS(cols) IS NOT NULL THEN hash(COLUMNS(cols)) END, _duckanon_key, _duckanon_rows
+    FROM _duckanon_values
+), _duckanon_records AS (
+    SELECT _duckanon_key AS class, _duckanon_rows AS row_count, NULL::DOUBLE AS stands_for,
+           [UNPACK(COLUMNS(lambda named: named NOT IN ('_duckanon_key', '_duckanon_rows')))] AS codes
+    FROM _duckanon_coded
 ), _duckanon_by_matches AS (
-    FROM anon._open_classes(caller, tbl, cols, alpha)
+    SELECT COLUMNS(cols), _duckanon_size, _duckanon_rows, NULL::UBIGINT AS _duckanon_anyone
+    FROM _duckanon_values                          -- rounded, so that sums of tenths in another order are the same size
+         JOIN (SELECT class AS _duckanon_key, round(frequency, 9) AS _duckanon_size
+               FROM anon._matching_classes('_duckanon_records', alpha)) USING (_duckanon_key)
 )
-FROM query_table(CASE WHEN nulls = 'any' AND alpha IS NOT NULL THEN '_duckanon_by_matches'
+FROM query_table(CASE WHEN is_open THEN '_duckanon_by_matches'
                       WHEN person IS NULL THEN '_duckanon_by_rows' ELSE '_duckanon_by_people' END);

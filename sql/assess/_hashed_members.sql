@@ -1,4 +1,4 @@
--- anon._hashed_members: who is in which class, as anon._person_classes has it, with the class as one 64-bit hash: where
+-- anon._hashed_members: who is in which class, with the class as one 64-bit hash: where
 -- classes are counted by people and people by classes this takes half the time of comparing values. That the smallest
 -- of ten million classes has the hash of another, and seems larger than it is, has a probability of 1 in 10^12.
 CREATE OR REPLACE MACRO anon._hashed_members(caller, tbl, cols, nulls, person) AS TABLE

@@ -1,4 +1,9 @@
--- anon._identifier_rule_list: the rows of anon._identifier_rules as one value, which is known when a query is bound.
+-- anon._identifier_rule_list: how direct identifiers are recognised, a row per category of the HIPAA safe-harbor rule,
+-- as one value, which is known when a query is bound: number, category, item of the rule, then
+--     4, 5  whole words of a column's name, # being any of number, no, num, id and the like; words that say that it is
+--           something else after all
+--     6, 7  shapes of anon._value_shapes that are enough by themselves, and those that confirm the name
+--     8     what to do
 CREATE OR REPLACE MACRO anon._identifier_rule_list() AS [
     row(1, 'name', 'A',
      'names?|sur_?names?|fore_?names?|(first|middle|last|full|given|family|maiden|nick)_?names?|[fml]name|initials'

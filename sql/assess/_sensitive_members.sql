@@ -6,23 +6,22 @@
 --     member  the 64-bit hash of the person's value, NULL where it is NULL and without `person`
 --     size    how many rows
 CREATE OR REPLACE MACRO anon._sensitive_members(caller, tbl, cols, sensitive, nulls, person) AS TABLE
-WITH _duckanon_of_rows AS (
-    SELECT hash(*COLUMNS(cols)) AS class,
-           CASE WHEN anon._uncollated(caller, COLUMNS([sensitive])) THEN COLUMNS([sensitive]) END AS value,
-           NULL::UBIGINT AS member, count(*) AS size
-    FROM query_table(anon._checked_sensitive(caller, tbl, cols, sensitive, nulls))
-    WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
-    GROUP BY ALL
-), _duckanon_of_people AS (
-    SELECT hash(*COLUMNS(cols)) AS class,
-           CASE WHEN anon._uncollated(caller, COLUMNS([sensitive])) THEN COLUMNS([sensitive]) END AS value,
-           CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS member, count(*) AS size
+WITH _duckanon_source AS NOT MATERIALIZED (
+    SELECT *, NULL::UBIGINT AS _duckanon_none
     FROM query_table(anon._checked_person(caller, person, cols,
              CASE WHEN lower(CAST(person AS VARCHAR)) = lower(CAST(sensitive AS VARCHAR))
                        THEN error(caller || ': person must not be the sensitive column; got '
                                   || CAST(person AS VARCHAR) || '.')
-                  ELSE anon._checked_sensitive(caller, tbl, cols, sensitive, nulls) END))
-    WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
-    GROUP BY ALL
+                  ELSE anon._checked_name(caller, 'sensitive', 'one column', sensitive,
+                           CASE WHEN anon._is_among(CAST(sensitive AS VARCHAR), cols)
+                                     THEN error(caller || ': sensitive must not be one of cols; got '
+                                                || CAST(sensitive AS VARCHAR) || '.')
+                                ELSE anon._checked_groups(caller, tbl, cols, nulls) END) END))
 )
-FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_of_rows' ELSE '_duckanon_of_people' END);
+SELECT hash(*COLUMNS(cols)) AS class,
+       CASE WHEN anon._uncollated(caller, COLUMNS([sensitive])) THEN COLUMNS([sensitive]) END AS value,
+       CASE WHEN COLUMNS([anon._or_none(person)]) IS NOT NULL THEN hash(COLUMNS([anon._or_none(person)])) END AS member,
+       count(*) AS size
+FROM _duckanon_source
+WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
+GROUP BY ALL;

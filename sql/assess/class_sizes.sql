@@ -5,8 +5,8 @@
 CREATE OR REPLACE MACRO anon.class_sizes(tbl, cols, nulls := 'value', person := NULL, alpha := 1) AS TABLE
 WITH _sizes AS (
     SELECT _duckanon_size AS size, _duckanon_rows AS row_count
-    FROM anon._classes('anon.class_sizes', tbl, cols, anon._checked_nulls('anon.class_sizes', nulls, alpha, person),
-                       person := person, alpha := alpha)
+    FROM anon._classes('anon.class_sizes', tbl, cols, nulls, person := person, alpha := alpha,
+                       is_open := anon._checked_nulls('anon.class_sizes', nulls, alpha, person) = 'any')
 )
 SELECT size AS class_size, count(*) AS classes, sum(row_count)::BIGINT AS "rows",
        sum(sum(row_count)) OVER (ORDER BY size ASC NULLS LAST) / sum(sum(row_count)) OVER () AS cumulative_fraction

@@ -14,12 +14,22 @@
 -- Rows are sampled by the hash of their number, without favour for the beginning of the table. A value that several
 -- columns' names could claim belongs to the one named: 555-0100 in fax is a fax number. Dates on the first of January
 -- at midnight are taken for years. Binary columns are judged by their name only, nested ones by their name and the
--- names of their fields (anon._field_names), boolean ones never.
+-- names of their fields, however deep, boolean ones and fields never. (What stands in an ENUM's quotes and the words of
+-- WITH TIME ZONE are no names.)
 -- test: tests/assess/direct_identifiers.test
 CREATE OR REPLACE MACRO anon.direct_identifiers(tbl, sample_rows := 10000, min_match_fraction := 0.5) AS TABLE
 WITH _duckanon_described AS (
     SELECT place, column_name, anon._plain_name(column_name) AS plain_name,
-           anon._field_names(column_type) AS field_names,
+           CASE WHEN contains(column_type, 'STRUCT(') OR contains(column_type, 'UNION(')
+                THEN list_transform(
+                         regexp_extract_all(
+                             regexp_replace(
+                                 regexp_replace(column_type, 'ENUM\((''([^'']|'''')*''(, )?)+\)| WITH TIME ZONE', '',
+                                                'g'),
+                                 '("([^"]|"")*"|[\pL\pN_]+) BOOLEAN([,)])', 'flag BOOLEAN\3', 'g'),
+                             '(?:STRUCT\(|UNION\(|, )("(?:[^"]|"")*"|[\pL\pN_]+) ', 1),
+                         lambda field: anon._plain_name(field))
+                ELSE [] END AS field_names,
            CASE WHEN regexp_full_match(column_type, 'U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|BIGNUM|VARINT') THEN 'integer'
                 WHEN column_type IN ('INET', 'JSON') THEN 'text'
                 WHEN anon._kind(column_type) = 'numeric' THEN 'other'
@@ -38,29 +48,26 @@ WITH _duckanon_described AS (
     QUALIFY hash(row_number() OVER ())
             <= 18446744073709551615
                * least(1.0, sample_rows / greatest(1, (SELECT table_rows FROM _duckanon_table_size)))
-), _duckanon_sample_lists AS (
-    SELECT [UNPACK(COLUMNS(_duckanon_sample.*))] AS row_values
-    FROM _duckanon_sample
 ), _duckanon_cells AS (
     SELECT unnest(range(1, 1 + len(row_values))) AS place, unnest(row_values) AS value_text
-    FROM _duckanon_sample_lists
+    FROM (SELECT [UNPACK(COLUMNS(_duckanon_sample.*))] AS row_values FROM _duckanon_sample)
 ), _duckanon_distinct_cells AS (
     SELECT place, value_text, count(*) AS value_count
-    FROM _duckanon_cells
-    WHERE value_text IS NOT NULL
-    GROUP BY place, value_text
-), _duckanon_shaped_cells AS (
-    SELECT place, anon._value_shapes(value_text) AS value_shapes, value_count
-    FROM _duckanon_distinct_cells
+    FROM _duckanon_cells WHERE value_text IS NOT NULL GROUP BY place, value_text
 ), _duckanon_shape_counts AS (
     SELECT place, value_shapes, sum(value_count) AS values_of_shape, count(*) AS distinct_of_shape
-    FROM _duckanon_shaped_cells
+    FROM (SELECT place, anon._value_shapes(value_text) AS value_shapes, value_count FROM _duckanon_distinct_cells)
     GROUP BY place, value_shapes
 ), _duckanon_column_counts AS (
     SELECT place, CAST(sum(values_of_shape) AS BIGINT) AS sampled_values, sum(distinct_of_shape) AS distinct_values,
            coalesce(sum(values_of_shape) FILTER (list_contains(value_shapes, 'code')), 0) AS code_values
     FROM _duckanon_shape_counts
     GROUP BY place
+), _duckanon_rules AS (
+    SELECT unnest(list_transform(anon._identifier_rule_list(), lambda entry:
+               {'rule': entry[1], 'category': entry[2], 'hipaa_item': entry[3], 'name_words': entry[4],
+                'except_words': entry[5], 'shapes': entry[6], 'named_shapes': entry[7], 'action': entry[8]}),
+           max_depth := 2)
 ), _duckanon_pairs AS (
     SELECT place, column_name, kind, rule, category, hipaa_item, shapes, named_shapes, action,
            coalesce(sampled_values, 0) AS sampled_values, code_values,
@@ -69,13 +76,11 @@ WITH _duckanon_described AS (
            anon._named_like(plain_name, name_words, except_words)
            OR len(list_filter(field_names,
                               lambda field: anon._named_like(field, name_words, except_words))) > 0 AS name_hit
-    FROM _duckanon_described CROSS JOIN anon._identifier_rules() LEFT JOIN _duckanon_column_counts USING (place)
+    FROM _duckanon_described CROSS JOIN _duckanon_rules LEFT JOIN _duckanon_column_counts USING (place)
     WHERE kind <> 'boolean'
 ), _duckanon_claims AS (
     SELECT place, flatten(list(named_shapes)) AS claimed_shapes
-    FROM _duckanon_pairs
-    WHERE name_hit
-    GROUP BY place
+    FROM _duckanon_pairs WHERE name_hit GROUP BY place
 ), _duckanon_measured AS (
     SELECT _duckanon_pairs.place, rule,
            sum(values_of_shape) FILTER (list_has_any(value_shapes, shapes)) / any_value(sampled_values)
@@ -107,8 +112,7 @@ WITH _duckanon_described AS (
     CROSS JOIN _duckanon_table_size
 ), _duckanon_found AS (
     SELECT *, count(*) OVER (PARTITION BY place) AS column_hits
-    FROM _duckanon_judged
-    WHERE name_hit OR value_hit
+    FROM _duckanon_judged WHERE name_hit OR value_hit
 )
 SELECT column_name, category, '(' || hipaa_item || ')' AS hipaa_item,
        CASE WHEN name_hit AND value_hit THEN 'name and values' WHEN name_hit THEN 'name' ELSE 'values' END AS evidence,

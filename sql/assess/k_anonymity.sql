@@ -17,6 +17,20 @@
 -- The classes that are too small: anon.small_classes; their rows: anon.risky_rows.
 -- test: tests/assess/k_anonymity.test
 CREATE OR REPLACE MACRO anon.k_anonymity(tbl, cols, nulls := 'value', person := NULL, alpha := 1) AS TABLE
+WITH _duckanon_members AS MATERIALIZED (
+    FROM anon._hashed_members('anon.k_anonymity', tbl, cols, nulls, person)
+), _duckanon_sets AS (              -- hashed again: sums of hashes of neighbouring values could meet
+    SELECT count(*) AS set_classes, sum(hash(class)) AS set_sum
+    FROM _duckanon_members WHERE member IS NOT NULL GROUP BY member
+), _duckanon_people AS (            -- is_linked: groups of people whose rows are in the same set of classes
+    SELECT false AS is_linked, count(member) AS size, sum(row_count)::BIGINT AS row_count
+    FROM _duckanon_members GROUP BY class
+    UNION ALL
+    SELECT true, count(*), NULL FROM _duckanon_sets GROUP BY set_classes, set_sum
+), _duckanon_rows AS (
+    SELECT false AS is_linked, _duckanon_size AS size, _duckanon_rows AS row_count
+    FROM anon._classes('anon.k_anonymity', tbl, cols, nulls, is_open := nulls = 'any', alpha := alpha)
+)
 SELECT min(size) FILTER (NOT is_linked) AS k,
        count(*) FILTER (NOT is_linked) AS classes, sum(row_count)::BIGINT AS "rows",
        count(*) FILTER (size = 1 AND NOT is_linked) AS singletons,
@@ -28,8 +42,8 @@ SELECT min(size) FILTER (NOT is_linked) AS k,
        CASE WHEN person IS NULL THEN sum(row_count) ELSE coalesce(sum(size) FILTER (is_linked), 0) END::BIGINT
            AS people,
        CASE WHEN person IS NULL THEN min(size) ELSE coalesce(min(size) FILTER (is_linked), 0) END AS linked_k
-FROM anon._linked_classes('anon.k_anonymity', tbl, cols,
-                          anon._checked_nulls('anon.k_anonymity', nulls, alpha, person), person, alpha)
+FROM query_table(CASE WHEN anon._checked_nulls('anon.k_anonymity', nulls, alpha, person) IS NOT NULL
+                           AND person IS NULL THEN '_duckanon_rows' ELSE '_duckanon_people' END)
 HAVING anon._checked_rows('anon.k_anonymity', count(*), true);
 COMMENT ON MACRO TABLE anon.k_anonymity IS
     'The k of a table: its smallest class, and how many rows are in classes under 2, 3, 5, 10 and 20.';

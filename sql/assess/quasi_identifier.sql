@@ -29,9 +29,15 @@ WITH _duckanon_classes AS MATERIALIZED (
 ), _duckanon_product AS (
     SELECT anon.multiple_domain(distinct_counts) AS distinct_product
     FROM (SELECT [UNPACK(COLUMNS(*))] AS distinct_counts FROM _duckanon_distinct_counts)
+), _duckanon_every_row AS (
+    SELECT row_count AS people FROM _duckanon_observed
+), _duckanon_everybody AS (
+    SELECT count(DISTINCT CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END) AS people
+    FROM query_table(tbl) WHERE nulls = 'value' OR COLUMNS(cols) IS NOT NULL
 ), _duckanon_universe AS (
     SELECT *, anon._checked_people('anon.quasi_identifier', population, row_count, people, person) AS universe
-    FROM _duckanon_observed, _duckanon_product, anon._people_count(tbl, cols, nulls, person, '_duckanon_observed')
+    FROM _duckanon_observed, _duckanon_product,
+         query_table(CASE WHEN person IS NULL THEN '_duckanon_every_row' ELSE '_duckanon_everybody' END)
 )
 -- the universe is looked at whatever columns are asked for: refusals do not depend on them
 SELECT row_count AS "rows", distinct_observed, singletons, singletons / people AS unique_fraction,

@@ -24,32 +24,55 @@
 CREATE OR REPLACE MACRO anon.reidentification_risk(
     tbl, cols, population := NULL, threshold := 0.2, nulls := 'value', person := NULL
 ) AS TABLE
-WITH _duckanon_counted AS NOT MATERIALIZED (
-    FROM anon._risks_among('anon.reidentification_risk', tbl, cols,
-                           CASE WHEN typeof(population) = 'VARCHAR' THEN CAST(population AS VARCHAR) ELSE tbl END,
-                           nulls, person)
-    WHERE typeof(population) = 'VARCHAR'
+WITH _duckanon_by_rows AS (
+    SELECT _duckanon_size AS class_size, sum(_duckanon_size)::BIGINT AS people, sum(_duckanon_size)::BIGINT AS row_count
+    FROM anon._classes('anon.reidentification_risk',
+                       anon._checked_fraction('anon.reidentification_risk', 'threshold', threshold, tbl), cols, nulls)
+    GROUP BY _duckanon_size
+), _duckanon_members AS MATERIALIZED (
+    FROM anon._hashed_members('anon.reidentification_risk',
+                              anon._checked_fraction('anon.reidentification_risk', 'threshold', threshold, tbl), cols,
+                              nulls, person)
+), _duckanon_hashed AS MATERIALIZED (
+    SELECT class, count(member) AS class_size, sum(row_count) AS row_count FROM _duckanon_members GROUP BY class
+), _duckanon_by_people AS (                             -- people count where they have no smaller class
+    SELECT class_size, sum(people)::BIGINT AS people, sum(row_count)::BIGINT AS row_count
+    FROM (SELECT min(class_size) AS class_size, 1 AS people, 0 AS row_count
+          FROM _duckanon_members JOIN _duckanon_hashed USING (class) WHERE member IS NOT NULL GROUP BY member
+          UNION ALL
+          SELECT class_size, 0, sum(row_count) FROM _duckanon_hashed GROUP BY class_size)
+    GROUP BY class_size
 ), _sizes AS MATERIALIZED (
-    FROM anon._risk_sizes('anon.reidentification_risk',
-                          anon._checked_fraction('anon.reidentification_risk', 'threshold', threshold, tbl), cols,
-                          nulls, person)
+    FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_by_rows' ELSE '_duckanon_by_people' END)
 ), _universe AS (
     SELECT everybody / anon._checked_people('anon.reidentification_risk',
                            CASE WHEN typeof(population) <> 'VARCHAR' THEN population END, all_rows, everybody, person)
                AS sampled
     FROM (SELECT coalesce(sum(people), 0)::BIGINT AS everybody, coalesce(sum(row_count), 0)::BIGINT AS all_rows
           FROM _sizes)
-), _risks AS (
+), _expected_risks AS (
     SELECT unnest(['prosecutor', 'journalist']) AS attacker, people AS size_rows, row_count, false AS is_nobody,
            unnest([1 / greatest(class_size, 1), anon._expected_risk(greatest(class_size, 1), sampled)]) AS risk
     FROM _universe LEFT JOIN _sizes ON true
-    WHERE typeof(population) <> 'VARCHAR'
+), _among_members AS MATERIALIZED (
+    FROM anon._population_members('anon.reidentification_risk', tbl, cols, population, nulls, person)
+), _among_classes AS MATERIALIZED (                     -- a class has at least as many people there as in the table
+    SELECT class, row_count, 1 / greatest(population_people, sample_people, 1) AS risk
+    FROM anon._population_classes('_among_members', person) WHERE row_count > 0
+), _among_people AS (                                   -- people count where they have no larger risk
+    SELECT risk, row_count, CASE WHEN person IS NULL THEN row_count ELSE 0 END AS people FROM _among_classes
     UNION ALL
-    SELECT 'prosecutor', people, row_count, false, 1 / greatest(class_size, 1)
+    SELECT max(risk), 0, 1
+    FROM _among_members JOIN _among_classes USING (class) WHERE is_sample AND member IS NOT NULL GROUP BY member
+), _counted_risks AS (
+    SELECT 'prosecutor' AS attacker, people AS size_rows, row_count, false AS is_nobody,
+           1 / greatest(class_size, 1) AS risk
     FROM _universe LEFT JOIN _sizes ON true
-    WHERE typeof(population) = 'VARCHAR' AND sampled IS NOT NULL
+    WHERE sampled IS NOT NULL
     UNION ALL
-    SELECT 'journalist', people, row_count, false, risk FROM _duckanon_counted
+    SELECT 'journalist', sum(people)::BIGINT, sum(row_count)::BIGINT, false, risk FROM _among_people GROUP BY risk
+), _risks AS (                                          -- only one of them is bound
+    FROM query_table(CASE WHEN typeof(population) = 'VARCHAR' THEN '_counted_risks' ELSE '_expected_risks' END)
 ), _rows_at_risk AS (
     SELECT attacker, coalesce(sum(row_count) FILTER (risk > threshold), 0)::BIGINT AS class_rows
     FROM _risks GROUP BY attacker

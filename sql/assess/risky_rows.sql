@@ -14,8 +14,9 @@ WITH _duckanon_names AS (
     FROM anon._columns(tbl)
 ), _duckanon_small AS (
     SELECT row(UNPACK(COLUMNS(cols))) AS _duckanon_key, _duckanon_size
-    FROM anon._classes('anon.risky_rows', anon._checked_whole('anon.risky_rows', 'k', k, 2, tbl), cols,
-                       anon._checked_nulls('anon.risky_rows', nulls, alpha, person), person := person, alpha := alpha)
+    FROM anon._classes('anon.risky_rows', anon._checked_whole('anon.risky_rows', 'k', k, 2, tbl), cols, nulls,
+                       person := person, alpha := alpha,
+                       is_open := anon._checked_nulls('anon.risky_rows', nulls, alpha, person) = 'any')
     WHERE _duckanon_size < k AND (SELECT are_apart FROM _duckanon_names)
 ), _duckanon_keyed AS (
     SELECT *, row(UNPACK(COLUMNS(cols))) AS _duckanon_key FROM query_table(anon._checked('anon.risky_rows', tbl, cols))

@@ -8,8 +8,8 @@ SELECT COLUMNS(cols), _duckanon_size AS class_size
 FROM anon._classes('anon.small_classes',
                    anon._checked_whole('anon.small_classes', 'k', k, 2,
                        anon._checked_apart('anon.small_classes', cols, ['class_size'], tbl)),
-                   cols, anon._checked_nulls('anon.small_classes', nulls, alpha, person), person := person,
-                   alpha := alpha)
+                   cols, nulls, person := person, alpha := alpha,
+                   is_open := anon._checked_nulls('anon.small_classes', nulls, alpha, person) = 'any')
 WHERE _duckanon_size < k
 ORDER BY _duckanon_size ASC NULLS LAST, COLUMNS(cols) ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.small_classes IS

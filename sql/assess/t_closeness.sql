@@ -15,7 +15,8 @@ CREATE OR REPLACE MACRO anon.t_closeness(
 ) AS TABLE
 WITH _duckanon_members AS MATERIALIZED (
     FROM anon._sensitive_members('anon.t_closeness',
-                                 anon._checked_distance('anon.t_closeness', distance, tbl),
+                                 anon._checked_choice('anon.t_closeness', 'distance', distance,
+                                                      ['auto', 'ordered', 'equal'], tbl),
                                  cols, sensitive, nulls, person)
 ), _duckanon_far AS MATERIALIZED (
     FROM anon._closeness('_duckanon_members', distance, person)

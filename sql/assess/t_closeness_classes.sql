@@ -10,7 +10,7 @@ WITH _duckanon_members AS MATERIALIZED (
     FROM anon._sensitive_members(
              'anon.t_closeness_classes',
              anon._checked_fraction('anon.t_closeness_classes', 't', coalesce(t, 0),
-                 anon._checked_distance('anon.t_closeness_classes', distance,
+                 anon._checked_choice('anon.t_closeness_classes', 'distance', distance, ['auto', 'ordered', 'equal'],
                      anon._checked_apart('anon.t_closeness_classes', cols, ['class_size', 't'], tbl))),
              cols, sensitive, nulls, person)
 ), _duckanon_far AS MATERIALIZED (

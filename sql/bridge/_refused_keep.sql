@@ -18,7 +18,11 @@ WITH _duckanon_named AS (
     SELECT 3 AS rank, NULL::BIGINT AS place, NULL::VARCHAR AS sentence LIMIT 0
 ), _duckanon_problems AS (
     SELECT 1 AS rank, 0 AS place, 'keep must name columns of the table; got "' || name || '"'
-                                 || anon._did_you_mean(name, (SELECT list(name) FROM _duckanon_known)) AS sentence
+           || coalesce('; did you mean "'
+                       || list_filter(list_sort(list_transform((SELECT list(name) FROM _duckanon_known), lambda other:
+                              {'distance': damerau_levenshtein(lower(name), lower(other)), 'name': other}),
+                              'ASC', 'NULLS LAST'), lambda near: near['distance'] <= 1 + len(name) // 4)[1]['name']
+                       || '"?', '.') AS sentence
     FROM _duckanon_named
     WHERE name <> '*' AND lower(name) NOT IN (SELECT lower(name) FROM _duckanon_known)
     UNION ALL

@@ -1,5 +1,5 @@
 -- anon._coarse_codes: the rows of a table as a plan releases them, with the labels of `cols` as numbers
--- (anon._plan_labels), which are counted, compared and sorted faster than texts, and take less memory:
+-- (anon._plan_lookup), which are counted, compared and sorted faster than texts, and take less memory:
 -- `_duckanon_class`, a struct of them, and `_duckanon_others`, what travels with them.
 --     others  the name of a column; '_duckanon_none': none
 CREATE OR REPLACE MACRO anon._coarse_codes(caller, tbl, cols, plan, others) AS TABLE

@@ -22,7 +22,9 @@ CREATE OR REPLACE MACRO anon._fill(budget, distinct_counts, weights, level) AS (
         lambda so_far, gift: list_transform(range(1, 1 + len(so_far)), lambda place:
             CASE WHEN place <> gift[1] THEN so_far[place]
                  ELSE least(counts[place], so_far[place] + gift[2],
-                            greatest(so_far[place],
-                                     anon._multiples_within(list_product(so_far) / so_far[place], whole))) END))
+                            greatest(so_far[place], list_transform(     -- how often the others fit into the budget
+                                [list_product(so_far) / so_far[place]], lambda amount:
+                                floor(whole / amount * (1 + 1e-15))
+                                - (amount * floor(whole / amount * (1 + 1e-15)) > whole)::INTEGER)[1])) END))
     FROM (SELECT *, distinct_counts AS counts, budget AS whole     -- DuckDB 1.5: lambdas see no outer query
           FROM _duckanon_turns));

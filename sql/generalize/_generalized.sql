@@ -86,7 +86,7 @@ WITH _duckanon_nothing AS (
                'leave {it} out, make {it} coarser too, or name {it} in narrowing') AS sentence
     FROM anon._kept_pairs('anon.generalize', '"_duckanon_kept_beside"', cols, '_duckanon_plan')
     WHERE narrows IS DISTINCT FROM false
-          AND NOT anon._is_among(kept_column, anon._with_column(coalesce(narrowing, []), person))
+          AND NOT anon._is_among(kept_column, coalesce(narrowing, [])) AND NOT anon._is_among(kept_column, [person])
 ), _duckanon_left AS (
     FROM _duckanon_members
     WHERE class IN (SELECT hash(_duckanon_class) FROM _duckanon_sizes, _duckanon_least WHERE people >= least)
@@ -95,24 +95,31 @@ WITH _duckanon_nothing AS (
                 THEN 'anon.generalize: classes that are left are farther from each other than t.' END AS sentence
     FROM anon._closeness('_duckanon_left', 'auto', person)
 ), _duckanon_promise AS MATERIALIZED (
-    SELECT anon._kept_promise(any_value(least), max_suppressed_fraction, sum(class_rows),
-                              coalesce(sum(class_rows) FILTER (people < least), 0)) AS least_people
-    FROM _duckanon_sizes, _duckanon_least
+    SELECT CASE WHEN small_rows > max_suppressed_fraction * row_count + 1e-6
+                     THEN anon._refuse('anon.generalize: ' || small_rows || ' rows are in classes of fewer than '
+                                       || least_of_all || ' people, more than may be suppressed.')
+                ELSE least_of_all END AS least_people
+    FROM (SELECT any_value(least) AS least_of_all, sum(class_rows) AS row_count,
+                 coalesce(sum(class_rows) FILTER (people < least), 0) AS small_rows
+          FROM _duckanon_sizes, _duckanon_least)
     WHERE anon._unless((SELECT sentence FROM query_table(CASE WHEN len(list_filter(
-                                          TRY_CAST(keep AS VARCHAR[]), lambda name: NOT anon._is_among(
-                                              name, anon._with_column(coalesce(narrowing, []), person)))) > 0
+                                          TRY_CAST(keep AS VARCHAR[]), lambda name:
+                                              NOT anon._is_among(name, coalesce(narrowing, []))
+                                              AND coalesce(lower(name) <> lower(person), true))) > 0
                                       THEN '_duckanon_narrowed' ELSE '_duckanon_nothing' END)))
           AND anon._unless((SELECT sentence FROM query_table(CASE WHEN t IS NULL THEN '_duckanon_nothing'
                                                                   ELSE '_duckanon_far' END)))
 ), _duckanon_shuffled AS (                                      -- as numbers, of which a sort holds many more
-    SELECT unnest(_duckanon_class), _duckanon_kept
-    FROM _duckanon_coarse
+    SELECT unnest(_duckanon_class), _duckanon_kept FROM _duckanon_coarse
     WHERE _duckanon_class IN (SELECT _duckanon_class FROM _duckanon_sizes, _duckanon_promise
                               WHERE people >= least_people)
     ORDER BY anon._random() ASC NULLS LAST
+), _duckanon_labels AS (            -- the number of a label is its place; told apart byte by byte: a collation may not
+    SELECT list(label ORDER BY encode(label) ASC NULLS LAST) AS labels
+    FROM (SELECT any_value(label) AS label FROM _duckanon_plan WHERE label IS NOT NULL GROUP BY encode(label))
 ), _duckanon_released AS (
     SELECT _labels.labels[COLUMNS(_coarse.* EXCLUDE (_duckanon_kept))], _coarse._duckanon_kept
-    FROM _duckanon_shuffled AS _coarse, anon._plan_labels('_duckanon_plan') AS _labels
+    FROM _duckanon_shuffled AS _coarse, _duckanon_labels AS _labels
 )
 SELECT * EXCLUDE (_duckanon_none)
 FROM (SELECT * EXCLUDE (_duckanon_kept), unnest(_duckanon_kept) FROM _duckanon_released);

@@ -12,8 +12,25 @@ CREATE OR REPLACE MACRO anon._label_bounds(label, kind) AS
             [regexp_extract(label, '^\s*(\[|\(|<=|>=|<|>|)\s*([^,]+?)\s*(?:,\s*([^,]+?)\s*)?(\]|\)|\+|)\s*$',
                             ['sign', 'first', 'second', 'finish'])],
             lambda parts: {'sign': parts.sign, 'finish': parts.finish, 'is_pair': parts.second <> '',
-                           'cells': list_transform([parts.first, parts.second],
-                                                   lambda cell: anon._label_cell(cell, kind))}),
-        lambda read: CASE WHEN label = '*' THEN anon._interval(NULL, true, NULL, true)
-                          ELSE anon._read_bounds(read.sign, read.finish, read.is_pair,
-                                                 read.cells[1], read.cells[2]) END)[1];
+                           'cells': list_transform([parts.first, parts.second], lambda cell:
+                                        CASE WHEN kind = 'date' THEN anon._calendar_cell(cell)
+                                             WHEN isfinite(TRY_CAST(cell AS DOUBLE))
+                                             THEN {'lower': TRY_CAST(cell AS DOUBLE), 'upper': TRY_CAST(cell AS DOUBLE),
+                                                   'closed': true} END)}),
+        lambda read:
+            CASE WHEN label = '*' THEN anon._interval(NULL, true, NULL, true)
+                 WHEN read.cells[1] IS NULL OR read.is_pair <> (read.sign IN ('[', '('))      -- they do not go together
+                      OR read.is_pair <> (read.finish IN (']', ')')) THEN NULL
+                 WHEN read.is_pair AND read.cells[2] IS NULL OR read.sign <> '' AND read.finish = '+' THEN NULL
+                 ELSE anon._interval(
+                     CASE WHEN read.sign IN ('(', '>') THEN read.cells[1].upper
+                          WHEN read.sign IN ('[', '>=', '') THEN read.cells[1].lower END,
+                     read.sign NOT IN ('(', '>') OR NOT read.cells[1].closed,
+                     CASE WHEN read.finish = ')' THEN read.cells[2].lower
+                          WHEN read.finish = ']' THEN read.cells[2].upper
+                          WHEN read.sign = '<' THEN read.cells[1].lower
+                          WHEN read.sign = '<=' OR (read.sign = '' AND read.finish = '') THEN read.cells[1].upper END,
+                     CASE WHEN read.finish = ')' OR read.sign = '<' THEN false
+                          WHEN read.finish = ']' THEN read.cells[2].closed
+                          WHEN read.sign = '<=' OR (read.sign = '' AND read.finish = '') THEN read.cells[1].closed
+                          ELSE true END) END)[1];

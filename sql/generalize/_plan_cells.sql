@@ -13,10 +13,13 @@ WITH _duckanon_source AS (
                             _lists.is_text[anon._plan_place(alias(COLUMNS(_cells.*)), _lists.names)],
                             _lists.letters[anon._plan_place(alias(COLUMNS(_cells.*)), _lists.names)])
     FROM _duckanon_source AS _cells, query_table(lists) AS _lists
-), _duckanon_keyed AS (
-    SELECT anon._plan_key(COLUMNS(_cells.*),
-                          _lists.is_number[anon._plan_place(alias(COLUMNS(_cells.*)), _lists.names)],
-                          _lists.is_hashed[anon._plan_place(alias(COLUMNS(_cells.*)), _lists.names)])
+), _duckanon_keyed AS (             -- what is looked up in the grid: the number, or that of the text's hash
+    SELECT struct_pack(value := (COLUMNS(_cells.*)).value, number := (COLUMNS(_cells.*)).number,
+                       "text" := (COLUMNS(_cells.*)).text,
+                       key := CASE WHEN _lists.is_number[anon._plan_place(alias(COLUMNS(_cells.*)), _lists.names)]
+                                        THEN (COLUMNS(_cells.*)).number
+                                   WHEN _lists.is_hashed[anon._plan_place(alias(COLUMNS(_cells.*)), _lists.names)]
+                                        THEN CAST(hash((COLUMNS(_cells.*)).text) AS DOUBLE) END)
     FROM _duckanon_started AS _cells, query_table(lists) AS _lists
 ), _duckanon_based AS (
     SELECT anon._plan_base(COLUMNS(_cells.*),

@@ -11,7 +11,8 @@
 --              (NULL: it is open), and the share of the fitted rows in the first and the last bucket
 -- and flat lists:
 --     numbers, texts, labels, codes   of all buckets, sorted within each column: where a bucket begins, what it is
---              called, and the label's number (anon._plan_labels). Behind the last of each column stands a NULL
+--              called, and the label's number, its place among all in the order of their bytes, 0 for none. Behind the
+--              last of each column stands a NULL
 --     grid     for each cell of the even grid over a column, the last bucket that begins before the cell. There are so
 --              many cells that few hold more than one beginning: most values are one comparison from their bucket
 -- The hashes of texts lie evenly on the number line. Where two texts of a column have the same one, or prefixes have
@@ -20,7 +21,7 @@ CREATE OR REPLACE MACRO anon._plan_lookup(caller, tbl, plan) AS TABLE
 WITH _duckanon_buckets AS MATERIALIZED (
     SELECT lower(column_name) AS column_name, covers, label, CAST(lower AS VARCHAR) AS "text",
            anon._plan_bound(covers, CAST(lower AS VARCHAR)) AS bound,
-           anon._plan_hash(CAST(lower AS VARCHAR)) AS text_hash,
+           CAST(hash(CAST(lower AS VARCHAR)) AS DOUBLE) AS text_hash,
            anon._plan_bound(covers, CAST(upper AS VARCHAR)) AS upper_number, "rows" AS bucket_rows,
            "rows" > 0 AS is_fitted,
            CASE WHEN label IS NULL THEN 0
@@ -49,7 +50,9 @@ WITH _duckanon_buckets AS MATERIALIZED (
     SELECT column_name, any_value(covers) AS covers, coalesce(any_value(is_hashed), false) AS is_hashed,
            any_value(letters) AS letters, min(place) AS first, max(place) AS last,
            coalesce(min(number) FILTER (is_cut), 0) AS origin, coalesce(max(number) FILTER (is_cut), 0) AS ceiling,
-           anon._plan_scale(least(64 * count(*), 262144), origin, ceiling) AS scale,
+           ceiling - origin AS reach, least(64 * count(*), 262144) - 1 AS steps_within,
+           CASE WHEN isfinite(reach) AND isfinite(steps_within / nullif(reach, 0))     -- else all are in one cell
+                THEN steps_within / nullif(reach, 0) ELSE 0.0 END AS scale,
            CASE WHEN bool_and(bound IS NOT NULL) FILTER (is_fitted) THEN min(bound) FILTER (is_fitted) END
                AS least_number,
            CASE WHEN bool_and(upper_number IS NOT NULL) FILTER (is_fitted) THEN max(upper_number) FILTER (is_fitted) END
@@ -104,6 +107,18 @@ SELECT * EXCLUDE (column_type, covers),
        (SELECT list(code ORDER BY place ASC NULLS LAST) FROM _duckanon_placed) AS codes,
        (SELECT list(base ORDER BY place ASC NULLS LAST) FROM _duckanon_grid) AS grid
 FROM (SELECT list(COLUMNS(*) ORDER BY names ASC NULLS LAST) FROM _duckanon_columns)
-WHERE anon._unless((SELECT anon._unlike_table(
-          caller, count(*), min(names) FILTER (column_type IS NULL),
-          arg_min(anon._unlike_plan(names, column_type, covers), names)) FROM _duckanon_columns));
+-- a text such as 2024-05-01 is no time, and would silently get the label of the rest; texts of numbers are read
+WHERE anon._unless((
+    SELECT caller || ': ' || CASE WHEN columns = 0 THEN 'the plan has no rows; make one with anon.plan.'
+                                  WHEN missing IS NOT NULL
+                                       THEN 'the table has no column "' || missing || '", which the plan is for; apply '
+                                            || 'the plan to a table that has it.'
+                                  ELSE unlike || ', as the plan''s does; its type is ' || type || ': cast it first.' END
+    FROM (SELECT count(*) AS columns, min(names) FILTER (column_type IS NULL) AS missing,
+                 arg_min(must_hold, names) AS unlike, arg_min(column_type, names) FILTER (must_hold IS NOT NULL) AS type
+          FROM (SELECT *, 'column "' || names || '" must hold '
+                          || CASE WHEN column_type = '"NULL"' THEN NULL
+                                  WHEN covers = 'time' AND anon._kind(column_type) <> 'date' THEN 'dates or timestamps'
+                                  WHEN covers = 'number' AND anon._kind(column_type) NOT IN ('numeric', 'text')
+                                       THEN 'numbers' END AS must_hold
+                FROM _duckanon_columns))));

@@ -19,7 +19,10 @@ WITH _duckanon_source AS NOT MATERIALIZED (
                 THEN hash(COLUMNS([coalesce(person, '_duckanon_none')])) END AS _duckanon_person,
            count(*) AS _duckanon_size
     FROM _duckanon_source
-    WHERE anon._is_fit(caller, alias(COLUMNS(cols)), COLUMNS(cols))
+    WHERE CASE WHEN regexp_matches(typeof(COLUMNS(cols)), '^(UUID|BLOB|BIT|INTERVAL|BIGNUM)$|^(STRUCT|MAP|UNION)\(|\]$')
+                    THEN error(caller || ': column "' || alias(COLUMNS(cols)) || '", ' || typeof(COLUMNS(cols))
+                               || ', has a type that cannot be generalized; cast it to VARCHAR first.')
+               ELSE true END
           AND anon._uncollated(caller, COLUMNS([coalesce(sensitive, '_duckanon_none')]))
     GROUP BY ALL
 ), _duckanon_ranked AS (

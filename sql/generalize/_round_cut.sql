@@ -7,9 +7,11 @@
 CREATE OR REPLACE MACRO anon._round_cut(low, high, is_shared, kind) AS
     coalesce(list_filter(
         CASE kind WHEN 'numeric'
-                  THEN list_transform(range(-15, 17), lambda digits:
-                           CASE WHEN is_shared THEN anon._rounded(high, digits, true)
-                                ELSE anon._rounded(low / 2 + high / 2, digits, false) END)
+                  THEN list_transform(range(-15, 17), lambda digits:   -- .001 is no double: divide by 1000
+                           CASE WHEN digits >= 0 AND is_shared THEN floor(high * pow(10, digits)) / pow(10, digits)
+                                WHEN digits >= 0 THEN round((low / 2 + high / 2) * pow(10, digits)) / pow(10, digits)
+                                WHEN is_shared THEN floor(high / pow(10, -digits)) * pow(10, -digits)
+                                ELSE round((low / 2 + high / 2) / pow(10, -digits)) * pow(10, -digits) END)
                   ELSE list_concat(
                            list_transform(['decade', 'year', 'quarter', 'month'], lambda period:
                                CAST(epoch_us(date_trunc(period, make_timestamp(

@@ -26,9 +26,10 @@ CREATE OR REPLACE MACRO anon.allocate(budget, distinct_counts, weights := NULL) 
               OR list_max(coalesce(weights, [1])) = 0
               THEN error(anon._must_be('anon.allocate', 'weights', 'numbers of at least 0, not all of them 0', weights))
          ELSE CAST(anon._fill(CAST(budget AS DOUBLE), CAST(distinct_counts AS DOUBLE[]),
-                              anon._weights(distinct_counts, weights),
+                              CAST(coalesce(weights, list_transform(distinct_counts, lambda each: 1)) AS DOUBLE[]),
                               anon._shares_level(ln(greatest(CAST(budget AS DOUBLE), 1)),
                                                  CAST(distinct_counts AS DOUBLE[]),
-                                                 anon._weights(distinct_counts, weights))) AS BIGINT[]) END;
+                                                 CAST(coalesce(weights, list_transform(distinct_counts, lambda each: 1))
+                                                      AS DOUBLE[]))) AS BIGINT[]) END;
 COMMENT ON MACRO anon.allocate IS
     'Distinct values that each column may keep so that their product stays within a budget.';

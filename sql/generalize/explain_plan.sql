@@ -21,8 +21,22 @@ WITH _duckanon_columns AS (
     GROUP BY column_name
 ), _duckanon_not_asked AS (
     SELECT NULL::VARCHAR AS column_name, NULL::BIGINT AS distinct_before, NULL::DOUBLE AS expected_loss LIMIT 0
+), _duckanon_cells AS (
+    SELECT struct_pack(column_name := lower(alias(COLUMNS(* EXCLUDE (_duckanon_none)))),
+                       is_planned := struct_extract(COLUMNS(* EXCLUDE (_duckanon_none)), 'code') IS NOT NULL,
+                       value_hash := hash(struct_extract(COLUMNS(* EXCLUDE (_duckanon_none)), 'value')),
+                       label := struct_extract(COLUMNS(* EXCLUDE (_duckanon_none)), 'label'))
+    FROM anon._labelled_cells('anon.explain_plan',
+                              anon._checked_table('anon.explain_plan', 'tbl', tbl, CAST(tbl AS VARCHAR)), plan)
+), _duckanon_label_counts AS (
+    SELECT column_name, label, count(*) AS size, count(DISTINCT value_hash) AS distinct_values
+    FROM (SELECT unnest([UNPACK(COLUMNS(*))], max_depth := 2) FROM _duckanon_cells)
+    WHERE is_planned GROUP BY column_name, label
 ), _duckanon_looked_at AS (
-    FROM anon._plan_losses('anon.explain_plan', tbl, plan)
+    SELECT column_name, sum(distinct_values)::BIGINT AS distinct_before,
+           coalesce(sum(size * (distinct_values - 1)) / sum(size) / nullif(sum(distinct_values) - 1, 0), 0)::DOUBLE
+               AS expected_loss
+    FROM _duckanon_label_counts GROUP BY column_name
 ), _duckanon_losses AS (
     FROM query_table(CASE WHEN tbl IS NULL THEN '_duckanon_not_asked' ELSE '_duckanon_looked_at' END)
 )

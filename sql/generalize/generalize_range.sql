@@ -13,8 +13,23 @@ CREATE OR REPLACE MACRO anon.generalize_range(value, step, origin := 0) AS
          WHEN value IS NULL THEN NULL
          WHEN coalesce(NOT isfinite(TRY_CAST(value AS DOUBLE)), true)
               THEN anon._refused_cell('anon.generalize_range', 'value', 'a finite number', value)
-         ELSE anon._range_label(anon._range_place(TRY_CAST(value AS DOUBLE), TRY_CAST(step AS DOUBLE),
-                                                  TRY_CAST(origin AS DOUBLE)),
-                                TRY_CAST(step AS DOUBLE), TRY_CAST(origin AS DOUBLE)) END;
+         -- A division is off by one at a bound now and then (0.3 / 0.1 is below 3), so that its result is compared with
+         -- the bounds that the label shows. A step of 0 was refused, but constants are divided before, and may fail.
+         ELSE list_transform(
+                  [{'at': TRY_CAST(value AS DOUBLE), 'step': TRY_CAST(step AS DOUBLE),
+                    'origin': TRY_CAST(origin AS DOUBLE),
+                    'place': floor((TRY_CAST(value AS DOUBLE) - TRY_CAST(origin AS DOUBLE))
+                                   / nullif(TRY_CAST(step AS DOUBLE), 0)),
+                    'digits': list_max(list_transform(      -- those after the point when written without an exponent
+                        [CAST(TRY_CAST(step AS DOUBLE) AS VARCHAR), CAST(TRY_CAST(origin AS DOUBLE) AS VARCHAR)],
+                        lambda number: greatest(0, length(regexp_extract(number, '\.(\d*[1-9])', 1))
+                                                   - coalesce(TRY_CAST(regexp_extract(number, 'e(.*)', 1) AS INTEGER),
+                                                              0))::INTEGER))}], lambda known:
+                  list_transform(
+                      [known.place + CASE WHEN known.at >= anon._range_bound(known.place + 1, known) THEN 1
+                                          WHEN known.at < anon._range_bound(known.place, known) THEN -1
+                                          ELSE 0 END], lambda place:
+                      format('[{:.{}f}, {:.{}f})', anon._range_bound(place, known), known.digits,
+                             anon._range_bound(place + 1, known), known.digits))[1])[1] END;
 COMMENT ON MACRO anon.generalize_range IS
     'The range of a given width that a number falls into, as a half-open interval.';

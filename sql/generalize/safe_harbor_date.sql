@@ -12,8 +12,10 @@ CREATE OR REPLACE MACRO anon.safe_harbor_date(day, as_of := NULL) AS
          WHEN day IS NULL THEN NULL
          WHEN year(TRY_CAST(day AS TIMESTAMP)) IS NULL
               THEN anon._refused_cell('anon.safe_harbor_date', 'day', 'a finite date or timestamp', day)
-         WHEN year(TRY_CAST(day AS TIMESTAMP)) <= anon._year_as_of(as_of) - 90
-              THEN printf('<=%04d', anon._year_as_of(as_of) - 90)
-         ELSE printf('%04d', year(TRY_CAST(day AS TIMESTAMP))) END;
+         -- in the Gregorian calendar: with another one DuckDB takes current_date for a day before Christ
+         ELSE list_transform(
+                  [coalesce(year(TRY_CAST(as_of AS DATE)), CAST(strftime(now(), '%Y') AS BIGINT)) - 90], lambda last:
+                  CASE WHEN year(TRY_CAST(day AS TIMESTAMP)) <= last THEN printf('<=%04d', last)
+                       ELSE printf('%04d', year(TRY_CAST(day AS TIMESTAMP))) END)[1] END;
 COMMENT ON MACRO anon.safe_harbor_date IS
     'The year of a date, years that disclose an age over 89 as one category (HIPAA safe harbor).';

@@ -14,11 +14,19 @@ CREATE OR REPLACE MACRO anon.safe_harbor_zip(zip, small_zip3 := NULL) AS
                            small_zip3 IS NULL OR ends_with(typeof(small_zip3), ']'))
               THEN anon._refused('anon.safe_harbor_zip', 'small_zip3', 'a list of three-digit areas such as [''036'']',
                                  small_zip3)
-         WHEN list_contains(
-                  coalesce(list_transform(TRY_CAST(small_zip3 AS VARCHAR[]), lambda area: lpad(area, 3, '0')),
-                           ['036', '059', '063', '102', '203', '556', '692', '790', '821', '823', '830', '831', '878',
-                            '879', '884', '890', '893']),
-                  left(anon._zip_digits(zip), 3)) THEN '000'
-         ELSE left(anon._zip_digits(zip), 3) END;
+         -- five digits, with the leading zeros that a number loses, nine of ZIP+4, three of what was cut before
+         ELSE list_transform(
+                  [left(CASE WHEN anon._kind(typeof(zip)) = 'text'
+                                  AND regexp_full_match(trim(CAST(zip AS VARCHAR)), '\d{3}')
+                                  THEN trim(CAST(zip AS VARCHAR))
+                             WHEN regexp_full_match(trim(CAST(zip AS VARCHAR)), '\d{1,5}(\.0)?')
+                                  THEN lpad(string_split(trim(CAST(zip AS VARCHAR)), '.')[1], 5, '0')
+                             WHEN regexp_full_match(trim(CAST(zip AS VARCHAR)), '\d{5}[- ]\d{4}|\d{7,9}(\.0)?')
+                                  THEN lpad(regexp_replace(string_split(trim(CAST(zip AS VARCHAR)), '.')[1],
+                                                           '[- ]', ''), 9, '0') END, 3)],
+                  lambda area: CASE WHEN list_contains(
+                      coalesce(list_transform(TRY_CAST(small_zip3 AS VARCHAR[]), lambda small: lpad(small, 3, '0')),
+                               ['036', '059', '063', '102', '203', '556', '692', '790', '821', '823', '830', '831',
+                                '878', '879', '884', '890', '893']), area) THEN '000' ELSE area END)[1] END;
 COMMENT ON MACRO anon.safe_harbor_zip IS
     'The first three digits of a ZIP code, 000 where 20,000 or fewer people live (HIPAA safe harbor).';

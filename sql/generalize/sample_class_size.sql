@@ -20,9 +20,12 @@ CREATE OR REPLACE MACRO anon.sample_class_size(k, beta, population, people) AS
                                                   coalesce(CAST(population AS VARCHAR), 'NULL'),
                                                   coalesce(CAST(people AS VARCHAR), 'NULL')) || '.') AS BIGINT)
          WHEN people = population THEN CAST(k AS BIGINT)
-         ELSE 2 + len(list_filter(
-                      anon._upper_tails(list_transform(range(CAST(k - 1 AS BIGINT)), lambda others:
-                          anon._binomial_term(others, k - 2, people / CAST(population AS DOUBLE)))),
+         ELSE 2 + len(list_filter(                              -- of each number of others, how likely more of them are
+                      list_transform(
+                          [list_transform(range(CAST(k - 1 AS BIGINT)), lambda others:
+                               anon._binomial_term(others, k - 2, people / CAST(population AS DOUBLE)))],
+                          lambda terms: list_transform(range(1, 1 + len(terms)), lambda place:
+                               coalesce(list_sum(terms[place + 1:len(terms)]), 0)))[1],
                       lambda tail: tail > beta * (1 + 1e-12))) END;
 COMMENT ON MACRO anon.sample_class_size IS
     'Number of people of a sample that a class must have so that fewer than k in the population are improbable.';

@@ -25,11 +25,27 @@ CREATE OR REPLACE MACRO anon.sampled_partition(
 ) AS TABLE
 WITH _duckanon_source AS (
     SELECT COLUMNS([col]) AS _duckanon_value
-    FROM query_table(anon._checked_sample('anon.sampled_partition', buckets, epsilon, delta, sample_rows, label,
-                                          anon._checked('anon.sampled_partition', tbl, [col])))
+    FROM query_table(
+        anon._checked_open_fraction('anon.sampled_partition', 'delta', delta,
+            anon._checked_open_fraction('anon.sampled_partition', 'epsilon', epsilon,
+                CASE WHEN anon._sample_size(epsilon, delta, sample_rows) NOT BETWEEN 1 AND 999999
+                          THEN error('anon.sampled_partition: a sample must have 1 to 999999 rows; got '
+                                     || anon._sample_size(epsilon, delta, sample_rows) || ', choose a larger epsilon.')
+                     ELSE anon._checked_whole('anon.sampled_partition', 'buckets', buckets, 1,
+                              anon._checked_choice('anon.sampled_partition', 'label', label,
+                                                   ['interval', 'median', 'mean'],
+                                                   anon._checked('anon.sampled_partition', tbl, [col]))) END)))
 ), _duckanon_sample AS MATERIALIZED (
     SELECT count(_duckanon_value) AS table_rows, any_value(typeof(_duckanon_value)) AS column_type,
-           bool_or(anon._is_inexact(_duckanon_value)) AS is_inexact,
+           bool_or(CASE WHEN typeof(_duckanon_value) IN ('BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT', 'BIGNUM')
+                             THEN abs(TRY_CAST(_duckanon_value AS DOUBLE)) >= pow(2, 53)
+                        WHEN TRY_CAST(regexp_extract(typeof(_duckanon_value), '^DECIMAL\((\d+)', 1) AS INTEGER) > 15
+                             THEN length(trim(regexp_replace(CAST(_duckanon_value AS VARCHAR), '[-.]', '', 'g'), '0'))
+                                  > 15
+                        WHEN starts_with(typeof(_duckanon_value), 'TIMESTAMP')     -- whole seconds are doubles to 9999
+                             THEN abs(anon._plan_number(_duckanon_value)) >= pow(2, 53)
+                                  AND date_part('microseconds', TRY_CAST(_duckanon_value AS TIMESTAMP)) % 1_000_000 <> 0
+                        ELSE false END) AS is_inexact,
            bool_and(isfinite(anon._plan_number(_duckanon_value))) AS is_finite,
            list_sort(arg_min(anon._plan_number(_duckanon_value), anon._random(),
                              anon._sample_size(epsilon, delta, sample_rows))
@@ -41,7 +57,14 @@ WITH _duckanon_source AS (
     FROM (SELECT unnest(sample) AS number, unnest(range(len(sample))) AS place, len(sample) AS sampled, table_rows,
                  column_type
           FROM _duckanon_sample
-          WHERE anon._unless(anon._unfit_sample('anon.sampled_partition', col, column_type, is_inexact, is_finite)))
+          WHERE anon._unless('anon.sampled_partition: column "' || col || '" '
+                    || CASE WHEN anon._kind(column_type) NOT IN ('numeric', 'date')
+                                 THEN 'must hold numbers, dates or timestamps; its type is ' || column_type || '.'
+                            WHEN NOT is_finite THEN 'holds NaN or infinity; replace them by NULL or a number first.'
+                            WHEN is_inexact
+                                 THEN 'holds numbers that a double does not tell apart (whole ones from 2^53 on, '
+                                      || 'decimals of more than 15 digits, microseconds far from 1970); divide or '
+                                      || 'round it, or cast it to DOUBLE.' END))
 ), _duckanon_parts AS (                      -- what cannot be parted has one first place, hence one bucket
     SELECT *, max(CASE WHEN before IS NULL
                             OR (number > before
@@ -54,13 +77,12 @@ WITH _duckanon_source AS (
     SELECT first_place * buckets // sampled AS bucket_place, min(number) AS least, max(number) AS largest,
            arg_min(holders, number) >= 10 AS is_least_shared, count(*) AS size, any_value(sampled) AS sampled,
            any_value(table_rows) AS table_rows, any_value(column_type) AS column_type,
-           CASE label WHEN 'median' THEN anon._sample_median(list(number ORDER BY number ASC NULLS LAST),
-                                                             any_value(column_type))
-                      WHEN 'mean' THEN avg(number) END AS point
+           avg(number) AS mean, list(number ORDER BY number ASC NULLS LAST) FILTER (label = 'median') AS numbers
     FROM _duckanon_parts
     GROUP BY bucket_place
 ), _duckanon_cut AS (
-    SELECT *, row_number() OVER (ORDER BY bucket_place ASC NULLS LAST) AS bucket,
+    SELECT *, numbers[(size + 1) // 2] AS median, greatest(1, least((size + 1) // 2 - 5, size - 9)) AS middle,
+           row_number() OVER (ORDER BY bucket_place ASC NULLS LAST) AS bucket,
            lag(largest) OVER (ORDER BY bucket_place ASC NULLS LAST) AS before
     FROM _duckanon_buckets
     -- In a filter, so that a refusal does not depend on the columns that are asked for.
@@ -69,8 +91,13 @@ WITH _duckanon_source AS (
                                || 'rows of the sample; got ''' || label || ''' and a bucket of ' || size
                                || ', so draw more rows or give fewer buckets.')
                ELSE true END
-), _duckanon_written AS (
-    SELECT *, CASE WHEN before IS NOT NULL
+), _duckanon_written AS (                   -- the median where 10 rows share it, else between the 10 in the middle
+    SELECT *, CASE WHEN label = 'mean' THEN mean
+                   WHEN len(list_filter(numbers, lambda number: number = median)) >= 10 THEN median
+                   WHEN label = 'median'
+                        THEN anon._round_cut(numbers[middle], numbers[middle + 9], false, anon._kind(column_type)) END
+                  AS point,
+              CASE WHEN before IS NOT NULL
                    THEN anon._bound_text(anon._round_cut(before, least, is_least_shared, anon._kind(column_type)),
                                          column_type) END AS start
     FROM _duckanon_cut
@@ -80,7 +107,11 @@ WITH _duckanon_source AS (
 SELECT bucket, cast_to_type(start, _duckanon_bound) AS lower,
        cast_to_type(next_start, _duckanon_bound) AS upper,
        CAST(round(table_rows * (size / sampled)) AS BIGINT) AS "rows",
-       coalesce(anon._bound_text(point, column_type), anon._run_label(start, next_start, bucket = 1)) AS label,
+       coalesce(anon._bound_text(point, column_type),          -- no extreme value is published, and new ones fit in
+                CASE WHEN bucket = 1 AND next_start IS NULL THEN '*'
+                     WHEN bucket = 1 THEN '<' || next_start
+                     WHEN next_start IS NULL THEN '>=' || start
+                     ELSE '[' || start || ', ' || next_start || ')' END) AS label,
        floor(pow(table_rows * (size / sampled), 2) / 4) AS cost, sampled AS sample_rows,
        CASE WHEN sampled = table_rows THEN 0.0 ELSE sqrt(ln(2 / delta) / (2 * sampled)) END AS rank_error
 FROM _duckanon_ended LEFT JOIN anon._bound_types(tbl, col) ON true

@@ -61,7 +61,7 @@ WITH _duckanon_people AS MATERIALIZED (
                                               AND labels.value IS NOT DISTINCT FROM asked.value)
     GROUP BY block, place, value
 ), _duckanon_conjunctions AS (
-    SELECT id, mixed.block, bit_and(coalesce(answers.bits, anon._no_classes(block_classes))) AS bits
+    SELECT id, mixed.block, bit_and(coalesce(answers.bits, repeat('0', block_classes::INTEGER)::BIT)) AS bits
     FROM _duckanon_mixed AS mixed
     LEFT JOIN _duckanon_answers AS answers ON answers.block = mixed.block AND answers.place = mixed.place
                                           AND answers.value IS NOT DISTINCT FROM mixed.value

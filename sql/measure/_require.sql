@@ -13,14 +13,14 @@ WITH _duckanon_verdict AS MATERIALIZED (
 ), _duckanon_decision AS MATERIALIZED (                -- a column of the filter below, so that it is always computed
     SELECT CASE WHEN bool_and(coalesce(pass, false)) THEN true
                 ELSE error('anon.require: the release breaks what was promised: '
-                           || string_agg(format('{} is {} and must be {} {}', promise,
-                                                coalesce(anon._short_number(measured), 'not known'),
+                           || string_agg(format('{} is {} and must be {} {}', promise, coalesce(found, 'not known'),
                                                 CASE WHEN promise IN ('k', 'class_size') THEN 'at least'
-                                                     ELSE 'at most' END,
-                                                anon._short_number("limit")), '; ' ORDER BY place ASC NULLS LAST)
+                                                     ELSE 'at most' END, wanted), '; ' ORDER BY place ASC NULLS LAST)
                               FILTER (NOT coalesce(pass, false))
                            || '.') END AS is_kept
-    FROM _duckanon_verdict
+    FROM (SELECT *, rtrim(rtrim(format('{:.4f}', CAST(measured AS DOUBLE)), '0'), '.') AS found,
+                 rtrim(rtrim(format('{:.4f}', CAST("limit" AS DOUBLE)), '0'), '.') AS wanted
+          FROM _duckanon_verdict)
 )
 SELECT promise, measured, "limit", pass FROM _duckanon_verdict WHERE (SELECT is_kept FROM _duckanon_decision)
 ORDER BY place ASC NULLS LAST;

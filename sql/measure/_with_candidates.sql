@@ -30,4 +30,5 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
     FROM query_table(anon._checked_table(caller, 'original', original, anon._checked(caller, original, cols)))
 )
 SELECT unnest(record), candidates AS _duckanon_candidates
-FROM _duckanon_rows JOIN _duckanon_counts ON cells = anon._in_order(row_cells, row_names, cols);
+FROM _duckanon_rows JOIN _duckanon_counts
+     ON cells = list_transform(cols, lambda named: row_cells[list_position(row_names, lower(named))]);

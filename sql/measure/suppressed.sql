@@ -20,14 +20,18 @@
 -- hide suppressed ones.
 -- test: tests/measure/suppressed.test
 CREATE OR REPLACE MACRO anon.suppressed(original, released, cols, hierarchies := NULL, person := NULL) AS TABLE
-WITH _duckanon_of_rows AS (
-    SELECT COLUMNS(cols), NULL::UBIGINT AS _duckanon_person
-    FROM query_table(anon._checked_suppression(original, released, cols, person))
-), _duckanon_of_people AS (
-    SELECT COLUMNS(cols), CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS _duckanon_person
-    FROM query_table(anon._checked_suppression(original, released, cols, person))
+WITH _duckanon_source AS NOT MATERIALIZED (
+    SELECT *, NULL::UBIGINT AS _duckanon_none
+    FROM query_table(anon._checked_table('anon.suppressed', 'original', original,
+             anon._checked_table('anon.suppressed', 'released', released,
+                 anon._checked_person('anon.suppressed', person, cols,
+                     anon._checked_apart('anon.suppressed', cols,
+                         ['candidates', '_duckanon_none', '_duckanon_size', '_duckanon_rows', '_duckanon_person',
+                          '_duckanon_value'], anon._checked('anon.suppressed', original, cols))))))
 ), _duckanon_subjects AS MATERIALIZED (
-    FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_of_rows' ELSE '_duckanon_of_people' END)
+    SELECT COLUMNS(cols), CASE WHEN COLUMNS([anon._or_none(person)]) IS NOT NULL
+                                    THEN hash(COLUMNS([anon._or_none(person)])) END AS _duckanon_person
+    FROM _duckanon_source
 ), _duckanon_held AS MATERIALIZED (
     FROM anon._with_candidates('anon.suppressed', '"_duckanon_subjects"', released, cols, hierarchies)
 ), _duckanon_members AS (                              -- equal rows have equal candidates: a class is held or it is not

@@ -4,8 +4,14 @@
 CREATE OR REPLACE MACRO anon._masked("text", structure, hidden, keep_first, keep_last) AS
     CASE WHEN length(regexp_replace("text", structure, '', 'g')) <= keep_first + keep_last
               THEN regexp_replace("text", hidden, '*', 'g')
-         ELSE anon._masked_between("text",
-                                   regexp_extract("text", '^(?:' || structure || '*' || hidden || '){'
-                                                          || CAST(keep_first AS VARCHAR) || '}', 0),
-                                   regexp_extract("text", '(?:' || hidden || structure || '*){'
-                                                          || CAST(keep_last AS VARCHAR) || '}$', 0), hidden) END;
+         ELSE list_transform(
+                  [{'whole': "text",
+                    'beginning': regexp_extract("text", '^(?:' || structure || '*' || hidden || '){'
+                                                        || CAST(keep_first AS VARCHAR) || '}', 0),
+                    'ending': regexp_extract("text", '(?:' || hidden || structure || '*){'
+                                                     || CAST(keep_last AS VARCHAR) || '}$', 0)}],
+                  lambda parts: parts.beginning
+                      || regexp_replace(left(right(parts.whole, length(parts.whole) - length(parts.beginning)),
+                                             length(parts.whole) - length(parts.beginning) - length(parts.ending)),
+                                        hidden, '*', 'g')
+                      || parts.ending)[1] END;

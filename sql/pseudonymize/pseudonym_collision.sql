@@ -11,7 +11,9 @@ CREATE OR REPLACE MACRO anon.pseudonym_collision(distinct_values, length := 64) 
          WHEN NOT regexp_full_match(CAST(distinct_values AS VARCHAR), '\d{1,18}')
               THEN anon._refuse(anon._must_be('anon.pseudonym_collision', 'distinct_values',
                                               'a whole number of at least 0', distinct_values))
-         ELSE anon._chance_of_any(CAST(distinct_values AS DOUBLE) * greatest(CAST(distinct_values AS DOUBLE) - 1, 0) / 2
-                                  / pow(16::DOUBLE, CAST(length AS DOUBLE))) END;
+         -- below 1e-5 two terms of the series have sixteen digits right, and the difference would have fewer
+         ELSE list_transform([CAST(distinct_values AS DOUBLE) * greatest(CAST(distinct_values AS DOUBLE) - 1, 0) / 2
+                              / pow(16::DOUBLE, CAST(length AS DOUBLE))], lambda expected:
+                  CASE WHEN expected < 1e-5 THEN expected * (1 - expected / 2) ELSE 1 - exp(-expected) END)[1] END;
 COMMENT ON MACRO anon.pseudonym_collision IS
     'Probability that any two of several values get the same pseudonym of a given length.';

@@ -1,5 +1,5 @@
 -- anon._label_members: the values that a label names: those of '{a, b}', or the label itself. Values in quotation marks
--- are read as anon._set_member writes them; NULL without marks is NULL.
+-- are read as anon._list_text writes them; NULL without marks is NULL.
 CREATE OR REPLACE MACRO anon._label_members(label) AS
     CASE WHEN label[1] = '{' AND label[-1] = '}'
               THEN list_transform(regexp_extract_all(label[2:-2], '(?:^|, )("(?:[^"]|"")*"|(?:[^,]|,[^ ])*)', 1),

@@ -1,4 +1,4 @@
--- anon._quantile_ends: the quantiles of a column of anon._number_ends, one list for each of their columns; `refused`
+-- anon._quantile_ends: the quantiles of a column of intervals as numbers, one list for each of their columns; `refused`
 -- says why there are none, and is NULL where there are.
 CREATE OR REPLACE MACRO anon._quantile_ends(name, ends, quantiles) AS
     struct_pack(

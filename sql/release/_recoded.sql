@@ -8,5 +8,6 @@ CREATE OR REPLACE MACRO anon._recoded(released, name, col) AS
                                             col),
                                  anon._slot(released, '_duckanon_hi ' || name, col)),
                         lambda ends: {'lo': ends[1], 'hi': ends[2]}),
-                    'list': list_transform(anon._released(released, name).s, lambda written: anon._listed(written))},
+                    'list': list_transform(anon._released(released, name).s, lambda written:
+                        list_transform(string_split(written, chr(31)), lambda value: nullif(value, chr(30))))},
                    CASE WHEN anon._kind(typeof(col)) IN ('numeric', 'date') THEN 'interval' ELSE 'list' END);

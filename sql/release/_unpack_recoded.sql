@@ -7,8 +7,18 @@
 CREATE OR REPLACE MACRO anon._unpack_recoded(result, tbl, cols, kept, hierarchies, output) AS TABLE
 WITH _duckanon_result AS (
     SELECT result AS _duckanon_released LIMIT 1
-), _duckanon_shape AS (
-    FROM anon._recode_shape(tbl, cols, hierarchies)
+), _duckanon_shape AS (             -- text where there is a hierarchy; DuckDB refuses a choice of no column
+    SELECT CAST(COLUMNS(lambda name:
+                    name = '_duckanon_no_tree'
+                    OR (anon._is_among(name, cols)
+                        AND anon._is_among(name, map_keys(TRY_CAST(hierarchies AS MAP(VARCHAR, VARCHAR))))))
+                AS VARCHAR),
+           COLUMNS(lambda name: name = '_duckanon_no_plain'
+                                OR (anon._is_among(name, cols)
+                                    AND anon._is_among(name, map_keys(TRY_CAST(hierarchies AS MAP(VARCHAR, VARCHAR))))
+                                        IS NOT TRUE))
+    FROM (SELECT NULL::VARCHAR AS _duckanon_no_tree, NULL::VARCHAR AS _duckanon_no_plain, *
+          FROM anon._release_shape(tbl, ''))
 ), _duckanon_typed AS (
     SELECT COLUMNS(cols) FROM _duckanon_shape
 ), _duckanon_coarse AS (

@@ -5,14 +5,21 @@
 --     _duckanon_ends  for each column a struct of one field x_lo, and one of x_hi
 -- test: tests/release/flatten_boxes.test
 CREATE OR REPLACE MACRO anon.flatten_boxes(boxed) AS TABLE
-WITH _duckanon_renamed AS (
+WITH _duckanon_named AS (
+    SELECT list(lower(column_name)) AS names FROM anon._columns(boxed)
+), _duckanon_renamed AS (
     SELECT struct_pack(*COLUMNS(_duckanon_source.*)) AS _duckanon_row,
            struct_extract(struct_extract({'interval': COLUMNS('(?s)^(.*)$'), 'exact': {'lo': NULL, 'hi': NULL}},
                                          anon._interval_or_exact(COLUMNS('(?s)^(.*)$'))), 'lo') AS '\1_lo',
            struct_extract(struct_extract({'interval': COLUMNS('(?s)^(.*)$'), 'exact': {'lo': NULL, 'hi': NULL}},
                                          anon._interval_or_exact(COLUMNS('(?s)^(.*)$'))), 'hi') AS '\1_hi'
     FROM query_table(anon._checked('anon.flatten_boxes', boxed, ['*'])) AS _duckanon_source
-    WHERE anon._unless((SELECT sentence FROM anon._refused_flattening(boxed)))
+    WHERE anon._unless((SELECT 'anon.flatten_boxes: the table must not have a column called as one of the ends of "'
+                               || any_value(column_name) || '", _lo and _hi; rename it first.'
+                        FROM anon._columns(boxed), _duckanon_named
+                        WHERE anon._is_interval_type(column_type)
+                          AND list_has_any(names, [lower(column_name) || '_lo', lower(column_name) || '_hi'])
+                        HAVING count(*) > 0))
 ), _duckanon_gathered AS (
     SELECT _duckanon_row, struct_pack(*COLUMNS(* EXCLUDE (_duckanon_row))) AS _duckanon_ends
     FROM (SELECT _duckanon_row, struct_pack(COLUMNS(* EXCLUDE (_duckanon_row))) FROM _duckanon_renamed)

@@ -14,18 +14,29 @@ CREATE OR REPLACE MACRO anon.interval_quantiles(boxed, cols, quantiles := [0.25,
 WITH _duckanon_shaped AS (
     SELECT *, NULL AS _duckanon_none
     FROM anon._intervals('anon.interval_quantiles',
-                         anon._checked_quantiles('anon.interval_quantiles', quantiles,
-                             anon._checked_by('anon.interval_quantiles', "by", cols,
-                                 ['column_name', 'quantile', 'estimate', 'lower', 'upper', 'records'],
-                                 anon._checked('anon.interval_quantiles', boxed, cols))), boxed)
-), _duckanon_known AS (
+        CASE WHEN ends_with(typeof(quantiles), ']') AND len(TRY_CAST(quantiles AS DOUBLE[])) > 0
+                  AND len(list_filter(TRY_CAST(quantiles AS DOUBLE[]), lambda share: share BETWEEN 0 AND 1))
+                      = len(TRY_CAST(quantiles AS DOUBLE[]))
+                  THEN anon._checked_by('anon.interval_quantiles', "by", cols,
+                           ['column_name', 'quantile', 'estimate', 'lower', 'upper', 'records'],
+                           anon._checked('anon.interval_quantiles', boxed, cols))
+             ELSE error(anon._must_be('anon.interval_quantiles', 'quantiles',
+                                      'a list of numbers from 0 to 1 such as [0.25, 0.5, 0.75]', quantiles)) END, boxed)
+), _duckanon_cells AS (
     SELECT COLUMNS(anon._group_columns("by")),
-           anon._number_ends(
-               struct_extract({'interval': COLUMNS(cols), 'exact': {'lo': COLUMNS(cols), 'hi': COLUMNS(cols)}},
-                              anon._interval_or_exact(COLUMNS(cols))), COLUMNS(cols) IS NULL)
+           struct_pack(ends := struct_extract({'interval': COLUMNS(cols),
+                                               'exact': {'lo': COLUMNS(cols), 'hi': COLUMNS(cols)}},
+                                              anon._interval_or_exact(COLUMNS(cols))),
+                       is_missing := COLUMNS(cols) IS NULL)
     FROM _duckanon_shaped
     WHERE anon._unless((SELECT sentence FROM anon._refused_groups('anon.interval_quantiles', boxed, "by")))
       AND anon._unless(anon._endless('anon.interval_quantiles', alias(COLUMNS(cols)), typeof(COLUMNS(cols))))
+), _duckanon_known AS (             -- as numbers, times in days since 1970, with infinity for ends that are open
+    SELECT COLUMNS(anon._group_columns("by")),
+           struct_pack(lo := coalesce(anon._days((COLUMNS(cols)).ends.lo), CAST('-inf' AS DOUBLE)),
+                       hi := coalesce(anon._days((COLUMNS(cols)).ends.hi), CAST('inf' AS DOUBLE)),
+                       is_missing := (COLUMNS(cols)).is_missing)
+    FROM _duckanon_cells
 ), _duckanon_found AS MATERIALIZED (
     SELECT struct_pack(*COLUMNS(anon._group_columns("by"))) AS _duckanon_key,
            [UNPACK(anon._quantile_ends(alias(COLUMNS(cols)), COLUMNS(cols), quantiles))] AS _duckanon_columns

@@ -23,8 +23,9 @@ WITH _duckanon_boxed AS (
     WHERE anon._unless((SELECT sentence FROM anon._refused_groups('anon.label_boxes', box_table, "by")))
 ), _duckanon_shaped AS (
     SELECT box,
-           anon._labels("by", [UNPACK(anon._label(COLUMNS(anon._group_columns("by")),
-                                                  alias(COLUMNS(anon._group_columns("by")))))]) AS _duckanon_labels,
+           anon._labels("by", [UNPACK({'name': lower(alias(COLUMNS(anon._group_columns("by")))),
+                                       'label': CAST(COLUMNS(anon._group_columns("by")) AS VARCHAR)})])
+               AS _duckanon_labels,
            struct_extract({'interval': COLUMNS(cols), 'exact': {'lo': COLUMNS(cols), 'hi': COLUMNS(cols)}},
                           anon._interval_or_exact(COLUMNS(cols)))
     FROM _duckanon_boxed
@@ -35,10 +36,11 @@ WITH _duckanon_boxed AS (
     FROM _duckanon_shaped
 ), _duckanon_rows AS MATERIALIZED (
     SELECT *, row_number() OVER () AS _duckanon_row,
-           list_transform(list_sort([UNPACK(anon._named_number(COLUMNS(cols), alias(COLUMNS(cols))))],
-                                    'ASC', 'NULLS LAST'), lambda coordinate: coordinate.number) AS _duckanon_numbers,
-           anon._group_of(anon._labels("by", [UNPACK(anon._label(COLUMNS(anon._group_columns("by")),
-                                                                 alias(COLUMNS(anon._group_columns("by")))))]),
+           list_transform(list_sort([UNPACK({'name': lower(alias(COLUMNS(cols))),
+                                             'number': anon._plan_number(COLUMNS(cols))})], 'ASC', 'NULLS LAST'),
+                          lambda coordinate: coordinate.number) AS _duckanon_numbers,
+           anon._group_of(anon._labels("by", [UNPACK({'name': lower(alias(COLUMNS(anon._group_columns("by")))),
+                                                      'label': CAST(COLUMNS(anon._group_columns("by")) AS VARCHAR)})]),
                           _duckanon_groups) AS _duckanon_group
     FROM (SELECT *, NULL AS _duckanon_none FROM query_table(anon._checked('anon.label_boxes', tbl, cols))),
          (SELECT list(DISTINCT _duckanon_labels) AS _duckanon_groups FROM _duckanon_boxes)

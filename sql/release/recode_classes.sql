@@ -14,14 +14,20 @@ WITH _duckanon_classes AS MATERIALIZED (
     SELECT row_number() OVER (ORDER BY count(*) DESC NULLS LAST, cells ASC NULLS LAST) AS class, count(*) AS "rows",
            any_value(labels) AS labels, cells
     FROM (SELECT struct_pack(*COLUMNS(cols)) AS labels,
-                 [UNPACK(anon._recoded_label(COLUMNS(cols), alias(COLUMNS(cols))))] AS cells
+                 [UNPACK({'name': lower(alias(COLUMNS(cols))), 'label': anon._cell_text(COLUMNS(cols))})] AS cells
           FROM query_table(anon._checked('anon.recode_classes', released, cols)))
     GROUP BY cells
 ), _duckanon_cells AS MATERIALIZED (
     SELECT class, unnest(cells).name AS name, unnest(cells).label AS label FROM _duckanon_classes
 ), _duckanon_labels AS MATERIALIZED (
-    SELECT DISTINCT name, label, anon._label_members(label) AS members, anon._label_ends(label) AS ends
-    FROM _duckanon_cells
+    SELECT name, label, anon._label_members(label) AS members,
+           CASE WHEN label[1] = '[' AND label[-1] = ']'         -- the ends on the number line, NULL for other labels
+                     THEN list_transform(string_split(label[2:-2], ', '), lambda text: anon._any_number(text))
+                WHEN starts_with(label, '<=') AND beyond IS NOT NULL THEN [NULL, beyond]
+                WHEN starts_with(label, '>=') AND beyond IS NOT NULL THEN [beyond, NULL]
+                WHEN itself IS NOT NULL THEN [itself, itself] END AS ends
+    FROM (SELECT DISTINCT name, label, anon._any_number(label[3:-1]) AS beyond, anon._any_number(label) AS itself
+          FROM _duckanon_cells)
 ), _duckanon_spans AS (
     SELECT name, min(coalesce(ends[1], ends[2])) AS lowest, max(coalesce(ends[2], ends[1])) AS highest
     FROM _duckanon_labels GROUP BY name

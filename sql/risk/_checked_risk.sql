@@ -10,7 +10,6 @@ CREATE OR REPLACE MACRO anon._checked_risk(
                               THEN error(caller || ': population must be NULL where weight is given, since weights '
                                          || 'say how many people there are; got ' || CAST(population AS VARCHAR)
                                          || '.')
-                         ELSE anon._checked_groups(caller, tbl, cols,
-                                  CASE WHEN anon._checked_nulls(caller, nulls, alpha, person) = 'drop' THEN 'drop'
-                                       ELSE 'value' END)
+                         WHEN anon._checked_nulls(caller, nulls, alpha, person) IS NOT NULL
+                              THEN anon._checked_groups(caller, tbl, cols, 'value')
                          END))));

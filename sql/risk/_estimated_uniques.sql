@@ -37,8 +37,14 @@ WITH _duckanon_chosen AS NOT MATERIALIZED (
     SELECT unnest(anon._run_population_uniques(anon._tickets('_duckanon_histogram', '', NULL, true),
                                                {'population': (SELECT everybody FROM _duckanon_universe),
                                                 'variant': variant}), max_depth := 2)
-), _duckanon_model AS MATERIALIZED (
-    FROM anon._interaction_places('"_duckanon_chosen"', cols, interactions)
+), _duckanon_model AS MATERIALIZED (           -- which columns interact: all of them, and the named sets within these
+    SELECT coalesce(list_sort(list_distinct(flatten(sets)), 'ASC', 'NULLS LAST'), []) AS joint,
+           list_transform(sets, lambda places: list_transform(places, lambda place: list_position(joint, place)))
+               AS sets_within
+    FROM (SELECT list_transform(TRY_CAST(interactions AS VARCHAR[][]), lambda columns:
+                     list_transform(columns, lambda named: list_position(names, lower(named)))) AS sets
+          FROM (SELECT list(lower(column_name) ORDER BY place ASC NULLS LAST) AS names
+                FROM anon._columns('"_duckanon_chosen"') WHERE anon._is_among(column_name, cols)))
 ), _duckanon_joint AS NOT MATERIALIZED (
     SELECT class, size, hash(joint_codes) AS joint_class, joint_codes
     FROM (SELECT class, size, list_transform(joint, lambda place: coalesce(codes[place], 0)) AS joint_codes
@@ -90,8 +96,20 @@ WITH _duckanon_chosen AS NOT MATERIALIZED (
     UNION ALL
     SELECT 'log_linear_matches', NULL, found, NULL FROM _duckanon_fitted
 )
-SELECT method, uniques, uniques / everybody AS fraction, in_table, anon._uniques_meaning(method, chosen, in_table)
-           AS meaning
+SELECT method, uniques, uniques / everybody AS fraction, in_table,
+       CASE WHEN in_table IS NULL AND starts_with(method, 'log_linear')
+                 THEN 'No answer: the model is of one combination of values a person, and somebody has several.'
+            WHEN in_table IS NULL THEN 'No answer: no such distribution has the class sizes of the table.'
+            WHEN method = 'zayatz'
+                 THEN 'People of the population who are alone with their values, if class sizes are as in the table.'
+            WHEN method = 'pitman'
+                 THEN 'The same, if class sizes follow Pitman''s distribution: for samples of up to a tenth.'
+            WHEN method = 'snb' THEN 'The same, if class sizes follow a shifted negative binomial distribution.'
+            WHEN method = 'dankar' THEN 'The one of these to take, by the rule of Dankar et al.: ' || chosen || '.'
+            WHEN method = 'log_linear'
+                 THEN 'The same, by the values themselves: columns are independent but for the named interactions.'
+            ELSE 'By that model, people of the table whom a guess among all with their values would find (the sum of '
+                 '1/F).' END AS meaning
 FROM _duckanon_rows, _duckanon_universe
 ORDER BY list_position(['zayatz', 'pitman', 'snb', 'dankar', 'log_linear', 'log_linear_matches'], method)
          ASC NULLS LAST;

@@ -1,6 +1,7 @@
 -- anon._risk_classes: for each class how many rows or people of the table are in it, for how many of the population
 -- they stand, and its risk.
 --     records   name of a step with rows of anon._risk_records
+--     method    'exact', or 'approximate' as sdcMicro has it for classes of more than two
 --     everyone  name of the step in which everybody is once: `records` may have them several times, with other classes
 CREATE OR REPLACE MACRO anon._risk_classes(
     caller, records, everyone, population, person, method, nulls, alpha
@@ -29,6 +30,11 @@ WITH _risk_of_rows AS NOT MATERIALIZED (
     FROM _risk_counted, _risk_universe
 )
 SELECT class, sample_frequency, population_frequency, risk
-FROM _risk_sized JOIN (SELECT *, anon._class_risk(sample_frequency, population_frequency, method) AS risk
-                       FROM (SELECT DISTINCT sample_frequency, population_frequency FROM _risk_sized))
-     USING (sample_frequency, population_frequency);
+FROM _risk_sized JOIN (
+    SELECT *, CASE WHEN sample_frequency = 0 THEN 1             -- nobody whose name is known
+                   WHEN population_frequency <= sample_frequency THEN 1 / sample_frequency
+                   WHEN method = 'approximate' AND sample_frequency > 2
+                        THEN sampled / (sample_frequency - 1 + sampled)
+                   ELSE anon._expected_risk(sample_frequency, sampled) END AS risk
+    FROM (SELECT DISTINCT sample_frequency, population_frequency, sample_frequency / population_frequency AS sampled
+          FROM _risk_sized)) USING (sample_frequency, population_frequency);

@@ -19,7 +19,12 @@ WITH _duckanon_with_none AS NOT MATERIALIZED (
                      THEN hash(COLUMNS([anon._or_none(person)])) END AS _duckanon_member,
            CASE WHEN COLUMNS([anon._or_none(household)]) IS NOT NULL
                      THEN hash(COLUMNS([anon._or_none(household)])) END AS _duckanon_household,
-           anon._checked_weight(caller, weight, COLUMNS([anon._or_none(weight)])) AS _duckanon_weight
+           CASE WHEN weight IS NULL THEN NULL
+                WHEN isfinite(TRY_CAST(COLUMNS([anon._or_none(weight)]) AS DOUBLE))
+                     AND TRY_CAST(COLUMNS([anon._or_none(weight)]) AS DOUBLE) > 0
+                     THEN CAST(COLUMNS([anon._or_none(weight)]) AS DOUBLE)
+                ELSE error(caller || ': weight must name a column of positive numbers; got one that holds NULL or '
+                           || 'something else.') END AS _duckanon_weight
     FROM _duckanon_with_none
     WHERE (nulls <> 'drop' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
 )

@@ -9,7 +9,9 @@ WITH _duckanon_chosen AS NOT MATERIALIZED (
     SELECT COLUMNS(_anon_choose(*, 'anon.special_uniques', tbl, {'cols': cols, 'person': person}))
     FROM query_table(tbl)
 ), _duckanon_cells AS NOT MATERIALIZED (
-    FROM anon._unique_cells('anon.special_uniques', '"_duckanon_chosen"', cols, person)
+    SELECT CASE WHEN COLUMNS(cols) IS NOT NULL THEN hash(COLUMNS(cols)) END, hash(*COLUMNS(cols)) AS _duckanon_class,
+           _duckanon_size, _duckanon_rows, _duckanon_anyone
+    FROM anon._classes('anon.special_uniques', '"_duckanon_chosen"', cols, 'value', person := person)
 ), _duckanon_found AS MATERIALIZED (
     SELECT unnest(anon._run_special_uniques(
                       anon._tickets('"_duckanon_cells"', '', NULL, true),

@@ -37,9 +37,15 @@ WITH _duckanon_names AS (
     FROM anon._risk_classes('anon.individual_risk', '_duckanon_records', '_duckanon_records', population, person,
                             method, nulls, alpha)
     WHERE (SELECT are_apart FROM _duckanon_names)
+), _duckanon_homes_of_rows AS NOT MATERIALIZED (
+    SELECT home, pow(1 - risk, row_count) AS kept FROM _duckanon_records JOIN _duckanon_risks USING (class)
+), _duckanon_homes_of_people AS NOT MATERIALIZED (              -- a person counts once, with the largest risk
+    SELECT home, 1 - max(risk) AS kept FROM _duckanon_records JOIN _duckanon_risks USING (class)
+    WHERE member IS NOT NULL GROUP BY home, member
 ), _duckanon_households AS (
-    FROM anon._household_risks('_duckanon_records', '_duckanon_risks', person)
-    WHERE household IS NOT NULL
+    SELECT home, 1 - product(kept) AS household_risk
+    FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_homes_of_rows' ELSE '_duckanon_homes_of_people' END)
+    WHERE household IS NOT NULL AND home IS NOT NULL GROUP BY home
 ), _duckanon_keyed AS NOT MATERIALIZED (
     SELECT * EXCLUDE (_duckanon_none), hash(*COLUMNS(cols)) AS _duckanon_class,
            CASE WHEN COLUMNS([anon._or_none(household)]) IS NOT NULL

@@ -19,19 +19,32 @@ CREATE OR REPLACE MACRO anon.interval_disclosure(
     original, released, cols, width := 0.05, key := NULL, person := NULL
 ) AS TABLE
 WITH _duckanon_names AS MATERIALIZED (
-    SELECT list(column_name ORDER BY place ASC NULLS LAST) AS names
-    FROM anon._columns(anon._checked_disclosure(original, released, cols, width, key, person))
-    WHERE anon._is_among(column_name, cols) AND anon._is_numeric('anon.interval_disclosure', column_name, column_type)
-), _duckanon_released_names AS MATERIALIZED (
-    SELECT bool_and(anon._is_numeric('anon.interval_disclosure', column_name, column_type)) AS are_numeric
-    FROM anon._columns(released) WHERE anon._is_among(column_name, cols)
+    SELECT list(column_name ORDER BY place ASC NULLS LAST) FILTER (is_original) AS names,
+           bool_and(CASE WHEN anon._kind(column_type) = 'numeric' THEN true
+                         ELSE error('anon.interval_disclosure: cols must name columns of numbers; got ' || column_name
+                                    || ', which is ' || column_type || '.') END) AS are_numeric
+    FROM (SELECT *, true AS is_original FROM anon._columns(original)
+          UNION ALL
+          SELECT *, false FROM anon._columns(released))
+    WHERE anon._is_among(column_name, cols)
 ), _duckanon_originals AS NOT MATERIALIZED (
     SELECT COLUMNS(cols), COLUMNS([anon._or_none(key)]) AS _duckanon_key,
            CASE WHEN COLUMNS([anon._or_none(person)]) IS NOT NULL
                      THEN hash(COLUMNS([anon._or_none(person)])) END AS _duckanon_person,
            row_number() OVER () AS _duckanon_place
     FROM (SELECT *, NULL::UBIGINT AS _duckanon_none
-          FROM query_table(anon._checked_disclosure(original, released, cols, width, key, person)))
+          FROM query_table(
+                   anon._checked_table('anon.interval_disclosure', 'original', original,
+                       anon._checked_table('anon.interval_disclosure', 'released', released,
+                           anon._checked_other('anon.interval_disclosure', 'key', key, cols,
+                               anon._checked_person('anon.interval_disclosure', person, cols,
+                                   CASE WHEN TRY_CAST(width AS DOUBLE) >= 0 AND isfinite(TRY_CAST(width AS DOUBLE))
+                                             THEN anon._checked_apart('anon.interval_disclosure', cols,
+                                                      ['_duckanon_none', '_duckanon_place'],
+                                                      anon._checked_groups('anon.interval_disclosure', original, cols,
+                                                                           'value'))
+                                        ELSE error(anon._must_be('anon.interval_disclosure', 'width',
+                                                                 'a number of at least 0', width)) END))))))
 ), _duckanon_images AS NOT MATERIALIZED (
     SELECT COLUMNS(cols), COLUMNS([anon._or_none(key)]) AS _duckanon_key, NULL::UBIGINT AS _duckanon_person,
            row_number() OVER () AS _duckanon_place
@@ -46,7 +59,7 @@ WITH _duckanon_names AS MATERIALIZED (
                 WHEN _duckanon_key IS NOT NULL THEN hash(_duckanon_key) END AS place,
            [UNPACK(CAST(COLUMNS(cols) AS DOUBLE))] AS numbers
     FROM _duckanon_both
-    WHERE (SELECT are_numeric FROM _duckanon_released_names)
+    WHERE (SELECT are_numeric FROM _duckanon_names)
 ), _duckanon_checked AS MATERIALIZED (
     SELECT anon._checked_rows('anon.interval_disclosure', originals,
                CASE WHEN key IS NULL AND originals <> images

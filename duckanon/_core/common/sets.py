@@ -1,6 +1,6 @@
 """Sets of values as labels, ``{a, b}``, written such that they can be read back whatever the values are.
 
-In SQL ``anon._set_member`` and ``anon._list_text`` write the same, and ``anon._label_members`` reads it.
+In SQL ``anon._list_text`` writes the same, and ``anon._label_members`` reads it.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ OTHER = "other"
 """The label of values of fewer than k people: naming one would reveal its few people."""
 
 SEPARATOR, NULL_MARK = "\x1f", "\x1e"
-"""Marks of a list of values as text: between two of them, and for NULL (``anon._listed`` reads it)."""
+"""Marks of a list of values as text: between two of them, and for NULL (``anon._recoded`` reads it)."""
 
 
 @dataclass(frozen=True)
