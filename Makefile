@@ -22,7 +22,7 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: $(VENV)/ready            ## generate a clinic, assess and release its visits, say where the report is
 	@$(VENV)/bin/duckanon demo --to build/clinic
 
-test: $(VENV)/ready            ## all checks and tests, on the newest versions: five and a half minutes on two cores
+test: $(VENV)/ready            ## all checks and tests, on the newest versions: four minutes on two cores
 	$(MAKE) --jobs=2 check test-quick
 
 test-quick: $(VENV)/ready      ## the tests of `make test` alone
