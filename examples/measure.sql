@@ -8,7 +8,10 @@ SELECT patient_id, sex, age, bmi, glucose, occupation FROM patients WHERE patien
 -- how small may clusters be?
 FROM anon.pica_report('members', ['sex', 'age', 'bmi', 'glucose'], basis := 'pca', clustering := 'bisect', reference := 'others');
 
--- the release to recommend: values that many people share, clusters with which isolated people are hardly recognised
+-- the release to recommend: new records that keep what belongs together, of values that many people share
+CREATE OR REPLACE TABLE synthetic AS FROM anon.synthesize('members', ['sex', 'age', 'bmi', 'glucose', 'occupation']);
+
+-- the same promise in clusters with which isolated people are hardly recognised
 CREATE OR REPLACE TABLE spectral AS FROM anon.spectral_release('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], cluster_size := 200);
 
 -- what the thesis compares with: noise, shuffling, microaggregation in all columns at once, draws from a copula

@@ -78,6 +78,7 @@ OF_COLUMNS = [
     "anon.suppressed('{t}', '{t}', {c})",
     "anon.svd_swap('{t}', {c}, k := 2, nulls := 'category')",
     "anon.swap('{t}', {c})",
+    "anon.synthesize('{t}', {c}, k := 2, leaf := 3, keep_out := 0, nulls := 'category')",
     "anon.t_closeness('{t}', {c}, 'p')",
     "anon.t_closeness_classes('{t}', {c}, 'h')",
     "anon.utility('{t}', '{t}', {c})",

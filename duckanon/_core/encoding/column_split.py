@@ -139,15 +139,20 @@ def _merged_categories(
     _refuse_rare_only(name, is_rare, k)
     texts = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     target = int(np.argmax(holders))
-    if is_text(texts) and (rare_people >= k or (OTHER in values and not is_rare[values.index(OTHER)])):
-        if OTHER in values:
-            is_rare[values.index(OTHER)] = False
-            target = values.index(OTHER)
-        else:
-            target = len(values)
-            values = [*values, OTHER]
-            is_rare = np.append(is_rare, False)
+    is_kept = OTHER in values and not is_rare[values.index(OTHER)]
+    if is_text(texts) and is_kept:
+        target = values.index(OTHER)
+    elif is_text(texts) and rare_people >= k:
+        target = len(values)
+        values = [*values, _unused_name(values)]
+        is_rare = np.append(is_rare, False)
     return _recoded(name, array, np.where(is_rare[codes], target, codes), values)
+
+
+def _unused_name(values: Sequence[Any]) -> str:
+    """Return the name of merged texts: not one that a few people have, which would be released as theirs."""
+    names = (OTHER, f"{OTHER} values", *(f"{OTHER} values {number}" for number in range(2, len(values) + 3)))
+    return next(name for name in names if name not in values)
 
 
 def _recoded(name: str, array: pa.Array, codes: Ints, values: list[Any]) -> ColumnParts:
