@@ -21,6 +21,9 @@ CREATE OR REPLACE TABLE shuffled AS FROM anon.data_shuffle('members', ['sex', 'a
 CREATE OR REPLACE TABLE drawn AS FROM anon.copula_synthesize('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], rows := 2000);
 CREATE OR REPLACE TABLE split AS FROM anon.rhs('members', ['age', 'bmi', 'glucose'], 5, checks := 'off');
 
+-- what all members have in common, and some new records have not
+SELECT rule, released_rows, released_broken FROM anon.contradictions('members', 'spectral', ['sex', 'age', 'bmi', 'glucose', 'occupation']);
+
 -- an attacker who knows everything about a person, or some of it
 SELECT record.age, record.bmi, distance, ambiguity, uncertainty
 FROM anon.prediction_risk('members', 'noisy', ['sex', 'age', 'bmi', 'glucose', 'occupation']) ORDER BY distance LIMIT 3;

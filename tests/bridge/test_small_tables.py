@@ -33,6 +33,7 @@ OF_COLUMNS = [
     "anon.delta_presence('{t}', {c}, '{t}')",
     "anon.detectability('{t}', '{t}', {c})",
     "anon.generalization_loss('{t}', '{t}', {c})",
+    "anon.contradictions('{t}', '{t}', {c}, k := 2)",
     "anon.generalize('{t}', {c}, 2)",
     "anon.global_risk('{t}', {c}, population := 100)",
     "anon.individual_risk('{t}', {c}, population := 100)",

@@ -189,4 +189,39 @@ DETECTABILITY = Report(
     reads_labels=True,
 )
 
-FUNCTIONS = (UTILITY, KERNEL_UTILITY, KERNEL_COMPONENTS, CLASSIFIER_UTILITY, DETECTABILITY)
+CONTRADICTIONS = Report(
+    name="contradictions",
+    algorithm="duckanon._measure.utility.contradictions:contradictions",
+    stage="measure",
+    summary="Counts the released rows that break a rule which all rows of the original keep, rule by rule.",
+    parameters=(
+        ORIGINAL,
+        RELEASED,
+        COLS.having(meaning="The columns between which rules are looked for"),
+        Parameter(
+            "k",
+            Whole(2),
+            "The smallest number of people behind a value that a rule names; twice as many would break a rule by "
+            "chance, at least",
+            10,
+        ),
+        SPECIAL,
+        CATEGORIES,
+    ),
+    schema=pa.schema(
+        [
+            ("kind", pa.string()),
+            ("rule", pa.string()),
+            ("column_name", pa.string()),
+            ("other_column", pa.string()),
+            ("original_rows", pa.int64()),
+            ("original_broken", pa.int64()),
+            ("released_rows", pa.int64()),
+            ("released_broken", pa.int64()),
+            ("broken_fraction", pa.float64()),
+        ]
+    ),
+    tables=_PAIR,
+)
+
+FUNCTIONS = (UTILITY, KERNEL_UTILITY, KERNEL_COMPONENTS, CLASSIFIER_UTILITY, DETECTABILITY, CONTRADICTIONS)
