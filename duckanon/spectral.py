@@ -24,8 +24,9 @@ from duckanon._methods.baselines.declared import ADDITIVE_NOISE, COPULA_SYNTHESI
 from duckanon._methods.swap import people_swaps
 from duckanon._methods.swap import rhs as halving
 from duckanon._methods.swap.declared import PICA, RHS, SPECTRAL_RHS, SVD_SWAP
-from duckanon._methods.synthesize import spectral_release as synthesis
-from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE
+from duckanon._methods.synthesize import spectral_release as spectral_synthesis
+from duckanon._methods.synthesize import synthesize as sequential_synthesis
+from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE, SYNTHESIZE
 
 __all__ = [
     "additive_noise",
@@ -36,6 +37,7 @@ __all__ = [
     "spectral_release",
     "spectral_rhs",
     "svd_swap",
+    "synthesize",
 ]
 
 _Face: TypeAlias = Callable[..., pa.RecordBatchReader]
@@ -133,7 +135,7 @@ def rhs(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
 
 @_face(SPECTRAL_RELEASE)
 def spectral_release(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
-    """Draw new records, cluster by cluster, of values shared by many people: the release to recommend.
+    """Draw new records, cluster by cluster, of values shared by many people.
 
     Examples:
         >>> import numpy as np
@@ -146,7 +148,7 @@ def spectral_release(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader
         >>> released.num_rows, released.column_names
         (400, ['age', 'weight'])
     """
-    return _released(synthesis.spectral_release, source, given)
+    return _released(spectral_synthesis.spectral_release, source, given)
 
 
 @_face(SPECTRAL_RHS)
@@ -186,6 +188,24 @@ def svd_swap(source: Any, given: dict[str, Any], *, memory: str | None = None) -
         (400, ['age', 'weight'])
     """
     return _released(people_swaps.svd_swap, source, given, memory=memory)
+
+
+@_face(SYNTHESIZE)
+def synthesize(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
+    """Draw new records column by column, of values shared by many people: the release to recommend.
+
+    Examples:
+        >>> import numpy as np
+        >>> import pyarrow as pa
+        >>> from duckanon import spectral
+        >>> random = np.random.default_rng(0)
+        >>> height = random.normal(170, 10, 400)
+        >>> people = pa.table({"age": height, "weight": height - 100 + random.normal(0, 8, 400)})
+        >>> released = spectral.synthesize(people, seed=1).read_all()
+        >>> released.num_rows, released.column_names
+        (400, ['age', 'weight'])
+    """
+    return _released(sequential_synthesis.synthesize, source, given)
 
 
 def _released(algorithm: _Face, source: Any, given: dict[str, Any], **own: Any) -> pa.RecordBatchReader:

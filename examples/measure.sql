@@ -8,7 +8,10 @@ SELECT patient_id, sex, age, bmi, glucose, occupation FROM patients WHERE patien
 -- how small may clusters be?
 FROM anon.pica_report('members', ['sex', 'age', 'bmi', 'glucose'], basis := 'pca', clustering := 'bisect', reference := 'others');
 
--- the release to recommend: values that many people share, clusters with which isolated people are hardly recognised
+-- the release to recommend: new records that keep what belongs together, of values that many people share
+CREATE OR REPLACE TABLE synthetic AS FROM anon.synthesize('members', ['sex', 'age', 'bmi', 'glucose', 'occupation']);
+
+-- the same promise in clusters with which isolated people are hardly recognised
 CREATE OR REPLACE TABLE spectral AS FROM anon.spectral_release('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], cluster_size := 200);
 
 -- what the thesis compares with: noise, shuffling, microaggregation in all columns at once, draws from a copula
@@ -17,6 +20,9 @@ FROM anon.additive_noise('members', ['patient_id', 'sex', 'age', 'bmi', 'glucose
 CREATE OR REPLACE TABLE shuffled AS FROM anon.data_shuffle('members', ['sex', 'age', 'bmi', 'glucose', 'occupation']);
 CREATE OR REPLACE TABLE drawn AS FROM anon.copula_synthesize('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], rows := 2000);
 CREATE OR REPLACE TABLE split AS FROM anon.rhs('members', ['age', 'bmi', 'glucose'], 5, checks := 'off');
+
+-- what all members have in common, and some new records have not
+SELECT rule, released_rows, released_broken FROM anon.contradictions('members', 'spectral', ['sex', 'age', 'bmi', 'glucose', 'occupation']);
 
 -- an attacker who knows everything about a person, or some of it
 SELECT record.age, record.bmi, distance, ambiguity, uncertainty

@@ -90,6 +90,15 @@ TASKS = [
         1,
     ),
     Task(
+        "contradictions, 28 columns",
+        [10**4, 10**5],
+        equal_tables,
+        ask(f"FROM anon.contradictions('original', 'released', {COLS})"),
+        moments_and_ranks,
+        "fetch, corrcoef and ranks",
+        1,
+    ),
+    Task(
         "utility, 28 columns",
         [10**5, 10**6],
         equal_tables,

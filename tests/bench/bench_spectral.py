@@ -162,6 +162,15 @@ TASKS = [
         "svd_swap as in the thesis",
         1,
     ),
+    Task(
+        "synthesize, 28 doubles",
+        [10**4, 10**5, 10**6],
+        table,
+        release(f"synthesize('t', {COLS})"),
+        release(f"spectral_release('t', {COLS}, cluster_size := 350)"),
+        "spectral_release, clusters of 350",
+        1,
+    ),
     *(
         Task(
             f"{called}, 8 doubles and 900 districts",
@@ -174,6 +183,7 @@ TASKS = [
         )
         for called, options in (
             ("spectral_release", ", cluster_size := 350"),
+            ("synthesize", ""),
             ("svd_swap", ""),
             ("pica", ", cluster_size := 350, basis := 'pca', checks := 'repair'"),
         )

@@ -39,6 +39,7 @@ RELEASES = {
     "svd_swap": (NUMBERS, "anon.svd_swap('t', {cols})"),
     "pica": (NUMBERS, "anon.pica('t', {cols})"),
     "spectral_release": (NUMBERS, "anon.spectral_release('t', {cols})"),
+    "synthesize": (NUMBERS, "anon.synthesize('t', {cols})"),
 }
 
 

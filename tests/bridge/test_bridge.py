@@ -343,6 +343,7 @@ RELEASES = {
     "suppress_cells": "anon.suppress_cells({table}, ['mood'], 5)",
     "recode": "anon.recode({table}, ['x'], 5, keep := ['mood'], effort := 'quick')",
     "spectral_release": "anon.spectral_release({table}, ['mood', 'x'])",
+    "synthesize": "anon.synthesize({table}, ['mood', 'x'])",
     "spectral_rhs": "anon.spectral_rhs({table}, ['mood', 'x'], 5)",
     "rhs": "anon.rhs({table}, ['mood', 'x'], 5, checks := 'off')",
     "additive_noise": "anon.additive_noise({table}, ['mood', 'x'])",

@@ -215,6 +215,7 @@ ARGUMENTS = {  # of the functions that take more than a table and columns
     "pica": ", ['a', 'b'], cluster_size := 100, checks := 'off', seed := 1",
     "pica_report": ", ['a', 'b'], basis := 'pca', clustering := 'bisect', seed := 1",
     "spectral_release": ", ['a', 'b'], seed := 1",
+    "synthesize": ", ['a', 'b'], seed := 1",
     "membership_audit": ", ['a', 'b'], method := 'data_shuffle', splits := 1, seed := 1",
     "spectral_rhs": ", ['a', 'b'], 2, seed := 1",
     "rhs": ", ['a', 'b'], 2, checks := 'off', seed := 1",

@@ -51,6 +51,7 @@ OTHERS = [
     "anon.svd_swap('people', ['x', 'n'])",
     "anon.pica('people', ['x', 'n'], cluster_size := 8)",
     "anon.spectral_release('people', ['x', 'n'], k := 2)",
+    "anon.synthesize('people', ['x', 'n'], k := 2, leaf := 5, keep_out := 0)",
     "anon.spectral_rhs('people', ['x', 'n'], 3)",
     "anon.additive_noise('people', ['x', 'n'])",
     "anon.optimal_partition('people', 'x', 3)",

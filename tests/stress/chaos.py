@@ -28,6 +28,7 @@ CALLS = (
     "anon.svd_swap('people', ['age', 'income', 'share'], checks := 'off')",
     "anon.copula_synthesize('people', ['age', 'income', 'sex'])",
     "anon.spectral_release('people', ['age', 'income', 'sex', 'share'])",
+    "anon.synthesize('people', ['age', 'income', 'sex', 'share'])",
     "anon.quasi_identifiers('people')",
     "anon.quasi_identifiers('people', approximate := true)",
     "anon.optimal_partition('people', 'share', 10)",

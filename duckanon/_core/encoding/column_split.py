@@ -19,7 +19,7 @@ from duckanon._core.encoding.identifiers import refuse_distinct_texts, refuse_id
 from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._core.encoding.special import special_values
 
-_FEW_VALUES = 12  # whole numbers of at most as many values are categories
+FEW_VALUES = 12  # whole numbers of at most as many values are categories
 OTHER = "other"
 """The name of all texts shared by fewer than k people."""
 
@@ -90,7 +90,7 @@ def is_category(name: str, distinct: Floats, reading: Reading) -> bool:
     """Tell whether a number is a category: named as one or, where none is named, whole and of few values."""
     if reading.categories is not None:
         return name in reading.categories
-    return len(distinct) <= _FEW_VALUES and bool((distinct == np.rint(distinct)).all())
+    return len(distinct) <= FEW_VALUES and bool((distinct == np.rint(distinct)).all())
 
 
 def _categories(name: str, array: pa.Array, people: Ints | None, k: int) -> ColumnParts:
@@ -123,15 +123,20 @@ def _merged_categories(
         raise nothing_shared(name, k)
     texts = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     target = int(np.argmax(holders))
-    if is_text(texts) and (rare_people >= k or (OTHER in values and not is_rare[values.index(OTHER)])):
-        if OTHER in values:
-            is_rare[values.index(OTHER)] = False
-            target = values.index(OTHER)
-        else:
-            target = len(values)
-            values = [*values, OTHER]
-            is_rare = np.append(is_rare, False)
+    is_kept = OTHER in values and not is_rare[values.index(OTHER)]
+    if is_text(texts) and is_kept:
+        target = values.index(OTHER)
+    elif is_text(texts) and rare_people >= k:
+        target = len(values)
+        values = [*values, _unused_name(values)]
+        is_rare = np.append(is_rare, False)
     return _recoded(name, array, np.where(is_rare[codes], target, codes), values)
+
+
+def _unused_name(values: Sequence[Any]) -> str:
+    """Return the name of merged texts: not one that a few people have, which would be released as theirs."""
+    names = (OTHER, f"{OTHER} values", *(f"{OTHER} values {number}" for number in range(2, len(values) + 3)))
+    return next(name for name in names if name not in values)
 
 
 def _recoded(name: str, array: pa.Array, codes: Ints, values: list[Any]) -> ColumnParts:
@@ -146,7 +151,7 @@ def _number_categories(
     name: str, array: pa.Array, values: Floats, distinct: Floats, people: Ints | None, k: int
 ) -> ColumnParts:
     """Take numbers as categories; those shared by fewer than k people become the nearest that more hold."""
-    refuse_distinct_texts(name, len(distinct) if len(distinct) > _FEW_VALUES else 1, len(array))
+    refuse_distinct_texts(name, len(distinct) if len(distinct) > FEW_VALUES else 1, len(array))
     refuse_many_categories(name, len(distinct))
     is_known = ~np.isnan(values)
     codes = np.searchsorted(distinct, np.where(is_known, values, distinct[0]))

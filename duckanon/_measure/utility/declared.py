@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from duckanon._core.common.declare import Options, Parameter
+from duckanon._core.common.declare import Options, Parameter, Report
 from duckanon._core.common.parameters import CATEGORIES, LOG, SEED, SPECIAL
 from duckanon._core.common.rules import ColumnName, Flag, OneOf, Whole
 from duckanon._measure.comparison import columns, comparison
-from duckanon._measure.parameters import COLS, HIERARCHIES, HOLDOUT, REFERENCE, coding
+from duckanon._measure.parameters import COLS, HIERARCHIES, HOLDOUT, PAIR, REFERENCE, coding
 
 _SPECIAL = SPECIAL.having(default="off")
 _CATEGORIES = CATEGORIES.having(default=[])
@@ -123,4 +123,32 @@ DETECTABILITY = comparison(
     schema=[("comparison", pa.string()), *columns(pa.float64(), "auc", "standard_error"), ("rows_each", pa.int64())],
 )
 
-FUNCTIONS = (UTILITY, KERNEL_UTILITY, KERNEL_COMPONENTS, CLASSIFIER_UTILITY, DETECTABILITY)
+CONTRADICTIONS = Report(
+    name="contradictions",
+    algorithm="duckanon._measure.utility.contradictions:contradictions",
+    stage="measure",
+    summary="Counts the released rows that break a rule which all rows of the original keep, rule by rule.",
+    parameters=(
+        *PAIR,
+        COLS.having(meaning="The columns between which rules are looked for"),
+        Parameter(
+            "k",
+            Whole(2),
+            "The smallest number of people behind a value that a rule names; twice as many would break a rule by "
+            "chance, at least",
+            10,
+        ),
+        SPECIAL,
+        CATEGORIES,
+    ),
+    schema=pa.schema(
+        [
+            *columns(pa.string(), "kind", "rule", "column_name", "other_column"),
+            *columns(pa.int64(), "original_rows", "original_broken", "released_rows", "released_broken"),
+            ("broken_fraction", pa.float64()),
+        ]
+    ),
+    tables=("original", "released"),
+)
+
+FUNCTIONS = (UTILITY, KERNEL_UTILITY, KERNEL_COMPONENTS, CLASSIFIER_UTILITY, DETECTABILITY, CONTRADICTIONS)

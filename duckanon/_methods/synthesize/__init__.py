@@ -1,1 +1,1 @@
-"""The release that is recommended: new records of values that many people share."""
+"""New records of values that many people share."""

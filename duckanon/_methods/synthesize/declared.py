@@ -1,4 +1,4 @@
-"""The functions of this package that SQL can call."""
+"""The functions of this package, declared: `anon.spectral_release` and `anon.synthesize`."""
 
 from __future__ import annotations
 
@@ -6,38 +6,41 @@ from duckanon._core.common import parameters as shared
 from duckanon._core.common.declare import Parameter, Release
 from duckanon._core.common.rules import ColumnNames, Whole
 
+_K = Parameter(
+    "k",
+    Whole(2),
+    "The smallest number of people who share a released value; numbers that nobody has are released too, and "
+    "those shared by three where nearly every number of a column is somebody's. Rarer categories are merged",
+    10,
+)
+_BY = shared.BY.having(
+    rule=ColumnNames(null=True),
+    meaning="Columns released as they are: records are drawn within each of their groups",
+)
+_KEEP_OUT = Parameter(
+    "keep_out",
+    Whole(0),
+    "People, drawn at random in each group, whom the release says nothing about: whoever knows everybody else "
+    "could compute the last person from exact means and counts",
+    25,
+)
+
 SPECTRAL_RELEASE = Release(
     name="spectral_release",
     algorithm="duckanon._methods.synthesize.spectral_release:spectral_release",
     stage="release",
-    summary="Draws new records that keep a table's structure, of values shared by at least k people: the release to "
-    "recommend.",
+    summary="Draws new records that keep a table's means and correlations, of values shared by at least k people.",
     parameters=(
         shared.TBL,
         shared.COLS.having(meaning="The columns to release"),
-        Parameter(
-            "k",
-            Whole(2),
-            "The smallest number of people who share a released value; numbers that nobody has are released too, and "
-            "those shared by three where nearly every number of a column is somebody's. Rarer categories are merged",
-            10,
-        ),
+        _K,
         shared.CLUSTER_SIZE.having(
             meaning=f"{shared.CLUSTER_SIZE.meaning}. NULL: the smallest size at which releases with and without an "
             "isolated person hardly differ, or all records as one cluster"
         ),
         shared.ROWS,
-        shared.BY.having(
-            rule=ColumnNames(null=True),
-            meaning="Columns released as they are: records are drawn within each of their groups",
-        ).without("spark"),
-        Parameter(
-            "keep_out",
-            Whole(0),
-            "People, drawn at random in each group, whom the release says nothing about: whoever knows everybody else "
-            "could compute the last person from exact means and counts",
-            25,
-        ),
+        _BY.without("spark"),
+        _KEEP_OUT,
         shared.SPECIAL,
         shared.CATEGORIES,
         shared.DERIVED,
@@ -50,4 +53,41 @@ SPECTRAL_RELEASE = Release(
     columns=("cols", "by"),
 )
 
-FUNCTIONS = (SPECTRAL_RELEASE,)
+SYNTHESIZE = Release(
+    name="synthesize",
+    algorithm="duckanon._methods.synthesize.synthesize:synthesize",
+    stage="release",
+    summary="Draws new records column by column, which keep what belongs together, of values shared by at least k "
+    "people: the release to recommend.",
+    parameters=(
+        shared.TBL,
+        shared.COLS.having(meaning="The columns to release, drawn in the order of the table"),
+        _K,
+        Parameter(
+            "leaf",
+            Whole(3),
+            "The smallest number of people in a leaf of a tree: fewer keep more structure and hide less",
+            25,
+        ),
+        shared.ROWS,
+        _BY,
+        shared.UNRELEASED_PERSON,
+        _KEEP_OUT,
+        shared.SPECIAL,
+        shared.CATEGORIES.having(
+            meaning="Columns of numbers that are categories. NULL: whole numbers with at most twelve different values, "
+            "and others on an uneven scale of at most 64 values that nearly everybody shares with k people"
+        ),
+        shared.DERIVED.having(
+            meaning="`'auto'`: columns that follow from others, such as sums, products and coarser columns, are "
+            "computed again, and rules that hold for everybody are kept; `'off'`: neither"
+        ),
+        shared.ENCODED_NULLS,
+        shared.SEED,
+    ),
+    checks=(shared.person_is_no_col, shared.by_is_apart),
+    tables=("source",),
+    columns=("cols", "by"),
+)
+
+FUNCTIONS = (SPECTRAL_RELEASE, SYNTHESIZE)

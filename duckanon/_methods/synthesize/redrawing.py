@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Bools, Ints, Ints32, Reals
+from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, Reals
 from duckanon._core.common.people import people_in
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.encoding.coordinates import WIDE, placed_choices, sums_of
@@ -110,7 +110,7 @@ class Redrawing(CodedTable):
         drawn = _Scores(dict(zip(self.numbers, of_numbers, strict=True)), list(of_equal))
         parts = self._with_numbers(codes, drawn, rows, count, random)
         for computed in self.computed:
-            self._exchange(computed, parts, rows, random)
+            self.exchange(computed, parts, rows, random)
         return parts
 
     def _chosen(
@@ -156,12 +156,12 @@ class Redrawing(CodedTable):
             codes.setdefault(index, np.zeros(count, np.int64))
         parts = Parts(codes, {}, {})
         for index in decided_by_choices(self.lookups):
-            codes[index] = self._looked_up(decided[index], codes, parts.places)
+            codes[index] = self.looked_up(decided[index], parts)
         for equal, likely in zip(self.equal, scores.equal, strict=True):
             self._draw_equal(equal, likely, parts, scores, rows, random)
         for index in (*drawn, *decided):
             if index not in codes:
-                codes[index] = self._looked_up(decided[index], codes, parts.places)
+                codes[index] = self.looked_up(decided[index], parts)
             if index in self.numbers and index not in parts.places:
                 is_regular = self._is_regular(index, codes)
                 parts.places[index] = self._ranked(index, scores, is_regular, rows)
@@ -176,6 +176,10 @@ class Redrawing(CodedTable):
         places = np.full(len(drawn), numbers.ordered[0])
         places[drawn] = numbers.at_ranks(scores.numbers[index][drawn].astype(np.float64), rows, self.people)
         return places
+
+    def values_at(self, index: int, places: Ints) -> Floats:
+        """Return the numbers of a column at places."""
+        return doubles(self.numbers[index].grid.array(places, None))
 
     def _draw_equal(
         self, equal: EqualNumbers, likely: Reals, parts: Parts, scores: _Scores, rows: Ints, random: np.random.Generator
@@ -197,20 +201,21 @@ class Redrawing(CodedTable):
             parts.places[index][is_equal] = places
         parts.is_equal[equal.column] = is_equal
         new = np.flatnonzero(can_be & ~is_equal)
-        source, column = (doubles(self.numbers[i].grid.array(parts.places[i][new], None)) for i in pair)
+        source, column = (self.values_at(index, parts.places[index][new]) for index in pair)
         places = parts.places[equal.column]
         places[new] = places[new][equal.exchanged(source, column, random)]
 
-    def _looked_up(self, lookup: Lookup, codes: dict[int, Ints], places: dict[int, Ints]) -> Ints:
+    def looked_up(self, lookup: Lookup, parts: Parts) -> Ints:
+        """Return the choices that another column decides."""
         source = lookup.source
-        numbers = np.zeros(0) if lookup.keys is None else doubles(self._joined(source, codes, places))
-        return lookup.computed(codes[source], numbers)
+        numbers = np.zeros(0) if lookup.keys is None else doubles(self._joined(source, parts.codes, parts.places))
+        return lookup.computed(parts.codes[source], numbers)
 
     def _joined(self, index: int, codes: dict[int, Ints], places: dict[int, Ints]) -> pa.Array:
         numbers = self.numbers[index].grid.array(places[index], None) if index in self.numbers else None
         return self.columns[index].joined(codes[index], numbers)
 
-    def _exchange(self, computed: Computed, parts: Parts, rows: Ints, random: np.random.Generator) -> None:
+    def exchange(self, computed: Computed, parts: Parts, rows: Ints, random: np.random.Generator) -> None:
         """Exchange numbers between rows: what is computed is nobody's alone, and distributed as it was."""
         sources = computed.formula.sources
         deciding = {lookup.source for lookup in self.lookups if lookup.keys is not None}
@@ -232,6 +237,12 @@ class Redrawing(CodedTable):
         wanted = doubles(computed.column.array.take(pa.array(rows)))
         taken_from = taken_from[matched(computed, numbers, place, is_regular, self.k, wanted, random)]
         parts.places[source][:] = parts.places[source][taken_from]
+
+    def has_rare(self, computed: Computed, parts: Parts) -> Bools:
+        """Tell in which rows a computed number is one of a few people's."""
+        return computed.is_rare(
+            [doubles(self._joined(index, parts.codes, parts.places)) for index in computed.formula.sources]
+        )
 
     def table(self, parts: Parts, schema: pa.Schema) -> pa.Table:
         """Recombine the columns of new rows, and compute those that follow from others."""

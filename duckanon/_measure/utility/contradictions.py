@@ -1,0 +1,98 @@
+"""What holds for everybody in a table, and for whom in its release it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common import progress
+from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.declare import report_rows
+from duckanon._core.common.names import known_columns
+from duckanon._core.common.people import refuse_too_few
+from duckanon._core.encoding.column_split import Reading, split_columns, whole
+from duckanon._core.encoding.digits import cleaned
+from duckanon._core.encoding.formulas import found_formulas
+from duckanon._core.encoding.parts import ColumnParts, doubles
+from duckanon._core.encoding.special import special_choices
+from duckanon._measure.utility.declared import CONTRADICTIONS
+from duckanon._measure.utility.rule_words import tolerance_of, written_rules
+from duckanon._methods.synthesize.implications import Rows, found_implications
+
+
+def contradictions(
+    original: pa.Table | None, released: pa.Table | None, *, k: int, special: Any, categories: Sequence[str] | None
+) -> pa.Table:
+    """Count, for every rule that all people of a table keep, the rows of a release that break it.
+
+    Raises:
+        ValueError: For tables without rows, and a release whose columns hold other things than the table's.
+    """
+    if original is None or released is None:
+        raise ValueError("original and released must have rows.")
+    refuse_too_few(k, original.num_rows, None)
+    names = original.column_names
+    named = None if categories is None else known_columns("categories", categories, names)
+    columns = split_columns(original, None, Reading(k, special_choices(special, names), named, "category"))
+    formulas = found_formulas(columns)
+    computed = [formula.column for formula in formulas]
+    found = found_implications(columns, computed, None, k, 0)
+    before, after = (_rows(columns, table) for table in (original, released))
+    rows = []
+    for rule in written_rules(columns, found, formulas):
+        progress.check()
+        tolerance = tolerance_of(columns[rule.column], before.numbers.get(rule.column, np.zeros(0)))
+        broken_before = np.count_nonzero(rule.broken(before, tolerance))
+        if broken_before:  # a formula that explains nearly all: no rule
+            continue
+        about, broken = (np.count_nonzero(one) for one in (rule.premise(after), rule.broken(after, tolerance)))
+        rows.append(
+            {
+                "kind": rule.kind,
+                "rule": rule.words,
+                "column_name": names[rule.column],
+                "other_column": names[rule.other],
+                "original_rows": int(np.count_nonzero(rule.premise(before))),
+                "original_broken": broken_before,
+                "released_rows": int(about),
+                "released_broken": int(broken),
+                "broken_fraction": broken / about if about else None,
+            }
+        )
+    rows.sort(key=lambda row: (-(row["broken_fraction"] or 0.0), row["rule"]))
+    return report_rows(rows, CONTRADICTIONS.schema)
+
+
+def _rows(columns: Sequence[ColumnParts], table: pa.Table) -> Rows:
+    """Read a table by the choices of the original: -1 for others, which no rule is about."""
+    codes: dict[int, Ints] = {}
+    numbers: dict[int, Floats] = {}
+    for index, column in enumerate(columns):
+        array = whole(table.column(column.name))
+        if column.regular is None:
+            codes[index] = _codes(column, array)
+            continue
+        try:
+            values = doubles(cleaned(array.cast(column.type)))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise ValueError(
+                f'column "{column.name}" of released must hold {column.type}, as original does; got {array.type}.'
+            ) from None
+        code = np.full(len(values), len(column.outcomes), np.int64)
+        code[np.isnan(values)] = -1
+        for place, outcome in enumerate(column.outcomes):
+            code[np.isnan(values) if outcome is None else values == float(outcome)] = place
+        codes[index] = code
+        numbers[index] = np.where(code == len(column.outcomes), values, np.nan)
+    return Rows(codes, numbers)
+
+
+def _codes(column: ColumnParts, array: pa.Array) -> Ints:
+    known = {outcome: place for place, outcome in enumerate(column.outcomes)}
+    plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    coded = plain.dictionary_encode(null_encoding="encode")
+    of_value = np.array([known.get(value, -1) for value in coded.dictionary.to_pylist()], np.int64)
+    return np.asarray(of_value[coded.indices.to_numpy()], np.int64)

@@ -1,0 +1,342 @@
+"""anon.synthesize: what may never be released, which rules new records keep, and what an attacker finds in them."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duckanon import spectral
+from duckanon._core.encoding.column_split import Reading, split_columns
+from duckanon._methods.synthesize.allowed_cells import allowed_cells
+from duckanon._methods.synthesize.implications import found_implications, rows_of
+from duckanon._methods.synthesize.leaf_draws import climbed, drawn_choices, drawn_ranks, leaf_shares
+from duckanon._methods.synthesize.sequential_trees import Response, grow_tree, person_weights
+from tests.profiles import cheap
+from tests.release import synthesis_quality
+from tests.release.surveys import columns_of, income_survey, social_survey
+from tests.release.test_spectral_release import few_hold
+
+
+def released(table: pa.Table, **options: Any) -> pa.Table:
+    """Release a table with a seed, unless told otherwise."""
+    return spectral.synthesize(table, **{"seed": 1, **options}).read_all()
+
+
+def household_survey(rows: int, seed: int) -> pa.Table:
+    """Make people for whom rules hold: children have no wage, weddings come before divorces, scales go with sizes."""
+    random = np.random.default_rng(seed)
+    age = random.integers(0, 91, rows)
+    wage = np.round(np.exp(random.normal(7, 0.6, rows)))
+    status = np.where(age < 16, "child", np.where(age >= 60, "retired", random.choice(["works", "home"], rows)))
+    is_married = (age >= 30) & (random.random(rows) < 0.6)
+    wedding = 2020 - age + 18 + np.floor(random.random(rows) * (age - 18)).astype(int)
+    divorce = np.minimum(2020, wedding + random.integers(0, 20, rows))
+    is_divorced = is_married & (random.random(rows) < 0.4)
+    size = random.integers(1, 7, rows)
+    return pa.table(
+        {
+            "age": age,
+            "status": status,
+            "wage": pa.array(wage, mask=(age < 16) | (status == "retired")),
+            "wedding": pa.array(wedding, mask=~is_married),
+            "divorce": pa.array(divorce, mask=~is_divorced),
+            "size": size,
+            "scale": np.round(1 + 0.5 * np.minimum(size - 1, 2) + 0.3 * np.maximum(size - 3, 0), 1),
+        }
+    )
+
+
+def contradictions(table: pa.Table) -> dict[str, int]:
+    """Count the people for whom a rule of `household_survey` does not hold."""
+    found: Counter[str] = Counter()
+    for one in table.to_pylist():
+        found["child with a wage"] += one["age"] < 16 and one["wage"] is not None
+        found["retired with a wage"] += one["status"] == "retired" and one["wage"] is not None
+        found["child that is none"] += (one["age"] < 15) != (one["status"] == "child") and one["age"] != 15
+        found["divorce before wedding"] += bool(one["divorce"] and one["wedding"] and one["divorce"] < one["wedding"])
+        found["divorce without wedding"] += one["divorce"] is not None and one["wedding"] is None
+        found["scale"] += one["scale"] != round(1 + 0.5 * min(one["size"] - 1, 2) + 0.3 * max(one["size"] - 3, 0), 1)
+    return {rule: count for rule, count in found.items() if count}
+
+
+# What is promised
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_rules_of_the_original_hold_in_the_release(seed: int) -> None:
+    table = household_survey(2000, seed)
+    assert contradictions(table) == {}
+    assert contradictions(released(table, nulls="category", seed=seed)) == {}
+
+
+def test_without_rules_some_records_contradict_themselves() -> None:
+    """The test above tests something: trees alone do not keep all rules."""
+    table = household_survey(2000, 1)
+    assert contradictions(released(table, nulls="category", derived="off")) != {}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[pa.Table, int]:
+    """Tables of all types: skewed and whole numbers, zeros, categories, truth values, dates, NULLs; and a k."""
+    rows = draw(st.integers(120, 400))
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    common = random.normal(size=rows)
+    days = (common * 200 + random.normal(0, 50, rows)).astype(int)
+    made = {
+        "amount": np.round(np.exp(common + random.normal(size=rows)), draw(st.integers(0, 3))),
+        "whole": (common * draw(st.integers(2, 30))).astype(int),
+        "zeros": np.where(random.random(rows) < draw(st.floats(0, 0.9)), 0.0, np.round(random.gamma(2, 9, rows), 1)),
+        "text": random.choice(["a", "b", "c", "other", "e"], rows, p=[0.5, 0.3, 0.15, 0.02, 0.03]),
+        "truth": common + random.normal(size=rows) > 0,
+        "day": [datetime.date(2020, 1, 1) + datetime.timedelta(int(day)) for day in days],
+    }
+    table = pa.table(made)
+    missing = draw(st.sampled_from(table.column_names))
+    values = table.column(missing).to_pylist()
+    is_null = random.random(rows) < draw(st.sampled_from([0.0, 0.02, 0.3]))
+    column = pa.array([None if none else one for none, one in zip(is_null, values, strict=True)])
+    place = table.column_names.index(missing)
+    return table.set_column(place, missing, column.cast(table.schema.field(missing).type)), draw(st.integers(3, 12))
+
+
+@cheap
+@given(tables(), st.integers(1, 500), st.integers(0, 3))
+def test_types_counts_and_values_are_as_promised(drawn: tuple[pa.Table, int], rows: int, seed: int) -> None:
+    """Names, types and rows are those asked for; categories are shared by k people, numbers by three or by nobody."""
+    table, k = drawn
+    options: dict[str, Any] = {"k": k, "leaf": 10, "rows": rows, "nulls": "category", "keep_out": 10, "seed": seed}
+    try:
+        made = released(table, **options)
+    except ValueError as refusal:
+        assert "too few numbers" in str(refusal) or "no value shared" in str(refusal)  # noqa: PT017
+        return
+    assert made.schema.names == table.schema.names
+    assert made.schema.types == table.schema.types
+    assert made.num_rows == rows
+    assert few_hold(table.select(["text", "truth"]), made, k) == {}
+    assert few_hold(table.select(["amount", "whole", "zeros", "day"]), made, 3) == {}
+    assert released(table, **options).equals(made)
+
+
+def test_people_are_counted_not_rows() -> None:
+    """A person with fifty rows makes neither a category nor a number common."""
+    random = np.random.default_rng(5)
+    person = np.concatenate([np.arange(900), np.full(50, 1000)])
+    table = pa.table(
+        {
+            "person": person,
+            "text": np.where(person == 1000, "only", random.choice(["a", "b"], 950)),
+            "amount": np.where(person == 1000, 77.7, np.round(random.normal(size=950), 2)),
+        }
+    )
+    made = released(table, person="person")
+    assert "only" not in made.column("text").to_pylist()
+    assert 77.7 not in made.column("amount").to_pylist()
+
+
+def test_leaves_hold_so_many_people_where_people_have_several_rows() -> None:
+    random = np.random.default_rng(6)
+    people = random.integers(0, 300, 3000)
+    features = random.normal(size=(3000, 3)).astype(np.float32)
+    response = Response(np.zeros(3000, np.int64), 0, features[:, 0] + random.normal(size=3000))
+    tree = grow_tree(features, response, 25, person_weights(people), random)
+    leaves = tree.leaves(features)
+    assert len(set(leaves)) > 1
+    assert all(len(set(people[leaves == leaf])) >= 25 for leaf in set(leaves))
+
+
+# Steps
+
+
+def test_rare_choices_of_a_leaf_are_those_of_its_parent() -> None:
+    counts = np.array([[60.0, 30, 10], [40, 5, 2], [20, 25, 8], [1, 1, 2]])
+    shares = leaf_shares(counts, counts, np.array([0, 0, 0, 2]))
+    assert np.allclose(shares[0], [0.6, 0.3, 0.1])
+    assert np.allclose(shares[1], [40 / 47, 5 / 47, 2 / 47])  # one rare choice: it has the others' weight alone
+    assert np.allclose(shares[3], shares[2])  # nobody's choice is common: all are the parent's
+
+
+@cheap
+@given(st.integers(0, 2**32), st.integers(2, 6), st.integers(1, 8))
+def test_choices_are_drawn_as_often_as_wanted(seed: int, choices: int, cells: int) -> None:
+    """Where every cell has every choice, counts are exact; no cell gets a choice that it has not."""
+    random = np.random.default_rng(seed)
+    of_row = random.integers(0, cells, 200)
+    wanted = random.multinomial(200, np.full(choices, 1 / choices))
+    shares = random.dirichlet(np.ones(choices), cells)
+    assert np.bincount(drawn_choices(shares, of_row, wanted, random), minlength=choices).tolist() == wanted.tolist()
+    shares[:, 0] = 0.0
+    assert 0 not in drawn_choices(shares, of_row, wanted, random)
+
+
+@cheap
+@given(st.integers(0, 2**32), st.floats(0, 0.9))
+def test_ranks_stay_within_limits(seed: int, low: float) -> None:
+    random = np.random.default_rng(seed)
+    limits = np.full(100, low), np.minimum(low + random.random(100), 1.0)
+    leaves = random.integers(0, 3, 60)
+    leaves[:3] = [0, 1, 2]
+    drawn = drawn_ranks(leaves, random.random(60), random.integers(0, 3, 100), limits, 0.1, random)
+    assert ((drawn >= limits[0]) & (drawn <= limits[1])).all()
+
+
+def test_cells_divide_leaves_only_where_rules_do() -> None:
+    leaves = np.array([1, 1, 2, 2])
+    has_choice = np.array([[True, True], [True, True], [True, False]])
+    limits = [(np.array([0, 1, 0, 1]), np.array([[True, True], [True, False]]))]
+    nodes, cells, allowed = allowed_cells(leaves, has_choice, limits)
+    assert len(nodes) == 3  # leaf 2 has the first choice only, which both classes may have
+    assert cells[2] == cells[3]
+    assert allowed[cells[1]].tolist() == [True, False]
+    shares, is_possible = climbed(np.full((3, 2), 0.5), nodes, allowed, np.zeros(3, np.int64))
+    assert is_possible.all()
+    assert shares[cells[1]].tolist() == [0.5, 0.0]
+
+
+def test_limits_are_values_of_many_people() -> None:
+    """The youngest with a wage is one person of 15 and a half: the rule ends at an age that many have."""
+    table = household_survey(2000, 1)
+    age = columns_of(table)["age"].astype(float)
+    wage = np.where(age < 16, 0.0, 1000.0 + np.arange(2000) % 400)
+    first = int(np.flatnonzero(age == 15)[0])
+    age[first], wage[first] = 15.5, 1234.0
+    columns = split_columns(pa.table({"age": age, "wage": wage}), None, Reading(10, {}, None, "error"))
+    for exceptions in (0, 2):
+        (limits,) = found_implications(columns, [], None, 10, exceptions).ranges
+        shared = {value for value, count in Counter(age.tolist()).items() if count >= 10}
+        found = set(limits.low[np.isfinite(limits.low)]) | set(limits.high[np.isfinite(limits.high)])
+        assert found <= shared
+        assert 15.0 in found
+
+
+def test_chance_makes_no_rules() -> None:
+    """Columns that have nothing to do with each other have no rules, whatever the sample."""
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        table = pa.table(
+            {
+                "text": random.choice(list("abcdefgh"), 1000),
+                "other": random.choice(list("vwxyz"), 1000, p=[0.9, 0.04, 0.03, 0.02, 0.01]),
+                "number": np.round(random.normal(size=1000), 2),
+                "amount": np.round(random.normal(size=1000), 2),
+            }
+        )
+        columns = split_columns(table, None, Reading(10, None, None, "error"))
+        found = found_implications(columns, [], None, 10, 2)
+        assert not found.pairs
+        assert not found.ranges
+        assert not found.ordered
+        assert not found.broken(rows_of(columns)).any()
+
+
+# What an attacker finds
+
+
+def isolated_person(points: np.ndarray) -> int:
+    """Return one of the ten people farthest from their nearest neighbour."""
+    distances = np.abs(points[:, None] - points[None]).sum(axis=2)
+    np.fill_diagonal(distances, np.inf)
+    return int(np.argsort(-distances.min(axis=1))[8])
+
+
+def membership_advantage(release: Callable[[pa.Table, int], pa.Table], rounds: int = 12) -> float:
+    """Return how often, of two releases with and without an isolated person, the one with them is nearer to them."""
+    names = ["age", "wage", "pension"]
+    wins = []
+    for number in range(rounds):
+        table = income_survey(400, number).select(names)
+        points = np.column_stack(list(columns_of(table).values())).astype(float)
+        scale = points.std(axis=0)
+        target = isolated_person(points / scale)
+        distances = []
+        for place, rows in enumerate((np.arange(400), np.delete(np.arange(400), target))):
+            made = columns_of(release(table.take(pa.array(rows)), 2 * number + place))
+            new = np.column_stack([made[name] for name in names]).astype(float)
+            distances.append(float(np.abs((new - points[target]) / scale).sum(axis=1).min()))
+        wins.append(0.5 if distances[0] == distances[1] else float(distances[0] < distances[1]))
+    return float(np.mean(wins))
+
+
+def noisy_copy(table: pa.Table, seed: int) -> pa.Table:
+    """Return the people themselves, each number moved by a hundredth of a deviation: a release that must be found."""
+    random = np.random.default_rng(seed)
+    return pa.table(
+        {name: one + 0.01 * one.std() * random.normal(size=len(one)) for name, one in columns_of(table).items()}
+    )
+
+
+def test_an_isolated_person_is_found_in_noisy_copies_and_hardly_in_new_records() -> None:
+    """Of 24 pairs, the standard error of a guess is .10: copies are found, new records within two of it."""
+    assert membership_advantage(noisy_copy, 24) > 0.9
+    assert membership_advantage(lambda table, seed: released(table, seed=seed), 24) <= 0.7
+
+
+def test_who_knows_everybody_but_one_does_not_count_the_last_one() -> None:
+    """Without people kept out, shares are exact, and the last person follows from the others'."""
+    table = income_survey(600, 3).select(["age", "sex", "wage"])
+    sexes = columns_of(table)["sex"]
+    for keep_out in (0, 25):
+        learnt = []
+        for person in range(12):
+            made = columns_of(released(table, keep_out=keep_out, seed=person))["sex"]
+            men = int((made == "male").sum()) - int((np.delete(sexes, person) == "male").sum())
+            learnt.append(men == int(sexes[person] == "male"))
+        assert np.mean(learnt) == 1.0 if keep_out == 0 else np.mean(learnt) < 0.6
+
+
+# What an analyst keeps
+
+
+def test_equal_numbers_stay_equal_where_they_were() -> None:
+    random = np.random.default_rng(8)
+    wage = np.round(np.exp(random.normal(7, 0.8, 2000)))
+    income = np.where(random.random(2000) < 0.6, wage, wage + np.round(np.exp(random.normal(6, 1, 2000))))
+    table = pa.table({"age": random.integers(20, 60, 2000), "wage": wage, "income": income})
+    made = columns_of(released(table))
+    assert abs(np.mean(made["wage"] == made["income"]) - 0.6) < 0.02
+    assert (made["income"] >= made["wage"]).all()
+
+
+def test_generated_surveys_are_hardly_told_from_other_people() -> None:
+    for make in (income_survey, social_survey):
+        both = make(3000, 1)
+        members, others = both.slice(0, 1500), both.slice(1500)
+        found = dict(
+            zip(
+                synthesis_quality.MEASURES,
+                synthesis_quality.measured(members, others, released(members, nulls="category"), None),
+                strict=False,
+            )
+        )
+        assert found["KS, median"] <= 0.02  # of 1,475 people
+        assert found["KS, largest"] <= 0.04
+        assert found["Cramer's V"] <= 0.03
+        assert found["AUC"] <= 0.62
+        assert found["few"] == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["Adult", "NHANES", "ACS"])
+def test_surveys_are_hardly_told_from_other_people(name: str) -> None:
+    """Mean of two seeds of 3,000 members, against as many other people; ACS has two columns of hundreds of codes."""
+    found = [survey for survey in synthesis_quality.surveys(3000, 1) if survey[0] == name]
+    if not found:
+        pytest.skip(f"the data of {name} is not there")
+    _, members, others, codes = found[0]
+    release = synthesis_quality.METHODS["synthesize"]
+    measured = [synthesis_quality.measured(members, others, release(members, codes, seed), codes) for seed in (1, 2)]
+    mean = dict(zip(synthesis_quality.MEASURES, np.mean(measured, axis=0).tolist(), strict=False))
+    assert mean["KS, median"] <= 0.008
+    assert mean["KS, largest"] <= 0.04
+    assert mean["Cramer's V"] <= 0.03
+    assert mean["AUC"] <= (0.70 if name == "ACS" else 0.65)
+    assert mean["few"] == 0
+    assert mean["copies"] == 0
