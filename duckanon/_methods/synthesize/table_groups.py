@@ -11,10 +11,9 @@ import pyarrow as pa
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import encode
 from duckanon._core.common.names import known_columns
-from duckanon._core.common.people import person_index, person_numbers
 from duckanon._core.encoding.digits import with_telling_digits
 from duckanon._core.encoding.parts import ColumnParts
-from duckanon._core.encoding.whole_sources import whole_table
+from duckanon._core.encoding.whole_sources import whole_people
 from duckanon._methods.synthesize.audited_size import without_some
 
 MOST_KEPT_OUT = 0.25
@@ -31,10 +30,7 @@ def with_digits(column: ColumnParts) -> ColumnParts:
 
 def read_rows(source: object, by: Sequence[str], person: str | None) -> tuple[pa.Table, pa.Table, Ints | None]:
     """Read a source whole; the columns of labels and of people apart."""
-    people, table = None, whole_table(source)
-    if person is not None:
-        index = person_index(person, table.column_names)
-        people, table = person_numbers(table.column(index)), table.remove_column(index)
+    table, people = whole_people(source, person)
     labels = known_columns("by", by, table.column_names)
     return table.drop_columns(labels), table.select(labels), people
 
