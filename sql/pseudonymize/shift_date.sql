@@ -6,14 +6,14 @@
 --     key       secret: whoever has it can compute all shifts [a text or BLOB of at least 16 bytes]
 --     max_days  the shift is from -max_days to max_days, and never 0 [a whole number from 1 to 36,500]
 -- test: tests/pseudonymize/shift_date.test
--- No end, or no beginning, is infinity, and 9999-12-31 as many databases have it; a moment with a time zone is looked at
--- in UTC, so that no setting counts. A shift has days of 24 hours, and is NULL where the type has no such moment: moments
--- with a time zone are moved by hours, since a day of a place with summer time may have 23.
+-- No end, or no beginning, is infinity, and 9999-12-31 as many databases have it; a moment with a time zone is looked
+-- at in UTC, so that no setting counts. A shift has days of 24 hours, and is NULL where the type has no such moment:
+-- moments with a time zone are moved by hours, since a day of a place with summer time may have 23.
 CREATE OR REPLACE MACRO anon.shift_date(day, person, key, max_days := 365) AS
     CASE WHEN coalesce(NOT regexp_full_match(CAST(max_days AS VARCHAR), '[1-9]\d{0,4}')
                        OR TRY_CAST(max_days AS BIGINT) > 36_500, true)
-              THEN cast_to_type(anon._refused('anon.shift_date', 'max_days', 'a whole number from 1 to 36500', max_days),
-                                day)
+              THEN cast_to_type(
+                       anon._refused('anon.shift_date', 'max_days', 'a whole number from 1 to 36500', max_days), day)
          WHEN typeof(day) NOT IN ('DATE', 'TIMESTAMP', 'TIMESTAMP_S', 'TIMESTAMP_MS', 'TIMESTAMP_NS',
                                   'TIMESTAMP WITH TIME ZONE')
               THEN cast_to_type(anon._refused('anon.shift_date', 'day', 'a DATE or TIMESTAMP', typeof(day)), day)
