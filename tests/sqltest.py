@@ -136,9 +136,9 @@ def parse(path: Path) -> tuple[list[Record], set[str]]:
 
 
 def each_test_file(quick: Collection[str]) -> list[Any]:
-    """Return `.test` files as a test's parameter: the quick ones, and a third of the others for the thorough run."""
+    """Return `.test` files as a test's parameter: the quick ones, and a sixth of the others for the thorough run."""
     paths = sorted(ROOT.glob("tests/*/*.test"))
-    others = sample_of_today([path for path in paths if path.stem not in quick], part=3)
+    others = sample_of_today([path for path in paths if path.stem not in quick], part=6)
     return [
         *(pytest.param(path, id=path.stem) for path in paths if path.stem in quick),
         *(pytest.param(path, id=path.stem, marks=pytest.mark.thorough) for path in others),

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from tests.conftest import data_file
+from tests.profiles import sample_of_today
 
 Connection = duckdb.DuckDBPyConnection
 
+BETAS = [0.1, 0.01, 0.001]
 SETS = {
     "few": ["AGEP", "SEX", "RAC1P", "SCHL"],
     "many": ["STATE", "AGEP", "SEX", "RAC1P", "MAR", "SCHL", "CIT"],
@@ -59,8 +61,7 @@ def everybody(shared: Connection) -> Connection:
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("short_search")
-@pytest.mark.parametrize("beta", [0.1, 0.01, 0.001])
-@pytest.mark.parametrize("cols", SETS.values(), ids=SETS)
+@pytest.mark.parametrize(("cols", "beta"), sample_of_today([(SETS[n], b) for n in SETS for b in BETAS], part=3))
 def test_the_share_of_people_with_fewer_than_k_equals(everybody: Connection, cols: list[str], beta: float) -> None:
     found = shares(everybody, cols, beta, SAMPLES, population=PEOPLE)
     # twenty samples: three standard errors, and one person in ten thousand where none was seen
@@ -86,7 +87,7 @@ def test_the_rule_is_exact_for_the_worst_classes(con: Connection) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("beta", [0.1, 0.01, 0.001])
+@pytest.mark.parametrize("beta", BETAS)
 def test_two_people_fewer_would_not_do(con: Connection, beta: float) -> None:
     """All of ACS as the population, and its classes as they are: the rule holds, a laxer one would not."""
     con.execute(f"""

@@ -21,6 +21,7 @@ from duckanon._methods.synthesize.audited_size import passes, smallest_size
 from duckanon._methods.synthesize.choices import chosen
 from duckanon._methods.synthesize.orthogonal import apportioned, redrawn
 from duckanon._methods.synthesize.redrawing import Redrawing
+from tests.profiles import sample_of_today
 from tests.release.surveys import age_groups, columns_of, income_survey, social_survey
 
 
@@ -356,7 +357,7 @@ def test_the_search_knows_people_with_several_rows() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("survey", [income_survey, social_survey])
+@pytest.mark.parametrize("survey", sample_of_today([income_survey, social_survey], part=2))
 def test_isolated_people_are_hardly_recognised(survey) -> None:
     """The paired audit of all records as one cluster is near what is aimed at; that of small clusters is not."""
     table = survey(1500, 10)
