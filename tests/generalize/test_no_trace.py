@@ -181,7 +181,10 @@ def test_nobody_leaves_a_trace() -> None:
 @pytest.mark.thorough
 @pytest.mark.usefixtures("short_search")
 def test_nobody_leaves_a_trace_in_2000_tables() -> None:
-    """A third of them each day. Of 2,000, x is left out in 761, where the others are grouped otherwise in 97 and else have the same plan."""
+    """A third of them each day.
+
+    Of 2,000, x is left out in 761, where the others are grouped otherwise in 97 and else have the same plan.
+    """
     check(sample_of_today(range(100, 2100), part=3))
 
 
