@@ -29,11 +29,11 @@ test-quick: $(VENV)/ready      ## the tests of `make test` alone
 	$(VENV)/bin/python $(PYTEST)
 
 test-thorough: $(VENV)/ready   ## properties with more examples, studies, the stock shell, the oldest versions: 25 minutes
-	$(VENV)/bin/python $(PYTEST) -m "(hypothesis or thorough or shell) and not engines and not browser" --hypothesis-profile=thorough
+	$(VENV)/bin/python $(PYTEST) -m "(hypothesis or thorough or shell) and not engines and not browser and not another_day" --hypothesis-profile=thorough
 	$(MAKE) test-oldest
 
 test-oldest: $(OLD)/ready      ## the SQL and the bridge on the oldest supported versions
-	$(OLD)/bin/python $(PYTEST) -m "not thorough and not shell" tests/bridge $(wildcard tests/*/*.test)
+	$(OLD)/bin/python $(PYTEST) -m "not thorough and not shell and not another_day" tests/bridge $(wildcard tests/*/*.test)
 
 test-engines: $(ENGINES)/ready ## PostgreSQL and Spark: what is rendered, read, written and released; skips what cannot be installed
 	$(ENGINES)/bin/python -m pytest -m engines tests/rendered tests/postgresql tests/spark

@@ -150,15 +150,15 @@ class SqlTestFile(pytest.File):
             in_shell.add_marker("shell")
             yield in_shell
         with_extension = SqlTest.from_parent(self, name="extension")
-        if self.path not in _quick_with_extension():
-            with_extension.add_marker("shell")
+        if self.path not in _with_extension(35):
+            with_extension.add_marker("shell" if self.path in _with_extension(2) else "another_day")
         yield with_extension
 
 
 @functools.cache
-def _quick_with_extension() -> list[Path]:
-    """Return the files that `make test` runs in the shell with the extension: three, others each day."""
-    return profiles.sample_of_today(sorted(ROOT.glob("tests/*/*.test")), part=35)
+def _with_extension(part: int) -> list[Path]:
+    """Return the files that are run in the shell with the extension: three by `make test`, half by the thorough run."""
+    return profiles.sample_of_today(sorted(ROOT.glob("tests/*/*.test")), part)
 
 
 class SqlTest(pytest.Item):

@@ -3,6 +3,8 @@
 Limits were set with other seeds than those here.
 """
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -15,6 +17,7 @@ from duckanon._core.privacy.densities import log_densities, rarity_by_density
 from duckanon._core.privacy.equal_rows import known_codes, row_codes
 from duckanon._core.privacy.reference_test import privacy_tests
 from duckanon._core.privacy.unique_copies import unique_copies
+from tests.profiles import sample_of_today
 from tests.sqltest import data_file
 
 SURVEYS = {
@@ -46,8 +49,7 @@ def coded(name):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("size", [300, 1000, 3000])
-@pytest.mark.parametrize("survey", SURVEYS)
+@pytest.mark.parametrize(("survey", "size"), sample_of_today(list(product(SURVEYS, [300, 1000, 3000])), part=3))
 def test_fresh_samples_pass(survey, size):
     """At most 5 % fail; so few draws cannot show that, but one in five would be seen."""
     people, groups = coded(survey)
