@@ -5,10 +5,10 @@ ten milliseconds, such as a query. ``@cheap`` is for pure functions on small inp
 a good part of a second: these are not shrunk, a failure is shown as it was found.
 
 Tests that draw from a seed take theirs from `seeds`, sweeps over all functions theirs from `sample_of_today`: what
-one day leaves out, another one tries. A test that takes more than half a second of the processor, and is neither a
-promise's own nor a function's ``.test`` file, is marked ``rotating``: ``make test`` runs it on one day of three, and
-``make test-thorough`` on the other two, so that both together run all tests every day. ``DUCKANON_TEST_DAY=2026-11-17``
-repeats the choice of a day.
+one day leaves out, another one tries. A test that takes about half a second of the processor, and is neither a
+promise's own nor a function's ``.test`` file, is marked ``rotating``: ``make test`` runs it on one day of four, and
+``make test-thorough`` on the other three, so that both together run all of them every day.
+``DUCKANON_TEST_DAY=2026-11-17`` repeats the choice of a day.
 
 ``make test`` uses ``quick``; ``make test-thorough`` uses ``thorough``: ``pytest --hypothesis-profile=thorough``.
 """
@@ -36,7 +36,7 @@ class Depth:
 
 
 DEPTHS = {
-    "quick": Depth(usual=15, cheap=60, dear=5),  # four minutes for everything, on two processors
+    "quick": Depth(usual=10, cheap=40, dear=4),  # four minutes for everything, on two processors
     "thorough": Depth(usual=60, cheap=300, dear=50),  # twenty-five
 }
 
@@ -90,7 +90,7 @@ def sample_of_today(items: Sequence[T], part: int) -> list[T]:
     return list(items[_day_number() % part :: part])
 
 
-def has_its_day(name: str, days: int = 3) -> bool:
+def has_its_day(name: str, days: int = 4) -> bool:
     """Tell whether a rotating test belongs to `make test` today."""
     return (zlib.crc32(name.encode()) + _day_number()) % days == 0
 

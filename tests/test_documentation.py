@@ -49,6 +49,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.rotating
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="the outputs are drawn by DuckDB 2.0")
 @pytest.mark.parametrize(
     "page",
@@ -69,6 +70,7 @@ def test_examples_print_what_is_shown(page: Path, files: Path, tmp_path: Path) -
     assert drawn == {picture.name: documentation.picture_texts(picture) for picture in shown}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "script",
     [pytest.param(path, marks=pytest.mark.thorough if path.stem in LONG_SCRIPTS else ()) for path in SCRIPTS],

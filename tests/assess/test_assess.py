@@ -143,6 +143,7 @@ def ratio(counts: list[int], level: int) -> float:
     return max(counts) / rest if rest else math.inf
 
 
+@pytest.mark.rotating
 @dear
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS, sensitive=st.sampled_from(["num", "txt"]))
 def test_l_diversity(
@@ -341,6 +342,7 @@ def test_figure_1_is_continuous_and_smooth(con: duckdb.DuckDBPyConnection) -> No
     assert (above - at) / h * n == pytest.approx(1 / math.e, rel=1e-5)
 
 
+@pytest.mark.rotating
 @cheap
 @given(alpha=st.floats(1e-6, 1 - 1e-6), population=st.floats(1, 1e10))
 def test_distinct_for_alpha_inverts(shared: duckdb.DuckDBPyConnection, alpha: float, population: float) -> None:

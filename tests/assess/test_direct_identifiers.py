@@ -205,6 +205,7 @@ def test_names_that_do_not_hit(shared: duckdb.DuckDBPyConnection) -> None:
     assert found(shared, "one") == []
 
 
+@pytest.mark.rotating
 def test_name_and_values_together(shared: duckdb.DuckDBPyConnection) -> None:
     shared.execute(NAMED).fetchall()
     assert [row[:4] for row in found(shared, "named")] == [

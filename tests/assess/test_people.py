@@ -55,6 +55,7 @@ def sets_of_classes(grouped: dict[tuple, list[tuple]]) -> dict[str, frozenset]:
     return {person: frozenset(key for key, rows in grouped.items() if person in who(rows)) for person in everybody}
 
 
+@pytest.mark.rotating
 @dear
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS, k=st.integers(2, 4))
 def test_classes_count_people(
@@ -272,6 +273,7 @@ def test_the_walk_equals_brute_force(monkeypatch: pytest.MonkeyPatch, constants:
         assert found == brute_force(rows, persons, columns)
 
 
+@pytest.mark.rotating
 def test_samples_of_people() -> None:
     """Full samples are exact; others give the combinations of one person, and people, within their errors."""
     draw = np.random.default_rng(4)
@@ -325,6 +327,7 @@ def test_a_set_of_classes_is_not_confused_with_one_that_lacks_the_class_whose_ha
     assert con.execute(checked).fetchall() == [(1,)]
 
 
+@pytest.mark.rotating
 def test_a_view_that_is_drawn_anew_loses_no_class(con: duckdb.DuckDBPyConnection) -> None:
     """The classes are counted in one reading and named in another, where they may be gone."""
     con.execute("CREATE TABLE t AS SELECT i AS a, i % 5 AS b FROM range(4000) AS r(i)").fetchall()

@@ -133,6 +133,7 @@ def test_any_table_comes_back_unchanged(shared: duckdb.DuckDBPyConnection, table
     assert shared.execute(f"{back} EXCEPT ALL {there}").fetchall() == []
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("column_type", sorted(TYPES))
 @dear  # for the number of types
 @given(data=st.data())
@@ -301,6 +302,7 @@ def test_what_a_closed_connection_left_behind_goes_with_it() -> None:
     assert len(registry.PARCELS) == before
 
 
+@pytest.mark.rotating
 def test_databases_share_their_functions() -> None:
     """Nothing of a closed database has to be kept: the functions are the same in all of them."""
     before = registry.functions()
@@ -309,6 +311,7 @@ def test_databases_share_their_functions() -> None:
     assert registry.functions() is before
 
 
+@pytest.mark.rotating
 @cheap
 @given(
     blocks=st.lists(st.lists(st.tuples(st.none() | st.integers(-5, 5), st.none() | TEXT), min_size=1), min_size=1),

@@ -65,6 +65,7 @@ def test_registering_that_failed_can_be_done_again(monkeypatch: pytest.MonkeyPat
     con.close()
 
 
+@pytest.mark.rotating
 def test_default_connection_gets_it() -> None:
     code = "import duckanon, duckdb; duckanon.register(); print(duckdb.sql('FROM anon.functions()').fetchall()[0][0])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -72,6 +73,7 @@ def test_default_connection_gets_it() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("code", "absent"),
     [
@@ -282,6 +284,7 @@ print(shim.SOURCE.with_name(shim.LIBRARY).exists() or shim._compiler() is None)
     assert has_shim == "True"
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("schema", ["anon", "Anon"])
 def test_a_schema_called_anon_is_refused(schema: str) -> None:
     """DuckDB would call anon.swap ambiguous, before and after."""

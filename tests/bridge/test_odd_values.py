@@ -121,6 +121,7 @@ LONG = [
 ]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("call", LONG)
 def test_too_much_text_is_refused(call: str, con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the limit lowered from 2 GB to 2 MB."""

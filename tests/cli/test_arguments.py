@@ -73,6 +73,7 @@ def test_a_database_alone_opens_the_shell(
     assert output(capsys, "--read-only", "--db", str(clinic / "clinic.duckdb"), "--format", "csv")[1] == "n\n3\n"
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "given",
     [

@@ -115,11 +115,13 @@ def test_run_with_its_statements(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert out == "\n-- one\nSELECT 1 AS a;\na\n1\n\nSELECT 2 AS b;\nb\n2\n"
 
 
+@pytest.mark.rotating
 def test_run_from_standard_input() -> None:
     done = command("run", "-", "--format", "csv", stdin="SELECT 1 AS a;")
     assert (done.returncode, done.stdout, done.stderr) == (0, "a\n1\n", "")
 
 
+@pytest.mark.rotating
 def test_functions_is_the_same_as_the_macro(capsys: pytest.CaptureFixture[str], con: duckdb.DuckDBPyConnection) -> None:
     _, out, _ = output(capsys, "functions", "--format", "json")
     listed = [tuple(row.values()) for row in json.loads(out)]

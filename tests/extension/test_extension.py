@@ -71,6 +71,7 @@ def test_fifteen_types_there_and_back() -> None:
     assert after == before.replace("ENUM('sad', 'ok', 'glad')", "VARCHAR")
 
 
+@pytest.mark.rotating
 def test_errors_are_sentences_and_the_script_goes_on() -> None:
     done = run_shell(
         f"{PEOPLE}FROM anon.recode('people', ['age', 'nope'], 5);\n"
@@ -180,6 +181,7 @@ def test_install_from_a_repository(tmp_path: Path) -> None:
     assert done.stdout.split() == ["true"], done.stderr
 
 
+@pytest.mark.rotating
 def test_the_command_says_what_to_do(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "duckanon.cli", "extension", "--to", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import hypothesis.strategies as st
 import pyarrow as pa
+import pytest
 from hypothesis import given
 
 from tests.profiles import dear
@@ -56,6 +57,7 @@ def median_costs(values: list[float], bucket_of: list[Any]) -> tuple[int, float]
     return cost, error / largest if largest else 0.0
 
 
+@pytest.mark.rotating
 @dear
 @given(numbers=NUMBERS, cuts=CUTS, drop=st.integers(0, 3), whole=st.booleans())
 def test_ranges(
@@ -112,6 +114,7 @@ def test_ranges(
             assert math.isclose(got["x"]["error_ratio"], error, abs_tol=1e-9)
 
 
+@pytest.mark.rotating
 @dear
 @given(groups=st.lists(st.lists(st.integers(-50, 50), min_size=1, max_size=6), min_size=1, max_size=5))
 def test_medians(shared: duckdb.DuckDBPyConnection, groups: list[list[int]]) -> None:
@@ -132,6 +135,7 @@ def test_medians(shared: duckdb.DuckDBPyConnection, groups: list[list[int]]) -> 
     assert got["ncp"] == 0
 
 
+@pytest.mark.rotating
 @dear
 @given(
     words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=20),

@@ -54,6 +54,7 @@ def bounds(values: list[Any], found: pa.Table) -> tuple[list[float], list[int]]:
     return [float(row["lower"]) for row in rows[1:]], [row["rows"] for row in rows]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", FUNCTIONS)
 @cheap
 @given(values=number_lists)
@@ -195,6 +196,7 @@ def test_long_decimals_are_the_same_numbers_in_python_and_in_sql(shared, digits,
     assert exact_numbers("x", decimals)[0].tolist() == doubles
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("column", ["9007199254740992 + i", "(9007199254740992 + i)::HUGEINT", "2::UHUGEINT ** 0 * i"])
 @pytest.mark.parametrize("call", ["plan('t', ['x'], 3)", "generalize('t', ['x'], 3)", "optimal_partition('t', 'x', 3)"])
 def test_k_holds_or_is_refused_beyond_the_doubles(con, call, column):
@@ -233,6 +235,7 @@ def test_a_plan_of_dates_is_not_applied_to_their_texts(con, method):
     assert con.execute(labels_of.format("moments")).fetchall() == con.execute(labels_of.format("t")).fetchall()
 
 
+@pytest.mark.rotating
 def test_coverage_shows_that_people_have_moved_to_the_ends(con):
     con.execute("CREATE TABLE t AS SELECT i % 100 AS age FROM range(5000) AS r(i)")
     con.execute("CREATE TABLE plan AS FROM anon.plan('t', ['age'], 500)")

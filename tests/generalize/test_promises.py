@@ -312,6 +312,7 @@ def test_classes_have_k_people_of_a_population_that_is_at_hand(
     assert all(sizes[row] >= k for row in released)
 
 
+@pytest.mark.rotating
 @pytest.mark.usefixtures("short_search")
 @pytest.mark.parametrize(
     ("of_others", "k", "values"),

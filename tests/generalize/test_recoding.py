@@ -356,6 +356,7 @@ def test_what_a_search_keeps_changes_nothing(seed):
         assert with_keeping.group_of_leaf.tolist() == without.group_of_leaf.tolist()
 
 
+@pytest.mark.rotating
 @dear
 @given(st.integers(0, 10**9), st.booleans())
 def test_hierarchies_are_searched_alike_in_matrices_and_in_entries(seed, cells_are_many):
@@ -477,6 +478,7 @@ def test_not_worse_than_the_best_full_domain_recoding(seed, share):
     assert recode(counts, levels, 5, limit).gcp == pytest.approx(best, rel=0.02)
 
 
+@pytest.mark.rotating
 def test_order_of_combinations_and_columns_does_not_matter():
     counts, columns, _ = adult_like(np.random.default_rng(3), 500)
     result = recode(counts, columns, 5, 10)

@@ -79,6 +79,7 @@ def test_tables_are_joined_by_pseudonyms(clinic: Path, database: duckdb.DuckDBPy
     assert all(KEY.encode() not in path.read_bytes() for path in clinic.iterdir())
 
 
+@pytest.mark.rotating
 @pytest.mark.usefixtures("key")
 def test_classes_of_two_tables_put_together_single_people_out(
     clinic: Path, database: duckdb.DuckDBPyConnection

@@ -103,6 +103,7 @@ def test_a_check_of_the_policy_says_it_too(people: Path, monkeypatch: pytest.Mon
     assert check.check_policy(policy_of(people, spelled("view", people), "release.csv"))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", ["peo'ple.csv", 'peo"ple.csv', "peo\\ple.csv", "peo\nple.csv", "peo ple €.csv"])
 def test_names_of_files_with_odd_letters(name: str, people: Path) -> None:
     shutil.move("people.csv", name)
@@ -119,6 +120,7 @@ WRITTEN = {"target": "x.csv", "report": "r.html", "record": "x.json"}
 READ = {"source": "people.csv", "key": "secret.csv", "hierarchy": "ages.csv", "policy": "policy.csv"}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("link", [os.link, os.symlink, None], ids=["hard link", "symbolic link", "same name"])
 def test_no_file_of_a_job_takes_the_place_of_one_that_it_reads(
     link: Callable[[str, str], None] | None, people: Path

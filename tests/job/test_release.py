@@ -211,6 +211,7 @@ def test_a_link_is_followed_to_the_release(folder: Path) -> None:
     assert (folder / "store" / "real.parquet").stat().st_size > 0
 
 
+@pytest.mark.rotating
 def test_sources_of_all_kinds_give_the_same_release(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
     people = "FROM 'people.parquet'"
     database.execute(f"COPY ({people} WHERE id % 2 = 0) TO 'part1.csv'").fetchall()
@@ -282,6 +283,7 @@ def test_no_error_tells_a_password(folder: Path, before: str, after: str) -> Non
     assert "my-password" not in str(error.value)
 
 
+@pytest.mark.rotating
 def test_new_records_must_pass_the_privacy_test(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
     database.execute(
         "COPY (SELECT i AS id, i AS patient, '' AS name, (hash(i) % 1000)::INTEGER AS age, (hash(i + 7) % 100) / 10.0 "

@@ -42,6 +42,7 @@ class Full:
         self.descriptor = os.open(os.devnull, os.O_WRONLY)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("code", "change"),
     [(0, ("k = 10", "k = 10")), (1, ("k = 10", "k = 10\nl = 4")), (2, ("k = 10", "k = 1")), (3, ("people.", "no."))],

@@ -43,6 +43,7 @@ def _classes(path: Path, cols: list[str] = COLS) -> list[tuple[object, ...]]:
     return duckdb.sql(f"SELECT {listed}, count(*) FROM '{path}' GROUP BY {listed} ORDER BY {order}").fetchall()
 
 
+@pytest.mark.rotating
 def test_frequent_rows_are_set_apart_and_nothing_is_lost_by_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_part_is_encoded_as_the_whole_column() -> None:
             assert (ages[inside] <= coding.upper[everywhere[inside]]).all()
 
 
+@pytest.mark.rotating
 def test_columns_of_one_value_and_of_nothing(tmp_path: Path) -> None:
     table = pa.table({"a": [1] * 900, "b": pa.nulls(900, pa.string()), "c": [None] * 896 + [1.5, 2.5, 3.5, 4.5]})
     target = tmp_path / "release.parquet"

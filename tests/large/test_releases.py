@@ -28,6 +28,7 @@ ROADS: list[tuple[Callable[..., large.Released], list[str], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("road", "cols", "options", "person"),
     [

@@ -89,6 +89,7 @@ def test_two_wide_choices_alone_are_placed_by_each_other() -> None:
     assert (np.diff(alone.coordinates[:, 0]) > 0).all()
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("method", ["svd_swap", "pica"])
 def test_swaps_keep_the_shares_and_means_of_many_categories(method: str) -> None:
     """Of 120 districts: an indicator each lost 7 % of the shares and two thirds of the relation."""
@@ -114,6 +115,7 @@ def _mean_wage(table: pa.Table, name: str) -> float:
     return float(np.log(table["wage"].to_numpy()[is_there]).mean())
 
 
+@pytest.mark.rotating
 def test_hundreds_of_categories_take_the_time_of_a_few_numbers() -> None:
     """20,000 people of 900 districts: with an indicator each, svd_swap took two minutes."""
     table = districts(20_000, 900, 4)

@@ -73,6 +73,7 @@ def test_linear_model_against_scikit_learn():
     assert row["trained_on_released"] == pytest.approx(expected(new, released["pay"].to_numpy()))
 
 
+@pytest.mark.rotating
 def test_odd_classes():
     x = np.arange(60.0)
     common = pa.table({"x": x, "y": ["a"] * 29 + ["b"] * 29 + ["rare", None]})

@@ -48,6 +48,7 @@ def failed(tests: dict[str, Any]) -> set[str]:
     return {name for name, (_, _, passed) in tests.items() if not passed}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("more", ["", ", reference := 'others', holdout := 'others'"])
 def test_a_crowd_passes_and_a_person_alone_fails(people: duckdb.DuckDBPyConnection, more: str) -> None:
     assert failed(judgement(people, "coarse", more=more)) == set()
@@ -212,6 +213,7 @@ def test_open_boxes_and_null(shared: duckdb.DuckDBPyConnection) -> None:
         judged(original, backwards, None)
 
 
+@pytest.mark.rotating
 def test_utility_is_that_of_a_draw(people: duckdb.DuckDBPyConnection) -> None:
     people.execute(
         "CREATE OR REPLACE TABLE decades AS SELECT format('[{}, {})', age // 10 * 10, age // 10 * 10 + 10) "
@@ -248,6 +250,7 @@ def test_linkage_follows_the_narrowest_cell(people: duckdb.DuckDBPyConnection) -
     assert people.execute(call.format("hidden")).fetchall()[0][0] < 0.6
 
 
+@pytest.mark.rotating
 def test_singling_out_by_cells(people: duckdb.DuckDBPyConnection) -> None:
     call = f"SELECT mode, attacks, success, risk FROM anon.singling_out_risk('original', '{{}}', {COLUMNS}, seed := 1)"
     crowd = {row[0]: row[1:] for row in people.execute(call.format("coarse")).fetchall()}

@@ -99,6 +99,7 @@ def test_equal_rows_stay_equal(name, exact_rows):
     assert table["reference_ks"].null_count == table.num_rows
 
 
+@pytest.mark.rotating
 def test_nonlinear_loss_is_found():
     """A release with the same means, variances and correlations, and without the relation, is told from a sample."""
     random = np.random.default_rng(1)

@@ -37,6 +37,7 @@ cells = st.lists(
 )
 
 
+@pytest.mark.rotating
 @cheap
 @given(values, values, cells, st.booleans(), st.integers(0, 99))
 def test_ranges(original, released, intervals, whole, seed):

@@ -222,6 +222,7 @@ def test_pictures_of_a_page_do_not_share_names_and_follow_its_colours() -> None:
         assert 'role="img"' in one
 
 
+@pytest.mark.rotating
 def test_pictures_are_drawn_in_threads() -> None:
     expected = plot.svg(plot.class_sizes(sizes()), "t", "d")
     drawn: list[str] = []

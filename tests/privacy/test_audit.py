@@ -68,6 +68,7 @@ def test_too_few_people_are_refused():
         paired_audit(np.zeros((39, 2)), lambda rows, _: np.zeros((len(rows), 2)))
 
 
+@pytest.mark.rotating
 @cheap
 @given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=4, max_size=8), st.randoms())
 def test_win_rates_are_areas_under_the_curve(rows, random):

@@ -40,6 +40,7 @@ def failed(tests):
     return [test.name for test in tests if not test.passed]
 
 
+@pytest.mark.rotating
 def test_isolated_people_nearly_verbatim_fail():
     """Nine in ten rows are of other people, no isolated one comes back within half the way: only isolation shows."""
     others_failed = []
@@ -78,6 +79,7 @@ def test_several_releases_are_attacked_together():
     assert isolated_membership(rows, other, fresh, random, 0.995).passed
 
 
+@pytest.mark.rotating
 def test_sides_of_unequal_size_are_compared_at_the_same_size():
     """A large table leaves smaller distances between its own people; its members must not look farther off for it."""
     random = np.random.default_rng(4)

@@ -40,6 +40,7 @@ def _judged(values: np.ndarray, kept: Any, size: int) -> tuple[list[Any], list[A
     return narrowed_pairs({"x": values}, {"x": classes}, column, classes, np.random.default_rng(0))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("size", [3, 20])
 def test_a_copy_narrows_in_every_form(form: str, size: int) -> None:

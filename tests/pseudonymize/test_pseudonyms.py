@@ -51,6 +51,7 @@ def test_a_refusal_says_nothing_of_a_key_but_its_length(shared: duckdb.DuckDBPyC
             shared.execute(f"SELECT {call}", [key]).fetchall()
 
 
+@pytest.mark.rotating
 def test_a_time_zone_changes_no_pseudonym_and_no_interval(own_con: duckdb.DuckDBPyConnection) -> None:
     """Written as text, a moment was another one in every zone; a day of summer time's end has 25 hours."""
     results = set()

@@ -187,6 +187,7 @@ def test_sizes_without_ties_are_multiples_of_k():
     assert (counts == 10).sum() >= 97
 
 
+@pytest.mark.rotating
 def test_columns_without_a_say_do_not_shape():
     random = np.random.default_rng(4)
     values = random.normal(size=(2000, 3))

@@ -162,6 +162,7 @@ def test_table_4_1(samples: list[Sample], method: Method, expected: list[float])
     assert (np.abs(found - expected) <= margin).all(), found
 
 
+@pytest.mark.rotating
 def test_synthetic_rows_are_no_further_off_than_other_people(samples: list[Sample]) -> None:
     reference = mean_differences(samples, lambda sample, _: sample.reference)
     assert (mean_differences(samples, drawn) <= reference + 0.01).all()

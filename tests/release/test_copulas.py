@@ -37,6 +37,7 @@ def test_levels_are_shares(codes: list[np.ndarray], rows: int) -> None:
         assert ((levels >= 0) & (levels <= 1)).all()
 
 
+@pytest.mark.rotating
 @given(columns)
 def test_latent_correlation_is_possible(codes: list[np.ndarray]) -> None:
     found = latent_correlation(codes)

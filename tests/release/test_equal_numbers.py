@@ -33,6 +33,7 @@ def equal_share(table: pa.Table) -> float:
     return float(np.mean(columns["income"] == columns["wage"]))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("unit", [1.0, 50.0])
 @pytest.mark.parametrize("size", [200, 10**9])
 def test_numbers_that_are_equal_stay_equal(unit: float, size: int) -> None:

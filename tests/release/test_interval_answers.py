@@ -40,6 +40,7 @@ def many(boxes: st.SearchStrategy) -> st.SearchStrategy[list[list]]:
     return st.lists(st.lists(boxes, min_size=1, max_size=5), min_size=5, max_size=12)
 
 
+@pytest.mark.rotating
 @dear
 @given(many(WHOLE))
 def test_quantiles_are_the_extremes_of_all_tables(shared: duckdb.DuckDBPyConnection, cases: list[list]) -> None:
@@ -138,6 +139,7 @@ def check_counts(con: duckdb.DuckDBPyConnection, kind: str, rows: list[tuple], s
         assert certain <= estimate <= possible
 
 
+@pytest.mark.rotating
 @dear
 @given(st.lists(st.tuples(WHOLE, WHOLE, KIND), min_size=1, max_size=12), CONDITIONS)
 @example([((0, 2), (0, 0), None), ((1, 2), (0, 3), "a")], "NOT (x >= 1 AND s = 'a') OR s <> 'b' OR y > 0 AND y < 1")
@@ -247,6 +249,7 @@ def test_flat_boxes_come_back_as_they_were(shared: duckdb.DuckDBPyConnection, ro
     assert back.fetchall() == original.fetchall()
 
 
+@pytest.mark.rotating
 def test_midpoints_have_the_mean_that_is_estimated(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         """CREATE TABLE boxed AS SELECT {'lo': i, 'hi': 2 * i + 1} AS x, {'lo': i * 0.1, 'hi': i * 0.3} AS y,

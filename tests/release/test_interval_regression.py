@@ -337,12 +337,14 @@ def test_a_climb_goes_on_where_a_mixture_of_tables_is_met():
     assert row.lower <= row.inner_lower
 
 
+@pytest.mark.rotating
 def test_the_order_of_boxes_does_not_matter():
     lo, hi, m, rng = small_problem(8)
     shuffled = rng.permutation(len(m))
     assert interval_regression(lo, hi, m) == interval_regression(lo[shuffled], hi[shuffled], m[shuffled])
 
 
+@pytest.mark.rotating
 def test_four_predictors_have_an_inner_range_beside_the_enclosure():
     lo, hi, m, _ = problem(5, boxes=80, columns=5, width=0.02)
     for row in interval_regression(lo, hi, m):

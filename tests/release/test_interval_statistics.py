@@ -102,6 +102,7 @@ def test_variance_against_all_corners(seed):
     assert row.lower >= least - 1e-5 * (np.ptp(mus) ** 2) - rounding
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("seed", seeds(10, 50))
 def test_covariance_against_all_corners(seed):
     rng = np.random.default_rng(seed)
@@ -183,6 +184,7 @@ def test_reached_from_inside(seed, boxes):
             assert best >= sign * end - loose - 2e-3 * max(abs(end), 0.1), (statistic, sign, best, end, loose)
 
 
+@pytest.mark.rotating
 @dear
 @given(st.data())
 def test_any_boxes(data):

@@ -105,6 +105,7 @@ def test_principal_coordinates_are_u_d() -> None:
     assert principal_coordinates(np.ones((10, 3))).shape == (10, 1)
 
 
+@pytest.mark.rotating
 @given(tied)
 def test_representatives(matrix: np.ndarray) -> None:
     random = np.random.default_rng(0)

@@ -53,6 +53,7 @@ def test_whole_numbers_have_the_sums_that_are_wanted(seed: int, ones: int, other
     assert made.sum(axis=0).tolist() == wanted[1].tolist()
 
 
+@pytest.mark.rotating
 def test_whole_numbers_are_expected_ones_on_average() -> None:
     """Rounding up is chance, in proportion to what is left."""
     table = np.array([[1.5, 0.2, 0.3], [0.5, 2.8, 0.7]])
@@ -96,6 +97,7 @@ def test_unrelated_choices_have_no_table() -> None:
     assert shared_table(one, other, None, 10) is None
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("rows_each", [1, 4])
 def test_a_pair_of_one_person_is_as_frequent_as_without_them(rows_each: int) -> None:
     """The attack: does a pair that one person has come out more often than if the table were that of other people?

@@ -57,6 +57,7 @@ def visits(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
     return np.array(rows), np.array(people), draw(st.integers(2, max(2, min(5, len(set(people) - {NOBODY})))))
 
 
+@pytest.mark.rotating
 @cheap
 @given(visits())
 def test_where_a_segment_can_be_cut(case: tuple[np.ndarray, np.ndarray, int]) -> None:

@@ -233,6 +233,7 @@ def test_large_trees_are_looked_up_without_a_table() -> None:
     assert pairs.span_losses(first, last) == pytest.approx([0, 1 / 699, 1, 1, 0])
 
 
+@pytest.mark.rotating
 def test_rounds_save_loss_and_never_break_a_class() -> None:
     generator = np.random.default_rng(3)
     columns = [Numbers(np.arange(30.0), np.arange(30.0), False), Values(6)]

@@ -81,6 +81,7 @@ def test_who_knows_everybody_but_one_does_not_compute_the_last_one(keep_out: int
     assert np.median(errors) < 0.15 if keep_out == 0 else np.median(errors) > 0.5
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("survey", [income_survey, social_survey])
 def test_no_value_of_a_few_people_comes_out(survey) -> None:
     """Nothing that one or two people hold, and of amounts and categories nothing that fewer than k people hold."""
@@ -101,6 +102,7 @@ def test_extremes_are_means_of_k() -> None:
     assert made.max() <= 1.2 * np.sort(wages)[-10:].mean()
 
 
+@pytest.mark.rotating
 def test_the_sizes_of_groups_do_not_tell_the_last_persons_label() -> None:
     """Who knows the labels of all others would only have to count: exact sizes were released."""
     random = np.random.default_rng(7)
@@ -153,6 +155,7 @@ def test_people_with_many_rows_are_one() -> None:
     assert "clinic" in released(table, cols=["place", "level"])["place"].to_pylist()
 
 
+@pytest.mark.rotating
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(2, 12),
@@ -186,6 +189,7 @@ def test_any_column_comes_out_without_rare_values(seed: int, k: int, kind: str) 
 # What contradicts itself
 
 
+@pytest.mark.rotating
 def test_what_follows_from_other_columns_follows_in_the_release() -> None:
     """Age groups, skipped questions, dates of marriage, body mass index and sums, in every row."""
     made = columns_of(released(social_survey(1500, 7), nulls="category"))

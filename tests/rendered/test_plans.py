@@ -124,6 +124,7 @@ def test_rows_come_in_another_order_where_classes_are_left_out() -> None:
     assert len({tuple(first), tuple(second), tuple(sorted(first))}) == 3
 
 
+@pytest.mark.rotating
 def test_very_many_values_are_joined_and_no_row_is_doubled() -> None:
     rows = [("zip", "value", f"{code:05}", f"{code // 100:03}**") for code in range(3000)]
     plan = plan_table(["zip"], [*rows, ("zip", "rest", None, "*")])

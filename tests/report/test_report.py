@@ -103,6 +103,7 @@ def test_hostile_names_stay_text(run: Run, con: duckdb.DuckDBPyConnection) -> No
     assert HOSTILE in page.all("h1")[0][1]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("outcome", ["promise broken", "dry run", "released"])
 def test_a_broken_promise_stands_first(run: Run, outcome: str) -> None:
     broken = [{"name": "l", "asked": 3, "measured": 2, "passed": False, "words": "A class has two illnesses."}]

@@ -63,6 +63,7 @@ def matched(rows: list[tuple], places: list[int], own: tuple, alpha: float) -> t
     return frequency, weight
 
 
+@pytest.mark.rotating
 @dear
 @given(rows=TABLES, places=PLACES, nulls=st.sampled_from(["value", "any"]), alpha=st.sampled_from([0, 0.25, 0.5, 1]))
 def test_rows_against_brute_force(
@@ -93,6 +94,7 @@ def test_rows_against_brute_force(
     assert overall[3] == pytest.approx(sum(row[3] for row in found), rel=1e-9)
 
 
+@pytest.mark.rotating
 @dear
 @given(rows=TABLES, places=PLACES, population=st.sampled_from([None, 40, 1e6]))
 def test_people_against_brute_force(
@@ -196,6 +198,7 @@ def test_sdcmicro_null_that_matches_anything(con: duckdb.DuckDBPyConnection) -> 
         assert max(filter(None, differences), default=0) < 1e-9, (alpha, differences)
 
 
+@pytest.mark.rotating
 def test_sdcmicro_in_all(con: duckdb.DuckDBPyConnection) -> None:
     """Expected re-identifications, their household version, the threshold."""
     con.execute(f"CREATE TABLE testdata AS FROM '{data_file('risk/testdata.csv')}'").fetchall()

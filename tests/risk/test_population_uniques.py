@@ -59,6 +59,7 @@ def test_pitman_solves_both_equations_of_its_likelihood() -> None:
     assert abs(second) < 2e-6
 
 
+@pytest.mark.rotating
 def test_shifted_negative_binomial_recovers_its_own_classes() -> None:
     """Classes of one and two as a population with known parameters shows them, all of them: ARX's slips lose it."""
     rng = np.random.default_rng(3)
@@ -119,6 +120,7 @@ def test_arx(con: duckdb.DuckDBPyConnection, part: int) -> None:
     assert corrected == pytest.approx(23_056.674, abs=1e-3)
 
 
+@pytest.mark.rotating
 def test_sdcmicro(con: duckdb.DuckDBPyConnection) -> None:
     """modRisk of columns of categories, one weight: the sums over classes of one, as shares of their number."""
     con.execute(f"CREATE TABLE testdata AS FROM '{data_file('risk/testdata.csv')}'").fetchall()

@@ -42,6 +42,7 @@ def entropy_of(found: Counter) -> float:
     return math.exp(-sum(share / total * math.log(share / total) for share in found.values()))
 
 
+@pytest.mark.rotating
 @dear
 @given(st.lists(ROW, min_size=1, max_size=20), st.sampled_from([0.5, 1, 2, 3.5]), st.booleans())
 def test_classes_against_the_definitions(
@@ -116,6 +117,7 @@ def test_arx(con: duckdb.DuckDBPyConnection, name: str) -> None:
             assert (value >= int(level)) == is_diverse, (level, c)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("file", "keys", "sensitive", "c"),
     [
