@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from duckanon._bridge import sql
+from duckanon._bridge.shared_values import shared_values
 from duckanon._core.common.release_record import PromiseEntry, SuppressedEntry
 from duckanon._methods.synthesize.declared import K
 from duckanon.job import methods
 from duckanon.job.policy import Table
 from duckanon.job.readback import Shape
-from duckanon.job.shared_values import rare_cells
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _suppressed(con: sql.Connection, table: Table, tables: Tables) -> Promise:
 
 def _shared_values(con: sql.Connection, table: Table, tables: Tables) -> Promise:
     k = getattr(table.method, "k", None) or K.default
-    cells = rare_cells(con, tables.original, tables.released, methods.protected(table), k, table.person)
+    cells = shared_values(con, tables.original, tables.released, methods.protected(table), k, table.person).rare
     words = (
         f"No category of fewer than {k} people and no number of fewer than three is released."
         if cells == 0

@@ -70,7 +70,7 @@ SYNTHESIZE = Release(
             25,
         ),
         shared.ROWS,
-        _BY,
+        _BY.without("large", "spark"),
         shared.UNRELEASED_PERSON,
         _KEEP_OUT,
         shared.SPECIAL,
@@ -83,7 +83,7 @@ SYNTHESIZE = Release(
             "computed again, and rules that hold for everybody are kept; `'off'`: neither"
         ),
         shared.ENCODED_NULLS,
-        shared.SEED,
+        shared.SEED.without("spark"),
     ),
     checks=(shared.person_is_no_col, shared.by_is_apart),
     tables=("source",),
