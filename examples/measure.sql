@@ -20,6 +20,7 @@ FROM anon.additive_noise('members', ['patient_id', 'sex', 'age', 'bmi', 'glucose
 CREATE OR REPLACE TABLE shuffled AS FROM anon.data_shuffle('members', ['sex', 'age', 'bmi', 'glucose', 'occupation']);
 CREATE OR REPLACE TABLE drawn AS FROM anon.copula_synthesize('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], rows := 2000);
 CREATE OR REPLACE TABLE split AS FROM anon.rhs('members', ['age', 'bmi', 'glucose'], 5, checks := 'off');
+CREATE OR REPLACE TABLE grouped AS FROM anon.spectral_rhs('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], 5);
 
 -- what all members have in common, and some new records have not
 SELECT rule, released_rows, released_broken FROM anon.contradictions('members', 'spectral', ['sex', 'age', 'bmi', 'glucose', 'occupation']);

@@ -6,7 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from duckanon._bridge import sql
+from duckanon._bridge.shared_values import shared_values
 from duckanon._core.common.release_record import PromiseEntry, SuppressedEntry
+from duckanon._methods.synthesize.declared import K
+from duckanon.job import methods
 from duckanon.job.policy import Table
 from duckanon.job.readback import Shape
 
@@ -54,6 +57,8 @@ def promised(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> 
     yield _suppressed(con, table, tables)
     if is_empty:  # the promise of suppressed people, or k, is broken then
         return
+    if table.method.name in methods.SHARED_VALUES:
+        yield _shared_values(con, table, tables)
     if table.promises.prediction:
         yield from _prediction(con, table, tables)
     yield from _utility(con, table, tables)
@@ -141,6 +146,17 @@ def _suppressed(con: sql.Connection, table: Table, tables: Tables) -> Promise:
         "a smaller k, fewer quasi-identifiers, a larger max_suppressed_fraction, or a new plan where one was reused"
     )
     return Promise("max_suppressed_fraction", gone["limit"], gone["fraction"], passed, words, helpful)
+
+
+def _shared_values(con: sql.Connection, table: Table, tables: Tables) -> Promise:
+    k = getattr(table.method, "k", None) or K.default
+    cells = shared_values(con, tables.original, tables.released, methods.protected(table), k, table.person).rare
+    words = (
+        f"No category of fewer than {k} people and no number of fewer than three is released."
+        if cells == 0
+        else f"{cells} released values are those of fewer people than promised: {k} for categories, three for numbers."
+    )
+    return Promise("rare_values", 0, cells, cells == 0, words, "running the job again, or a larger k")
 
 
 def _prediction(con: sql.Connection, table: Table, tables: Tables) -> Iterator[Promise]:
