@@ -167,6 +167,7 @@ def test_an_empty_release_has_a_report(con: duckdb.DuckDBPyConnection) -> None:
         ("boxes", "anon.boxes('people', ['age', 'income'], 10, keep := ['occupation'])"),
         ("microaggregate", "anon.microaggregate('people', ['age', 'income'], 10, keep := ['occupation'])"),
         ("svd_swap", "anon.svd_swap('people', ['age', 'sex', 'income', 'occupation'], seed := 1)"),
+        ("synthesize", "anon.synthesize('people', ['age', 'sex', 'income', 'occupation'], seed := 1)"),
         ("spectral_release", "anon.spectral_release('people', ['age', 'sex', 'income', 'occupation'], seed := 1)"),
     ],
 )
@@ -187,7 +188,7 @@ def test_every_method_has_a_report(method: str, call: str, con: duckdb.DuckDBPyC
         next(column for column in table["columns"] if column["name"] == "income")["role"] = "quasi_identifier"
     table["measures"] = report.measured(con, "people", "released", table, "others")
     classes = table["measures"]["classes"]
-    assert (classes["after"] is None) == (method in ("svd_swap", "spectral_release"))
+    assert (classes["after"] is None) == (method in ("svd_swap", "spectral_release", "synthesize"))
     if classes["after"]:
         assert classes["after"]["smallest"] >= 10
     assert len(table["measures"]["utility"]["columns"]) >= 3
