@@ -29,7 +29,7 @@ SELECT rule, released_rows, released_broken FROM anon.contradictions('members', 
 SELECT record.age, record.bmi, distance, ambiguity, uncertainty
 FROM anon.prediction_risk('members', 'noisy', ['sex', 'age', 'bmi', 'glucose', 'occupation']) ORDER BY distance LIMIT 3;
 FROM anon.matching_attack('members', 'noisy', ['sex', 'age', 'bmi', 'glucose', 'occupation'], key := 'patient_id');
-FROM anon.membership_audit('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], method := 'additive_noise', splits := 1);
+FROM anon.membership_audit('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], method := 'additive_noise', releases := 4);
 FROM anon.linkage_risk('members', 'noisy', ['sex', 'age', 'bmi'], ['glucose', 'occupation'], control := 'others');
 FROM anon.singling_out_risk('members', 'shuffled', ['sex', 'age', 'bmi', 'glucose', 'occupation'], control := 'others', attacks := 500);
 
