@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from duckanon._bridge import sql
@@ -211,23 +211,30 @@ def linked(con: sql.Connection, releases: Mapping[str, tuple[Table, Shape, Table
     pseudonym is released, the people of one such set are counted (as linked_k of anon.k_anonymity, over all tables at
     once).
     """
-    parts = []
-    for number, (table, form, tables) in enumerate(releases.values()):
-        # a class is named by hashes, since texts put together could be read in two ways
-        cells = " || ".join(f"md5(coalesce('=' || {sql.name(column)}::VARCHAR, ''))" for column in form.classes)
-        for whose in map(sql.name, linking(table)):
-            parts.append(
-                f"SELECT {number} AS part, {whose}::VARCHAR AS whose, md5({cells}) AS class FROM {tables.counted}"
-            )
+    parts = [
+        (tables.counted, whose, form.classes) for table, form, tables in releases.values() for whose in linking(table)
+    ]
     if not parts:
         return {}
-    measured = sql.one(
-        con,
-        f"WITH people AS (SELECT list_sort(list(DISTINCT part || ' ' || class), 'ASC', 'NULLS LAST') AS classes "
-        f"FROM ({' UNION ALL '.join(parts)}) WHERE whose IS NOT NULL GROUP BY whose) "
-        "SELECT coalesce(min(size), 0) FROM (SELECT count(*) AS size FROM people GROUP BY classes)",
-    )[0]
+    measured = linked_size(con, parts)
     return {name: _linked_promise(table, measured) for name, (table, _, _) in releases.items() if linking(table)}
+
+
+def linked_size(con: sql.Connection, parts: Sequence[tuple[str, str, Sequence[str]]]) -> int:
+    """Count the people of the rarest combination of classes, given each table, its column of people and its classes."""
+    rows = []
+    for number, (table, whose, classes) in enumerate(parts):
+        # a class is named by hashes, since texts put together could be read in two ways
+        cells = " || ".join(f"md5(coalesce('=' || {sql.name(column)}::VARCHAR, ''))" for column in classes)
+        rows.append(f"SELECT {number} AS part, {sql.name(whose)}::VARCHAR AS whose, md5({cells}) AS class FROM {table}")
+    return int(
+        sql.one(
+            con,
+            f"WITH people AS (SELECT list_sort(list(DISTINCT part || ' ' || class), 'ASC', 'NULLS LAST') AS classes "
+            f"FROM ({' UNION ALL '.join(rows)}) WHERE whose IS NOT NULL GROUP BY whose) "
+            "SELECT coalesce(min(size), 0) FROM (SELECT count(*) AS size FROM people GROUP BY classes)",
+        )[0]
+    )
 
 
 def linking(table: Table) -> list[str]:
