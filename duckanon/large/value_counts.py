@@ -16,7 +16,7 @@ from duckanon._core.encoding.whole_columns import Counted, decimals_without_nois
 from duckanon.large.checks import Checked
 from duckanon.large.workspace import SOURCE, Workspace
 
-BYTES_OF_SMALL = 60
+BYTES_OF_SMALL = 100
 """Memory of a row of a column in small."""
 CLEANED = "cleaned"
 """The name of the source's rows, floats without what a computation's rounding left behind their decimals."""
@@ -27,32 +27,39 @@ def counted_columns(work: Workspace, what: Checked, k: int) -> list[Counted]:
     """Count the values of all columns; `CLEANED` are the rows with the values that were counted."""
     expressions = {name: sql.name(name) for name in what.columns}
     expressions |= {name: f"{sql.name(name)}::VARCHAR" for name in what.names if what.types[name].startswith("ENUM")}
+    most = _most_rows(work, what, expressions, k)
     found = []
     for name in what.names:
         progress.check()
-        one = _counted(work, what, name, expressions[name], k)
+        one = _counted(work, what, name, expressions[name], k, most[name])
         decimals = decimals_without_noise(one.values)
         if decimals is not None:
             expressions[name] = f"round({sql.name(name)}, {decimals})"
-            one = _counted(work, what, name, expressions[name], k)
+            one = _counted(work, what, name, expressions[name], k, most[name])
         found.append(one)
     selected = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
     work.con.execute(f"CREATE VIEW {CLEANED} AS SELECT {selected} FROM {SOURCE}").fetchall()
     return found
 
 
-def _counted(work: Workspace, what: Checked, name: str, expression: str, k: int) -> Counted:
-    """Count the values of a column, unless they are more than the memory holds."""
-    most = work.memory.part // (BYTES_OF_SMALL * len(what.names))
-    (least_rows,) = sql.one(
-        work.con,
-        f"SELECT sum(least(size, {k}))::BIGINT FROM (SELECT count(*) AS size FROM {SOURCE} GROUP BY {expression})",
-    )
-    if (least_rows or 0) > most:
+def _most_rows(work: Workspace, what: Checked, expressions: dict[str, str], k: int) -> dict[str, int]:
+    """Share out the memory among the columns in small; refuse values that are more than it holds."""
+    needed = {}
+    for name in what.names:
+        progress.check()
+        sizes = f"SELECT count(*) AS size FROM {SOURCE} GROUP BY {expressions[name]}"
+        needed[name] = sql.one(work.con, f"SELECT coalesce(sum(least(size, {k})), 0)::BIGINT FROM ({sizes})")[0]
+    free = work.memory.part // BYTES_OF_SMALL - sum(needed.values())
+    if free < 0:
         raise ValueError(
-            f'column "{name}" has too many different values for the memory; round it, generalize it, leave it out of '
-            "cols or give more memory."
+            f'column "{max(needed, key=lambda name: needed[name])}" has too many different values for the memory; '
+            "round it, generalize it, leave it out of cols or give more memory."
         )
+    return {name: rows + free // (2 * len(needed)) for name, rows in needed.items()}
+
+
+def _counted(work: Workspace, what: Checked, name: str, expression: str, k: int, most: int) -> Counted:
+    """Count the values of a column, and write it in small of about so many rows."""
     person = sql.name(what.person) if what.person else "NULL"
     pairs = f"SELECT {expression} AS value, {person} AS whose, count(*) AS size FROM {SOURCE} GROUP BY ALL"
     holders = "sum(size)" if what.person is None else "count(whose)"
@@ -60,7 +67,7 @@ def _counted(work: Workspace, what: Checked, name: str, expression: str, k: int)
     table = _read(work, f"{sized} ORDER BY value ASC NULLS LAST")
     values, rows, people = (table.column(place).combine_chunks() for place in range(3))
     rare = None if what.person is None else partial(_rare_rows, work, pairs, k)
-    return Counted.of(name, _plain(values), rows.to_numpy(), people.to_numpy(), k, most // 2, rare)
+    return Counted.of(name, _plain(values), rows.to_numpy(), people.to_numpy(), k, most, rare)
 
 
 def _rare_rows(work: Workspace, pairs: str, k: int, share: float) -> tuple[pa.Array, Ints]:

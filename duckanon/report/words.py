@@ -12,7 +12,7 @@ ROLES = {
     "sensitive": "nobody should learn it",
     "numeric": "a number, to be synthesized",
     "spectral": "a number, to be synthesized",
-    "free": "identifies nobody",
+    "free": "declared free by the policy",
 }
 
 PROMISES = {

@@ -11,14 +11,12 @@ import pyarrow as pa
 from duckanon._core.common.arguments import generator
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.names import known_columns
-from duckanon._core.common.people import people_in, refuse_too_few
+from duckanon._core.common.people import people_in
 from duckanon._core.common.progress import Tell, silent, within
 from duckanon._core.common.threads import one_thread
 from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.special import special_choices
 from duckanon._core.encoding.whole_sources import reader_of
-from duckanon._methods.releasable.grids import at_digits
-from duckanon._methods.releasable.marginals import refuse_rare
 from duckanon._methods.synthesize.audited_size import without_some
 from duckanon._methods.synthesize.few_valued import MOST_UNUSUAL, few_valued, is_usual
 from duckanon._methods.synthesize.implications import Implications, found_implications
@@ -31,6 +29,7 @@ from duckanon._methods.synthesize.table_groups import (
     labelled,
     read_rows,
     refuse_few_people,
+    refuse_rare_values,
     shown_sizes,
     with_digits,
 )
@@ -67,10 +66,7 @@ def synthesize(
     """
     random = generator(seed)
     told = tell or silent
-    table, labels, people = read_rows(source, by or [], person)
-    refuse_too_few(k, table.num_rows, people)
-    if table.num_columns < 2:
-        raise ValueError(f"cols must name at least two columns; got {table.num_columns}.")
+    table, labels, people = read_rows(source, by or [], person, k)
     if categories is None:
         named = few_valued(table, people, k)
     else:
@@ -99,9 +95,7 @@ def synthesize(
         parts = SequentialDraw(redrawing, used, count, leaf, implications, random).run(tell_group)
         made.append(labelled(redrawing.table(parts, table.schema), labels, int(group[0])))
     released = pa.concat_tables(made)
-    counted = pa.table([at_digits(column, column.array) for column in columns], schema=table.schema)
-    shown = [at_digits(column, released.column(column.name).combine_chunks()) for column in columns]
-    refuse_rare(counted, pa.table(shown, schema=table.schema), people, redrawing.least)
+    refuse_rare_values(columns, released, people, redrawing.least)
     return reader_of(released.take(pa.array(random.permutation(released.num_rows))))
 
 
