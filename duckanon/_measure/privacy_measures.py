@@ -31,7 +31,8 @@ from duckanon._measure.released_values import column_codes, with_digits_of
 Tell = Callable[[float], None]
 
 _SAMPLED = 5_000
-_AMOUNTS = Coding(log=[], special="off", categories=[])
+AMOUNTS = Coding(log=[], special="off", categories=[])
+"""All numbers as amounts."""
 
 
 def prediction_risk(
@@ -134,7 +135,7 @@ def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **o
         outside = next((table for table in reversed(read.others) if table is not None), None)
         columns = column_codes(read.original, release, outside)
         # Noise turns a zero that many have, or a code, into another number: no longer special, a code of nobody.
-        amounts = encoded(read.original, read.released, [outside], _AMOUNTS)
+        amounts = encoded(read.original, read.released, [outside], AMOUNTS)
         plain = [Coded(amounts.original, amounts.released, amounts.others[0])]
     return reference_test.privacy_tests(
         coded.values.original,

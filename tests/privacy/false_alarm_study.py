@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from duckanon._core.common.threads import one_thread
-from duckanon._core.encoding.aligned import Coding
+from duckanon._core.encoding.aligned import Coding, encoded
+from duckanon._core.privacy.noisy_copies import Coded, noisy_copies
+from duckanon._core.privacy.rare_values import rare_values
 from duckanon._measure.coarse.tables import judged
-from duckanon._measure.privacy_measures import privacy_tests
+from duckanon._measure.privacy_measures import AMOUNTS, privacy_tests
+from duckanon._measure.released_values import column_codes, with_digits_of
 from examples.surveys import income_survey
 from tests.sqltest import data_file
 
@@ -32,6 +35,7 @@ SURVEYS = {
     "ACS": ("acs_pums_2024_workers.parquet", ["AGEP", "SEX", "WKHP", "WKWN", "PINCP", "WAGP", "POVPIP", "SCHL"]),
     "incomes": (None, None),
 }
+Tested = Callable[[pa.Table, pa.Table, pa.Table | None, np.random.Generator], list[str]]
 NOISE = {"1 % with noise of .01": (0.01, 0.01), "5 % with noise of .05": (0.05, 0.05)}
 
 
@@ -82,7 +86,24 @@ def failed(members: pa.Table, release: pa.Table, others: pa.Table | None, random
     return [test.name for test in tests if not test.passed]
 
 
-def draws(table: pa.Table, size: int, first: int, count: int, leaks: bool) -> Iterator[tuple[str, bool, list[str]]]:
+def failed_by_hits(
+    members: pa.Table, release: pa.Table, others: pa.Table | None, random: np.random.Generator
+) -> list[str]:
+    """Return which of the tests of noisy copies and rare values a release fails: a tenth of the time of all tests."""
+    rounded = with_digits_of(members, release)
+    codings = [encoded(members, table, [others], coding) for table, coding in ((rounded, Coding()), (release, AMOUNTS))]
+    tests = {
+        "noisy_copies": noisy_copies(
+            [Coded(one.original, one.released, one.others[0]) for one in codings], random, 0.99
+        ),
+        "rare_values": rare_values(column_codes(members, rounded, others), random, 0.99),
+    }
+    return [name for name, test in tests.items() if not test.passed]
+
+
+def draws(
+    table: pa.Table, size: int, first: int, count: int, leaks: bool, tested: Tested = failed
+) -> Iterator[tuple[str, bool, list[str]]]:
     """Give what was released, whether it was tested with other people, and the tests that it failed."""
     for seed in range(first, first + count):
         random = np.random.default_rng(seed)
@@ -94,7 +115,7 @@ def draws(table: pa.Table, size: int, first: int, count: int, leaks: bool) -> It
             releases |= {name: noisy(members, fresh, *how, random) for name, how in NOISE.items()}
             releases["a column"] = with_column_of(members, fresh, random)
         for name, release in releases.items():
-            yield name, compared is not None, failed(members, release, compared, random)
+            yield name, compared is not None, tested(members, release, compared, random)
 
 
 def main() -> None:
@@ -105,7 +126,9 @@ def main() -> None:
     parser.add_argument("--sizes", default="300,1000,3000")
     parser.add_argument("--only", default="", help="surveys whose name contains this")
     parser.add_argument("--first", type=int, default=70_000, help="the first seed")
+    parser.add_argument("--hits", action="store_true", help="only the tests of noisy copies and rare values")
     given = parser.parse_args()
+    tested = failed_by_hits if given.hits else failed
     for survey in SURVEYS:
         if given.only not in survey:
             continue
@@ -114,7 +137,7 @@ def main() -> None:
             start, found = time.process_time(), {}
             with one_thread():
                 for leaks, count in ((True, given.leaky), (False, given.draws - given.leaky)):
-                    for name, compared, tests in draws(table, size, given.first + 10_000 * leaks, count, leaks):
+                    for name, compared, tests in draws(table, size, given.first + 10_000 * leaks, count, leaks, tested):
                         found.setdefault((name, compared), []).append(tests)
             for (name, compared), results in sorted(found.items()):
                 share = sum(map(bool, results))

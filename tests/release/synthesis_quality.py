@@ -171,7 +171,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=3000)
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=1, help="of synthesize; the other methods have one")
     parser.add_argument("--paired", type=int, default=0, help="releases of the paired attack, an even number")
     parser.add_argument("--only", default="", help="surveys whose name contains one of these, with commas between")
     parser.add_argument("--method", default="", help="methods whose name contains this")
@@ -189,7 +189,7 @@ def main() -> None:
             try:
                 found = [
                     _measured(release, members, others, codes, TARGETS[name], seed)
-                    for seed in range(1, given.seeds + 1)
+                    for seed in range(1, (given.seeds if method == "synthesize" else 1) + 1)
                 ]
                 risk = nearest_row(method, members, codes, given.paired) if given.paired else (np.nan, np.nan)
             except ValueError as refusal:
