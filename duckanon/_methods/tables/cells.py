@@ -92,6 +92,11 @@ class Cells:
         return self.sums.people.astype(np.float64) if self.counts_people else self.sums.value
 
     @property
+    def is_nonnegative(self) -> bool:
+        """Whether nothing that contributes is negative, which everybody may know."""
+        return self.counts_people or bool((self.sums.value >= self.sums.absolute * (1 - 1e-9)).all())
+
+    @property
     def is_inner(self) -> Bools:
         """Whether a cell is no margin."""
         return np.asarray((self.coordinates < [one.values for one in self.dimensions]).all(axis=1))

@@ -73,7 +73,7 @@ def _names_apart(given: Options) -> str | None:
     for name in (name for table in tables for name in table):
         if name.lower() in _ADDED:
             return f'by must not name a column that the answer has too; got "{name}": rename it first.'
-        if name.lower() in {str(given.get(other)).lower() for other in ("measure", "person")}:
+        if name.lower() in {given[other].lower() for other in ("measure", "person") if given[other]}:
             return f'by must not name the column of measure or person; got "{name}".'
     return None
 
@@ -100,7 +100,7 @@ def _audit_names_apart(given: Options) -> str | None:
     for name in (name for table in [given["by"], *(given["linked"] or ())] for name in table):
         if name.lower() in ("value", "people", "fault", "lower", "upper"):
             return f'by must not name a column that the answer has too; got "{name}": rename it first.'
-        if name.lower() in {str(given[other]).lower() for other in ("value", "people")}:
+        if name.lower() in {given[other].lower() for other in ("value", "people") if given[other]}:
             return f'by must not name the column of value or people; got "{name}".'
     return None
 

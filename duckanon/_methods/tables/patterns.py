@@ -85,9 +85,8 @@ def system_of(cells: Cells, relations: Relations) -> System:
     more number that nobody knows. Everybody knows, however, along which columns a person is in one part only.
     """
     value, matrix = cells.value, relations.matrix
-    is_nonnegative = cells.counts_people or bool((cells.sums.value >= cells.sums.absolute).all())
     spread = 3 * cells.sums.largest.sum(axis=1)  # without a sign nobody knows an end: one that is far enough away
-    least = np.zeros(len(cells)) if is_nonnegative else value - spread
+    least = np.zeros(len(cells)) if cells.is_nonnegative else value - spread
     if cells.counts_people and cells.overlaps:
         excess = matrix @ value
         rows = np.flatnonzero(np.isin(relations.dimension, relations.dimension[excess > 0]))
