@@ -20,7 +20,8 @@ from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._core.encoding.special import special_choices
 from duckanon._measure.utility.declared import CONTRADICTIONS
 from duckanon._measure.utility.rule_words import tolerance_of, written_rules
-from duckanon._methods.synthesize.implications import Rows, found_implications
+from duckanon._methods.synthesize.implication_rules import Rows
+from duckanon._methods.synthesize.implications import found_implications
 
 
 def contradictions(

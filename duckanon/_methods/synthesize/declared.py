@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from duckanon._core.common import parameters as shared
-from duckanon._core.common.declare import Parameter, Release
-from duckanon._core.common.rules import ColumnNames, Whole
+from duckanon._core.common.declare import Options, Parameter, Release
+from duckanon._core.common.rules import ColumnName, ColumnNames, Whole
 
 _K = Parameter(
     "k",
@@ -24,6 +24,19 @@ _KEEP_OUT = Parameter(
     "could compute the last person from exact means and counts",
     25,
 )
+
+
+def _order_is_a_col(given: Options) -> str | None:
+    """Refuse an order of rows that are nobody's, and by a column that is not released."""
+    name = given["order_by"]
+    if name is None:
+        return None
+    if given["person"] is None:
+        return f"order_by orders the rows of a person: name the column of people in person; got {name}."
+    if given["cols"] is not None and name.lower() not in (col.lower() for col in given["cols"]):
+        return f"order_by must be one of cols; got {name}."
+    return None
+
 
 SPECTRAL_RELEASE = Release(
     name="spectral_release",
@@ -71,7 +84,17 @@ SYNTHESIZE = Release(
         ),
         shared.ROWS,
         _BY,
-        shared.UNRELEASED_PERSON,
+        shared.PERSON.having(
+            meaning="The column that identifies people, released as new numbers: `k` and `leaf` then count different "
+            "people, and people with several rows get several. NULL: every row is another person"
+        ),
+        Parameter(
+            "order_by",
+            ColumnName(null=True),
+            "A column of `cols` that orders the rows of a person. NULL: the first date or timestamp that differs "
+            "between rows of a person; without one, rows have no order",
+            None,
+        ),
         _KEEP_OUT,
         shared.SPECIAL,
         shared.CATEGORIES.having(
@@ -85,9 +108,10 @@ SYNTHESIZE = Release(
         shared.ENCODED_NULLS,
         shared.SEED,
     ),
-    checks=(shared.person_is_no_col, shared.by_is_apart),
+    checks=(shared.person_is_no_col, shared.by_is_apart, _order_is_a_col),
     tables=("source",),
     columns=("cols", "by"),
+    numbered="person",
 )
 
 FUNCTIONS = (SPECTRAL_RELEASE, SYNTHESIZE)

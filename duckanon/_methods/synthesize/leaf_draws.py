@@ -12,6 +12,9 @@ FEWEST = 3
 _NEIGHBOURS = 3  # ranks of a leaf whose mean is drawn, never one person's own
 _RAKING_ROUNDS = 20
 _MOVING_ROUNDS = 10
+_FEW = 3  # times k: choices of fewer people are few
+_NOISE = 0.2
+"""Times k, a deviation: of a choice of 12 of 600 people, whether it was 11 is told with AUC .65, and .86 without."""
 
 
 def leaf_shares(people: Floats, rows: Floats, parents: Ints) -> Floats:
@@ -66,6 +69,13 @@ def drawn_choices(shares: Floats, cells: Ints, wanted: Ints, random: np.random.G
     order = order[np.argsort(cells[order], kind="stable")]
     codes[order] = np.repeat(np.tile(np.arange(shares.shape[1]), len(shares)), counts.ravel())
     return codes
+
+
+def noisy(counts: Ints, k: int, random: np.random.Generator) -> Ints:
+    """Add noise to the counts of choices that few people make, in which one person more or less would show."""
+    is_few = (counts > 0) & (counts < _FEW * k)
+    noise = np.rint(random.normal(0.0, _NOISE * k, len(counts))).astype(np.int64)
+    return np.where(is_few, np.maximum(counts + noise, 1), counts)
 
 
 def _move_surplus(counts: Ints, shares: Floats, wanted: Ints, random: np.random.Generator) -> None:

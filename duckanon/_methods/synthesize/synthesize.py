@@ -9,22 +9,23 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arguments import generator
-from duckanon._core.common.arrays import Bools, Floats, Ints, is_number
+from duckanon._core.common.arrays import Ints
 from duckanon._core.common.names import known_columns
-from duckanon._core.common.people import people_in, refuse_too_few
+from duckanon._core.common.people import NOBODY, people_in, person_index, refuse_too_few
 from duckanon._core.common.progress import Tell, silent, within
 from duckanon._core.common.threads import one_thread
-from duckanon._core.encoding.column_split import FEW_VALUES, Reading, split_columns, whole
-from duckanon._core.encoding.digits import cleaned
-from duckanon._core.encoding.parts import ColumnParts, doubles
+from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.special import special_choices
-from duckanon._core.encoding.whole_sources import reader_of
+from duckanon._core.encoding.whole_sources import reader_of, whole_table
 from duckanon._methods.releasable.grids import at_digits
 from duckanon._methods.releasable.marginals import refuse_rare
 from duckanon._methods.synthesize.audited_size import without_some
-from duckanon._methods.synthesize.implications import Implications, found_implications
+from duckanon._methods.synthesize.few_valued import MOST_UNUSUAL, few_valued, is_usual
+from duckanon._methods.synthesize.implication_rules import Implications
+from duckanon._methods.synthesize.implications import found_implications
 from duckanon._methods.synthesize.leaf_draws import FEWEST
 from duckanon._methods.synthesize.orthogonal import apportioned
+from duckanon._methods.synthesize.people_with_rows import Drawing, Drawn, people_with_rows, several_rows
 from duckanon._methods.synthesize.redrawing import Redrawing
 from duckanon._methods.synthesize.sequential_draw import SequentialDraw
 from duckanon._methods.synthesize.table_groups import (
@@ -36,11 +37,6 @@ from duckanon._methods.synthesize.table_groups import (
     with_digits,
 )
 
-_FEW_NUMBERS = 64  # values that are not whole: at most as many are categories, as equivalence scales are
-_RARE, _RARE_BESIDE = 0.02, 0.05  # the share of rows with rarer values then, of all and of those without the commonest
-_GAPS = 0.2  # of the places between the shared values of such a column, at least: measurements have nearly all of them
-_MOST_UNUSUAL = 0.03  # the share of people whose few-valued number is rare: at most as many are not learnt from
-
 
 def synthesize(
     source: object,
@@ -50,6 +46,7 @@ def synthesize(
     rows: int | None,
     by: Sequence[str] | None,
     person: str | None,
+    order_by: str | None,
     keep_out: int,
     special: Any,
     categories: Sequence[str] | None,
@@ -64,8 +61,13 @@ def synthesize(
     them, ranks in place of people's numbers, and numbers at these ranks that say nothing about fewer than k people
     (`safe_numbers.SafeNumbers`). Rules that hold for everybody hold in the release.
 
+    Where `person` names a column and at least k people have several rows, new people are drawn with all their rows:
+    the columns that are the same in all rows of a person, how many rows there are, then row after row, each given the
+    last one (`people_with_rows`).
+
     Returns:
-        The records drawn, in random order; the columns of `by` come last.
+        The records drawn, in random order: the person first, as a new number, where there is such a column; the columns
+        of `by` last.
 
     Raises:
         ValueError: For too few rows, people or columns, for what `split_columns` refuses, and for columns no value of
@@ -73,42 +75,69 @@ def synthesize(
     """
     random = generator(seed)
     told = tell or silent
-    table, labels, people = read_rows(source, by or [], person)
+    read = whole_table(source)
+    table, labels, people = read_rows(read, by or [], person)
     refuse_too_few(k, table.num_rows, people)
     if table.num_columns < 2:
         raise ValueError(f"cols must name at least two columns; got {table.num_columns}.")
     if categories is None:
-        named = _few_valued(table, people, k)
+        named = few_valued(table, people, k)
     else:
         named = known_columns("categories", categories, table.column_names)
     reading = Reading(k, special_choices(special, table.column_names), named, nulls)
+    _refuse_few(table.num_rows, people, leaf)
+    drawing = Drawing(leaf, rows, keep_out, derived)
+    if people is not None and several_rows(people, k):
+        known = np.flatnonzero(people != NOBODY)
+        table, labels, people = table.take(pa.array(known)), labels.take(pa.array(known)), people[known]
+        drawn = people_with_rows(table, labels, people, reading, drawing, order_by, random, told)
+    else:
+        drawn = _rows(table, labels, people, reading, drawing, random, told)
+    counted = pa.table([at_digits(column, column.array) for column in drawn.columns], schema=table.schema)
+    shown = [at_digits(column, drawn.table.column(column.name).combine_chunks()) for column in drawn.columns]
+    refuse_rare(counted, pa.table(shown, schema=table.schema), people, drawn.least)
+    released = drawn.table
+    if person is not None:
+        numbers = 1 + random.permutation(int(drawn.person.max()) + 1)
+        name = read.column_names[person_index(person, read.column_names)]
+        released = released.add_column(0, name, pa.array(numbers[drawn.person]))
+    return reader_of(released.take(pa.array(random.permutation(released.num_rows))))
+
+
+def _rows(
+    table: pa.Table,
+    labels: pa.Table,
+    people: Ints | None,
+    reading: Reading,
+    drawing: Drawing,
+    random: np.random.Generator,
+    tell: Tell,
+) -> Drawn:
+    """Draw new people of one row each."""
+    k, keep_out = reading.k, drawing.keep_out
     columns = [with_digits(column) for column in split_columns(table, people, reading)]
     with one_thread():  # 4.5 processor seconds for 15,000 people and 27 columns, 7 to 13 with two
-        redrawing = Redrawing.of(columns, people, k, derived, random)
+        redrawing = Redrawing.of(columns, people, k, drawing.derived, random)
     groups = groups_of(labels, table.num_rows)
-    _refuse_few(table.num_rows, people, leaf)
     refuse_few_people(groups, people, k, keep_out)
-    told(0.05)
+    tell(0.05)
     computed = [one.formula.column for one in redrawing.computed]
     implications = Implications([], [], [])
-    if derived == "auto":
+    if drawing.derived == "auto":
         implications = found_implications(columns, computed, people, k, FEWEST - 1)
-    told(0.1)
-    is_usual = _is_usual(columns)
-    counts = apportioned(shown_sizes(groups, people, keep_out, random), table.num_rows if rows is None else rows)
+    tell(0.1)
+    usual = is_usual(columns)
+    total = table.num_rows if drawing.rows is None else drawing.rows
+    counts = apportioned(shown_sizes(groups, people, keep_out, random), total)
     made = []
     for number, (group, count) in enumerate(zip(groups, counts.tolist(), strict=True)):
-        tell_group = within(told, 0.1 + 0.9 * number / len(groups), 0.1 + 0.9 * (number + 1) / len(groups))
+        tell_group = within(tell, 0.1 + 0.9 * number / len(groups), 0.1 + 0.9 * (number + 1) / len(groups))
         used = without_some(group, people, keep_out, random)
-        if np.count_nonzero(~is_usual[used]) <= _MOST_UNUSUAL * len(used):
-            used = used[is_usual[used]]
-        parts = SequentialDraw(redrawing, used, count, leaf, implications, random).run(tell_group)
+        if np.count_nonzero(~usual[used]) <= MOST_UNUSUAL * len(used):
+            used = used[usual[used]]
+        parts = SequentialDraw(redrawing, used, count, drawing.leaf, implications, random).run(tell_group)
         made.append(labelled(redrawing.table(parts, table.schema), labels, int(group[0])))
-    released = pa.concat_tables(made)
-    counted = pa.table([at_digits(column, column.array) for column in columns], schema=table.schema)
-    shown = [at_digits(column, released.column(column.name).combine_chunks()) for column in columns]
-    refuse_rare(counted, pa.table(shown, schema=table.schema), people, redrawing.least)
-    return reader_of(released.take(pa.array(random.permutation(released.num_rows))))
+    return Drawn(pa.concat_tables(made), np.arange(total), columns, redrawing.least)
 
 
 def _refuse_few(rows: int, people: Ints | None, leaf: int) -> None:
@@ -116,43 +145,3 @@ def _refuse_few(rows: int, people: Ints | None, leaf: int) -> None:
     found = rows if people is None else int(people_in(np.zeros(rows, np.int64), people, 1)[0])
     if found < 2 * leaf:
         raise ValueError(f"leaf must be at most half the number of people, {found // 2}; got {leaf}.")
-
-
-def _few_valued(table: pa.Table, people: Ints | None, k: int) -> list[str]:
-    """Name the numbers that are categories: whole ones of few values, and others nearly all of which k people share."""
-    found = []
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if not is_number(column.type) or column.null_count == len(column):
-            continue
-        values = doubles(cleaned(whole(column)))
-        known = np.flatnonzero(~np.isnan(values))
-        distinct, place = np.unique(values[known], return_inverse=True)
-        if (distinct == np.rint(distinct)).all():
-            if len(distinct) <= FEW_VALUES:
-                found.append(name)
-            continue
-        holders = people_in(place.astype(np.int64), None if people is None else people[known], len(distinct))
-        counts = np.bincount(place)
-        rare = int(counts[holders < k].sum())
-        is_few = 2 <= np.count_nonzero(holders >= k) <= _FEW_NUMBERS and _has_gaps(distinct[holders >= k])
-        if is_few and rare <= min(_RARE * len(known), _RARE_BESIDE * (len(known) - int(counts.max()))):
-            found.append(name)
-    return found
-
-
-def _has_gaps(values: Floats) -> bool:
-    """Tell whether numbers are no even scale, as measurements in steps of a tenth are."""
-    steps = np.diff(values)
-    places = (values[-1] - values[0]) / steps.min() + 1
-    return bool(len(values) < (1 - _GAPS) * places)
-
-
-def _is_usual(columns: Sequence[ColumnParts]) -> Bools:
-    """Tell which rows have no rare number among few: merged with the next one, it would go with impossible others."""
-    found = np.ones(len(columns[0].codes), np.bool_)
-    for column in columns:
-        if column.regular is None and is_number(column.type):
-            values = doubles(column.array)
-            outcomes = doubles(pa.array(column.outcomes, column.type))[column.codes]
-            found &= (values == outcomes) | (np.isnan(values) & np.isnan(outcomes))
-    return found
