@@ -36,6 +36,10 @@ FROM anon.singling_out_risk('members', 'shuffled', ['sex', 'age', 'bmi', 'glucos
 CREATE OR REPLACE TABLE coarse AS FROM anon.generalize('members', ['sex', 'age', 'occupation'], k := 10);
 SELECT candidates, count(*) AS people FROM anon.containment_candidates('members', 'coarse', ['sex', 'age', 'occupation'])
 GROUP BY candidates ORDER BY candidates LIMIT 5;
+-- the same people once more, in other classes: how many candidates do both releases leave?
+CREATE OR REPLACE TABLE later AS SELECT patient_id, age // 10 AS age, sex FROM members;
+CREATE OR REPLACE TABLE earlier AS SELECT patient_id, (age + 5) // 10 AS age, sex FROM members;
+SELECT release, k, joint_k, people_below_k FROM anon.joint_releases(['earlier', 'later'], ['sex', 'age'], 'patient_id');
 -- the same judge as for new records; a job would stop here if a promise were broken
 FROM anon.require('members', 'coarse', ['sex', 'age', 'occupation'], k := 10, seed := 1);
 

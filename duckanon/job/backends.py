@@ -16,6 +16,7 @@ import duckdb
 
 from duckanon._bridge import sql
 from duckanon._core.common.memory import bytes_of, resident
+from duckanon._core.common.release_record import MemoryEntry
 from duckanon.job import methods
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.policy import Table
@@ -77,10 +78,15 @@ class Backend:
             return ""
         return f", in partitions: in memory it would take about {amount(self.estimate)}, more than {self.memory}"
 
-    def entry(self, made: Released | None) -> dict[str, Any]:
+    def entry(self, made: Released | None) -> MemoryEntry:
         """Return what the record tells."""
-        told: dict[str, Any] = {"given": self.memory, "estimated_bytes": self.estimate, "by_parts": self.is_by_parts}
-        return told | {"parts": made.parts if made else None, "notes": list(made.notes) if made else []}
+        return {
+            "given": self.memory,
+            "estimated_bytes": self.estimate,
+            "by_parts": self.is_by_parts,
+            "parts": made.parts if made else None,
+            "notes": list(made.notes) if made else [],
+        }
 
 
 def amount(size: int) -> str:

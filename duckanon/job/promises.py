@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from duckanon._bridge import sql
+from duckanon._core.common.release_record import PromiseEntry, SuppressedEntry
 from duckanon.job.policy import Table
 from duckanon.job.readback import Shape
 
@@ -22,9 +22,15 @@ class Promise:
     words: str  # the same for who has not read the policy
     help: str  # what to do where it is broken
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> PromiseEntry:
         """Return what the record tells."""
-        return {key: value for key, value in asdict(self).items() if key != "help"}
+        return {
+            "name": self.name,
+            "asked": self.asked,
+            "measured": self.measured,
+            "passed": self.passed,
+            "words": self.words,
+        }
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ def people(con: sql.Connection, table: Table, name: str) -> tuple[int, int | Non
     return row_count, people_count
 
 
-def left_out(con: sql.Connection, table: Table, tables: Tables) -> dict[str, Any]:
+def left_out(con: sql.Connection, table: Table, tables: Tables) -> SuppressedEntry:
     """Count who is not in the release: people all of whose rows are gone; without a person, rows."""
     rows, of_people = people(con, table, tables.original)
     limit = table.promises.max_suppressed_fraction

@@ -10,15 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
 
 from duckanon._core.common.arguments import spelled
-from duckanon._core.common.arrays import Ints, is_number
+from duckanon._core.common.arrays import Floats, Ints, is_number
+from duckanon._core.common.declare import Options
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import NOBODY
 from duckanon._core.encoding.column_split import Reading, split_columns, whole
@@ -55,7 +57,7 @@ class Counted:
         return int(self.rows[self.values.is_null().to_numpy(zero_copy_only=False)].sum())
 
     @property
-    def numbers(self) -> tuple[Any, Ints] | None:
+    def numbers(self) -> tuple[Floats, Ints] | None:
         """The different numbers, ascending, and the rows of each; None for what is no number, or not finite."""
         if not is_number(self.values.type):
             return None
@@ -65,14 +67,14 @@ class Counted:
         return distinct, np.bincount(place, self.rows[known], len(distinct)).astype(np.int64)
 
 
-def holders(frame: Any, name: str, person: str | None) -> Any:
+def holders(frame: DataFrame, name: str, person: str | None) -> DataFrame:
     """Count the rows and the people of each value of a column, on the cluster."""
     pairs = _pairs(frame, name, person)
     people = F.sum(ROWS) if person is None else F.count(_PERSON)
     return pairs.groupBy(VALUE).agg(F.sum(ROWS).alias(ROWS), people.alias(HOLDERS))
 
 
-def counted(frame: Any, name: str, person: str | None, k: int) -> Counted:
+def counted(frame: DataFrame, name: str, person: str | None, k: int) -> Counted:
     """Bring the values of a column to the driver, at most `MOST_VALUES`."""
     sized = holders(frame, name, person)
     found = sized.limit(MOST_VALUES + 1).toArrow().combine_chunks()
@@ -108,13 +110,15 @@ def decimals_without_noise(values: pa.Array) -> int | None:
     return next(places for places in _DECIMALS if (np.round(floats, places).astype(kind) == floats.astype(kind)).all())
 
 
-def _pairs(frame: Any, name: str, person: str | None) -> Any:
+def _pairs(frame: DataFrame, name: str, person: str | None) -> DataFrame:
     keys = [column(name).alias(VALUE)] + ([] if person is None else [column(person).alias(_PERSON)])
     rows = frame.select(*keys)
     return rows.groupBy(*rows.columns).agg(F.count("*").alias(ROWS))
 
 
-def _rare_rows(frame: Any, sized: Any, name: str, person: str, k: int, share: float) -> tuple[pa.Array, Ints]:
+def _rare_rows(
+    frame: DataFrame, sized: DataFrame, name: str, person: str, k: int, share: float
+) -> tuple[pa.Array, Ints]:
     """Return the values shared by fewer than k people, and numbers of these, for each row in small."""
     rare = sized.where(F.col(HOLDERS) < k).select(F.col(VALUE).alias(_OTHER))
     pairs = _pairs(frame, name, person)
@@ -172,7 +176,7 @@ class Scheme:
 class Surveyed:
     """A table of which everything is known that a release must know of all rows."""
 
-    frame: Any  # the columns to release, floats without a computation's rounding, and a hash of the person
+    frame: DataFrame  # the columns to release, floats without a computation's rounding, and a hash of the person
     names: list[str]
     person: str | None
     rows: int  # how many there are
@@ -181,7 +185,7 @@ class Surveyed:
     sample: pa.Table  # some rows, drawn at random; all rows of a person
 
     @property
-    def schema(self) -> Any:
+    def schema(self) -> T.StructType:
         """Spark's schema of what is released."""
         return self.frame.select(*map(column, self.names)).schema
 
@@ -191,7 +195,7 @@ def applied(schemes: Sequence[Scheme], rows: pa.Table) -> list[ColumnParts]:
     return [scheme.applied(rows.column(scheme.column.name)) for scheme in schemes]
 
 
-def surveyed(frame: Any, names: list[str], person: str | None, k: int, options: dict[str, Any]) -> Surveyed:
+def surveyed(frame: DataFrame, names: list[str], person: str | None, k: int, options: Options) -> Surveyed:
     """Count the values of a table's columns and learn how each is split.
 
     The options ``special``, ``categories`` and ``nulls`` are those of `anon.spectral_release`.
@@ -226,7 +230,7 @@ def surveyed(frame: Any, names: list[str], person: str | None, k: int, options: 
     return Surveyed(frame, names, person, rows, whole_columns, schemes, drawn.toArrow())
 
 
-def chance(person: str | None) -> Any:
+def chance(person: str | None) -> Column:
     """Return an expression that is a random number from 0 to 1 for each row, or for each person."""
     salt = int.from_bytes(os.urandom(7), "big")
     drawn = F.rand(salt)

@@ -6,13 +6,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon._core.common.arrays import Ints
+from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.people import person_numbers
 from duckanon._core.common.progress import silent
@@ -39,7 +40,7 @@ _DRAWN = "_duckanon_drawn"
 
 @face_of(SPECTRAL_RELEASE, "spark")
 @public
-def spectral_release(frame: Any, given: dict[str, Any], *, to: str) -> Any:
+def spectral_release(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     """Write new records that keep what clusters of similar records have in common, of values shared by many people.
 
     ``keep_out`` people are kept out of every part of the table.
@@ -70,14 +71,14 @@ def spectral_release(frame: Any, given: dict[str, Any], *, to: str) -> Any:
             used = without_some(np.arange(part.num_rows), people, keep_out, chance)
             return own.table(own.redrawn(used, counts[number], size, chance), part.select(names).schema)
 
-        def refuse_rare(draft: Any) -> None:
+        def refuse_rare(draft: DataFrame) -> None:
             _refuse_rare(survey, draft, dict(zip(names, redrawing.least, strict=True)))
 
         total = sum(counts.values())
         return blocks.written(blocks.made(parted, survey.schema, release), total, total, target, refuse_rare)
 
 
-def _refuse_rare(survey: Surveyed, draft: Any, least: Mapping[str, int]) -> None:
+def _refuse_rare(survey: Surveyed, draft: DataFrame, least: Mapping[str, int]) -> None:
     """Count again, on what was written, that no value is there that fewer people hold than a column's least."""
     found = []
     for name, few in least.items():
@@ -145,7 +146,7 @@ def _drawn_counts(
     return dict(zip(numbers, shares.tolist(), strict=True))
 
 
-def _rows_of_some(rows: Any, person: str, count: int) -> dict[int, int]:
+def _rows_of_some(rows: DataFrame, person: str, count: int) -> dict[int, int]:
     """Count the rows of some people, drawn at random, in each part."""
     drawn = F.xxhash64(F.lit(int.from_bytes(os.urandom(7), "big")), column(person)).alias(_DRAWN)
     people = rows.where(column(person).isNotNull()).select(drawn).distinct()
