@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from duckanon._core.common import parameters as shared
-from duckanon._core.common.declare import Options, Parameter, Release
+from duckanon._core.common.declare import Parameter, Release
 from duckanon._core.common.rules import ColumnName, ColumnNames, Whole
 
 _K = Parameter(
@@ -24,19 +24,6 @@ _KEEP_OUT = Parameter(
     "could compute the last person from exact means and counts",
     25,
 )
-
-
-def _order_is_a_col(given: Options) -> str | None:
-    """Refuse an order of rows that are nobody's, and by a column that is not released."""
-    name = given["order_by"]
-    if name is None:
-        return None
-    if given["person"] is None:
-        return f"order_by orders the rows of a person: name the column of people in person; got {name}."
-    if given["cols"] is not None and name.lower() not in (col.lower() for col in given["cols"]):
-        return f"order_by must be one of cols; got {name}."
-    return None
-
 
 SPECTRAL_RELEASE = Release(
     name="spectral_release",
@@ -108,7 +95,7 @@ SYNTHESIZE = Release(
         shared.ENCODED_NULLS,
         shared.SEED,
     ),
-    checks=(shared.person_is_no_col, shared.by_is_apart, _order_is_a_col),
+    checks=(shared.person_is_no_col, shared.by_is_apart, shared.order_is_a_col),
     tables=("source",),
     columns=("cols", "by"),
     numbered="person",

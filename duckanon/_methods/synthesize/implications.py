@@ -177,7 +177,8 @@ def _found_orders(
         if not count or _people_at(one > other, people) > exceptions:
             continue
         at_most = np.searchsorted(np.sort(one[known]), other[known][:_GLANCED_AT], "right")
-        if count - at_most.mean() >= max(expected, _ORDERED * count):
+        everybody = _people_at(known, people)
+        if (1 - at_most.mean() / count) * everybody >= max(expected, _ORDERED * everybody):
             found.append(Ordered(first, second))
     return found
 

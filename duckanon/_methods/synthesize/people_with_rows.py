@@ -8,19 +8,16 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Ints
-from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import NOBODY
 from duckanon._core.common.progress import Tell, within
 from duckanon._core.common.threads import one_thread
-from duckanon._core.encoding.arrow import is_moment, kind_of
-from duckanon._core.encoding.column_split import Reading, whole
-from duckanon._core.encoding.digits import cleaned
-from duckanon._core.encoding.parts import ColumnParts, doubles
+from duckanon._core.encoding.column_split import Reading
+from duckanon._core.encoding.parts import ColumnParts
 from duckanon._methods.synthesize.audited_size import without_some
 from duckanon._methods.synthesize.few_valued import MOST_UNUSUAL, is_usual
 from duckanon._methods.synthesize.orthogonal import apportioned
 from duckanon._methods.synthesize.sequence_columns import SequenceColumns
-from duckanon._methods.synthesize.sequence_order import Sequences, personal_columns
+from duckanon._methods.synthesize.sequence_order import Sequences, order_values, ordering_columns, personal_columns
 from duckanon._methods.synthesize.sequences import Options, SequenceDraw
 from duckanon._methods.synthesize.table_groups import groups_of, labelled, refuse_few_people, shown_sizes
 
@@ -70,13 +67,11 @@ def people_with_rows(
     """
     person = np.unique(people, return_inverse=True)[1].astype(np.int64)
     personal = personal_columns(table, person)
-    order = _order(table, personal, order_by)
-    ordering = [] if order is None else [order, *(one for one in _moments(table) if one not in (order, *personal))]
-    values = [doubles(cleaned(whole(table.column(name)))) for name in ordering]
-    sequences = Sequences.of(people, values, reading.k, random)
+    ordering = ordering_columns(table, personal, order_by)
+    sequences = Sequences.of(people, order_values(table, ordering), reading.k, random)
     groups = groups_of(_of_people(labels, sequences), len(sequences.lengths))
     refuse_few_people(groups, None, reading.k, drawing.keep_out)
-    columns = SequenceColumns.of(table, people, reading, sequences, personal, order)
+    columns = SequenceColumns.of(table, people, reading, sequences, personal, next(iter(ordering), None))
     usual = is_usual(columns.columns)
     if np.count_nonzero(~usual) > MOST_UNUSUAL * len(usual):
         usual[:] = True
@@ -104,19 +99,3 @@ def _of_people(labels: pa.Table, sequences: Sequences) -> pa.Table:
         if not firsts.column(name).take(pa.array(sequences.person)).equals(labels.column(name)):
             raise ValueError(f'by must name columns that are the same in all rows of a person; got "{name}".')
     return firsts
-
-
-def _moments(table: pa.Table) -> list[str]:
-    return [field.name for field in table.schema if is_moment(field.type)]
-
-
-def _order(table: pa.Table, personal: list[str], order_by: str | None) -> str | None:
-    """Return the column that orders rows."""
-    if order_by is None:
-        return next((name for name in _moments(table) if name not in personal), None)
-    (name,) = known_columns("order_by", [order_by], table.column_names)
-    if kind_of(name, table.schema.field(name).type) == "category":
-        raise ValueError(f'order_by must be a column of dates, times or numbers; got "{name}".')
-    if name in personal:
-        raise ValueError(f'order_by must be a column that differs between the rows of a person; got "{name}".')
-    return name

@@ -11,8 +11,11 @@ import pyarrow as pa
 
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.codes import encode
-from duckanon._core.encoding.parts import ColumnParts
-from duckanon._methods.synthesize.implications import EXPECTED
+from duckanon._core.common.names import known_columns
+from duckanon._core.encoding.arrow import is_moment, kind_of
+from duckanon._core.encoding.column_split import whole
+from duckanon._core.encoding.digits import cleaned
+from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._methods.synthesize.leaf_draws import FEWEST
 from duckanon._methods.synthesize.orthogonal import apportioned
 
@@ -73,21 +76,37 @@ class Sequences:
 def personal_columns(table: pa.Table, person: Ints) -> list[str]:
     """Name the columns that are the same in all rows of a person.
 
-    Up to two people may be exceptions, so that one of them never shows. A column that nearly everybody shares a value
-    of is none: it would be the same by chance.
+    Up to two people may be exceptions, so that one of them never shows.
     """
     count = int(person.max(initial=-1)) + 1
     first = np.zeros(count, np.int64)
     first[person[::-1]] = np.arange(len(person) - 1, -1, -1)
-    has_several = np.bincount(person, minlength=count) > 1
-    found = []
-    for name, (codes, _) in zip(table.column_names, encode(table), strict=True):
-        changes = np.unique(person[codes != codes[first][person]])
-        shares = np.bincount(codes) / len(codes)
-        by_chance = np.count_nonzero(has_several) * (1 - float((shares**2).sum()))
-        if len(changes) < FEWEST and (by_chance >= EXPECTED or not has_several.any()):
-            found.append(name)
-    return found
+    encoded = zip(table.column_names, encode(table), strict=True)
+    return [name for name, (codes, _) in encoded if len(np.unique(person[codes != codes[first][person]])) < FEWEST]
+
+
+def ordering_columns(table: pa.Table, personal: Sequence[str], order_by: str | None) -> list[str]:
+    """Name the column that orders the rows of a person, and the dates that decide where it does not; [] for none.
+
+    Args:
+        table: The table.
+        personal: The columns that are the same in all rows of a person.
+        order_by: The column that is asked for. None: the first date or timestamp that differs between rows of a person.
+    """
+    moments = [field.name for field in table.schema if is_moment(field.type) and field.name not in personal]
+    if order_by is None:
+        return moments
+    (name,) = known_columns("order_by", [order_by], table.column_names)
+    if kind_of(name, table.schema.field(name).type) == "category":
+        raise ValueError(f'order_by must be a column of dates, times or numbers; got "{name}".')
+    if name in personal:
+        raise ValueError(f'order_by must be a column that differs between the rows of a person; got "{name}".')
+    return [name, *(one for one in moments if one != name)]
+
+
+def order_values(table: pa.Table, names: Sequence[str]) -> list[Floats]:
+    """Return the columns that order rows as numbers."""
+    return [doubles(cleaned(whole(table.column(name)))) for name in names]
 
 
 class Lengths(NamedTuple):
