@@ -28,6 +28,10 @@ FROM anon.class_sizes('patients', ['sex', 'age', 'zip']) LIMIT 3;
 FROM anon.small_classes('patients', ['sex', 'age'], 500);
 SELECT patient_id, sex, age, zip, class_size FROM anon.risky_rows('patients', ['sex', 'age', 'zip'], 2) ORDER BY patient_id LIMIT 3;
 
+-- rows that belong to one person: who knows two events of a patient, how many patients do they find?
+WITH events AS (SELECT patient_id, unnest(['glucose ' || glucose // 40, 'work ' || occupation]) AS event FROM patients)
+FROM anon.known_events(['events'], 'patient_id', ['event'], known := 2);
+
 -- and what does someone learn who knows a person's crowd?
 SELECT measure, l, c, worst_class, worst_class_size FROM anon.l_diversity('patients', ['sex', 'age'], 'occupation') LIMIT 4;
 FROM anon.l_diversity_classes('patients', ['sex', 'age'], 'occupation') LIMIT 2;

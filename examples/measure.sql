@@ -20,6 +20,7 @@ FROM anon.additive_noise('members', ['patient_id', 'sex', 'age', 'bmi', 'glucose
 CREATE OR REPLACE TABLE shuffled AS FROM anon.data_shuffle('members', ['sex', 'age', 'bmi', 'glucose', 'occupation']);
 CREATE OR REPLACE TABLE drawn AS FROM anon.copula_synthesize('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], rows := 2000);
 CREATE OR REPLACE TABLE split AS FROM anon.rhs('members', ['age', 'bmi', 'glucose'], 5, checks := 'off');
+CREATE OR REPLACE TABLE grouped AS FROM anon.spectral_rhs('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], 5);
 
 -- what all members have in common, and some new records have not
 SELECT rule, released_rows, released_broken FROM anon.contradictions('members', 'spectral', ['sex', 'age', 'bmi', 'glucose', 'occupation']);
@@ -28,7 +29,7 @@ SELECT rule, released_rows, released_broken FROM anon.contradictions('members', 
 SELECT record.age, record.bmi, distance, ambiguity, uncertainty
 FROM anon.prediction_risk('members', 'noisy', ['sex', 'age', 'bmi', 'glucose', 'occupation']) ORDER BY distance LIMIT 3;
 FROM anon.matching_attack('members', 'noisy', ['sex', 'age', 'bmi', 'glucose', 'occupation'], key := 'patient_id');
-FROM anon.membership_audit('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], method := 'additive_noise', splits := 1);
+FROM anon.membership_audit('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], method := 'additive_noise', releases := 4);
 FROM anon.linkage_risk('members', 'noisy', ['sex', 'age', 'bmi'], ['glucose', 'occupation'], control := 'others');
 FROM anon.singling_out_risk('members', 'shuffled', ['sex', 'age', 'bmi', 'glucose', 'occupation'], control := 'others', attacks := 500);
 

@@ -47,6 +47,7 @@ COSTS = {
     "spectral_release": Cost(200_000_000, 170, 75),
     "suppress_cells": Cost(80_000_000, 0, 80),
     "svd_swap": Cost(200_000_000, 30, 50),
+    "synthesize": Cost(200_000_000, 240, 100),
 }
 """Measured by `python -m tests.bench.limits`, rounded up by a tenth: ACS, two and six columns of whole numbers, 200,000
 and a million rows, two threads. That of pica is spectral_release's, and not measured."""

@@ -13,7 +13,9 @@ from duckanon._core.common.release_record import ColumnEntry, TableEntry
 
 MOST_ROWS = 5_000  # compared: distributions and correlations of so many are as exact as a report may be
 
-NEW_RECORDS = frozenset({"svd_swap", "pica", "swap", "spectral_release", "copula_synthesize", "data_shuffle"})
+NEW_RECORDS = frozenset(
+    {"synthesize", "spectral_release", "svd_swap", "pica", "swap", "copula_synthesize", "data_shuffle"}
+)
 """Methods whose records belong to nobody: how many of them look the same says nothing about people."""
 
 _ABOUT_NOBODY = frozenset({"identifier", "drop", "person", "person_key", "pseudonym"})

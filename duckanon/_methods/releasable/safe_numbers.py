@@ -37,6 +37,7 @@ class SafeNumbers:
         ordered: The places of the regular rows, ascending.
         least: k, or `_FEWEST` where the whole numbers of a column would lose their shape otherwise.
         usual: Where these are rows of a larger table: places at even levels of its distribution, none of them rare.
+        held: Then also the places shared by k people of that table, ascending.
     """
 
     grid: Grid
@@ -47,6 +48,7 @@ class SafeNumbers:
     k: int
     least: int
     usual: Ints | None = None
+    held: Ints | None = None
 
     @classmethod
     def of(cls, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
@@ -103,7 +105,7 @@ class SafeNumbers:
                 return self._usual_at
             rows = np.flatnonzero(self.is_regular)
             whose = None if people is None else people[rows]
-        found, lowest, highest = _distribution(self.grid, self.places[rows], whose, self.k)
+        found, lowest, highest = _distribution(self.grid, self.places[rows], whose, self.k, self.held)
 
         def at(levels: Floats) -> Ints:
             places = found.drawn(*found.pieces.at(levels))
@@ -128,15 +130,19 @@ def too_few_numbers(name: str, k: int) -> ValueError:
     )
 
 
-def _at_levels(grid: Grid, places: Ints, whose: Ints | None, k: int, levels: Floats) -> tuple[Ints, int, int]:
+def _at_levels(
+    grid: Grid, places: Ints, whose: Ints | None, k: int, levels: Floats, known: Ints | None = None
+) -> tuple[Ints, int, int]:
     """Return the places at levels of the distribution of some, rare ones too, and the range of what may be released."""
-    found, lowest, highest = _distribution(grid, places, whose, k)
+    found, lowest, highest = _distribution(grid, places, whose, k, known)
     return found.drawn(*found.pieces.at(levels)), lowest, highest
 
 
-def _distribution(grid: Grid, places: Ints, whose: Ints | None, k: int) -> tuple[marginals.Numbers, int, int]:
+def _distribution(
+    grid: Grid, places: Ints, whose: Ints | None, k: int, known: Ints | None
+) -> tuple[marginals.Numbers, int, int]:
     """Return the distribution of places, with rare ones, and the range of what may be released."""
-    found = marginals.of_numbers(grid, places, whose, k)
+    found = marginals.of_numbers(grid, places, whose, k, known)
     held = found.pieces.value[np.isnan(found.pieces.low)]
     lowest, highest = _bounds(grid, places, whose, k, held)
     return found._replace(rare=found.rare[:0], lowest=lowest, highest=highest), lowest, highest

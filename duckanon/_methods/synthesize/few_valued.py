@@ -29,17 +29,19 @@ def few_valued(table: pa.Table, people: Ints | None, k: int) -> list[str]:
         values = doubles(cleaned(whole(column)))
         known = np.flatnonzero(~np.isnan(values))
         distinct, place = np.unique(values[known], return_inverse=True)
-        if (distinct == np.rint(distinct)).all():
-            if len(distinct) <= FEW_VALUES:
-                found.append(name)
-            continue
         holders = people_in(place.astype(np.int64), None if people is None else people[known], len(distinct))
-        counts = np.bincount(place)
-        rare = int(counts[holders < k].sum())
-        is_few = 2 <= np.count_nonzero(holders >= k) <= _FEW_NUMBERS and _has_gaps(distinct[holders >= k])
-        if is_few and rare <= min(_RARE * len(known), _RARE_BESIDE * (len(known) - int(counts.max()))):
+        if is_few_valued(distinct, np.bincount(place), holders, k):
             found.append(name)
     return found
+
+
+def is_few_valued(distinct: Floats, counts: Ints, holders: Ints, k: int) -> bool:
+    """Tell whether numbers are categories, from the different ones with the rows and the people of each."""
+    if not len(distinct) or (distinct == np.rint(distinct)).all():
+        return 0 < len(distinct) <= FEW_VALUES
+    rows, rare = int(counts.sum()), int(counts[holders < k].sum())
+    is_few = 2 <= np.count_nonzero(holders >= k) <= _FEW_NUMBERS and _has_gaps(distinct[holders >= k])
+    return bool(is_few and rare <= min(_RARE * rows, _RARE_BESIDE * (rows - int(counts.max()))))
 
 
 def _has_gaps(values: Floats) -> bool:

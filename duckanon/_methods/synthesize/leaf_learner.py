@@ -41,6 +41,7 @@ class LeafLearner:
         grown: The trees that were grown.
         ranks: The ranks of people's numbers, by column.
         predictors: The columns drawn so far.
+        root: The shares of choices in the whole table, where these rows are a part of it.
     """
 
     people: Ints | None
@@ -49,6 +50,7 @@ class LeafLearner:
     grown: dict[tuple[str, int], Grown] = field(default_factory=dict)
     ranks: dict[int, Floats] = field(default_factory=dict)
     predictors: Predictors = field(default_factory=Predictors)
+    root: Floats | None = None
 
     def __post_init__(self) -> None:
         """Weigh the rows."""
@@ -65,7 +67,7 @@ class LeafLearner:
         people = held = summed_up(counted(leaves, codes, shape, None), parents)
         if self.weights is not None:
             people = summed_up(counted(leaves, codes, shape, self.weights[rows]), parents)
-        self._shares[key] = leaf_shares(people, held, parents)
+        self._shares[key] = leaf_shares(people, held, parents, self.root)
         return self._shares[key]
 
     def again(self) -> LeafLearner:

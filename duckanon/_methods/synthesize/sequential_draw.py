@@ -164,10 +164,11 @@ class SequentialDraw:
         """Return the shares of choices by cell, and the cell of each new row: its leaf, and what rules allow there."""
         codes, choices = self.original.codes[index], self.table.columns[index].choices
         response = Response(codes, choices, codes.astype(np.float64))
-        summary = first_component(np.bincount(codes, minlength=choices))[codes]
         if index in self.table.wide:
             coordinates = self.table.wide[index].coordinates[codes]
             response, summary = Response(codes, 0, coordinates), coordinates[:, 0].astype(np.float64)
+        else:
+            summary = first_component(np.bincount(codes, minlength=choices))[codes]
         everybody = np.arange(len(self.rows))
         key = ("choice", index)
         tree, _, new = self._learner.leaves(key, everybody, np.arange(self.count), response, summary)
@@ -197,7 +198,6 @@ class SequentialDraw:
 
     def _continued(self, index: int, drawn: Ints, parts: dict[int, Ints]) -> Ints:
         """Return what was drawn, or what is known of a column."""
-        del index, parts
         return drawn
 
     def _limits(self, index: int, rows: Rows, among: Ints) -> tuple[Floats, Floats] | None:

@@ -11,14 +11,12 @@ import pyarrow as pa
 from duckanon._core.common.arguments import generator
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.names import known_columns
-from duckanon._core.common.people import NOBODY, people_in, person_index, refuse_too_few
+from duckanon._core.common.people import NOBODY, people_in, person_index
 from duckanon._core.common.progress import Tell, silent, within
 from duckanon._core.common.threads import one_thread
 from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.special import special_choices
 from duckanon._core.encoding.whole_sources import reader_of, whole_table
-from duckanon._methods.releasable.grids import at_digits
-from duckanon._methods.releasable.marginals import refuse_rare
 from duckanon._methods.synthesize.audited_size import without_some
 from duckanon._methods.synthesize.few_valued import MOST_UNUSUAL, few_valued, is_usual
 from duckanon._methods.synthesize.implication_rules import Implications
@@ -33,6 +31,7 @@ from duckanon._methods.synthesize.table_groups import (
     labelled,
     read_rows,
     refuse_few_people,
+    refuse_rare_values,
     shown_sizes,
     with_digits,
 )
@@ -76,10 +75,7 @@ def synthesize(
     random = generator(seed)
     told = tell or silent
     read = whole_table(source)
-    table, labels, people = read_rows(read, by or [], person)
-    refuse_too_few(k, table.num_rows, people)
-    if table.num_columns < 2:
-        raise ValueError(f"cols must name at least two columns; got {table.num_columns}.")
+    table, labels, people = read_rows(read, by or [], person, k)
     if categories is None:
         named = few_valued(table, people, k)
     else:
@@ -93,9 +89,7 @@ def synthesize(
         drawn = people_with_rows(table, labels, people, reading, drawing, order_by, random, told)
     else:
         drawn = _rows(table, labels, people, reading, drawing, random, told)
-    counted = pa.table([at_digits(column, column.array) for column in drawn.columns], schema=table.schema)
-    shown = [at_digits(column, drawn.table.column(column.name).combine_chunks()) for column in drawn.columns]
-    refuse_rare(counted, pa.table(shown, schema=table.schema), people, drawn.least)
+    refuse_rare_values(drawn.columns, drawn.table, people, drawn.least)
     released = drawn.table
     if person is not None:
         numbers = 1 + random.permutation(int(drawn.person.max()) + 1)
